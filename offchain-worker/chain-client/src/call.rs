@@ -1,0 +1,234 @@
+//! Every call that the worker and the command line make.
+
+use codec::{Compact, Encode};
+use sp_core::{crypto::AccountId32, H256};
+use surety_types::{
+    model::ModelManifest,
+    multiaddr::Endpoints,
+    provider::DeviceProfile,
+    stake::Role,
+    task::{Bid, ResultClaim, TaskSpec},
+    ModelId, TaskId,
+};
+
+use crate::chain::Balance;
+
+/// A call, with its arguments as the pallet takes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `Staking.bond`: puts `amount` plancks of the signer's to work; adds to what is bonded already.
+    Bond {
+        /// What for.
+        role: Role,
+        /// How much, in plancks.
+        amount: Balance,
+    },
+    /// `Staking.unbond`: starts taking `amount` plancks out.
+    Unbond {
+        /// How much, in plancks.
+        amount: Balance,
+    },
+    /// `Staking.withdraw_unbonded`: takes out what has waited long enough.
+    WithdrawUnbonded,
+    /// `Staking.rebond`: puts `amount` plancks that are on their way out back to work.
+    Rebond {
+        /// How much, in plancks.
+        amount: Balance,
+    },
+    /// `Staking.set_agent`: the stash names the key that may act for it.
+    SetAgent {
+        /// The key.
+        agent: AccountId32,
+    },
+    /// `Staking.confirm_agent`: the agent agrees to act for `stash`.
+    ConfirmAgent {
+        /// Whom it acts for.
+        stash: AccountId32,
+    },
+    /// `Staking.remove_agent`: nobody acts for the stash any more.
+    RemoveAgent,
+    /// `ProviderRegistry.register`: offers a machine, or updates the offer.
+    RegisterProvider {
+        /// The machine.
+        device: DeviceProfile,
+        /// Where its data plane answers.
+        endpoints: Endpoints,
+    },
+    /// `ProviderRegistry.heartbeat`: a sign of life.
+    Heartbeat,
+    /// `ProviderRegistry.deregister`: takes the offer back.
+    DeregisterProvider,
+    /// `ModelRegistry.register`: publishes a model.
+    RegisterModel {
+        /// What fixes its answers.
+        manifest: ModelManifest,
+    },
+    /// `ModelRegistry.retire`: takes a model back.
+    RetireModel {
+        /// Which.
+        model: ModelId,
+    },
+    /// `TaskAuction.post`: asks for work.
+    PostTask {
+        /// The work.
+        spec: TaskSpec,
+        /// The most it may cost in all, in plancks.
+        cap: Balance,
+    },
+    /// `TaskAuction.bid`: a sealed bid.
+    Bid {
+        /// On which task.
+        task: TaskId,
+        /// The bid's hash.
+        seal: H256,
+    },
+    /// `TaskAuction.reveal_bid`: opens a bid.
+    RevealBid {
+        /// On which task.
+        task: TaskId,
+        /// The bid.
+        bid: Bid<Balance>,
+    },
+    /// `TaskAuction.cancel`: the client withdraws a task that is not assigned yet.
+    CancelTask {
+        /// Which.
+        task: TaskId,
+    },
+    /// `TaskAuction.advance`: has a task do what is due by time.
+    AdvanceTask {
+        /// Which.
+        task: TaskId,
+    },
+    /// `TrustLock.commit`: the salted hash of a result.
+    Commit {
+        /// Of which task.
+        task: TaskId,
+        /// The hash.
+        commitment: H256,
+    },
+    /// `TrustLock.reveal`: opens a commitment.
+    Reveal {
+        /// Of which task.
+        task: TaskId,
+        /// The result.
+        claim: ResultClaim,
+        /// What the commitment was salted with.
+        salt: H256,
+    },
+    /// `Balances.transfer_keep_alive`: sends money without closing the sender's account.
+    Transfer {
+        /// To whom.
+        to: AccountId32,
+        /// How much, in plancks.
+        amount: Balance,
+    },
+}
+
+/// Where a call is found in the runtime's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallName {
+    /// The pallet.
+    pub pallet: &'static str,
+    /// The call.
+    pub call: &'static str,
+    /// Its arguments, in order.
+    pub arguments: &'static [&'static str],
+}
+
+impl Call {
+    /// Pallet, call and arguments by name.
+    pub fn name(&self) -> CallName {
+        let (pallet, call, arguments): (_, _, &'static [&'static str]) = match self {
+            Self::Bond { .. } => ("Staking", "bond", &["role", "amount"]),
+            Self::Unbond { .. } => ("Staking", "unbond", &["amount"]),
+            Self::WithdrawUnbonded => ("Staking", "withdraw_unbonded", &[]),
+            Self::Rebond { .. } => ("Staking", "rebond", &["amount"]),
+            Self::SetAgent { .. } => ("Staking", "set_agent", &["agent"]),
+            Self::ConfirmAgent { .. } => ("Staking", "confirm_agent", &["stash"]),
+            Self::RemoveAgent => ("Staking", "remove_agent", &[]),
+            Self::RegisterProvider { .. } => ("ProviderRegistry", "register", &["device", "endpoints"]),
+            Self::Heartbeat => ("ProviderRegistry", "heartbeat", &[]),
+            Self::DeregisterProvider => ("ProviderRegistry", "deregister", &[]),
+            Self::RegisterModel { .. } => ("ModelRegistry", "register", &["manifest"]),
+            Self::RetireModel { .. } => ("ModelRegistry", "retire", &["model"]),
+            Self::PostTask { .. } => ("TaskAuction", "post", &["spec", "cap"]),
+            Self::Bid { .. } => ("TaskAuction", "bid", &["task", "seal"]),
+            Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "bid"]),
+            Self::CancelTask { .. } => ("TaskAuction", "cancel", &["task"]),
+            Self::AdvanceTask { .. } => ("TaskAuction", "advance", &["task"]),
+            Self::Commit { .. } => ("TrustLock", "commit", &["task", "commitment"]),
+            Self::Reveal { .. } => ("TrustLock", "reveal", &["task", "claim", "salt"]),
+            Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
+        };
+        CallName {
+            pallet,
+            call,
+            arguments,
+        }
+    }
+
+    /// The arguments in SCALE.
+    pub fn encode_arguments(&self) -> Vec<u8> {
+        match self {
+            Self::Bond { role, amount } => (role, amount).encode(),
+            Self::Unbond { amount } | Self::Rebond { amount } => amount.encode(),
+            Self::WithdrawUnbonded | Self::RemoveAgent | Self::Heartbeat | Self::DeregisterProvider => {
+                Vec::new()
+            }
+            Self::SetAgent { agent } => agent.encode(),
+            Self::ConfirmAgent { stash } => stash.encode(),
+            Self::RegisterProvider { device, endpoints } => (device, endpoints).encode(),
+            Self::RegisterModel { manifest } => manifest.encode(),
+            Self::RetireModel { model } => model.encode(),
+            Self::PostTask { spec, cap } => (spec, cap).encode(),
+            Self::Bid { task, seal } => (task, seal).encode(),
+            Self::RevealBid { task, bid } => (task, bid).encode(),
+            Self::CancelTask { task } | Self::AdvanceTask { task } => task.encode(),
+            Self::Commit { task, commitment } => (task, commitment).encode(),
+            Self::Reveal { task, claim, salt } => (task, claim, salt).encode(),
+            // An address is a `MultiAddress`, of which the account id is the first variant.
+            Self::Transfer { to, amount } => (0u8, to, Compact(*amount)).encode(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{collections::BTreeSet, mem::discriminant};
+
+    #[test]
+    fn there_is_one_sample_of_each_call_and_no_two_calls_share_a_name() {
+        let samples = crate::sample::calls();
+        let names: BTreeSet<_> = samples
+            .iter()
+            .map(|call| (call.name().pallet, call.name().call))
+            .collect();
+        assert_eq!(names.len(), samples.len());
+        for (at, call) in samples.iter().enumerate() {
+            assert!(samples[..at]
+                .iter()
+                .all(|other| discriminant(other) != discriminant(call)));
+        }
+    }
+
+    #[test]
+    fn arguments_are_encoded_one_after_the_other() {
+        let call = Call::Commit {
+            task: 1,
+            commitment: H256([7; 32]),
+        };
+        let mut expected = vec![1, 0, 0, 0, 0, 0, 0, 0];
+        expected.extend([7; 32]);
+        assert_eq!(call.encode_arguments(), expected);
+
+        let call = Call::Transfer {
+            to: AccountId32::new([9; 32]),
+            amount: 1,
+        };
+        let mut expected = vec![0];
+        expected.extend([9; 32]);
+        expected.push(4);
+        assert_eq!(call.encode_arguments(), expected);
+    }
+}

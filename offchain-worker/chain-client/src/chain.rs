@@ -1,0 +1,228 @@
+//! What can be asked of a chain, and the records it answers with.
+
+use async_trait::async_trait;
+use codec::{Decode, Encode};
+use sp_core::{crypto::AccountId32, H256};
+use surety_types::{
+    model::ModelManifest,
+    provider::Provider,
+    stake::StakeRecord,
+    task::{Bid, Round, Task},
+    view::TaskView,
+    ModelId, TaskId,
+};
+
+use crate::{Call, ChainError, ChainEvent, Signer};
+
+/// Plancks of SURE.
+pub type Balance = u128;
+/// Height of a block.
+pub type BlockNumber = u32;
+/// A task with this chain's types.
+pub type TaskRecord = Task<AccountId32, Balance, BlockNumber>;
+/// A round with this chain's types.
+pub type RoundRecord = Round<AccountId32, Balance, BlockNumber>;
+/// A task, its round and its escrow with this chain's types.
+pub type TaskInfo = TaskView<AccountId32, Balance, BlockNumber>;
+/// A provider with this chain's types.
+pub type ProviderRecord = Provider<BlockNumber>;
+/// A stash's stake with this chain's types.
+pub type StakeInfo = StakeRecord<AccountId32, Balance, BlockNumber>;
+
+/// Which state a question is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// The last finalised block: the only state on which a worker acts.
+    #[default]
+    Finalised,
+    /// The best block, which may still be replaced.
+    Best,
+    /// This block.
+    At(H256),
+}
+
+/// How long [`Chain::submit`] waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until the call is in a best block; the block may still be replaced.
+    Included,
+    /// Until the call's block is final.
+    Finalised,
+}
+
+/// A block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRef {
+    /// Its height.
+    pub number: BlockNumber,
+    /// Its hash.
+    pub hash: H256,
+}
+
+/// What does not change while the chain's runtime stays the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainInfo {
+    /// Hash of the first block: says which chain this is.
+    pub genesis: H256,
+    /// Name of the runtime's specification.
+    pub spec_name: String,
+    /// Version of the runtime when we connected.
+    pub spec_version: u32,
+    /// Smallest balance an account can hold, in plancks.
+    pub existential_deposit: Balance,
+}
+
+/// An account's money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Funds {
+    /// What is not held: fees and new holds come out of it.
+    pub free: Balance,
+    /// What is held: stake, deposits, escrow.
+    pub held: Balance,
+}
+
+/// A bid as the chain keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BidRecord {
+    /// What was sent while bids were sealed.
+    pub seal: H256,
+    /// The bid, once it is opened.
+    pub opened: Option<Bid<Balance>>,
+    /// Stake that it locks until it is opened, in plancks.
+    pub deposit: Balance,
+}
+
+/// A model as the chain keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RegisteredModel {
+    /// Who registered it.
+    pub owner: AccountId32,
+    /// What it is.
+    pub manifest: ModelManifest,
+    /// What its owner gets back on retiring it, in plancks.
+    pub deposit: Balance,
+}
+
+/// A task that is not finished, with what a provider needs to decide what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTask {
+    /// Its number.
+    pub id: TaskId,
+    /// The task.
+    pub task: TaskRecord,
+    /// Its checking, while that lasts.
+    pub round: Option<RoundRecord>,
+    /// The bid of the stash asked about.
+    pub bid: Option<BidRecord>,
+}
+
+/// A protocol parameter that governance has set. Those never set are at the runtime's default and not listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its group, for example `TaskAuction`.
+    pub group: String,
+    /// Its name, for example `BidWindow`.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+}
+
+/// A call that made it into a block, and succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Included {
+    /// The block.
+    pub block: BlockRef,
+    /// Hash of the extrinsic.
+    pub extrinsic: H256,
+    /// What the call did.
+    pub events: Vec<ChainEvent>,
+}
+
+impl Included {
+    /// The first event of that pallet and name.
+    pub fn event(&self, pallet: &str, name: &str) -> Option<&ChainEvent> {
+        self.events.iter().find(|event| event.is(pallet, name))
+    }
+}
+
+/// Finalised blocks as they come, each later than the one before.
+///
+/// Blocks may be skipped (after a reconnection, or when the reader is slow): it is state that counts, not events.
+#[async_trait]
+pub trait FinalisedBlocks: Send {
+    /// The next finalised block that is newer than the last one returned. The first call answers at once.
+    ///
+    /// # Errors
+    /// [`ChainError::Unreachable`] when the node could not be reached for longer than the client is told to try.
+    /// Calling again tries again.
+    async fn next(&mut self) -> Result<BlockRef, ChainError>;
+}
+
+/// The chain.
+#[async_trait]
+pub trait Chain: Send + Sync {
+    /// What does not change.
+    fn info(&self) -> &ChainInfo;
+
+    /// Finalised blocks from now on.
+    async fn finalised_blocks(&self) -> Result<Box<dyn FinalisedBlocks>, ChainError>;
+
+    /// The block that `when` names now.
+    async fn block(&self, when: When) -> Result<BlockRef, ChainError>;
+
+    /// A task with its round and escrow; nothing when it is unknown or long finished.
+    async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
+
+    /// All tasks that are not finished, in the order in which they were posted, each with the bid of `bidder`.
+    async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>)
+        -> Result<Vec<OpenTask>, ChainError>;
+
+    /// Every task the chain still keeps, finished ones included, newest first, at most `limit`.
+    async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError>;
+
+    /// The provider that `stash` has registered.
+    async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError>;
+
+    /// All registered providers.
+    async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError>;
+
+    /// A registered model.
+    async fn model(&self, when: When, id: &ModelId) -> Result<Option<RegisteredModel>, ChainError>;
+
+    /// All registered models.
+    async fn models(&self, when: When) -> Result<Vec<(ModelId, RegisteredModel)>, ChainError>;
+
+    /// The stake of a stash.
+    async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError>;
+
+    /// The stash that `agent` acts for, once it has confirmed.
+    async fn agent_stash(&self, when: When, agent: &AccountId32) -> Result<Option<AccountId32>, ChainError>;
+
+    /// The agent that `stash` has nominated and that has not confirmed yet.
+    async fn pending_agent(&self, when: When, stash: &AccountId32)
+        -> Result<Option<AccountId32>, ChainError>;
+
+    /// An account's money. Zero for accounts that do not exist.
+    async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError>;
+
+    /// The most each of `redundancy` providers can be paid out of `cap`; nothing when `cap` is below the fee.
+    async fn price_limit(
+        &self,
+        when: When,
+        cap: Balance,
+        redundancy: u32,
+    ) -> Result<Option<Balance>, ChainError>;
+
+    /// Protocol parameters that differ from the runtime's defaults.
+    async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError>;
+
+    /// What happened in a block.
+    async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError>;
+
+    /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time.
+    ///
+    /// # Errors
+    /// [`ChainError::Dispatch`] when it was carried out and failed, [`ChainError::Rejected`] when it never got into a
+    /// block, [`ChainError::Unknown`] when we lost sight of it: it may still be carried out.
+    async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError>;
+}

@@ -1,0 +1,335 @@
+//! A chain in memory for tests of what stands on [`Chain`]: calls change its best state, [`FakeChain::finalise`]
+//! makes that state final, and faults are scripted.
+//!
+//! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to keep:
+//! [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use sp_core::{crypto::AccountId32, H256};
+use sp_crypto_hashing::blake2_256;
+use surety_types::{ModelId, TaskId};
+use tokio::sync::watch;
+
+use crate::{
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, FinalisedBlocks, Funds,
+    Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, Signer, StakeInfo, TaskInfo, TaskRecord,
+    Until, When,
+};
+
+pub use state::FakeState;
+
+/// A scripted chain in memory. Clones share it.
+#[derive(Clone)]
+pub struct FakeChain {
+    info: Arc<ChainInfo>,
+    inner: Arc<Mutex<Inner>>,
+    finalised: watch::Sender<BlockNumber>,
+}
+
+#[derive(Default)]
+struct Inner {
+    best: FakeState,
+    finalised: FakeState,
+    events: Vec<(BlockNumber, ChainEvent)>,
+    calls: Vec<(AccountId32, Call)>,
+    faults: VecDeque<Fault>,
+    unreachable: bool,
+}
+
+/// What happens to one of the calls to come.
+enum Fault {
+    Refuse(ChainError),
+    LoseBefore,
+    LoseAfter,
+}
+
+impl Default for FakeChain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeChain {
+    /// An empty chain at block 0.
+    pub fn new() -> Self {
+        let info = ChainInfo {
+            genesis: H256(blake2_256(b"fake")),
+            spec_name: "surety".into(),
+            spec_version: 1,
+            existential_deposit: 1,
+        };
+        Self {
+            info: Arc::new(info),
+            inner: Arc::default(),
+            finalised: watch::Sender::new(0),
+        }
+    }
+
+    /// Changes the best state directly. Call [`Self::finalise`] to make the change final.
+    pub fn change<T>(&self, change: impl FnOnce(&mut FakeState) -> T) -> T {
+        change(&mut self.lock().best)
+    }
+
+    /// Ends the block: the best state becomes final, and whoever follows finalised blocks hears of it.
+    pub fn finalise(&self) -> BlockRef {
+        let number = {
+            let mut inner = self.lock();
+            inner.best.number = inner.best.number.saturating_add(1);
+            inner.finalised = inner.best.clone();
+            inner.best.number
+        };
+        self.finalised.send_replace(number);
+        block_ref(number)
+    }
+
+    /// The next call that is submitted fails with `error` and changes nothing.
+    pub fn refuse_next(&self, error: ChainError) {
+        self.lock().faults.push_back(Fault::Refuse(error));
+    }
+
+    /// The next call never arrives: its submission ends as [`ChainError::Unknown`], and nothing changes.
+    pub fn lose_next(&self) {
+        self.lock().faults.push_back(Fault::LoseBefore);
+    }
+
+    /// The next call is carried out, but its submission ends as [`ChainError::Unknown`].
+    pub fn lose_answer_of_next(&self) {
+        self.lock().faults.push_back(Fault::LoseAfter);
+    }
+
+    /// Cuts the node off, or brings it back.
+    pub fn set_unreachable(&self, unreachable: bool) {
+        self.lock().unreachable = unreachable;
+    }
+
+    /// Every call carried out so far, with who signed it.
+    pub fn calls(&self) -> Vec<(AccountId32, Call)> {
+        self.lock().calls.clone()
+    }
+
+    /// Gives a task to everybody who has opened a bid, at the price asked for; opens its round.
+    pub fn assign(&self, task: TaskId, commit_until: BlockNumber) {
+        self.change(|state| state.assign(task, commit_until));
+    }
+
+    /// Ends the audit window of a task.
+    pub fn open_reveals(&self, task: TaskId, until: BlockNumber) {
+        self.change(|state| state.open_reveals(task, until));
+    }
+
+    /// Settles a task with the claim that most have revealed.
+    pub fn settle(&self, task: TaskId) {
+        self.change(|state| state.settle(task));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, when: When, read: impl FnOnce(&FakeState) -> T) -> Result<T, ChainError> {
+        let inner = self.lock();
+        inner.check_reachable()?;
+        match when {
+            When::Finalised => Ok(read(&inner.finalised)),
+            When::Best => Ok(read(&inner.best)),
+            When::At(hash) if hash == block_ref(inner.finalised.number).hash => Ok(read(&inner.finalised)),
+            When::At(hash) => Err(ChainError::Pruned {
+                block: format!("{hash:?}"),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    fn check_reachable(&self) -> Result<(), ChainError> {
+        if self.unreachable {
+            return Err(ChainError::Unreachable {
+                url: "fake".into(),
+                hint: "the test has cut it off".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, who: &AccountId32, call: Call) -> Result<Vec<ChainEvent>, ChainError> {
+        let events = self.best.apply(who, &call)?;
+        self.calls.push((who.clone(), call));
+        let block = self.best.number.saturating_add(1);
+        self.events
+            .extend(events.iter().map(|event| (block, event.clone())));
+        Ok(events)
+    }
+}
+
+fn block_ref(number: BlockNumber) -> BlockRef {
+    BlockRef {
+        number,
+        hash: H256(blake2_256(&number.to_le_bytes())),
+    }
+}
+
+struct Blocks {
+    chain: FakeChain,
+    watch: watch::Receiver<BlockNumber>,
+}
+
+#[async_trait]
+impl FinalisedBlocks for Blocks {
+    async fn next(&mut self) -> Result<BlockRef, ChainError> {
+        // The sender lives as long as `self.chain`.
+        let _ = self.watch.changed().await;
+        self.chain.lock().check_reachable()?;
+        Ok(block_ref(*self.watch.borrow_and_update()))
+    }
+}
+
+#[async_trait]
+impl Chain for FakeChain {
+    fn info(&self) -> &ChainInfo {
+        &self.info
+    }
+
+    async fn finalised_blocks(&self) -> Result<Box<dyn FinalisedBlocks>, ChainError> {
+        self.lock().check_reachable()?;
+        let mut watch = self.finalised.subscribe();
+        watch.mark_changed();
+        Ok(Box::new(Blocks {
+            chain: self.clone(),
+            watch,
+        }))
+    }
+
+    async fn block(&self, when: When) -> Result<BlockRef, ChainError> {
+        self.read(when, |state| block_ref(state.number))
+    }
+
+    async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
+        self.read(when, |state| {
+            state.tasks.get(&id).map(|task| TaskInfo {
+                task: task.clone(),
+                round: state.rounds.get(&id).cloned(),
+                escrow: 0,
+            })
+        })
+    }
+
+    async fn open_tasks(
+        &self,
+        when: When,
+        bidder: Option<&AccountId32>,
+    ) -> Result<Vec<OpenTask>, ChainError> {
+        self.read(when, |state| state.open_tasks(bidder))
+    }
+
+    async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
+        self.read(when, |state| {
+            let newest = state.tasks.iter().rev().take(limit as usize);
+            newest.map(|(id, task)| (*id, task.clone())).collect()
+        })
+    }
+
+    async fn provider(&self, when: When, stash: &AccountId32) -> Result<Option<ProviderRecord>, ChainError> {
+        self.read(when, |state| state.providers.get(stash).cloned())
+    }
+
+    async fn providers(&self, when: When) -> Result<Vec<(AccountId32, ProviderRecord)>, ChainError> {
+        self.read(when, |state| state.providers.clone().into_iter().collect())
+    }
+
+    async fn model(&self, when: When, id: &ModelId) -> Result<Option<RegisteredModel>, ChainError> {
+        self.read(when, |state| state.models.get(id).cloned())
+    }
+
+    async fn models(&self, when: When) -> Result<Vec<(ModelId, RegisteredModel)>, ChainError> {
+        self.read(when, |state| state.models.clone().into_iter().collect())
+    }
+
+    async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError> {
+        self.read(when, |state| state.stakes.get(stash).cloned())
+    }
+
+    async fn agent_stash(&self, when: When, agent: &AccountId32) -> Result<Option<AccountId32>, ChainError> {
+        self.read(when, |state| state.agents.get(agent).cloned())
+    }
+
+    async fn pending_agent(
+        &self,
+        when: When,
+        stash: &AccountId32,
+    ) -> Result<Option<AccountId32>, ChainError> {
+        self.read(when, |state| state.pending_agents.get(stash).cloned())
+    }
+
+    async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError> {
+        self.read(when, |state| {
+            state.funds.get(account).copied().unwrap_or_default()
+        })
+    }
+
+    async fn price_limit(
+        &self,
+        when: When,
+        cap: Balance,
+        redundancy: u32,
+    ) -> Result<Option<Balance>, ChainError> {
+        self.read(when, |_| {
+            cap.checked_div(redundancy.into()).filter(|limit| *limit > 0)
+        })
+    }
+
+    async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {
+        self.read(when, |state| state.parameters.clone())
+    }
+
+    async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError> {
+        let inner = self.lock();
+        inner.check_reachable()?;
+        let in_block = |(number, _): &&(BlockNumber, ChainEvent)| block_ref(*number).hash == block;
+        Ok(inner
+            .events
+            .iter()
+            .filter(in_block)
+            .map(|(_, event)| event.clone())
+            .collect())
+    }
+
+    async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError> {
+        let (events, number) = {
+            let mut inner = self.lock();
+            inner.check_reachable()?;
+            let lost = || ChainError::Unknown {
+                reason: "the test has lost it".into(),
+            };
+            match inner.faults.pop_front() {
+                Some(Fault::Refuse(error)) => return Err(error),
+                Some(Fault::LoseBefore) => return Err(lost()),
+                Some(Fault::LoseAfter) => {
+                    inner.carry_out(signer.account(), call)?;
+                    return Err(lost());
+                }
+                None => {}
+            }
+            let events = inner.carry_out(signer.account(), call)?;
+            (events, inner.best.number.saturating_add(1))
+        };
+        if until == Until::Finalised {
+            let mut watch = self.finalised.subscribe();
+            // The sender lives as long as `self`.
+            let _ = watch.wait_for(|finalised| *finalised >= number).await;
+        }
+        Ok(Included {
+            block: block_ref(number),
+            extrinsic: H256(blake2_256(&number.to_le_bytes())),
+            events,
+        })
+    }
+}

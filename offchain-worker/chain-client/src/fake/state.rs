@@ -1,0 +1,349 @@
+//! The fake chain's storage, and what calls do to it.
+
+use std::collections::BTreeMap;
+
+use codec::Encode;
+use sp_core::{crypto::AccountId32, H256};
+use surety_types::{
+    provider::{DeviceProfile, Provider},
+    stake::{Role, StakeRecord},
+    task::{
+        Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
+    },
+    ModelId, TaskId,
+};
+
+use crate::{
+    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, DispatchFault, EventField, Funds,
+    OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskRecord,
+};
+
+/// Blocks for which bids are taken, and for which they are opened.
+const BID_WINDOW: BlockNumber = 8;
+
+/// Everything the fake chain keeps.
+#[derive(Clone, Debug, Default)]
+pub struct FakeState {
+    /// Height.
+    pub number: BlockNumber,
+    /// Tasks, finished ones included.
+    pub tasks: BTreeMap<TaskId, TaskRecord>,
+    /// Rounds of running tasks.
+    pub rounds: BTreeMap<TaskId, RoundRecord>,
+    /// Bids by task and stash.
+    pub bids: BTreeMap<(TaskId, AccountId32), BidRecord>,
+    /// Providers by stash.
+    pub providers: BTreeMap<AccountId32, ProviderRecord>,
+    /// Models.
+    pub models: BTreeMap<ModelId, RegisteredModel>,
+    /// Stakes by stash.
+    pub stakes: BTreeMap<AccountId32, StakeInfo>,
+    /// Stashes by confirmed agent.
+    pub agents: BTreeMap<AccountId32, AccountId32>,
+    /// Nominated agents by stash.
+    pub pending_agents: BTreeMap<AccountId32, AccountId32>,
+    /// Money. Calls do not touch it.
+    pub funds: BTreeMap<AccountId32, Funds>,
+    /// Parameters that differ from the defaults.
+    pub parameters: Vec<Parameter>,
+}
+
+type Applied = Result<Vec<ChainEvent>, ChainError>;
+
+impl FakeState {
+    pub(super) fn open_tasks(&self, bidder: Option<&AccountId32>) -> Vec<OpenTask> {
+        let open = |task: &TaskRecord| {
+            matches!(
+                task.state,
+                TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Running { .. }
+            )
+        };
+        let bid = |id: TaskId| bidder.and_then(|who| self.bids.get(&(id, who.clone())).cloned());
+        self.tasks
+            .iter()
+            .filter(|(_, task)| open(task))
+            .map(|(id, task)| OpenTask {
+                id: *id,
+                task: task.clone(),
+                round: self.rounds.get(id).cloned(),
+                bid: bid(*id),
+            })
+            .collect()
+    }
+
+    pub(super) fn apply(&mut self, who: &AccountId32, call: &Call) -> Applied {
+        match call {
+            Call::Bond { role, amount } => self.bond(who, *role, *amount),
+            Call::SetAgent { agent } => {
+                self.pending_agents.insert(who.clone(), agent.clone());
+                Ok(Vec::new())
+            }
+            Call::ConfirmAgent { stash } => self.confirm_agent(who, stash),
+            Call::RegisterProvider { device, endpoints } => {
+                let last_heartbeat = self.number;
+                let stash = self.stash_of(who)?;
+                let (device, endpoints): (DeviceProfile, _) = (device.clone(), endpoints.clone());
+                self.providers.insert(
+                    stash,
+                    Provider {
+                        device,
+                        endpoints,
+                        last_heartbeat,
+                    },
+                );
+                Ok(Vec::new())
+            }
+            Call::Heartbeat => self.heartbeat(who),
+            Call::RegisterModel { manifest } => {
+                let model = RegisteredModel {
+                    owner: who.clone(),
+                    manifest: manifest.clone(),
+                    deposit: 0,
+                };
+                self.models.insert(manifest.id(), model);
+                Ok(Vec::new())
+            }
+            Call::PostTask { spec, cap } => self.post(who, spec, *cap),
+            Call::Bid { task, seal } => self.bid(who, *task, *seal),
+            Call::RevealBid { task, bid } => self.reveal_bid(who, *task, bid),
+            Call::Commit { task, commitment } => self.commit(who, *task, *commitment),
+            Call::Reveal { task, claim, .. } => self.reveal(who, *task, claim),
+            other => Err(ChainError::Rejected {
+                reason: format!("the fake chain does not know {}", other.name().call),
+            }),
+        }
+    }
+
+    fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
+        let stash = self.agents.get(agent).cloned();
+        stash.ok_or_else(|| fault("ProviderRegistry", "NotAnAgent"))
+    }
+
+    fn bond(&mut self, who: &AccountId32, role: Role, amount: Balance) -> Applied {
+        let fresh = || StakeRecord {
+            role,
+            bonded: 0,
+            locked: 0,
+            unlocking: Default::default(),
+            agent: None,
+        };
+        let stake = self.stakes.entry(who.clone()).or_insert_with(fresh);
+        if stake.role != role {
+            return Err(fault("Staking", "WrongRole"));
+        }
+        stake.bonded = stake.bonded.saturating_add(amount);
+        Ok(Vec::new())
+    }
+
+    fn confirm_agent(&mut self, who: &AccountId32, stash: &AccountId32) -> Applied {
+        if self.pending_agents.get(stash) != Some(who) {
+            return Err(fault("Staking", "NotNominated"));
+        }
+        self.pending_agents.remove(stash);
+        self.agents.insert(who.clone(), stash.clone());
+        if let Some(stake) = self.stakes.get_mut(stash) {
+            stake.agent = Some(who.clone());
+        }
+        Ok(Vec::new())
+    }
+
+    fn heartbeat(&mut self, who: &AccountId32) -> Applied {
+        let stash = self.stash_of(who)?;
+        let number = self.number;
+        let provider = self.providers.get_mut(&stash);
+        let provider = provider.ok_or_else(|| fault("ProviderRegistry", "NotRegistered"))?;
+        provider.last_heartbeat = number;
+        Ok(Vec::new())
+    }
+
+    fn post(&mut self, who: &AccountId32, spec: &TaskSpec, cap: Balance) -> Applied {
+        let id = self.tasks.keys().next_back().map_or(0, |last| last + 1);
+        let task = Task {
+            client: who.clone(),
+            spec: spec.clone(),
+            cap,
+            posted_at: self.number,
+            state: TaskState::Bidding {
+                until: self.number.saturating_add(BID_WINDOW),
+            },
+        };
+        self.tasks.insert(id, task);
+        Ok(vec![task_event("TaskAuction", "TaskPosted", id)])
+    }
+
+    fn bid(&mut self, who: &AccountId32, task: TaskId, seal: H256) -> Applied {
+        let stash = self.stash_of(who)?;
+        let state = self.tasks.get(&task).map(|task| &task.state);
+        match state {
+            None => return Err(fault("TaskAuction", "UnknownTask")),
+            Some(TaskState::Bidding { .. }) => {}
+            Some(_) => return Err(fault("TaskAuction", "WrongState")),
+        }
+        let record = BidRecord {
+            seal,
+            opened: None,
+            deposit: 0,
+        };
+        if self.bids.contains_key(&(task, stash.clone())) {
+            return Err(fault("TaskAuction", "AlreadyBid"));
+        }
+        self.bids.insert((task, stash), record);
+        Ok(vec![task_event("TaskAuction", "BidPlaced", task)])
+    }
+
+    fn reveal_bid(&mut self, who: &AccountId32, task: TaskId, bid: &Bid<Balance>) -> Applied {
+        let stash = self.stash_of(who)?;
+        let seal = bid.seal(task, &stash);
+        let record = self.bids.get_mut(&(task, stash));
+        let record = record.ok_or_else(|| fault("TaskAuction", "UnknownBid"))?;
+        if record.seal != seal {
+            return Err(fault("TaskAuction", "SealMismatch"));
+        }
+        if record.opened.is_some() {
+            return Err(fault("TaskAuction", "AlreadyOpened"));
+        }
+        record.opened = Some(bid.clone());
+        Ok(vec![task_event("TaskAuction", "BidOpened", task)])
+    }
+
+    fn member(
+        &mut self,
+        who: &AccountId32,
+        task: TaskId,
+    ) -> Result<&mut RoundMember<AccountId32, Balance>, ChainError> {
+        let stash = self.stash_of(who)?;
+        let round = self.rounds.get_mut(&task);
+        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let member = round.members.iter_mut().find(|member| member.provider == stash);
+        member.ok_or_else(|| fault("TrustLock", "NotAMember"))
+    }
+
+    fn commit(&mut self, who: &AccountId32, task: TaskId, commitment: H256) -> Applied {
+        let committing = |round: &RoundRecord| matches!(round.phase, RoundPhase::Committing { .. });
+        if !self.rounds.get(&task).is_some_and(committing) {
+            return Err(fault("TrustLock", "WrongPhase"));
+        }
+        let member = self.member(who, task)?;
+        if member.progress != MemberProgress::Working {
+            return Err(fault("TrustLock", "AlreadyCommitted"));
+        }
+        member.progress = MemberProgress::Committed(commitment);
+        Ok(vec![task_event("TrustLock", "Committed", task)])
+    }
+
+    fn reveal(&mut self, who: &AccountId32, task: TaskId, claim: &ResultClaim) -> Applied {
+        let revealing = |round: &RoundRecord| matches!(round.phase, RoundPhase::Revealing { .. });
+        if !self.rounds.get(&task).is_some_and(revealing) {
+            return Err(fault("TrustLock", "WrongPhase"));
+        }
+        let member = self.member(who, task)?;
+        if !matches!(member.progress, MemberProgress::Committed(_)) {
+            return Err(fault("TrustLock", "NotCommitted"));
+        }
+        member.progress = MemberProgress::Revealed(claim.clone());
+        Ok(vec![task_event("TrustLock", "Revealed", task)])
+    }
+
+    pub(super) fn assign(&mut self, id: TaskId, until: BlockNumber) {
+        let opened = self.bids.iter().filter(|((task, _), _)| *task == id);
+        let assignments: Vec<_> = opened
+            .filter_map(|((_, stash), bid)| {
+                let price = bid.opened.as_ref()?.price;
+                Some(Assignment {
+                    provider: stash.clone(),
+                    price,
+                })
+            })
+            .collect();
+        let member = |assignment: &Assignment<AccountId32, Balance>| RoundMember {
+            provider: assignment.provider.clone(),
+            lock: 0,
+            progress: MemberProgress::Working,
+        };
+        let members: Vec<_> = assignments.iter().map(member).collect();
+        let Some(task) = self.tasks.get_mut(&id) else {
+            return;
+        };
+        let round = RoundRecord {
+            redundancy: task.spec.redundancy,
+            units_max: task.spec.units_max,
+            members: members.try_into().unwrap_or_default(),
+            dropped: Default::default(),
+            phase: RoundPhase::Committing { until },
+        };
+        task.state = TaskState::Running {
+            assignments: assignments.try_into().unwrap_or_default(),
+            reserves: Default::default(),
+        };
+        self.rounds.insert(id, round);
+    }
+
+    pub(super) fn open_reveals(&mut self, id: TaskId, until: BlockNumber) {
+        if let Some(round) = self.rounds.get_mut(&id) {
+            round.phase = RoundPhase::Revealing { until };
+        }
+    }
+
+    pub(super) fn settle(&mut self, id: TaskId) {
+        let Some(round) = self.rounds.remove(&id) else {
+            return;
+        };
+        let revealed: Vec<_> = round
+            .members
+            .iter()
+            .filter_map(|member| match &member.progress {
+                MemberProgress::Revealed(claim) => Some((member.provider.clone(), claim.clone())),
+                _ => None,
+            })
+            .collect();
+        let votes = |claim: &ResultClaim| revealed.iter().filter(|(_, other)| other == claim).count();
+        let winner = revealed
+            .iter()
+            .max_by_key(|(_, claim)| votes(claim))
+            .map(|(_, claim)| claim.clone());
+        let (Some(claim), Some(task)) = (winner, self.tasks.get_mut(&id)) else {
+            return;
+        };
+        let assignments = match &task.state {
+            TaskState::Running { assignments, .. } => assignments.clone(),
+            _ => return,
+        };
+        let right = |who: &AccountId32| {
+            revealed
+                .iter()
+                .any(|(other, said)| other == who && *said == claim)
+        };
+        let payments: Vec<_> = assignments
+            .into_iter()
+            .filter(|assignment| right(&assignment.provider))
+            .collect();
+        task.state = TaskState::Settled {
+            at: self.number,
+            claim,
+            payments: payments.try_into().unwrap_or_default(),
+            refund: 0,
+            fee: 0,
+        };
+    }
+}
+
+fn fault(pallet: &str, name: &str) -> ChainError {
+    ChainError::Dispatch(DispatchFault {
+        pallet: Some(pallet.into()),
+        name: name.into(),
+        docs: String::new(),
+    })
+}
+
+fn task_event(pallet: &str, name: &str, task: TaskId) -> ChainEvent {
+    ChainEvent {
+        pallet: pallet.into(),
+        name: name.into(),
+        extrinsic: Some(0),
+        fields: vec![EventField {
+            name: "task".into(),
+            text: task.to_string(),
+            bytes: task.encode(),
+        }],
+    }
+}

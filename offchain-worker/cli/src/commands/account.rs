@@ -1,0 +1,251 @@
+//! `surety account`: keys, money and stake.
+
+use serde::Serialize;
+use surety_chain_client::{AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When};
+use surety_types::stake::Role;
+
+use super::Context;
+use crate::{
+    amount::Amount,
+    args::{AccountCommand, AgentCommand, RoleArg},
+    error::Result,
+    keys::{self, address, parse_account},
+    output::table,
+};
+
+pub(super) async fn run(context: &Context, command: AccountCommand) -> Result<()> {
+    let call = match command {
+        AccountCommand::New => return new(context),
+        AccountCommand::Show { address } => return show(context, address.as_deref()).await,
+        AccountCommand::Bond { role, amount } => Call::Bond {
+            role: match role {
+                RoleArg::Provider => Role::Provider,
+                RoleArg::Verifier => Role::Verifier,
+            },
+            amount: amount.0,
+        },
+        AccountCommand::Unbond { amount } => Call::Unbond { amount: amount.0 },
+        AccountCommand::Rebond { amount } => Call::Rebond { amount: amount.0 },
+        AccountCommand::Withdraw => Call::WithdrawUnbonded,
+        AccountCommand::Agent(AgentCommand::Set { agent }) => Call::SetAgent {
+            agent: parse_account(&agent)?,
+        },
+        AccountCommand::Agent(AgentCommand::Confirm { stash }) => Call::ConfirmAgent {
+            stash: parse_account(&stash)?,
+        },
+        AccountCommand::Agent(AgentCommand::Remove) => Call::RemoveAgent,
+        AccountCommand::Fund { to, amount } => Call::Transfer {
+            to: parse_account(&to)?,
+            amount: amount.0,
+        },
+    };
+    submit(context, call).await
+}
+
+/// What `surety account new` made.
+#[derive(Serialize)]
+struct NewAccount {
+    address: String,
+    key_file: String,
+}
+
+fn new(context: &Context) -> Result<()> {
+    let path = &context.config.key_file;
+    let account = NewAccount {
+        address: address(&keys::create(path)?),
+        key_file: path.display().to_string(),
+    };
+    context.out.result(&account, || {
+        format!(
+            "{}\nIts twelve words are in {}. Whoever has them has its money: copy them to a safe place.",
+            account.address, account.key_file
+        )
+    })
+}
+
+/// What a call came to.
+#[derive(Serialize)]
+pub(super) struct Submitted {
+    /// The call, as `Pallet.call`.
+    call: String,
+    /// Who signed it.
+    signer: String,
+    /// Block that carried it out, final.
+    block: u32,
+    block_hash: String,
+    extrinsic: String,
+}
+
+/// Signs and submits one call, waits until it is final, and says so.
+pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
+    let key = context.key()?;
+    let chain = context.chain().await?;
+    let name = format!("{}.{}", call.name().pallet, call.name().call);
+    let waiting = context.out.spinner();
+    waiting.set_message(format!("{name}: waiting until it is final"));
+    let included = chain.submit(&key.signer, call, Until::Finalised).await?;
+    waiting.finish_and_clear();
+    let submitted = Submitted {
+        call: name,
+        signer: address(key.signer.account()),
+        block: included.block.number,
+        block_hash: format!("{:?}", included.block.hash),
+        extrinsic: format!("{:?}", included.extrinsic),
+    };
+    context.out.result(&submitted, || {
+        format!(
+            "{} by {}: final in block {}",
+            submitted.call, submitted.signer, submitted.block
+        )
+    })
+}
+
+/// Everything about an account. Amounts are in plancks.
+#[derive(Debug, PartialEq, Serialize)]
+struct AccountView {
+    address: String,
+    free: Balance,
+    held: Balance,
+    stake: Option<StakeView>,
+    /// Whom it acts for as an agent.
+    agent_of: Option<String>,
+    /// Whom it has named as its agent, and who has not agreed yet.
+    agent_pending: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct StakeView {
+    role: String,
+    bonded: Balance,
+    locked: Balance,
+    unlocking: Vec<Unlocking>,
+    agent: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Unlocking {
+    amount: Balance,
+    available_at_block: u32,
+}
+
+async fn show(context: &Context, who: Option<&str>) -> Result<()> {
+    let account = match who {
+        Some(text) => parse_account(text)?,
+        None => context.key()?.signer.account().clone(),
+    };
+    let chain = context.chain().await?;
+    let view = view(&*chain, &account).await?;
+    context.out.result(&view, || view.text())
+}
+
+async fn view(chain: &dyn Chain, account: &AccountId) -> Result<AccountView> {
+    let when = When::At(chain.block(When::Finalised).await?.hash);
+    let Funds { free, held } = chain.funds(when, account).await?;
+    Ok(AccountView {
+        address: address(account),
+        free,
+        held,
+        stake: chain.stake(when, account).await?.map(StakeView::from),
+        agent_of: chain.agent_stash(when, account).await?.as_ref().map(address),
+        agent_pending: chain.pending_agent(when, account).await?.as_ref().map(address),
+    })
+}
+
+impl From<StakeInfo> for StakeView {
+    fn from(stake: StakeInfo) -> Self {
+        Self {
+            role: match stake.role {
+                Role::Provider => "provider".into(),
+                Role::Verifier => "verifier".into(),
+            },
+            bonded: stake.bonded,
+            locked: stake.locked,
+            unlocking: stake
+                .unlocking
+                .iter()
+                .map(|chunk| Unlocking {
+                    amount: chunk.amount,
+                    available_at_block: chunk.available_at,
+                })
+                .collect(),
+            agent: stake.agent.as_ref().map(address),
+        }
+    }
+}
+
+impl AccountView {
+    fn text(&self) -> String {
+        let mut table = table(["account", &self.address]);
+        table.add_row(["free", &Amount(self.free).to_string()]);
+        table.add_row(["held", &Amount(self.held).to_string()]);
+        if let Some(stake) = &self.stake {
+            table.add_row(["bonded as", &stake.role]);
+            table.add_row(["bonded", &Amount(stake.bonded).to_string()]);
+            table.add_row(["locked by tasks", &Amount(stake.locked).to_string()]);
+            for chunk in &stake.unlocking {
+                let text = format!(
+                    "{} from block {} on",
+                    Amount(chunk.amount),
+                    chunk.available_at_block
+                );
+                table.add_row(["on its way out", &text]);
+            }
+            table.add_row(["agent", stake.agent.as_deref().unwrap_or("none")]);
+        }
+        if let Some(pending) = &self.agent_pending {
+            table.add_row(["agent, not confirmed", pending]);
+        }
+        if let Some(stash) = &self.agent_of {
+            table.add_row(["agent of", stash]);
+        }
+        table.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{FakeChain, Signer};
+
+    use super::*;
+    use crate::SURE;
+
+    #[tokio::test]
+    async fn an_account_is_shown_with_its_stake_and_agent() {
+        let chain = FakeChain::new();
+        let stash = Signer::from_uri("//Alice").unwrap();
+        let agent = Signer::from_uri("//Alice//agent").unwrap();
+        let submit = |signer: Signer, call| {
+            let chain = chain.clone();
+            async move { chain.submit(&signer, call, Until::Included).await.unwrap() }
+        };
+        let bond = Call::Bond {
+            role: Role::Provider,
+            amount: 100 * SURE,
+        };
+        submit(stash.clone(), bond).await;
+        let set = Call::SetAgent {
+            agent: agent.account().clone(),
+        };
+        submit(stash.clone(), set).await;
+        chain.change(|state| {
+            let funds = Funds {
+                free: 5 * SURE,
+                held: 100 * SURE,
+            };
+            state.funds.insert(stash.account().clone(), funds);
+        });
+        chain.finalise();
+        let shown = view(&chain, stash.account()).await.unwrap();
+        assert_eq!(shown.agent_pending, Some(address(agent.account())));
+        let confirm = Call::ConfirmAgent {
+            stash: stash.account().clone(),
+        };
+        submit(agent.clone(), confirm).await;
+        chain.finalise();
+        let shown = view(&chain, stash.account()).await.unwrap();
+        insta::assert_snapshot!(shown.text());
+        let shown = view(&chain, agent.account()).await.unwrap();
+        assert_eq!(shown.agent_of, Some(address(stash.account())));
+    }
+}

@@ -1,0 +1,417 @@
+//! `surety doctor`: is everything there that a provider or client needs?
+//!
+//! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and change nothing.
+
+use std::{
+    net::{TcpListener, UdpSocket},
+    time::Duration,
+};
+
+use serde::Serialize;
+use surety_chain_client::{AccountId, Chain, ChainError, When};
+use surety_types::stake::Role;
+
+use super::Context;
+use crate::{
+    amount::Amount,
+    args::{DoctorArgs, DoctorRole},
+    error::{CliError, Result},
+    keys::{self, address},
+    machine,
+    output::table,
+    SURE,
+};
+
+/// Finality that lags further is no longer normal. Usual are two or three blocks.
+const LAG_BLOCKS: u32 = 20;
+
+/// Below this, an input and its output may not fit.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+
+/// Enough for some thousand calls.
+const BALANCE_MIN: u128 = SURE / 10;
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Check {
+    name: &'static str,
+    grade: Grade,
+    /// What was found, and what to do about it.
+    finding: String,
+}
+
+/// All checks, in order.
+#[derive(Default)]
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn add(&mut self, name: &'static str, grade: Grade, finding: impl Into<String>) {
+        let finding = finding.into();
+        self.0.push(Check { name, grade, finding });
+    }
+
+    fn ok(&mut self, name: &'static str, finding: impl Into<String>) {
+        self.add(name, Grade::Ok, finding);
+    }
+
+    fn warn(&mut self, name: &'static str, finding: impl Into<String>) {
+        self.add(name, Grade::Warn, finding);
+    }
+
+    fn fail(&mut self, name: &'static str, finding: impl Into<String>) {
+        self.add(name, Grade::Fail, finding);
+    }
+
+    fn failed(&self) -> usize {
+        self.0.iter().filter(|check| check.grade == Grade::Fail).count()
+    }
+}
+
+pub(super) async fn run(context: &Context, args: &DoctorArgs) -> Result<()> {
+    let mut checks = Checks::default();
+    let key = check_key(context, &mut checks);
+    check_machine(context, args.role, &mut checks);
+    if args.role == DoctorRole::Provider {
+        check_models(context, &mut checks).await;
+    }
+    match context.chain().await {
+        Ok(chain) => {
+            check_node(&*chain, &mut checks).await;
+            if let Some(account) = key {
+                let checked = check_account(&*chain, &account, args.role, &mut checks).await;
+                if let Err(e) = checked {
+                    checks.fail("account", e.to_string());
+                }
+            }
+        }
+        Err(e) => checks.fail("node", e.to_string()),
+    }
+    context.out.result(&checks.0, || text(&checks.0))?;
+    match checks.failed() {
+        0 => Ok(()),
+        failed => Err(CliError::Unhealthy(failed)),
+    }
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut table = table(["", "check", "finding"]);
+    for check in checks {
+        let mark = match check.grade {
+            Grade::Ok => "ok",
+            Grade::Warn => "warn",
+            Grade::Fail => "FAIL",
+        };
+        table.add_row([mark, check.name, &check.finding]);
+    }
+    table.to_string()
+}
+
+/// Key files: there, private, and readable as keys.
+fn check_key(context: &Context, checks: &mut Checks) -> Option<AccountId> {
+    let network = context.network_key();
+    if network.exists() {
+        match surety_network::identity::peer_id(&network) {
+            Ok(peer) => checks.ok("network key", format!("peer {peer}")),
+            Err(e) => checks.fail("network key", e.to_string()),
+        }
+    } else {
+        checks.ok("network key", "none yet; it is made when it is needed");
+    }
+    match keys::load(&context.config.key_file) {
+        Ok(key) => {
+            let account = key.signer.account().clone();
+            checks.ok("key file", address(&account));
+            Some(account)
+        }
+        Err(e) => {
+            checks.fail("key file", e.to_string());
+            None
+        }
+    }
+}
+
+fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
+    let config = &context.config;
+    match machine::free_bytes(&config.home) {
+        Some(free) if free < FREE_BYTES_MIN => checks.fail(
+            "disk",
+            format!("{} MiB free at {}; make room", free >> 20, config.home.display()),
+        ),
+        Some(free) if free < config.storage.total_bytes_max => checks.warn(
+            "disk",
+            format!(
+                "{} MiB free, but blobs may take {} MiB: lower storage.total_mib_max, or make room",
+                free >> 20,
+                config.storage.total_bytes_max >> 20
+            ),
+        ),
+        Some(free) => checks.ok("disk", format!("{} MiB free", free >> 20)),
+        None => checks.warn("disk", "the system does not tell how much is free"),
+    }
+    let (data, threads) = match role {
+        DoctorRole::Provider => (&config.provider.data, config.provider.threads),
+        DoctorRole::Client => (&config.task, 1),
+    };
+    for listen in &data.listen {
+        check_port(listen, checks);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let profile = machine::profile(threads);
+    let found = format!(
+        "{}, {cores} cores, {threads} of them to compute, {} MiB memory",
+        String::from_utf8_lossy(&profile.name),
+        profile.memory_mib
+    );
+    if threads > cores {
+        checks.warn(
+            "processor",
+            format!("{found}: more threads than cores; lower provider.threads"),
+        );
+    } else {
+        checks.ok("processor", found);
+    }
+}
+
+/// Whether the port of a multiaddr can be listened on now.
+fn check_port(listen: &str, checks: &mut Checks) {
+    let parts: Vec<&str> = listen.split('/').collect();
+    let [_, _, ip, transport, port, ..] = parts.as_slice() else {
+        return checks.fail("port", format!("{listen} is no address"));
+    };
+    let Ok(ip) = ip.parse::<std::net::IpAddr>() else {
+        return checks.fail("port", format!("{listen} is no address"));
+    };
+    let port = port.parse().unwrap_or_default();
+    let bound = match *transport {
+        "udp" => UdpSocket::bind((ip, port)).map(drop),
+        _ => TcpListener::bind((ip, port)).map(drop),
+    };
+    match bound {
+        Ok(()) => checks.ok("port", format!("{listen} is free")),
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => checks.warn(
+            "port",
+            format!("{listen} is in use: by a provider that is up already, or choose another with --listen"),
+        ),
+        Err(e) => checks.fail("port", format!("{listen}: {e}")),
+    }
+}
+
+/// Hashes every file of every model.
+async fn check_models(context: &Context, checks: &mut Checks) {
+    let stored = match context.models().list() {
+        Ok(stored) => stored,
+        Err(e) => return checks.fail("models", e.to_string()),
+    };
+    if stored.is_empty() {
+        checks.fail("models", "none; run: surety model fetch");
+    }
+    for model in stored {
+        let verified = match model {
+            Ok(model) => {
+                let name = crate::models::name(&model.manifest);
+                let job = tokio::task::spawn_blocking(move || model.verify());
+                match job.await {
+                    Ok(result) => result.map(|()| name),
+                    Err(e) => return checks.fail("models", e.to_string()),
+                }
+            }
+            Err(e) => Err(e),
+        };
+        match verified {
+            Ok(name) => checks.ok("models", format!("{name}: all hashes match")),
+            Err(e) => checks.fail("models", format!("{e}; run: surety model fetch")),
+        }
+    }
+}
+
+/// Reachable, of the right chain, and following it.
+async fn check_node(chain: &dyn Chain, checks: &mut Checks) {
+    let info = chain.info();
+    checks.ok(
+        "node",
+        format!(
+            "{} version {}, genesis {:?}",
+            info.spec_name, info.spec_version, info.genesis
+        ),
+    );
+    let look = || async {
+        let best = chain.block(When::Best).await?;
+        let finalised = chain.block(When::Finalised).await?;
+        Ok::<_, ChainError>((best.number, finalised.number))
+    };
+    let (before, after) = match look().await {
+        Ok(before) => {
+            // Two slots and a bit: one may be empty.
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            (before, look().await)
+        }
+        Err(e) => return checks.fail("blocks", e.to_string()),
+    };
+    match after {
+        Err(e) => checks.fail("blocks", e.to_string()),
+        Ok((best, _)) if best == before.0 => checks.fail(
+            "blocks",
+            format!("block {best} for 5 s: the node has no peers, or the chain stands still"),
+        ),
+        Ok((best, finalised)) if best.saturating_sub(finalised) > LAG_BLOCKS => checks.warn(
+            "blocks",
+            format!(
+                "best {best}, but only {finalised} is final: the node is still syncing, or finality is stuck"
+            ),
+        ),
+        Ok((best, finalised)) => checks.ok("blocks", format!("best {best}, finalised {finalised}")),
+    }
+}
+
+/// Money, and for providers stake, agent and registration.
+async fn check_account(
+    chain: &dyn Chain,
+    account: &AccountId,
+    role: DoctorRole,
+    checks: &mut Checks,
+) -> std::result::Result<(), ChainError> {
+    let free = chain.funds(When::Finalised, account).await?.free;
+    if free < BALANCE_MIN {
+        checks.fail(
+            "balance",
+            format!("{}: not enough for fees; send it some", Amount(free)),
+        );
+    } else {
+        checks.ok("balance", Amount(free).to_string());
+    }
+    if role == DoctorRole::Client {
+        return Ok(());
+    }
+    let Some(stash) = chain.agent_stash(When::Finalised, account).await? else {
+        checks.fail(
+            "agent",
+            format!(
+                "{0} is nobody's agent; with the stash's key, run: surety account agent set --agent {0}",
+                address(account)
+            ),
+        );
+        return Ok(());
+    };
+    checks.ok("agent", format!("acts for {}", address(&stash)));
+    check_stash(chain, &stash, checks).await
+}
+
+async fn check_stash(
+    chain: &dyn Chain,
+    stash: &AccountId,
+    checks: &mut Checks,
+) -> std::result::Result<(), ChainError> {
+    match chain.stake(When::Finalised, stash).await? {
+        Some(stake) if stake.role == Role::Provider => checks.ok(
+            "stake",
+            format!("{} bonded, {} locked", Amount(stake.bonded), Amount(stake.locked)),
+        ),
+        Some(_) => checks.fail("stake", "bonded as a verifier, not as a provider"),
+        None => checks.fail(
+            "stake",
+            "none; with the stash's key, run: surety account bond --role provider --amount \"100 SURE\"",
+        ),
+    }
+    let now = chain.block(When::Finalised).await?.number;
+    match chain.provider(When::Finalised, stash).await? {
+        Some(provider) => checks.ok(
+            "registration",
+            format!(
+                "{} endpoints, last sign of life {} blocks ago",
+                provider.endpoints.len(),
+                now.saturating_sub(provider.last_heartbeat)
+            ),
+        ),
+        None => checks.warn("registration", "none yet; surety provider up sees to it"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::{Call, FakeChain, Funds, Signer, Until};
+
+    use super::*;
+
+    fn grades(checks: &Checks) -> Vec<(&'static str, Grade)> {
+        checks.0.iter().map(|check| (check.name, check.grade)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_fresh_account_is_told_what_it_lacks() {
+        let chain = FakeChain::new();
+        let agent = Signer::from_uri("//Bob").unwrap();
+        let mut checks = Checks::default();
+        check_account(&chain, agent.account(), DoctorRole::Provider, &mut checks)
+            .await
+            .unwrap();
+        assert_eq!(
+            grades(&checks),
+            [("balance", Grade::Fail), ("agent", Grade::Fail)]
+        );
+        assert!(checks.0[1].finding.contains("surety account agent set"));
+        assert_eq!(checks.failed(), 2);
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_a_bonded_stash_is_fine() {
+        let chain = FakeChain::new();
+        let (stash, agent) = (
+            Signer::from_uri("//Alice").unwrap(),
+            Signer::from_uri("//Bob").unwrap(),
+        );
+        let bond = Call::Bond {
+            role: Role::Provider,
+            amount: 100 * SURE,
+        };
+        let set = Call::SetAgent {
+            agent: agent.account().clone(),
+        };
+        let confirm = Call::ConfirmAgent {
+            stash: stash.account().clone(),
+        };
+        chain.submit(&stash, bond, Until::Included).await.unwrap();
+        chain.submit(&stash, set, Until::Included).await.unwrap();
+        chain.submit(&agent, confirm, Until::Included).await.unwrap();
+        chain.change(|state| {
+            let funds = Funds { free: SURE, held: 0 };
+            state.funds.insert(agent.account().clone(), funds)
+        });
+        chain.finalise();
+        let mut checks = Checks::default();
+        check_account(&chain, agent.account(), DoctorRole::Provider, &mut checks)
+            .await
+            .unwrap();
+        assert_eq!(
+            grades(&checks),
+            [
+                ("balance", Grade::Ok),
+                ("agent", Grade::Ok),
+                ("stake", Grade::Ok),
+                ("registration", Grade::Warn)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_port_in_use_is_noticed() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let mut checks = Checks::default();
+        check_port(&format!("/ip4/127.0.0.1/tcp/{port}"), &mut checks);
+        check_port("/ip4/127.0.0.1/udp/0/quic-v1", &mut checks);
+        check_port("/ip4/203.0.113.1/tcp/1", &mut checks);
+        let grades: Vec<Grade> = checks.0.iter().map(|check| check.grade).collect();
+        assert_eq!(grades, [Grade::Warn, Grade::Ok, Grade::Fail]);
+    }
+}

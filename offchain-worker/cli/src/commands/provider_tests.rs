@@ -1,0 +1,163 @@
+#![allow(clippy::unwrap_used)]
+use std::path::PathBuf;
+
+use surety_chain_client::{FakeChain, Signer};
+
+use super::*;
+use crate::SURE;
+
+struct World {
+    chain: FakeChain,
+    stash: Signer,
+    agent: Key,
+}
+
+fn endpoints() -> Vec<Endpoint> {
+    vec![Endpoint::try_from(b"/somewhere".to_vec()).unwrap()]
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            chain: FakeChain::new(),
+            stash: Signer::from_uri("//Alice").unwrap(),
+            agent: Key {
+                signer: Signer::from_uri("//Alice//agent").unwrap(),
+                salt_secret: [1; 32],
+            },
+        }
+    }
+
+    async fn stash_submits(&self, call: Call) {
+        self.chain
+            .submit(&self.stash, call, Until::Included)
+            .await
+            .unwrap();
+        self.chain.finalise();
+    }
+
+    async fn bonded(role: Role) -> Self {
+        let world = Self::new();
+        let amount = 100 * SURE;
+        world.stash_submits(Call::Bond { role, amount }).await;
+        world
+    }
+
+    async fn nominated(self) -> Self {
+        let agent = self.agent.signer.account().clone();
+        self.stash_submits(Call::SetAgent { agent }).await;
+        self
+    }
+
+    /// Makes every call final soon after it was made.
+    fn finalising(&self) -> tokio::task::JoinHandle<()> {
+        let chain = self.chain.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                chain.finalise();
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_nominated_agent_confirms_by_itself() {
+    let world = World::bonded(Role::Provider).await.nominated().await;
+    let finalising = world.finalising();
+    let named = Some(world.stash.account());
+    let found = find_stash(&world.chain, &world.agent, named).await.unwrap();
+    assert_eq!(found, *world.stash.account());
+    // Later it needs not be told whom it works for.
+    let found = find_stash(&world.chain, &world.agent, None).await.unwrap();
+    assert_eq!(found, *world.stash.account());
+    finalising.abort();
+}
+
+#[tokio::test]
+async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
+    let world = World::bonded(Role::Provider).await;
+    for named in [None, Some(world.stash.account())] {
+        let error = find_stash(&world.chain, &world.agent, named).await.unwrap_err();
+        assert!(
+            error.to_string().contains("surety account agent set --agent"),
+            "{error}"
+        );
+    }
+    assert_eq!(
+        world.chain.calls().len(),
+        1,
+        "nothing but the bond was said to the chain"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_works_for_its_own_stash_only() {
+    let world = World::bonded(Role::Provider).await.nominated().await;
+    let finalising = world.finalising();
+    let named = Some(world.stash.account());
+    find_stash(&world.chain, &world.agent, named).await.unwrap();
+    finalising.abort();
+    let other = Signer::from_uri("//Bob").unwrap().account().clone();
+    let error = find_stash(&world.chain, &world.agent, Some(&other)).await;
+    assert!(matches!(error, Err(CliError::Usage(_))));
+}
+
+#[tokio::test]
+async fn stake_must_be_there_and_for_providing() {
+    let world = World::new();
+    let error = check_stake(&world.chain, world.stash.account())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("surety account bond"), "{error}");
+    let world = World::bonded(Role::Verifier).await;
+    let error = check_stake(&world.chain, world.stash.account())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("verifier"), "{error}");
+    let world = World::bonded(Role::Provider).await;
+    check_stake(&world.chain, world.stash.account()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_registered_already_is_not_registered_again() {
+    let world = World::bonded(Role::Provider).await.nominated().await;
+    let finalising = world.finalising();
+    let named = Some(world.stash.account());
+    let stash = find_stash(&world.chain, &world.agent, named).await.unwrap();
+    let register = |threads| register(&world.chain, &world.agent, &stash, threads, endpoints());
+    register(1).await.unwrap();
+    register(1).await.unwrap();
+    register(2).await.unwrap();
+    let calls: Vec<&'static str> = world.chain.calls()[3..]
+        .iter()
+        .map(|(_, call)| call.name().call)
+        .collect();
+    assert_eq!(calls, ["register", "heartbeat", "register"]);
+    finalising.abort();
+}
+
+#[tokio::test]
+async fn a_provider_without_an_address_is_refused() {
+    let world = World::new();
+    let stash = world.stash.account().clone();
+    let error = register(&world.chain, &world.agent, &stash, 1, Vec::new()).await;
+    assert!(matches!(error, Err(CliError::Usage(_))));
+}
+
+#[test]
+fn a_model_that_is_named_must_be_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = ModelStore::new(dir.path());
+    let named = [models::DEFAULT.to_owned()];
+    assert!(matches!(chosen_models(&store, &named), Err(CliError::Models(_))));
+    assert!(matches!(chosen_models(&store, &[]), Err(CliError::Usage(_))));
+}
+
+#[test]
+fn a_journal_that_is_in_use_is_not_opened_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let home: PathBuf = dir.path().join("new");
+    let _first = open_journal(&home).unwrap();
+    assert!(matches!(open_journal(&home), Err(CliError::Journal(_))));
+}

@@ -1,0 +1,281 @@
+//! Following a task to its end, and getting its output on the way.
+//!
+//! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised state.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use surety_chain_client::{Chain, ChainError, TaskInfo, When};
+use surety_network::DataPlane;
+use surety_types::{
+    task::{MemberProgress, TaskState},
+    TaskId,
+};
+use tokio::task::JoinHandle;
+
+use super::{
+    decided,
+    deliver::{self, Delivery, Wanted},
+    report::{reason_text, Report, Times},
+    steps::Steps,
+};
+use crate::{
+    error::{CliError, Result},
+    output::Output,
+};
+
+/// Half a block: every block is seen.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Between two attempts to fetch the output.
+const DELIVERY_PAUSE: Duration = Duration::from_secs(2);
+
+/// After settlement, the output is tried for this long.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node may be restarted meanwhile; the task goes on without us.
+const NODE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// What is followed.
+pub(super) struct Follow {
+    pub(super) chain: Arc<dyn Chain>,
+    pub(super) plane: Arc<dyn DataPlane>,
+    pub(super) out: Output,
+    pub(super) task: TaskId,
+    /// How long ago the task was posted, where that is known.
+    pub(super) age: Option<Duration>,
+    /// Where the output goes; none: it is not fetched.
+    pub(super) output_path: Option<PathBuf>,
+}
+
+impl Follow {
+    /// Shows each step until the task is over, then prints the report.
+    ///
+    /// # Errors
+    /// When there is no result, or it cannot be had.
+    pub(super) async fn until_settled(self) -> Result<()> {
+        let task = self.task;
+        let out = self.out;
+        let mut run = Run::new(self);
+        let report = tokio::select! {
+            report = run.until_over() => report?,
+            _ = tokio::signal::ctrl_c() => {
+                let hint = format!("the task goes on; follow it with: surety task watch {task} --out FILE");
+                return Err(CliError::Interrupted(hint));
+            }
+        };
+        out.result(&report, || report.text())?;
+        match run.failure {
+            Some(reason) => Err(CliError::NoResult { task, reason }),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Run {
+    follow: Follow,
+    /// When the task was posted, if that is known.
+    posted: Option<Instant>,
+    steps: Steps,
+    block_seen: u32,
+    unreachable_since: Option<Instant>,
+    fetching: Option<JoinHandle<std::result::Result<Delivery, String>>>,
+    next_fetch: Instant,
+    last_attempts: String,
+    delivery: Option<Delivery>,
+    times: Times,
+    over_since: Option<Instant>,
+    patience: Duration,
+    failure: Option<String>,
+}
+
+impl Run {
+    fn new(follow: Follow) -> Self {
+        Self {
+            posted: follow.age.and_then(|age| Instant::now().checked_sub(age)),
+            follow,
+            steps: Steps::default(),
+            block_seen: 0,
+            unreachable_since: None,
+            fetching: None,
+            next_fetch: Instant::now(),
+            last_attempts: String::new(),
+            delivery: None,
+            times: Times::default(),
+            over_since: None,
+            patience: DELIVERY_PATIENCE,
+            failure: None,
+        }
+    }
+
+    async fn until_over(&mut self) -> Result<Report> {
+        loop {
+            match self.look().await {
+                Ok(Some(report)) => return Ok(report),
+                Ok(None) => self.unreachable_since = None,
+                Err(CliError::Chain(e)) => self.bear(e)?,
+                Err(e) => return Err(e),
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Puts up with an unreachable node for a while.
+    fn bear(&mut self, error: ChainError) -> Result<()> {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        let since = *self.unreachable_since.get_or_insert_with(|| {
+            self.follow.out.step(&format!("{error}; trying again"));
+            Instant::now()
+        });
+        match since.elapsed() > NODE_PATIENCE {
+            true => Err(error.into()),
+            false => Ok(()),
+        }
+    }
+
+    async fn look(&mut self) -> Result<Option<Report>> {
+        let (chain, task) = (self.follow.chain.clone(), self.follow.task);
+        let best = chain.block(When::Best).await?;
+        if best.number > self.block_seen {
+            self.block_seen = best.number;
+            // Only said on the way: a block that is gone already is no loss.
+            if let Ok(events) = chain.events(best.hash).await {
+                let texts = self.steps.events(task, &events);
+                self.say(&texts);
+            }
+        }
+        let info = chain.task(When::Best, task).await?;
+        let info = info.ok_or(CliError::UnknownTask(task))?;
+        let texts = self.steps.state(&info);
+        self.say(&texts);
+        if self.follow.output_path.is_some() {
+            self.see_to_delivery(&info).await?;
+        }
+
+        let block = chain.block(When::Finalised).await?;
+        let Some(info) = chain.task(When::At(block.hash), task).await? else {
+            return Ok(None);
+        };
+        match &info.task.state {
+            TaskState::Settled { claim, .. } => {
+                let delivered = self.delivery.as_ref().is_some_and(|d| d.hash == claim.output);
+                self.times.settled = self.times.settled.or_else(|| self.seconds());
+                if self.follow.output_path.is_some() && !delivered {
+                    return self.wait_for_delivery();
+                }
+            }
+            TaskState::Failed { reason, .. } => self.failure = Some(reason_text(*reason).into()),
+            TaskState::Cancelled { .. } => self.failure = Some("it was cancelled".into()),
+            _ => return Ok(None),
+        }
+        self.times.settled = self.times.settled.or_else(|| self.seconds());
+        let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
+        let path = self.follow.output_path.as_deref();
+        Ok(Report::new(task, &info, block.number, delivery, path, self.times))
+    }
+
+    fn wait_for_delivery(&mut self) -> Result<Option<Report>> {
+        let since = *self.over_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.patience {
+            return Err(CliError::Undelivered {
+                task: self.follow.task,
+                attempts: std::mem::take(&mut self.last_attempts),
+            });
+        }
+        Ok(None)
+    }
+
+    /// Starts, finishes, or repeats the fetching of the output. Never waits for a peer.
+    async fn see_to_delivery(&mut self, info: &TaskInfo) -> Result<()> {
+        let wanted = wanted(info);
+        if let Some(job) = self.fetching.take_if(|job| job.is_finished()) {
+            match job.await.map_err(|e| CliError::Internal(e.to_string()))? {
+                Ok(delivery) => self.take_delivery(delivery)?,
+                Err(attempts) => self.last_attempts = attempts,
+            }
+            self.next_fetch = Instant::now() + DELIVERY_PAUSE;
+        }
+        if let (Some(delivery), Some(decided)) = (&self.delivery, wanted.hash) {
+            if delivery.hash != decided {
+                let text = format!(
+                    "the output from {} is not what the majority revealed: fetching it again",
+                    delivery.from
+                );
+                self.follow.out.step(&text);
+                self.delivery = None;
+                self.times.result = None;
+                if let Some(path) = &self.follow.output_path {
+                    // Gone already is as good: it must not be taken for the result.
+                    std::fs::remove_file(path).ok();
+                }
+            }
+        }
+        let idle = self.delivery.is_none() && self.fetching.is_none();
+        if idle && !wanted.providers.is_empty() && Instant::now() >= self.next_fetch {
+            let (chain, plane) = (self.follow.chain.clone(), self.follow.plane.clone());
+            let task = self.follow.task;
+            self.fetching = Some(tokio::spawn(async move {
+                deliver::fetch(&*chain, &*plane, task, &wanted).await
+            }));
+        }
+        Ok(())
+    }
+
+    fn take_delivery(&mut self, delivery: Delivery) -> Result<()> {
+        let Some(path) = &self.follow.output_path else {
+            return Ok(());
+        };
+        super::write_atomically(path, &delivery.bytes)?;
+        self.times.result = self.seconds();
+        let after = self.times.result.map(|s| format!(" after {s:.1} s"));
+        let text = format!(
+            "output received from {}{}: {:?}, in {}",
+            delivery.from,
+            after.unwrap_or_default(),
+            delivery.hash,
+            path.display()
+        );
+        self.follow.out.step(&text);
+        self.delivery = Some(delivery);
+        Ok(())
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        let seconds = self.posted?.elapsed().as_secs_f64();
+        Some((seconds * 1000.0).round() / 1000.0)
+    }
+
+    fn say(&self, texts: &[String]) {
+        for text in texts {
+            self.follow.out.step(text);
+        }
+    }
+}
+
+/// What can be fetched now: what the chain has decided on, else what somebody has committed to.
+fn wanted(info: &TaskInfo) -> Wanted {
+    if let Some(wanted) = decided(info) {
+        return wanted;
+    }
+    let members = info.round.as_ref().map(|round| round.members.iter());
+    let done = members.into_iter().flatten().filter(|member| {
+        matches!(
+            member.progress,
+            MemberProgress::Committed(_) | MemberProgress::Revealed(_)
+        )
+    });
+    Wanted {
+        hash: None,
+        units: None,
+        providers: done.map(|member| member.provider.clone()).collect(),
+    }
+}
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

@@ -1,0 +1,292 @@
+#![allow(clippy::unwrap_used)]
+use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, TaskRecord};
+use surety_engine::{content_hash, Embeddings};
+use surety_network::{
+    memory::{MemoryNet, MemoryPlane},
+    Bytes, Readers,
+};
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoint,
+    task::{Assignment, FailureReason, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict},
+    ContentHash,
+};
+
+use super::*;
+use crate::machine;
+
+const TASK: TaskId = 5;
+
+/// A running task of two providers and a client that follows it.
+struct World {
+    chain: FakeChain,
+    providers: Vec<MemoryPlane>,
+    client: Arc<MemoryPlane>,
+    dir: tempfile::TempDir,
+}
+
+fn account(index: u8) -> AccountId {
+    AccountId::new([index; 32])
+}
+
+fn endpoint(index: u8) -> Endpoint {
+    Endpoint::try_from(format!("peer {index}").into_bytes()).unwrap()
+}
+
+fn output(value: f32) -> Bytes {
+    let embeddings = Embeddings::new(2, vec![value, 1.0]).unwrap();
+    embeddings.encode().unwrap().into()
+}
+
+fn claim(output: &Bytes) -> ResultClaim {
+    ResultClaim {
+        output: content_hash(output),
+        trace_root: Hash::zero(),
+        units: 1,
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let net = MemoryNet::default();
+        let world = Self {
+            chain: FakeChain::new(),
+            providers: (0..2).map(|index| net.join(endpoint(index))).collect(),
+            client: Arc::new(net.join(endpoint(9))),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        world.chain.change(|state| {
+            let assignments: Vec<_> = (0..2).map(|index| assignment(index, 7)).collect();
+            for index in 0..2 {
+                let provider = ProviderRecord {
+                    device: machine::profile(1),
+                    endpoints: vec![endpoint(index)].try_into().unwrap(),
+                    last_heartbeat: 0,
+                };
+                state.providers.insert(account(index), provider);
+            }
+            state.tasks.insert(TASK, task(assignments));
+            state.rounds.insert(TASK, round());
+        });
+        world.chain.finalise();
+        world
+    }
+
+    fn run(&self) -> Run {
+        Run::new(Follow {
+            chain: Arc::new(self.chain.clone()),
+            plane: self.client.clone(),
+            out: Output::new(true),
+            task: TASK,
+            age: Some(Duration::from_secs(1)),
+            output_path: Some(self.path()),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("out.safetensors")
+    }
+
+    /// The provider commits, and serves `output`.
+    async fn commit(&self, index: u8, output: &Bytes) {
+        let plane = &self.providers[usize::from(index)];
+        let hash = plane.publish(output.clone()).await.unwrap();
+        plane
+            .announce_output(TASK, hash, Readers::Everyone)
+            .await
+            .unwrap();
+        self.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.members[usize::from(index)].progress = MemberProgress::Committed(Hash::zero());
+        });
+        self.chain.finalise();
+    }
+
+    fn decide(&self, verdict: Verdict<AccountId>) {
+        self.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.phase = RoundPhase::Challengeable { until: 99, verdict };
+        });
+        self.chain.finalise();
+    }
+
+    fn settle(&self, state: TaskState<AccountId, u128, u32>) {
+        self.chain.change(|all| {
+            all.rounds.remove(&TASK);
+            all.tasks.get_mut(&TASK).unwrap().state = state;
+        });
+        self.chain.finalise();
+    }
+}
+
+fn assignment(index: u8, price: u128) -> Assignment<AccountId, u128> {
+    Assignment {
+        provider: account(index),
+        price,
+    }
+}
+
+fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
+    TaskRecord {
+        client: account(9),
+        spec: TaskSpec {
+            model: ContentHash::zero(),
+            operation: Operation::Embed,
+            input: ContentHash::zero(),
+            input_bytes: 1,
+            units_max: 1,
+            redundancy: 2,
+            sources: vec![endpoint(9)].try_into().unwrap(),
+        },
+        cap: 100,
+        posted_at: 0,
+        state: TaskState::Running {
+            assignments: assignments.try_into().unwrap(),
+            reserves: Default::default(),
+        },
+    }
+}
+
+fn round() -> RoundRecord {
+    let member = |index| RoundMember {
+        provider: account(index),
+        lock: 0,
+        progress: MemberProgress::Working,
+    };
+    RoundRecord {
+        redundancy: 2,
+        units_max: 1,
+        members: vec![member(0), member(1)].try_into().unwrap(),
+        dropped: Default::default(),
+        phase: RoundPhase::Committing { until: 9 },
+    }
+}
+
+fn settled(output: &Bytes, paid: u8) -> TaskState<AccountId, u128, u32> {
+    TaskState::Settled {
+        at: 3,
+        claim: claim(output),
+        payments: vec![assignment(paid, 7)].try_into().unwrap(),
+        refund: 92,
+        fee: 1,
+    }
+}
+
+/// Runs beside the script until the task is over.
+async fn with_script(run: &mut Run, script: impl std::future::Future<Output = ()>) -> Result<Report> {
+    let (result, ()) = tokio::join!(run.until_over(), script);
+    result
+}
+
+#[tokio::test]
+async fn the_output_is_here_before_the_task_is_settled() {
+    let world = World::new();
+    let right = output(1.0);
+    let script = async {
+        world.commit(0, &right).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        world.settle(settled(&right, 0));
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(std::fs::read(world.path()).unwrap(), right);
+    assert_eq!(report.state, "Settled");
+    assert_eq!((report.refund, report.fee, report.escrow_left), (92, 1, 0));
+    assert_eq!(report.payments.len(), 1);
+    assert_eq!(report.output_hash, Some(format!("{:?}", content_hash(&right))));
+    assert!(report.seconds_post_to_result.unwrap() >= 1.0);
+    assert!(report.seconds_post_to_settled > report.seconds_post_to_result);
+    let json = serde_json::to_value(&report).unwrap();
+    for field in [
+        "task",
+        "state",
+        "claim",
+        "payments",
+        "refund",
+        "fee",
+        "escrow_left",
+        "finalized_block",
+        "seconds_post_to_result",
+        "seconds_post_to_settled",
+        "output_path",
+        "output_hash",
+    ] {
+        assert!(!json[field].is_null(), "{field} in {json}");
+    }
+    assert!(json["payments"][0]["account"].is_string() && json["payments"][0]["amount"] == 7);
+}
+
+#[tokio::test]
+async fn an_output_that_the_majority_does_not_share_is_fetched_again() {
+    let world = World::new();
+    let (wrong, right) = (output(-1.0), output(1.0));
+    let script = async {
+        world.commit(0, &wrong).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(std::fs::read(world.path()).unwrap(), wrong);
+        world.commit(1, &right).await;
+        world.decide(Verdict::Agreed {
+            claim: claim(&right),
+            majority: vec![account(1)].try_into().unwrap(),
+            minority: vec![account(0)].try_into().unwrap(),
+            absent: Default::default(),
+        });
+        world.settle(settled(&right, 1));
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(std::fs::read(world.path()).unwrap(), right);
+    assert_eq!(report.output_hash, Some(format!("{:?}", content_hash(&right))));
+}
+
+#[tokio::test]
+async fn a_failed_task_is_reported_and_has_no_result() {
+    let world = World::new();
+    world.settle(TaskState::Failed {
+        at: 3,
+        reason: FailureReason::NotEnoughResults,
+    });
+    let mut run = world.run();
+    let report = run.until_over().await.unwrap();
+    assert_eq!((report.state.as_str(), report.refund), ("Failed", 100));
+    assert!(run.failure.unwrap().contains("too few"));
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_has_is_an_error_that_names_everybody() {
+    let world = World::new();
+    world.settle(settled(&output(1.0), 0));
+    let mut run = world.run();
+    run.patience = Duration::from_secs(1);
+    let error = run.until_over().await.unwrap_err();
+    assert_eq!(error.exit_code(), 6);
+    let text = error.to_string();
+    assert!(text.contains("does not have it"), "{text}");
+}
+
+#[tokio::test]
+async fn an_unknown_task_is_said_to_be_unknown() {
+    let world = World::new();
+    let mut run = world.run();
+    run.follow.task = 77;
+    let error = run.until_over().await.unwrap_err();
+    assert!(matches!(error, CliError::UnknownTask(77)));
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_for_a_moment_is_waited_for() {
+    let world = World::new();
+    world.chain.set_unreachable(true);
+    let script = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        world.chain.set_unreachable(false);
+        world.settle(TaskState::Cancelled { at: 3 });
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(report.state, "Cancelled");
+}

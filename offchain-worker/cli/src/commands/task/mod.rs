@@ -1,0 +1,298 @@
+//! `surety task`: posting tasks, following them, and getting their results.
+
+mod deliver;
+mod follow;
+mod record;
+mod report;
+mod steps;
+mod submit;
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When};
+use surety_engine::{content_hash, Embeddings};
+use surety_network::{Bytes, DataPlane, Node};
+use surety_types::{
+    task::{RoundPhase, TaskState, Verdict},
+    TaskId,
+};
+
+use super::Context;
+use crate::{
+    amount::Amount,
+    args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
+    error::{CliError, Result},
+    keys::{address, short},
+    nearest::{nearest, Neighbour},
+    output::table,
+};
+use deliver::Wanted;
+use follow::Follow;
+use record::ClientRecord;
+
+pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
+    match command {
+        TaskCommand::Submit(args) => submit::run(context, &args).await,
+        TaskCommand::Watch(args) => watch(context, &args).await,
+        TaskCommand::Result(args) => result(context, &args).await,
+        TaskCommand::List(args) => list(context, &args).await,
+        TaskCommand::Cancel(args) => {
+            super::account::submit(context, Call::CancelTask { task: args.task }).await
+        }
+        TaskCommand::Nearest(args) => nearest_lines(context, &args),
+    }
+}
+
+async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
+    let chain = context.chain().await?;
+    let info = known_task(&*chain, args.task).await?;
+    let genesis = chain.info().genesis;
+    let record = ClientRecord::load(&context.config.home, &genesis, args.task)?;
+    let mut data = context.config.task.clone();
+    // The task says where its input is: it has to be served right there.
+    data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
+    let node = context.node(&*chain, &data).await?;
+    if record.is_some() {
+        serve_input(context, &node, &info).await;
+    }
+    let posted = record.and_then(|record| {
+        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(age.saturating_sub(Duration::from_millis(record.posted_unix_ms)))
+    });
+    let follow = Follow {
+        chain,
+        plane: std::sync::Arc::new(node),
+        out: context.out,
+        task: args.task,
+        age: posted,
+        output_path: args.out.clone(),
+    };
+    follow.until_settled().await
+}
+
+/// Keeps the input of an own task available to its providers.
+async fn serve_input(context: &Context, node: &Node, info: &TaskInfo) {
+    let input = info.task.spec.input;
+    let served = match node.store().get(&input) {
+        Ok(bytes) => node.publish(bytes.into()).await.map(drop).map_err(CliError::from),
+        Err(e) => Err(e.into()),
+    };
+    if let Err(e) = served {
+        context
+            .out
+            .step(&format!("the input cannot be served from here: {e}"));
+    }
+}
+
+async fn known_task(chain: &dyn Chain, task: TaskId) -> Result<TaskInfo> {
+    let info = chain.task(When::Finalised, task).await?;
+    info.ok_or(CliError::UnknownTask(task))
+}
+
+/// What `surety task result` found.
+#[derive(Serialize)]
+struct Fetched {
+    task: TaskId,
+    output_hash: String,
+    output_path: String,
+    output_bytes: u64,
+    from: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nearest: Vec<Neighbour>,
+}
+
+async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
+    let chain = context.chain().await?;
+    let info = known_task(&*chain, args.task).await?;
+    let wanted = decided(&info).ok_or_else(|| no_result(args.task, &info))?;
+    let data = crate::config::DataConfig {
+        listen: Vec::new(),
+        external: Vec::new(),
+    };
+    let node = context.node(&*chain, &data).await?;
+    let delivery = deliver::fetch(&*chain, &node, args.task, &wanted)
+        .await
+        .map_err(|attempts| CliError::Undelivered {
+            task: args.task,
+            attempts,
+        })?;
+    write_atomically(&args.out, &delivery.bytes)?;
+    let neighbours = match args.nearest {
+        Some(count) => {
+            let text = input_of(&node, &info, args.input.as_deref()).await?;
+            nearest(&text, &Embeddings::decode(&delivery.bytes)?, count)?
+        }
+        None => Vec::new(),
+    };
+    node.stop().await;
+    let fetched = Fetched {
+        task: args.task,
+        output_hash: format!("{:?}", delivery.hash),
+        output_path: args.out.display().to_string(),
+        output_bytes: delivery.bytes.len() as u64,
+        from: delivery.from,
+        nearest: neighbours,
+    };
+    context.out.result(&fetched, || {
+        format!(
+            "{} ({} bytes, {}), as the chain has accepted it, from {}\n{}",
+            fetched.output_path,
+            fetched.output_bytes,
+            fetched.output_hash,
+            fetched.from,
+            neighbours_text(&fetched.nearest)
+        )
+    })
+}
+
+/// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
+fn decided(info: &TaskInfo) -> Option<Wanted> {
+    let (claim, providers) = match &info.task.state {
+        TaskState::Settled { claim, payments, .. } => {
+            (claim, payments.iter().map(|p| p.provider.clone()).collect())
+        }
+        _ => match &info.round.as_ref()?.phase {
+            RoundPhase::Challengeable {
+                verdict: Verdict::Agreed { claim, majority, .. },
+                ..
+            } => (claim, majority.to_vec()),
+            _ => return None,
+        },
+    };
+    Some(Wanted {
+        hash: Some(claim.output),
+        units: Some(claim.units),
+        providers,
+    })
+}
+
+/// Why there is nothing to fetch.
+fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
+    match &info.task.state {
+        TaskState::Failed { reason, .. } => CliError::NoResult {
+            task,
+            reason: report::reason_text(*reason).into(),
+        },
+        TaskState::Cancelled { .. } => CliError::NoResult {
+            task,
+            reason: "it was cancelled".into(),
+        },
+        state => CliError::NotDecided {
+            task,
+            state: report::state_name(state),
+        },
+    }
+}
+
+/// The task's input: from a file, this home, or whoever still serves it.
+async fn input_of(node: &Node, info: &TaskInfo, file: Option<&Path>) -> Result<Bytes> {
+    let spec = &info.task.spec;
+    match file {
+        Some(path) => {
+            let text = fs::read(path).map_err(CliError::file(path))?;
+            if content_hash(&text) != spec.input {
+                let text = format!("{} is not the text that was submitted", path.display());
+                return Err(CliError::Usage(text));
+            }
+            Ok(text.into())
+        }
+        None => Ok(node
+            .fetch(spec.input, Some(spec.input_bytes.into()), &spec.sources)
+            .await?),
+    }
+}
+
+/// One task in a list. The cap is in plancks.
+#[derive(Serialize)]
+struct Listed {
+    task: TaskId,
+    state: String,
+    client: String,
+    model: String,
+    redundancy: u32,
+    units_max: u32,
+    cap: u128,
+    posted_at: u32,
+}
+
+impl Listed {
+    fn new(task: TaskId, record: &TaskRecord) -> Self {
+        Self {
+            task,
+            state: report::state_name(&record.state),
+            client: address(&record.client),
+            model: format!("{:?}", record.spec.model),
+            redundancy: record.spec.redundancy,
+            units_max: record.spec.units_max,
+            cap: record.cap,
+            posted_at: record.posted_at,
+        }
+    }
+}
+
+async fn list(context: &Context, args: &ListArgs) -> Result<()> {
+    let owner = match args.mine {
+        true => Some(context.key()?.signer.account().clone()),
+        false => None,
+    };
+    let chain = context.chain().await?;
+    let tasks: Vec<(TaskId, TaskRecord)> = chain
+        .recent_tasks(When::Finalised, args.limit)
+        .await?
+        .into_iter()
+        .filter(|(_, task)| owner.as_ref().is_none_or(|owner| task.client == *owner))
+        .collect();
+    let listed: Vec<Listed> = tasks.iter().map(|(id, task)| Listed::new(*id, task)).collect();
+    context.out.result(&listed, || {
+        let mut table = table(["task", "state", "client", "k", "units", "cap", "posted in"]);
+        for (row, (_, task)) in listed.iter().zip(&tasks) {
+            table.add_row([
+                row.task.to_string(),
+                row.state.clone(),
+                short(&task.client),
+                row.redundancy.to_string(),
+                row.units_max.to_string(),
+                Amount(row.cap).to_string(),
+                row.posted_at.to_string(),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+fn nearest_lines(context: &Context, args: &NearestArgs) -> Result<()> {
+    let text = fs::read(&args.input).map_err(CliError::file(&args.input))?;
+    let blob = fs::read(&args.output).map_err(CliError::file(&args.output))?;
+    let neighbours = nearest(&text, &Embeddings::decode(&blob)?, args.count)?;
+    context.out.result(&neighbours, || neighbours_text(&neighbours))
+}
+
+fn neighbours_text(neighbours: &[Neighbour]) -> String {
+    let lines = neighbours.iter().map(|neighbour| {
+        format!(
+            "\n{}\n  {:.3}  {}\n",
+            neighbour.line, neighbour.cosine, neighbour.nearest
+        )
+    });
+    lines.collect()
+}
+
+/// A reader never sees half a file.
+fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
+    let write = || -> std::io::Result<()> {
+        let file = tempfile::NamedTempFile::new_in(parent)?;
+        fs::write(file.path(), bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map(drop).map_err(|e| e.error)
+    };
+    write().map_err(CliError::file(path))
+}

@@ -1,0 +1,250 @@
+//! `surety task submit`.
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use serde::Serialize;
+use surety_chain_client::{Call, Chain, RegisteredModel, Until, When};
+use surety_engine::input;
+use surety_network::{Bytes, DataPlane, Node};
+use surety_types::{
+    limits,
+    model::Operation,
+    multiaddr::{Endpoint, Endpoints},
+    task::TaskSpec,
+    TaskId,
+};
+
+use super::{follow::Follow, record::ClientRecord, steps::posted_text, Context};
+use crate::{
+    args::SubmitArgs,
+    error::{CliError, Result},
+    keys::Key,
+    models,
+};
+
+/// What a detached submission prints.
+#[derive(Serialize)]
+struct Posted {
+    task: TaskId,
+    block: u32,
+    input_hash: String,
+    sources: Vec<String>,
+}
+
+pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
+    let (text, units) = read_input(args)?;
+    check_redundancy(args.redundancy)?;
+    let key = context.key()?;
+    let chain = context.chain().await?;
+    let (model, registered) = models::registered(&*chain, &context.models(), &args.model).await?;
+    check_offer(&*chain, args, &registered).await?;
+    let node = context.node(&*chain, &context.config.task).await?;
+    let input_bytes = u32::try_from(text.len()).map_err(|_| too_large(args))?;
+    let input = node.publish(text).await?;
+    let sources = sources(&node)?;
+    let spec = TaskSpec {
+        model,
+        operation: Operation::Embed,
+        input,
+        input_bytes,
+        units_max: args.units_max.unwrap_or(units),
+        redundancy: args.redundancy,
+        sources: sources.clone(),
+    };
+    let started = Instant::now();
+    let posted = post(context, &*chain, &key, spec, args).await?;
+    let task = posted.task;
+    context.out.step(&posted_text(
+        task,
+        args.cap.0,
+        args.redundancy,
+        args.units_max.unwrap_or(units),
+        posted.block,
+    ));
+    remember(context, &*chain, task, started)?;
+    if args.detach {
+        node.stop().await;
+        return context.out.result(&posted, || {
+            format!("providers can fetch the input while this runs: surety task watch {task} --out FILE")
+        });
+    }
+    let follow = Follow {
+        chain,
+        plane: Arc::new(node),
+        out: context.out,
+        task,
+        age: Some(started.elapsed()),
+        output_path: args.out.clone(),
+    };
+    follow.until_settled().await
+}
+
+fn read_input(args: &SubmitArgs) -> Result<(Bytes, u32)> {
+    let text = fs::read(&args.file).map_err(CliError::file(&args.file))?;
+    let max = args.units_max.unwrap_or(u32::MAX);
+    let items = input::items(&text, max).map_err(|source| CliError::Input {
+        path: args.file.clone(),
+        source,
+    })?;
+    let units = u32::try_from(items.len()).map_err(|_| too_large(args))?;
+    Ok((text.into(), units))
+}
+
+fn too_large(args: &SubmitArgs) -> CliError {
+    CliError::Usage(format!("{} is too large for one task", args.file.display()))
+}
+
+fn check_redundancy(redundancy: u32) -> Result<()> {
+    let max = limits::REDUNDANCY_MAX;
+    if (1..=max).contains(&redundancy) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "--redundancy must be between 1 and {max}, not {redundancy}"
+    )))
+}
+
+/// The chain would say the same, and take a fee for it.
+async fn check_offer(chain: &dyn Chain, args: &SubmitArgs, model: &RegisteredModel) -> Result<()> {
+    if !model.manifest.operations.contains(&Operation::Embed) {
+        let name = models::name(&model.manifest);
+        return Err(CliError::Usage(format!("{name} does not offer to embed text")));
+    }
+    let limit = chain
+        .price_limit(When::Finalised, args.cap.0, args.redundancy)
+        .await?;
+    match limit {
+        Some(_) => Ok(()),
+        None => Err(CliError::CapBelowFee {
+            cap: args.cap,
+            redundancy: args.redundancy,
+        }),
+    }
+}
+
+fn sources(node: &Node) -> Result<Endpoints> {
+    let endpoints: Vec<Endpoint> = node.endpoints();
+    if endpoints.is_empty() {
+        return Err(CliError::Usage(
+            "the input is not reachable for providers: name an address with --listen or --external".into(),
+        ));
+    }
+    Endpoints::try_from(endpoints).map_err(|_| CliError::Internal("too many endpoints".into()))
+}
+
+async fn post(
+    context: &Context,
+    chain: &dyn Chain,
+    key: &Key,
+    spec: TaskSpec,
+    args: &SubmitArgs,
+) -> Result<Posted> {
+    let input_hash = format!("{:?}", spec.input);
+    let sources = spec.sources.iter();
+    let sources = sources.map(|s| String::from_utf8_lossy(s).into_owned()).collect();
+    let waiting = context.out.spinner();
+    waiting.set_message("posting the task, waiting until that is final");
+    let call = Call::PostTask {
+        spec,
+        cap: args.cap.0,
+    };
+    // Final, because the task's number could change with the block that it is in.
+    let included = chain.submit(&key.signer, call, Until::Finalised).await?;
+    waiting.finish_and_clear();
+    let task = included
+        .event("TaskAuction", "TaskPosted")
+        .and_then(|event| event.task())
+        .ok_or_else(|| CliError::Internal("the task was posted, but the block does not say so".into()))?;
+    Ok(Posted {
+        task,
+        block: included.block.number,
+        input_hash,
+        sources,
+    })
+}
+
+fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant) -> Result<()> {
+    let posted = SystemTime::now()
+        .checked_sub(started.elapsed())
+        .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .unwrap_or_default();
+    let record = ClientRecord {
+        posted_unix_ms: u64::try_from(posted.as_millis()).unwrap_or(u64::MAX),
+        listen: context.config.task.listen.clone(),
+    };
+    record.save(&context.config.home, &chain.info().genesis, task)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::Parser;
+    use surety_chain_client::{AccountId, FakeChain};
+    use surety_types::{
+        model::{ModelFamily, ModelManifest, Tier},
+        ModelId,
+    };
+
+    use super::*;
+    use crate::args::{Cli, Command, TaskCommand};
+
+    fn args(flags: &str) -> SubmitArgs {
+        let line = format!("surety task submit --file text --model m --out o {flags}");
+        match Cli::try_parse_from(line.split(' ')).unwrap().command {
+            Command::Task(TaskCommand::Submit(args)) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn model(operations: Vec<Operation>) -> RegisteredModel {
+        RegisteredModel {
+            owner: AccountId::new([0; 32]),
+            manifest: ModelManifest {
+                name: b"m".to_vec().try_into().unwrap(),
+                family: ModelFamily::Bert,
+                tier: Tier::HardwareClass,
+                operations: operations.try_into().unwrap(),
+                weights: ModelId::zero(),
+                weights_bytes: 0,
+                tokenizer: ModelId::zero(),
+                config: ModelId::zero(),
+            },
+            deposit: 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cap_below_the_fee_is_refused_before_anything_is_posted() {
+        let chain = FakeChain::new();
+        let model = model(vec![Operation::Embed]);
+        let low = args("--cap 2planck --redundancy 3");
+        let error = check_offer(&chain, &low, &model).await.unwrap_err();
+        assert!(matches!(error, CliError::CapBelowFee { redundancy: 3, .. }));
+        assert_eq!(error.exit_code(), 4);
+        let enough = args("--cap 3planck --redundancy 3");
+        check_offer(&chain, &enough, &model).await.unwrap();
+        assert!(chain.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_model_that_does_not_embed_is_refused() {
+        let chain = FakeChain::new();
+        let error = check_offer(&chain, &args("--cap 1"), &model(Vec::new())).await;
+        assert!(matches!(error, Err(CliError::Usage(_))));
+    }
+
+    #[test]
+    fn an_input_with_more_units_than_are_paid_for_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "a\n\nb\n").unwrap();
+        let mut args = args("--cap 1");
+        args.file = file.path().to_owned();
+        assert_eq!(read_input(&args).unwrap().1, 2);
+        args.units_max = Some(1);
+        assert!(matches!(read_input(&args), Err(CliError::Input { .. })));
+    }
+}

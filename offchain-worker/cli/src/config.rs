@@ -1,0 +1,394 @@
+//! From flags, environment and configuration file to one [`Config`] that has been checked.
+//!
+//! [`RawConfig`] is what was written, in any of the three places; flags win over the environment, which wins over the
+//! file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use figment::{
+    providers::{Env, Format, Serialized, Toml},
+    Figment,
+};
+use serde::{Deserialize, Serialize};
+use surety_chain_client::AccountId;
+use surety_network::{check_listen, StoreLimits};
+
+use crate::{amount::Amount, keys, SURE};
+
+/// Settings as written. Every one may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawConfig {
+    /// See [`Config::home`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
+    /// See [`Config::rpc`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpc: Option<String>,
+    /// See [`Config::key_file`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// See [`Config::log`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// See [`ProviderConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub provider: RawProvider,
+    /// See [`DataConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub task: RawTask,
+    /// See [`StoreLimits`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub storage: RawStorage,
+}
+
+/// The section `[provider]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawProvider {
+    /// See [`ProviderConfig::stash`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stash: Option<String>,
+    /// See [`DataConfig::listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Vec<String>>,
+    /// See [`DataConfig::external`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Vec<String>>,
+    /// See [`ProviderConfig::models`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// See [`ProviderConfig::price_per_unit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_unit: Option<Amount>,
+    /// See [`ProviderConfig::threads`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// See [`ProviderConfig::units_per_second`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_per_second: Option<u32>,
+    /// See [`ProviderConfig::tasks_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_max: Option<usize>,
+}
+
+/// The section `[task]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawTask {
+    /// See [`DataConfig::listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Vec<String>>,
+    /// See [`DataConfig::external`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Vec<String>>,
+}
+
+/// The section `[storage]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawStorage {
+    /// Largest blob, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob_mib_max: Option<u64>,
+    /// All blobs together, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_mib_max: Option<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Settings as meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where everything is kept.
+    pub home: PathBuf,
+    /// RPC address of a node.
+    pub rpc: String,
+    /// The key that signs.
+    pub key_file: PathBuf,
+    /// What to log; the command's own default when nothing was said.
+    pub log: Option<String>,
+    /// How this machine is offered.
+    pub provider: ProviderConfig,
+    /// Where inputs of own tasks are served.
+    pub task: DataConfig,
+    /// What the blob store may take up.
+    pub storage: StoreLimits,
+}
+
+/// How a machine is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// The stash to work for, where it was named.
+    pub stash: Option<AccountId>,
+    /// Where the data plane is.
+    pub data: DataConfig,
+    /// Models to offer; all that are here when empty.
+    pub models: Vec<String>,
+    /// What to ask for a unit.
+    pub price_per_unit: Amount,
+    /// Threads that compute.
+    pub threads: usize,
+    /// What the machine is expected to do in a second. Only breaks ties between equal bids.
+    pub units_per_second: u32,
+    /// Most tasks at once, open bids included.
+    pub tasks_max: usize,
+}
+
+/// Where a data plane is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataConfig {
+    /// Multiaddrs to listen on.
+    pub listen: Vec<String>,
+    /// Multiaddrs, without peer id, at which others reach it; none: where it listens.
+    pub external: Vec<String>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The named file is not there.
+    #[error("no configuration file at {}", .0.display())]
+    MissingFile(PathBuf),
+    /// A file or variable cannot be read as settings.
+    #[error("{}", unreadable(.0))]
+    Unreadable(Box<figment::Error>),
+    /// Settings that make no sense, all of them.
+    #[error("invalid configuration:{}", listed(.0))]
+    Invalid(Vec<String>),
+}
+
+fn unreadable(error: &figment::Error) -> String {
+    let lines = error.clone().into_iter().map(|e| format!("\n  {e}"));
+    format!("cannot read the configuration:{}", lines.collect::<String>())
+}
+
+fn listed(problems: &[String]) -> String {
+    problems.iter().map(|problem| format!("\n  {problem}")).collect()
+}
+
+/// Reads file and environment, and puts `flags` on top.
+///
+/// # Errors
+/// When a source cannot be read, or a setting makes no sense.
+pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError> {
+    if let Some(file) = file.filter(|file| !file.is_file()) {
+        return Err(ConfigError::MissingFile(file.to_owned()));
+    }
+    let environment = Figment::from(environment());
+    // The default file is in the home folder, which only flags and environment can name.
+    let home = flags
+        .home
+        .clone()
+        .or_else(|| environment.extract_inner("home").ok())
+        .or_else(default_home);
+    let default_file = home.as_ref().map(|home| home.join("config.toml"));
+    let file = file
+        .map(Path::to_owned)
+        .or_else(|| default_file.filter(|file| file.is_file()));
+    let mut figment = Figment::new();
+    if let Some(file) = file {
+        figment = figment.merge(Toml::file_exact(file));
+    }
+    let raw: RawConfig = figment
+        .merge(environment)
+        .merge(Serialized::defaults(&flags))
+        .extract()
+        .map_err(|e| ConfigError::Unreadable(Box::new(e)))?;
+    validate(raw, home)
+}
+
+/// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so on.
+const ENVIRONMENT: [&str; 16] = [
+    "home",
+    "rpc",
+    "key_file",
+    "log",
+    "provider_stash",
+    "provider_listen",
+    "provider_external",
+    "provider_models",
+    "provider_price_per_unit",
+    "provider_threads",
+    "provider_units_per_second",
+    "provider_tasks_max",
+    "task_listen",
+    "task_external",
+    "storage_blob_mib_max",
+    "storage_total_mib_max",
+];
+
+fn environment() -> Env {
+    Env::prefixed("SURETY_")
+        .only(&ENVIRONMENT)
+        .map(|key| setting(key.as_str()).into())
+}
+
+/// The setting that a variable, without its prefix, stands for.
+fn setting(key: &str) -> String {
+    let in_section = |section: &str| {
+        let rest = key.strip_prefix(section)?.strip_prefix('_')?;
+        Some(format!("{section}.{rest}"))
+    };
+    ["provider", "task", "storage"]
+        .into_iter()
+        .find_map(in_section)
+        .unwrap_or_else(|| key.to_owned())
+}
+
+/// `${XDG_DATA_HOME:-~/.local/share}/surety`.
+fn default_home() -> Option<PathBuf> {
+    let folder = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    folder("XDG_DATA_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+        .map(|data| data.join("surety"))
+}
+
+/// Collects everything that is wrong, so that it can be mended in one go.
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn check<T, E: std::fmt::Display>(&mut self, name: &str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|e| self.0.push(format!("{name}: {e}"))).ok()
+    }
+
+    fn require(&mut self, holds: bool, text: &str) {
+        if !holds {
+            self.0.push(text.into());
+        }
+    }
+
+    fn addresses(&mut self, name: &str, texts: Option<Vec<String>>, default: &[&str]) -> Vec<String> {
+        let texts = texts
+            .filter(|texts| !texts.is_empty())
+            .unwrap_or_else(|| default.iter().map(|text| text.to_string()).collect());
+        texts
+            .iter()
+            .filter_map(|text| self.check(name, expand_address(text)))
+            .flatten()
+            .collect()
+    }
+}
+
+/// Turns what was written into what is meant.
+fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError> {
+    let mut problems = Problems::default();
+    problems.require(
+        home.is_some(),
+        "home: neither --home nor $HOME says where to keep things",
+    );
+    let home = home.unwrap_or_default();
+    let rpc = raw.rpc.unwrap_or_else(|| "ws://127.0.0.1:9944".into());
+    problems.require(
+        rpc.starts_with("ws://") || rpc.starts_with("wss://"),
+        &format!("rpc: {rpc:?} must start with ws:// or wss://"),
+    );
+    if let Some(log) = &raw.log {
+        problems.check("log", tracing_subscriber::EnvFilter::try_new(log));
+    }
+    let provider = validate_provider(raw.provider, &mut problems);
+    let task = DataConfig {
+        listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
+        external: problems.addresses("task.external", raw.task.external, &[]),
+    };
+    let storage = validate_storage(&raw.storage, &mut problems);
+    if !problems.0.is_empty() {
+        return Err(ConfigError::Invalid(problems.0));
+    }
+    Ok(Config {
+        key_file: raw.key_file.unwrap_or_else(|| home.join("account.key")),
+        home,
+        rpc,
+        log: raw.log,
+        provider,
+        task,
+        storage,
+    })
+}
+
+fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfig {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = raw.threads.unwrap_or_else(|| cores.saturating_sub(1).max(1));
+    problems.require(
+        (1..=1024).contains(&threads),
+        "provider.threads: must be between 1 and 1024",
+    );
+    let price_per_unit = raw.price_per_unit.unwrap_or(Amount(SURE / 1000));
+    problems.require(
+        price_per_unit.0 > 0,
+        "provider.price_per_unit: must be more than nothing",
+    );
+    let units_per_second = raw.units_per_second.unwrap_or(20);
+    problems.require(
+        units_per_second > 0,
+        "provider.units_per_second: must be at least 1",
+    );
+    let tasks_max = raw.tasks_max.unwrap_or(16);
+    problems.require(
+        (1..=256).contains(&tasks_max),
+        "provider.tasks_max: must be between 1 and 256",
+    );
+    ProviderConfig {
+        stash: raw
+            .stash
+            .and_then(|text| problems.check("provider.stash", keys::parse_account(&text))),
+        data: DataConfig {
+            listen: problems.addresses("provider.listen", raw.listen, &["0.0.0.0:4001"]),
+            external: problems.addresses("provider.external", raw.external, &[]),
+        },
+        models: raw.models.unwrap_or_default(),
+        price_per_unit,
+        threads,
+        units_per_second,
+        tasks_max,
+    }
+}
+
+fn validate_storage(raw: &RawStorage, problems: &mut Problems) -> StoreLimits {
+    let defaults = StoreLimits::default();
+    let mib = |value: Option<u64>, default: u64| value.map_or(default, |mib| mib.saturating_mul(1 << 20));
+    let limits = StoreLimits {
+        blob_bytes_max: mib(raw.blob_mib_max, defaults.blob_bytes_max),
+        total_bytes_max: mib(raw.total_mib_max, defaults.total_bytes_max),
+    };
+    problems.require(
+        (1 << 20..=1 << 30).contains(&limits.blob_bytes_max),
+        "storage.blob_mib_max: must be between 1 and 1024",
+    );
+    problems.require(
+        limits.total_bytes_max >= limits.blob_bytes_max.saturating_mul(2),
+        "storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output",
+    );
+    limits
+}
+
+/// `IP:PORT` stands for QUIC and TCP there; anything else must be a multiaddr.
+fn expand_address(text: &str) -> Result<Vec<String>, surety_network::AddressError> {
+    let texts = match text.parse::<SocketAddr>() {
+        Ok(socket) => {
+            let ip = match socket.ip() {
+                IpAddr::V4(ip) => format!("/ip4/{ip}"),
+                IpAddr::V6(ip) => format!("/ip6/{ip}"),
+            };
+            let port = socket.port();
+            vec![format!("{ip}/udp/{port}/quic-v1"), format!("{ip}/tcp/{port}")]
+        }
+        Err(_) => vec![text.to_owned()],
+    };
+    texts.iter().try_for_each(|text| check_listen(text))?;
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests;

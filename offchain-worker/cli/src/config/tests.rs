@@ -1,0 +1,139 @@
+#![allow(clippy::unwrap_used)]
+use std::fs;
+
+use super::*;
+
+fn flags(home: &Path) -> RawConfig {
+    RawConfig {
+        home: Some(home.to_owned()),
+        ..RawConfig::default()
+    }
+}
+
+fn invalid(raw: RawConfig) -> String {
+    let home = Some(PathBuf::from("/home"));
+    validate(raw, home).unwrap_err().to_string()
+}
+
+#[test]
+fn defaults_are_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = load(None, flags(dir.path())).unwrap();
+    assert_eq!(config.rpc, "ws://127.0.0.1:9944");
+    assert_eq!(config.key_file, dir.path().join("account.key"));
+    assert_eq!(
+        config.provider.data.listen,
+        ["/ip4/0.0.0.0/udp/4001/quic-v1", "/ip4/0.0.0.0/tcp/4001"]
+    );
+}
+
+#[test]
+fn flags_win_over_the_file_in_the_home_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "rpc = \"ws://file:1\"\n[provider]\nprice_per_unit = \"2 SURE\"\nthreads = 3\n";
+    fs::write(dir.path().join("config.toml"), text).unwrap();
+    let mut raw = flags(dir.path());
+    raw.provider.threads = Some(4);
+    let config = load(None, raw).unwrap();
+    assert_eq!(config.rpc, "ws://file:1");
+    assert_eq!(config.provider.threads, 4);
+    assert_eq!(config.provider.price_per_unit, Amount(2 * SURE));
+}
+
+#[test]
+fn an_unknown_setting_is_named_with_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("config.toml"), "[provider]\nthread = 3\n").unwrap();
+    let text = load(None, flags(dir.path())).unwrap_err().to_string();
+    assert!(text.contains("thread") && text.contains("config.toml"), "{text}");
+}
+
+#[test]
+fn a_file_that_is_named_must_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = load(Some(Path::new("/nonexistent.toml")), flags(dir.path())).unwrap_err();
+    insta::assert_snapshot!(error, @"no configuration file at /nonexistent.toml");
+}
+
+#[test]
+fn every_problem_is_named_at_once() {
+    let raw = RawConfig {
+        rpc: Some("http://127.0.0.1:9944".into()),
+        provider: RawProvider {
+            stash: Some("5Gnobody".into()),
+            listen: Some(vec!["/ip4/0.0.0.0/udp/4001".into()]),
+            price_per_unit: Some(Amount(0)),
+            threads: Some(0),
+            ..RawProvider::default()
+        },
+        storage: RawStorage {
+            blob_mib_max: Some(64),
+            total_mib_max: Some(64),
+        },
+        ..RawConfig::default()
+    };
+    insta::assert_snapshot!(invalid(raw), @r#"
+    invalid configuration:
+      rpc: "http://127.0.0.1:9944" must start with ws:// or wss://
+      provider.threads: must be between 1 and 1024
+      provider.price_per_unit: must be more than nothing
+      provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
+      provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6)
+      storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output
+    "#);
+}
+
+#[test]
+fn without_a_home_nothing_can_be_kept() {
+    let text = validate(RawConfig::default(), None).unwrap_err().to_string();
+    assert!(text.contains("--home"), "{text}");
+}
+
+#[test]
+fn an_address_with_a_port_stands_for_quic_and_tcp() {
+    assert_eq!(
+        expand_address("[::1]:7").unwrap(),
+        ["/ip6/::1/udp/7/quic-v1", "/ip6/::1/tcp/7"]
+    );
+    assert_eq!(expand_address("/ip4/1.2.3.4/tcp/5").unwrap().len(), 1);
+    assert!(expand_address("localhost:7").is_err());
+}
+
+#[test]
+fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
+    let all = RawConfig {
+        home: Some("h".into()),
+        rpc: Some("r".into()),
+        key_file: Some("k".into()),
+        log: Some("l".into()),
+        provider: RawProvider {
+            stash: Some("s".into()),
+            listen: Some(Vec::new()),
+            external: Some(Vec::new()),
+            models: Some(Vec::new()),
+            price_per_unit: Some(Amount(1)),
+            threads: Some(1),
+            units_per_second: Some(1),
+            tasks_max: Some(1),
+        },
+        task: RawTask {
+            listen: Some(Vec::new()),
+            external: Some(Vec::new()),
+        },
+        storage: RawStorage {
+            blob_mib_max: Some(1),
+            total_mib_max: Some(1),
+        },
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (name, value) in serde_json::to_value(all).unwrap().as_object().unwrap() {
+        match value.as_object() {
+            Some(section) => names.extend(section.keys().map(|key| format!("{name}.{key}"))),
+            None => names.push(name.clone()),
+        }
+    }
+    let mut variables: Vec<String> = ENVIRONMENT.iter().map(|key| setting(key)).collect();
+    names.sort();
+    variables.sort();
+    assert_eq!(names, variables);
+}

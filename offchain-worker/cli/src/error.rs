@@ -1,0 +1,162 @@
+//! What went wrong, and with which code the program ends.
+
+use std::{io, path::PathBuf};
+
+use surety_chain_client::ChainError;
+use surety_engine::{EmbeddingsError, EngineError, FetchError, InputError};
+use surety_journal::JournalError;
+use surety_network::PlaneError;
+use surety_types::TaskId;
+use surety_worker_core::ReplayError;
+
+use crate::{amount::Amount, config::ConfigError, keys::KeyError};
+
+/// Everything that ends a command.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Wrong usage that the parser cannot see.
+    #[error("{0}")]
+    Usage(String),
+    /// No configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The chain, or the way to it.
+    #[error("{0}")]
+    Chain(#[from] ChainError),
+    /// The data plane.
+    #[error(transparent)]
+    Data(#[from] PlaneError),
+    /// The blob store.
+    #[error(transparent)]
+    Blobs(#[from] surety_network::StoreError),
+    /// The journal.
+    #[error("the journal cannot be used: {0}")]
+    Journal(#[from] JournalError),
+    /// The journal is another's.
+    #[error("{0}")]
+    Replay(#[from] ReplayError),
+    /// A model's files.
+    #[error(transparent)]
+    Models(#[from] surety_engine::StoreError),
+    /// A model's download.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// Loading or running a model.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The task's input.
+    #[error("{}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: InputError,
+    },
+    /// The task's output is no output.
+    #[error("the output cannot be read: {0}")]
+    Output(#[from] EmbeddingsError),
+    /// A file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no such model.
+    #[error("unknown model {0:?}: not here, not on the chain, and not one that can be fetched; see: surety model list")]
+    UnknownModel(String),
+    /// There is no such task.
+    #[error("the chain knows no task {0}; finished tasks are kept for a while only")]
+    UnknownTask(TaskId),
+    /// Too little money for anybody to be paid.
+    #[error(
+        "a cap of {cap} does not cover the fee and {redundancy} providers; raise --cap or lower --redundancy"
+    )]
+    CapBelowFee {
+        /// What the client would pay in all.
+        cap: Amount,
+        /// To how many providers.
+        redundancy: u32,
+    },
+    /// There is no result yet.
+    #[error("task {task} has no result yet: it is {state}; follow it with: surety task watch {task}")]
+    NotDecided {
+        /// Which task.
+        task: TaskId,
+        /// Where it is.
+        state: String,
+    },
+    /// The task ended, and there is no result.
+    #[error("task {task} ended without a result: {reason}; what was paid in has gone back")]
+    NoResult {
+        /// Which task.
+        task: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// The task is settled, but nobody delivers its output.
+    #[error("task {task} is settled, but its output could not be fetched:{attempts}")]
+    Undelivered {
+        /// Which task.
+        task: TaskId,
+        /// Who was asked, and what each did.
+        attempts: String,
+    },
+    /// Doctor found faults.
+    #[error("{0} of the checks failed")]
+    Unhealthy(usize),
+    /// Interrupted by the user.
+    #[error("interrupted; {0}")]
+    Interrupted(String),
+    /// A defect.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl CliError {
+    /// The program's exit code. Listed in the help text.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Internal(_) | Self::Interrupted(_) => 1,
+            Self::Usage(_) | Self::Config(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
+            Self::Chain(e) => match e {
+                ChainError::Unreachable { .. }
+                | ChainError::WrongChain { .. }
+                | ChainError::Incompatible { .. }
+                | ChainError::Rpc { .. }
+                | ChainError::Pruned { .. }
+                | ChainError::Decode { .. } => 3,
+                ChainError::Dispatch(_)
+                | ChainError::Rejected { .. }
+                | ChainError::Unknown { .. }
+                | ChainError::Busy { .. } => 4,
+                ChainError::Key { .. } => 7,
+            },
+            Self::UnknownTask(_) | Self::UnknownModel(_) | Self::CapBelowFee { .. } => 4,
+            Self::NoResult { .. } | Self::NotDecided { .. } => 5,
+            Self::Data(_) | Self::Undelivered { .. } | Self::Output(_) | Self::Fetch(_) => 6,
+            Self::Key(_)
+            | Self::Blobs(_)
+            | Self::Journal(_)
+            | Self::Replay(_)
+            | Self::Models(_)
+            | Self::Engine(_)
+            | Self::Input { .. }
+            | Self::File { .. } => 7,
+            Self::Unhealthy(_) => 8,
+        }
+    }
+
+    /// For `map_err`: an error of the file system about `path`.
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::File { path, source }
+    }
+}
+
+/// What commands return.
+pub type Result<T> = std::result::Result<T, CliError>;

@@ -1,0 +1,53 @@
+//! Loaded models, and running jobs on them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome};
+use surety_types::ModelId;
+
+/// The pool and the models that are loaded into it.
+pub struct Engines {
+    pool: EnginePool,
+    loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
+}
+
+impl Engines {
+    /// Models that are ready to run.
+    pub fn new(pool: EnginePool, loaded: impl IntoIterator<Item = Arc<dyn Engine>>) -> Self {
+        let loaded = loaded.into_iter().map(|engine| (engine.manifest().id(), engine));
+        Self {
+            pool,
+            loaded: loaded.collect(),
+        }
+    }
+
+    /// Runs one job.
+    pub(super) async fn run(&self, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
+        let engine = self.loaded.get(model).ok_or(ComputeError::NotLoaded(*model))?;
+        Ok(self.pool.submit(engine.clone(), job)?.await?)
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ComputeError {
+    /// Only possible after a restart with fewer models.
+    #[error("model {0:?} is not loaded; start with its --model again to finish the task")]
+    NotLoaded(ModelId),
+    /// The engine's own reason.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl ComputeError {
+    /// Whether trying again may help: not when the input is at fault, or the engine is the same as before.
+    pub(super) fn is_retryable(&self) -> bool {
+        match self {
+            Self::NotLoaded(_) => false,
+            Self::Engine(e) => matches!(
+                e,
+                EngineError::QueueFull { .. } | EngineError::Cancelled | EngineError::Closed
+            ),
+        }
+    }
+}

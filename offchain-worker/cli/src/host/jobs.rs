@@ -1,0 +1,232 @@
+//! Effects under way.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use surety_chain_client::{Call, ChainError, Until};
+use surety_engine::Job;
+use surety_network::{Bytes, PlaneError};
+use surety_types::{model::Operation, multiaddr::Endpoints, task::ResultClaim, ContentHash, ModelId, TaskId};
+use surety_worker_core::{Effect, EffectKind, Event};
+use tokio::task::{AbortHandle, Id, JoinSet};
+
+use super::Tools;
+
+/// How long calls to the chain may take to arrive after the provider was told to stop.
+const WIND_DOWN: Duration = Duration::from_secs(15);
+
+/// Runs effects, and turns how they went into events.
+pub(super) struct Jobs {
+    tools: Arc<Tools>,
+    running: JoinSet<Event>,
+    /// Which effect a job carries out; needed when it panics, and then says nothing itself.
+    effects: HashMap<Id, (TaskId, EffectKind, AbortHandle)>,
+    /// Inputs that are pinned, by task.
+    inputs: BTreeMap<TaskId, ContentHash>,
+}
+
+impl Jobs {
+    pub(super) fn new(tools: Arc<Tools>) -> Self {
+        Self {
+            tools,
+            running: JoinSet::new(),
+            effects: HashMap::new(),
+            inputs: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// The event of the next job that ends; nothing when it had been forgotten.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        match self.running.join_next_with_id().await? {
+            Ok((id, event)) => {
+                self.effects.remove(&id)?;
+                if let Event::InputReady { task } = event {
+                    tracing::info!(task, "input is here");
+                }
+                Some(event)
+            }
+            Err(e) => {
+                let (task, kind, _) = self.effects.remove(&e.id())?;
+                tracing::error!(task, ?kind, error = %e, "a job failed unexpectedly");
+                Some(failed(task, kind, true))
+            }
+        }
+    }
+
+    /// Starts an effect.
+    pub(super) fn start(&mut self, effect: Effect) {
+        let (task, kind) = (effect.task(), effect.kind());
+        tracing::info!(task, ?kind, "starting");
+        if let Effect::FetchInput { hash, .. } = &effect {
+            self.inputs.insert(task, *hash);
+        }
+        let tools = self.tools.clone();
+        let handle = self.running.spawn(carry_out(tools, effect));
+        self.effects.insert(handle.id(), (task, kind, handle));
+    }
+
+    /// Stops whatever is under way for a task, and lets go of its input.
+    pub(super) async fn forget(&mut self, task: TaskId) {
+        self.effects.retain(|_, (of, _, handle)| {
+            if *of == task {
+                handle.abort();
+            }
+            *of != task
+        });
+        if let Some(input) = self.inputs.remove(&task) {
+            self.tools.plane.release(input).await;
+        }
+    }
+
+    /// Stops fetching and computing, and waits a while for calls that are on their way to the chain.
+    pub(super) async fn wind_down(&mut self) {
+        for (_, kind, handle) in self.effects.values() {
+            if matches!(kind, EffectKind::Fetch | EffectKind::Compute) {
+                handle.abort();
+            }
+        }
+        let all = async { while self.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(WIND_DOWN, all).await.is_err() {
+            tracing::warn!("calls are still on their way to the chain; the next start sees to them");
+        }
+        self.running.abort_all();
+    }
+}
+
+fn failed(task: TaskId, kind: EffectKind, retryable: bool) -> Event {
+    match kind {
+        EffectKind::Fetch => Event::InputFailed { task, retryable },
+        EffectKind::Compute => Event::ComputeFailed { task, retryable },
+        kind => Event::EffectFailed {
+            task,
+            kind,
+            retryable,
+        },
+    }
+}
+
+async fn carry_out(tools: Arc<Tools>, effect: Effect) -> Event {
+    let (task, kind) = (effect.task(), effect.kind());
+    match effect {
+        Effect::SubmitBid { task, seal } => submit(&tools, task, kind, Call::Bid { task, seal }).await,
+        Effect::SubmitBidReveal { task, bid } => {
+            submit(&tools, task, kind, Call::RevealBid { task, bid }).await
+        }
+        Effect::SubmitCommit { task, commitment } => {
+            submit(&tools, task, kind, Call::Commit { task, commitment }).await
+        }
+        Effect::SubmitReveal { task, claim, salt } => {
+            submit(&tools, task, kind, Call::Reveal { task, claim, salt }).await
+        }
+        Effect::FetchInput {
+            task,
+            hash,
+            bytes,
+            sources,
+        } => fetch(&tools, task, hash, bytes, &sources).await,
+        Effect::Compute {
+            task,
+            model,
+            operation,
+            input,
+            units_max,
+        } => {
+            let job = Work {
+                model,
+                operation,
+                input,
+                units_max,
+            };
+            compute(&tools, task, job).await
+        }
+        // The host does this itself, before any job.
+        Effect::Forget { .. } => failed(task, kind, false),
+    }
+}
+
+async fn submit(tools: &Tools, task: TaskId, kind: EffectKind, call: Call) -> Event {
+    match tools.chain.submit(&tools.signer, call, Until::Included).await {
+        Ok(included) => {
+            tracing::info!(task, ?kind, block = included.block.number, "on the chain");
+            Event::EffectDone { task, kind }
+        }
+        Err(e) => {
+            tracing::warn!(task, ?kind, error = %e, "not on the chain");
+            failed(task, kind, may_succeed_later(&e))
+        }
+    }
+}
+
+/// A heartbeat that came late makes a provider unavailable only until the next one.
+fn may_succeed_later(error: &ChainError) -> bool {
+    error.is_retryable() || error.is_fault("TaskAuction", "ProviderUnavailable")
+}
+
+async fn fetch(tools: &Tools, task: TaskId, hash: ContentHash, bytes: u32, sources: &Endpoints) -> Event {
+    let fetched = match tools.plane.fetch(hash, Some(bytes.into()), sources).await {
+        // Pins it: it must still be there when its turn comes.
+        Ok(blob) => tools.plane.publish(blob).await.map(drop),
+        Err(e) => Err(e),
+    };
+    match fetched {
+        Ok(()) => Event::InputReady { task },
+        Err(e) => {
+            tracing::warn!(task, error = %e, "cannot fetch the input");
+            let retryable = !matches!(e, PlaneError::TooLarge { .. });
+            failed(task, EffectKind::Fetch, retryable)
+        }
+    }
+}
+
+struct Work {
+    model: ModelId,
+    operation: Operation,
+    input: ContentHash,
+    units_max: u32,
+}
+
+async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
+    match try_compute(tools, work).await {
+        Ok(claim) => {
+            tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
+            Event::ResultReady { task, claim }
+        }
+        Err((reason, retryable)) => {
+            tracing::warn!(task, reason, "cannot compute");
+            failed(task, EffectKind::Compute, retryable)
+        }
+    }
+}
+
+/// Why, and whether trying again may help.
+type Failure = (String, bool);
+
+async fn try_compute(tools: &Tools, work: Work) -> Result<ResultClaim, Failure> {
+    let from_disk = |e: PlaneError| (e.to_string(), true);
+    let input = tools
+        .plane
+        .fetch(work.input, None, &[])
+        .await
+        .map_err(from_disk)?;
+    let job = Job {
+        operation: work.operation,
+        input: input.to_vec(),
+        units_max: work.units_max,
+    };
+    let outcome = tools
+        .engines
+        .run(&work.model, job)
+        .await
+        .map_err(|e| (e.to_string(), e.is_retryable()))?;
+    // On disk before core hears of the result: what is committed to can be delivered.
+    let output = Bytes::from(outcome.output);
+    tools.plane.publish(output).await.map_err(from_disk)?;
+    Ok(outcome.claim)
+}

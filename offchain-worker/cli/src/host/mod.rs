@@ -1,0 +1,199 @@
+//! The provider's host loop: feeds the pure state machine of `surety-worker-core` with what happens, makes its records
+//! durable, and carries out its effects.
+//!
+//! ```text
+//!  finalised blocks ──┐                       ┌─> journal (durable first)
+//!  jobs that ended  ──┼──> core.step(event) ──┤
+//!  stop signal      ──┘                       └─> jobs: chain calls, fetches, computations
+//! ```
+//!
+//! The loop itself never waits for the network or an engine; every effect is a job of its own, and core bounds how
+//! many there are. Whatever a crash cuts off, the next start makes up for: the journal says what was promised,
+//! finalised state what the chain has heard of it.
+
+mod blocks;
+mod compute;
+mod heartbeat;
+mod jobs;
+mod outputs;
+mod retry;
+
+use std::sync::Arc;
+
+use surety_chain_client::{AccountId, Chain, Signer};
+use surety_journal::{Journal, JournalError};
+use surety_network::DataPlane;
+use surety_worker_core::{Event, Provider, Record};
+use tokio::sync::{mpsc, watch};
+
+pub use compute::Engines;
+pub use heartbeat::blocks_between as heartbeat_blocks;
+
+use crate::{args::CrashPoint, error::Result};
+use jobs::Jobs;
+use outputs::Outputs;
+use retry::Backoff;
+
+/// Everything that effects need. Shared by all jobs.
+pub struct Tools {
+    /// The chain.
+    pub chain: Arc<dyn Chain>,
+    /// The agent's key.
+    pub signer: Signer,
+    /// The stash it acts for.
+    pub stash: AccountId,
+    /// Where inputs come from and outputs are served.
+    pub plane: Arc<dyn DataPlane>,
+    /// Loaded models.
+    pub engines: Engines,
+}
+
+/// How the loop is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Blocks between two signs of life.
+    pub heartbeat_blocks: u32,
+    /// Test aid: where to abort.
+    pub crash_at: Option<CrashPoint>,
+}
+
+/// A provider at work.
+pub struct Host {
+    tools: Arc<Tools>,
+    settings: Settings,
+    core: Provider,
+    journal: Arc<Journal>,
+    jobs: Jobs,
+    outputs: Outputs,
+    block: u32,
+}
+
+impl Host {
+    /// A host for `core`, which has replayed `records`, everything that is in `journal`.
+    pub fn new(
+        tools: Tools,
+        settings: Settings,
+        core: Provider,
+        journal: Arc<Journal>,
+        records: &[Record],
+    ) -> Self {
+        let tools = Arc::new(tools);
+        Self {
+            outputs: Outputs::from_records(records),
+            jobs: Jobs::new(tools.clone()),
+            tools,
+            settings,
+            core,
+            journal,
+            block: 0,
+        }
+    }
+
+    /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
+    ///
+    /// # Errors
+    /// When the journal cannot be written: nothing may be promised then.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+        self.outputs.restore(&*self.tools.plane).await;
+        // One block ahead is enough: only the newest counts.
+        let (sender, mut blocks) = mpsc::channel(1);
+        let follower = tokio::spawn(blocks::follow(
+            self.tools.chain.clone(),
+            self.tools.stash.clone(),
+            sender,
+        ));
+        let heartbeat = tokio::spawn(heartbeat::beat(
+            self.tools.clone(),
+            self.settings.heartbeat_blocks,
+        ));
+        let result = loop {
+            let event = tokio::select! {
+                Some(event) = blocks.recv() => event,
+                event = self.jobs.next(), if !self.jobs.is_empty() => match event {
+                    Some(event) => event,
+                    None => continue,
+                },
+                _ = stop.wait_for(|stop| *stop) => break Ok(()),
+            };
+            if let Err(e) = self.take(event).await {
+                break Err(e);
+            }
+        };
+        follower.abort();
+        heartbeat.abort();
+        self.jobs.wind_down().await;
+        result
+    }
+
+    /// One turn: step, records, effects.
+    async fn take(&mut self, event: Event) -> Result<()> {
+        if let Event::Finalised { block, tasks } = &event {
+            self.block = self.block.max(*block);
+            let plane = &*self.tools.plane;
+            self.outputs.see(plane, &self.tools.stash, tasks).await;
+        }
+        log_event(&event);
+        let step = self.core.step(self.block, event);
+        if !step.records.is_empty() {
+            self.make_durable(&step.records).await?;
+            for record in &step.records {
+                tracing::info!(task = record.task(), record = record_name(record), "recorded");
+                self.outputs.record(record);
+            }
+            self.crash_if_told_to(&step.records);
+        }
+        for effect in step.effects {
+            if let surety_worker_core::Effect::Forget { task } = effect {
+                self.jobs.forget(task).await;
+                self.outputs.forget(&*self.tools.plane, task).await;
+            } else {
+                self.jobs.start(effect);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on, but stopping
+    /// would not meet them either.
+    async fn make_durable(&self, records: &[Record]) -> Result<()> {
+        let mut backoff = Backoff::new();
+        loop {
+            // Syncing takes milliseconds.
+            match tokio::task::block_in_place(|| self.journal.append(records)) {
+                Err(e @ JournalError::DiskFull { .. }) => {
+                    tracing::error!(error = %e, "nothing goes on until there is room");
+                    backoff.wait().await;
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    fn crash_if_told_to(&self, records: &[Record]) {
+        let result = records.iter().find(|r| matches!(r, Record::ResultMade { .. }));
+        if let (Some(CrashPoint::AfterJournalCommit), Some(record)) = (self.settings.crash_at, result) {
+            tracing::error!(task = record.task(), "aborting, as --crash-at demands");
+            std::process::abort();
+        }
+    }
+}
+
+fn log_event(event: &Event) {
+    match event {
+        Event::Finalised { block, tasks } => tracing::debug!(block, tasks = tasks.len(), "finalised"),
+        other => tracing::debug!(event = ?other, "event"),
+    }
+}
+
+fn record_name(record: &Record) -> &'static str {
+    match record {
+        Record::BidMade { .. } => "bid made",
+        Record::ResultMade { .. } => "result made",
+        Record::CommitSubmitted { .. } => "result committed",
+        Record::RevealSubmitted { .. } => "result revealed",
+        Record::Finished { .. } => "finished",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Whole lives of tasks: the real core, journal and loop against a chain, a network and an engine in memory.
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use std::time::Duration;
+
+use surety_chain_client::{Call, Chain, When};
+use surety_network::DataPlane;
+use surety_types::task::{MemberProgress, TaskState};
+
+use world::World;
+
+fn commits(world: &World) -> Vec<Call> {
+    let calls = world.chain.calls().into_iter().map(|(_, call)| call);
+    calls.filter(|call| matches!(call, Call::Commit { .. })).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_computed_committed_served_and_revealed() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\ntwo\n").await;
+    world.bid_and_assign(task).await;
+    let client = world.client_plane();
+
+    world.until(|| !commits(&world).is_empty()).await;
+    let early = client.locate_output(task, &world.provider_endpoint()).await;
+    assert!(
+        early.is_err(),
+        "nothing is served before the chain shows the commitment"
+    );
+    world.chain.finalise();
+    let found = world.output(task).await;
+    let output = client
+        .fetch(found, None, &[world.provider_endpoint()])
+        .await
+        .unwrap();
+    assert_eq!(&output[..], b"2 items");
+    let rival = world.rival_plane();
+    assert!(rival
+        .locate_output(task, &world.provider_endpoint())
+        .await
+        .is_err());
+
+    world.chain.open_reveals(task, 99);
+    world.chain.finalise();
+    world.until_revealed(task).await;
+    world.chain.finalise();
+    world.chain.settle(task);
+    world.chain.finalise();
+    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    let TaskState::Settled { claim, .. } = info.task.state else {
+        panic!("not settled: {:?}", info.task.state);
+    };
+    assert_eq!((claim.output, claim.units), (found, 2));
+    world.until(|| world.is_finished(task)).await;
+    let served = rival
+        .locate_output(task, &world.provider_endpoint())
+        .await
+        .unwrap();
+    assert_eq!(served.hash, found, "whoever asks later is served, too");
+    host.stop().await;
+    assert_eq!(commits(&world).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_sends_the_very_commitment_that_the_journal_holds() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign_unfinalised(task).await;
+    // The commitment gets lost on its way to the chain.
+    world.chain.lose_next();
+    world.chain.finalise();
+    world.until(|| world.commitment(task).is_some()).await;
+    host.kill().await;
+    assert!(commits(&world).is_empty());
+    let promised = world.commitment(task).unwrap();
+
+    let host = world.start();
+    world.chain.finalise();
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    world.chain.finalise();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    host.stop().await;
+    let expected = Call::Commit {
+        task,
+        commitment: promised,
+    };
+    assert_eq!(commits(&world), [expected]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreachable_client_costs_retries_and_then_works() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.net.set_down(&world.client_endpoint(), true);
+    world.bid_and_assign(task).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(commits(&world).is_empty());
+    world.net.set_down(&world.client_endpoint(), false);
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_comes_back_is_followed_again() {
+    let world = World::new().await;
+    world.chain.set_unreachable(true);
+    let host = world.start();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.chain.set_unreachable(false);
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_provider_beats() {
+    let world = World::new().await;
+    let host = world.start_beating(3);
+    let beats = || {
+        let calls = world.chain.calls();
+        calls.iter().filter(|(_, call)| *call == Call::Heartbeat).count()
+    };
+    for _ in 0..3 {
+        world.chain.finalise();
+    }
+    world.until(|| beats() > 0).await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_no_engine_can_use_is_given_up() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"refuse me\n").await;
+    world.bid_and_assign(task).await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        world.chain.finalise();
+    }
+    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    let round = info.round.unwrap();
+    assert!(round
+        .members
+        .iter()
+        .all(|m| m.progress == MemberProgress::Working));
+    assert_eq!(world.engine_runs(), 1, "tried once, and never again");
+    host.stop().await;
+}

@@ -1,0 +1,336 @@
+//! A chain, a client, a rival and a provider, all in memory; only the journal is on disk.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, Weak,
+    },
+    time::Duration,
+};
+
+use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
+use surety_engine::{
+    content_hash, Engine, EngineError, EnginePool, InputError, Job, Outcome, PoolConfig, Sink,
+};
+use surety_journal::Journal;
+use surety_network::{
+    memory::{MemoryNet, MemoryPlane},
+    Bytes, DataPlane,
+};
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Operation, Tier},
+    multiaddr::Endpoint,
+    provider::Provider as ProviderRecord,
+    stake::Role,
+    task::{MemberProgress, ResultClaim, TaskSpec},
+    ContentHash, TaskId,
+};
+use surety_worker_core::{Config, PriceList, Provider, Rate, Record, SecretSalts};
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    host::{Engines, Host, Settings, Tools},
+    machine,
+};
+
+pub struct World {
+    pub chain: FakeChain,
+    pub net: MemoryNet,
+    provider_plane: Arc<MemoryPlane>,
+    client_plane: Arc<MemoryPlane>,
+    rival_plane: Arc<MemoryPlane>,
+    stash: Signer,
+    agent: Signer,
+    client: Signer,
+    engine: Arc<CountingEngine>,
+    /// The running provider's.
+    journal: Mutex<Weak<Journal>>,
+    dir: tempfile::TempDir,
+}
+
+fn endpoint(name: &str) -> Endpoint {
+    Endpoint::try_from(name.as_bytes().to_vec()).unwrap()
+}
+
+/// Counts lines; refuses inputs that say so.
+struct CountingEngine {
+    manifest: ModelManifest,
+    runs: AtomicUsize,
+}
+
+impl Engine for CountingEngine {
+    fn manifest(&self) -> &ModelManifest {
+        &self.manifest
+    }
+
+    fn run(&self, job: &Job, _: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        if job.input.starts_with(b"refuse") {
+            return Err(InputError::NoItems.into());
+        }
+        let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
+        let output = format!("{units} items").into_bytes();
+        let claim = ResultClaim {
+            output: content_hash(&output),
+            trace_root: Hash::repeat_byte(1),
+            units,
+        };
+        Ok(Outcome { output, claim })
+    }
+}
+
+fn manifest() -> ModelManifest {
+    ModelManifest {
+        name: b"counter".to_vec().try_into().unwrap(),
+        family: ModelFamily::Bert,
+        tier: Tier::HardwareClass,
+        operations: vec![Operation::Embed].try_into().unwrap(),
+        weights: ContentHash::zero(),
+        weights_bytes: 0,
+        tokenizer: ContentHash::zero(),
+        config: ContentHash::zero(),
+    }
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let net = MemoryNet::default();
+        let world = Self {
+            chain: FakeChain::new(),
+            provider_plane: Arc::new(net.join(endpoint("provider"))),
+            client_plane: Arc::new(net.join(endpoint("client"))),
+            rival_plane: Arc::new(net.join(endpoint("rival"))),
+            net,
+            stash: Signer::from_uri("//Stash").unwrap(),
+            agent: Signer::from_uri("//Agent").unwrap(),
+            client: Signer::from_uri("//Client").unwrap(),
+            engine: Arc::new(CountingEngine {
+                manifest: manifest(),
+                runs: AtomicUsize::new(0),
+            }),
+            journal: Mutex::default(),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        world.prepare_provider().await;
+        world
+    }
+
+    async fn prepare_provider(&self) {
+        let stash = self.stash.account().clone();
+        let bond = Call::Bond {
+            role: Role::Provider,
+            amount: 1000,
+        };
+        let agent = self.agent.account().clone();
+        let calls = [
+            (&self.stash, bond),
+            (&self.stash, Call::SetAgent { agent }),
+            (&self.agent, Call::ConfirmAgent { stash: stash.clone() }),
+        ];
+        for (signer, call) in calls {
+            self.chain.submit(signer, call, Until::Included).await.unwrap();
+        }
+        self.chain.change(|state| {
+            let provider = ProviderRecord {
+                device: machine::profile(1),
+                endpoints: vec![endpoint("provider")].try_into().unwrap(),
+                last_heartbeat: 0,
+            };
+            state.providers.insert(stash, provider);
+        });
+        self.chain.finalise();
+    }
+
+    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit other calls.
+    pub fn start(&self) -> Running {
+        self.start_beating(1_000_000)
+    }
+
+    pub fn start_beating(&self, heartbeat_blocks: u32) -> Running {
+        let journal = Journal::open(&self.journal_path()).unwrap();
+        let records = journal.load().unwrap();
+        let journal = Arc::new(journal);
+        *self.journal.lock().unwrap() = Arc::downgrade(&journal);
+        let rate = Rate {
+            price_per_unit: 1,
+            units_per_second: 1,
+            seconds_ahead: 0,
+        };
+        let prices = PriceList::new(1000, 1000).with(manifest().id(), Operation::Embed, rate);
+        let stash = self.stash.account().clone();
+        let config = Config::new(stash.clone(), prices, SecretSalts::new([7; 32]));
+        let core = Provider::new(config, records.clone()).unwrap();
+        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let tools = Tools {
+            chain: Arc::new(self.chain.clone()),
+            signer: self.agent.clone(),
+            stash,
+            plane: self.provider_plane.clone(),
+            engines: Engines::new(pool.unwrap(), [engine]),
+        };
+        let settings = Settings {
+            heartbeat_blocks,
+            crash_at: None,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let host = Host::new(tools, settings, core, journal, &records);
+        Running {
+            stop,
+            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
+    }
+
+    /// Posts a task whose input the client serves.
+    pub async fn post(&self, input: &[u8]) -> TaskId {
+        let hash = self
+            .client_plane
+            .publish(Bytes::copy_from_slice(input))
+            .await
+            .unwrap();
+        let spec = TaskSpec {
+            model: manifest().id(),
+            operation: Operation::Embed,
+            input: hash,
+            input_bytes: input.len() as u32,
+            units_max: 10,
+            redundancy: 1,
+            sources: vec![endpoint("client")].try_into().unwrap(),
+        };
+        let call = Call::PostTask { spec, cap: 1000 };
+        let posted = self.chain.submit(&self.client, call, Until::Included).await;
+        let posted = posted.unwrap();
+        self.chain.finalise();
+        posted.event("TaskAuction", "TaskPosted").unwrap().task().unwrap()
+    }
+
+    /// Waits for the bid, opens it, and gives the provider the task; the last is not final yet.
+    pub async fn bid_and_assign_unfinalised(&self, task: TaskId) {
+        self.until_bid(task, false).await;
+        self.chain.change(|state| {
+            let until = state.number + 9;
+            let task = state.tasks.get_mut(&task).unwrap();
+            task.state = surety_types::task::TaskState::Revealing { until };
+        });
+        self.chain.finalise();
+        self.until_bid(task, true).await;
+        self.chain.assign(task, 99);
+    }
+
+    pub async fn bid_and_assign(&self, task: TaskId) {
+        self.bid_and_assign_unfinalised(task).await;
+        self.chain.finalise();
+    }
+
+    async fn until_bid(&self, task: TaskId, opened: bool) {
+        self.until(|| {
+            let key = (task, self.stash.account().clone());
+            let bid = self.chain.change(|state| state.bids.get(&key).cloned());
+            bid.is_some_and(|bid| bid.opened.is_some() == opened)
+        })
+        .await;
+    }
+
+    pub async fn until_revealed(&self, task: TaskId) {
+        self.until(|| {
+            self.chain.change(|state| {
+                let round = state.rounds.get(&task);
+                round.is_some_and(|round| {
+                    let revealed = |p: &MemberProgress| matches!(p, MemberProgress::Revealed(_));
+                    round.members.iter().all(|member| revealed(&member.progress))
+                })
+            })
+        })
+        .await;
+    }
+
+    /// Waits until something holds; a test that waits for ever fails.
+    pub async fn until(&self, holds: impl Fn() -> bool) {
+        for _ in 0..1000 {
+            if holds() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited for 10 s; calls so far: {:#?}", self.chain.calls());
+    }
+
+    /// Where the client finds the output, once it is served.
+    pub async fn output(&self, task: TaskId) -> ContentHash {
+        for _ in 0..500 {
+            let found = self.client_plane.locate_output(task, &endpoint("provider")).await;
+            if let Ok(found) = found {
+                return found.hash;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the output is not served");
+    }
+
+    pub fn client_plane(&self) -> Arc<MemoryPlane> {
+        self.client_plane.clone()
+    }
+
+    pub fn rival_plane(&self) -> Arc<MemoryPlane> {
+        self.rival_plane.clone()
+    }
+
+    pub fn client_endpoint(&self) -> Endpoint {
+        endpoint("client")
+    }
+
+    pub fn provider_endpoint(&self) -> Endpoint {
+        endpoint("provider")
+    }
+
+    pub fn engine_runs(&self) -> usize {
+        self.engine.runs.load(Ordering::SeqCst)
+    }
+
+    /// What is on disk, while a provider runs or not.
+    pub fn records(&self) -> Vec<Record> {
+        let running = self.journal.lock().unwrap().upgrade();
+        match running {
+            Some(journal) => journal.load().unwrap(),
+            None => Journal::open(&self.journal_path()).unwrap().load().unwrap(),
+        }
+    }
+
+    pub fn commitment(&self, task: TaskId) -> Option<Hash> {
+        self.records().into_iter().find_map(|record| match record {
+            Record::ResultMade {
+                task: of, commitment, ..
+            } if of == task => Some(commitment),
+            _ => None,
+        })
+    }
+
+    pub fn is_finished(&self, task: TaskId) -> bool {
+        let finished = |record: &Record| matches!(record, Record::Finished { task: of, .. } if *of == task);
+        self.records().iter().any(finished)
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.path().join("journal.redb")
+    }
+}
+
+/// A provider at work.
+pub struct Running {
+    stop: watch::Sender<bool>,
+    host: JoinHandle<()>,
+}
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.host.await.unwrap();
+    }
+
+    /// Ends it as kill -9 would: nothing is wound down.
+    pub async fn kill(self) {
+        self.host.abort();
+        assert!(self.host.await.unwrap_err().is_cancelled());
+    }
+}

@@ -1,0 +1,222 @@
+//! Key files: a secret URI in a file that only its owner can read. Secrets never come from arguments.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use sp_core::{
+    crypto::{Pair, Ss58Codec},
+    sr25519,
+};
+use surety_chain_client::{AccountId, ChainError, Signer};
+use surety_engine::content_hash;
+
+/// Why a key file is no good.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// There is none.
+    #[error("no key file at {}; make one with: surety account new --key-file {}", path.display(), path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Others could read it.
+    #[error("{} can be read by others (mode {mode:o}); run: chmod 600 {}", path.display(), path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// There is one already.
+    #[error("{} exists; it is not overwritten, since the key in it may own money", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It does not hold a key.
+    #[error("{}: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong; holds nothing of the secret.
+        source: ChainError,
+    },
+    /// It cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The text is no address.
+    #[error("{0:?} is not an address (SS58, such as 5Grwva…)")]
+    NotAnAddress(String),
+}
+
+/// A key with what is derived from it.
+pub struct Key {
+    /// Signs calls.
+    pub signer: Signer,
+    /// For salts: a hash of the secret, used for nothing else.
+    pub salt_secret: [u8; 32],
+}
+
+/// Reads a key file.
+///
+/// # Errors
+/// When it is missing, exposed, or holds no key.
+pub fn load(path: &Path) -> Result<Key, KeyError> {
+    check_mode(path)?;
+    let uri = fs::read_to_string(path).map_err(|e| io_error(path, e))?;
+    let signer = Signer::from_uri(&uri).map_err(|source| KeyError::Malformed {
+        path: path.to_owned(),
+        source,
+    })?;
+    let salt_secret = content_hash(&[b"surety/salt/1".as_slice(), uri.trim().as_bytes()].concat()).0;
+    Ok(Key { signer, salt_secret })
+}
+
+/// Makes a new key from twelve random words, writes it to `path`, and returns its account. The words are only in
+/// the file.
+///
+/// # Errors
+/// When the file exists or cannot be written.
+pub fn create(path: &Path) -> Result<AccountId, KeyError> {
+    let (_, phrase, _) = sr25519::Pair::generate_with_phrase(None);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let write = || -> io::Result<()> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut file = options.open(path)?;
+        writeln!(file, "{phrase}")?;
+        file.sync_all()
+    };
+    write().map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists {
+            path: path.to_owned(),
+        },
+        _ => io_error(path, e),
+    })?;
+    Ok(load(path)?.signer.account().clone())
+}
+
+/// Reads an address.
+///
+/// # Errors
+/// When the text is none.
+pub fn parse_account(text: &str) -> Result<AccountId, KeyError> {
+    AccountId::from_ss58check(text.trim()).map_err(|_| KeyError::NotAnAddress(text.into()))
+}
+
+/// An address as people read it.
+pub fn address(account: &AccountId) -> String {
+    account.to_ss58check()
+}
+
+/// An address short enough for a table.
+pub fn short(account: &AccountId) -> String {
+    let text = address(account);
+    match (text.get(..6), text.get(text.len().saturating_sub(4)..)) {
+        (Some(front), Some(back)) => format!("{front}…{back}"),
+        _ => text,
+    }
+}
+
+/// Checks that only the owner can read a file.
+///
+/// # Errors
+/// When it is missing or others could read it.
+pub fn check_mode(path: &Path) -> Result<(), KeyError> {
+    let meta = fs::metadata(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => KeyError::Missing {
+            path: path.to_owned(),
+        },
+        _ => io_error(path, e),
+    })?;
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed {
+                path: path.to_owned(),
+                mode,
+            });
+        }
+    }
+    #[cfg(not(unix))]
+    drop(meta);
+    Ok(())
+}
+
+fn io_error(path: &Path, source: io::Error) -> KeyError {
+    KeyError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn write(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_new_key_is_private_and_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sub/key");
+        let account = create(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(load(&path).unwrap().signer.account(), &account);
+        assert_eq!(fs::read_to_string(&path).unwrap().split_whitespace().count(), 12);
+        assert!(matches!(create(&path), Err(KeyError::Exists { .. })));
+        assert_eq!(load(&path).unwrap().signer.account(), &account);
+    }
+
+    #[test]
+    fn a_bad_key_file_is_refused_without_showing_it() {
+        let (_dir, path) = write("//Alice", 0o640);
+        assert!(matches!(load(&path), Err(KeyError::Exposed { mode: 0o640, .. })));
+        let (_dir, path) = write("my secret words", 0o600);
+        let error = load(&path).err().unwrap();
+        assert!(matches!(error, KeyError::Malformed { .. }));
+        assert!(!format!("{error} {error:?}").contains("secret words"));
+        let missing = load(Path::new("/nonexistent/key")).err().unwrap();
+        assert!(missing.to_string().contains("surety account new"));
+    }
+
+    #[test]
+    fn salts_differ_from_key_to_key() {
+        let (_a, alice) = write("//Alice\n", 0o600);
+        let (_b, bob) = write("//Bob\n", 0o600);
+        let secret = |path| load(path).unwrap().salt_secret;
+        assert_eq!(secret(&alice), secret(&alice));
+        assert_ne!(secret(&alice), secret(&bob));
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        let text = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY";
+        let account = parse_account(text).unwrap();
+        assert_eq!(address(&account), text);
+        assert_eq!(short(&account), "5Grwva…utQY");
+        assert!(parse_account(&text.replace("KutQY", "KutQZ")).is_err());
+    }
+}

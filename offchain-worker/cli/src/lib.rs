@@ -1,0 +1,20 @@
+//! The `surety` command apart from its `main`: what each command does, and the provider's host loop.
+//!
+//! - [`args`] is the command line as typed, [`config`] what it means together with file and environment.
+//! - [`commands`] has one module per command.
+//! - [`host`] runs the pure state machine of `surety-worker-core` against chain, disk, network and engine.
+//! - [`output`] and [`error`] are what a person, or a script, sees of all that.
+
+pub mod amount;
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod error;
+pub mod host;
+pub mod keys;
+pub mod machine;
+pub mod models;
+pub mod nearest;
+pub mod output;
+
+pub use amount::SURE;

@@ -1,0 +1,82 @@
+//! What this machine is.
+
+use std::path::Path;
+
+use surety_types::{
+    model::Name,
+    provider::{DeviceKind, DeviceProfile},
+};
+use sysinfo::{CpuRefreshKind, Disks, MemoryRefreshKind, RefreshKind, System};
+
+/// The machine as it is offered: `threads` of its cores, all of its memory.
+///
+/// What the system does not tell is left empty; nothing of it is trusted anyway.
+pub fn profile(threads: usize) -> DeviceProfile {
+    let wanted = RefreshKind::nothing()
+        .with_cpu(CpuRefreshKind::nothing())
+        .with_memory(MemoryRefreshKind::nothing().with_ram());
+    let system = System::new_with_specifics(wanted).ok();
+    let cpu = system.as_ref().and_then(|system| system.cpus().first());
+    let name = cpu.map_or("", |cpu| cpu.brand().trim());
+    let memory = system.as_ref().map_or(0, |system| memory_bytes(system) >> 20);
+    DeviceProfile {
+        name: bounded_name(name),
+        kind: DeviceKind::Cpu,
+        cores: u16::try_from(threads).unwrap_or(u16::MAX),
+        memory_mib: u32::try_from(memory).unwrap_or(u32::MAX),
+    }
+}
+
+/// In a container, what it may use.
+fn memory_bytes(system: &System) -> u64 {
+    let total = system.total_memory();
+    match system.cgroup_limits() {
+        Some(limits) if limits.total_memory > 0 => total.min(limits.total_memory),
+        _ => total,
+    }
+}
+
+fn bounded_name(name: &str) -> Name {
+    let name = if name.is_empty() { "unknown CPU" } else { name };
+    let max = surety_types::limits::NAME_BYTES_MAX as usize;
+    let end = (0..=name.len().min(max))
+        .rev()
+        .find(|end| name.is_char_boundary(*end));
+    let cut = name.get(..end.unwrap_or_default()).unwrap_or_default();
+    Name::try_from(cut.as_bytes().to_vec()).unwrap_or_default()
+}
+
+/// Free bytes on the file system that `path` is on; nothing when the system does not tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    // The folder may not exist yet: then its nearest ancestor tells.
+    let path = path.ancestors().find(|path| path.exists())?.canonicalize().ok()?;
+    let disks = Disks::new_with_refreshed_list().ok()?;
+    disks
+        .iter()
+        .filter(|disk| path.starts_with(disk.mount_point()))
+        .max_by_key(|disk| disk.mount_point().components().count())
+        .map(|disk| disk.available_space())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_and_stay_utf8() {
+        assert_eq!(bounded_name("").as_slice(), b"unknown CPU");
+        let long = "ä".repeat(40);
+        let name = bounded_name(&long);
+        assert_eq!(name.len(), 64);
+        assert!(std::str::from_utf8(&name).is_ok());
+        let odd = format!("x{long}");
+        assert_eq!(bounded_name(&odd).len(), 63);
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        let profile = profile(3);
+        assert_eq!(profile.cores, 3);
+        assert!(profile.memory_mib > 0);
+    }
+}

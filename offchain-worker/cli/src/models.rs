@@ -1,0 +1,136 @@
+//! Finding out which model a name or id stands for.
+
+use surety_chain_client::{Chain, RegisteredModel, When};
+use surety_engine::{known, ModelStore, StoreError};
+use surety_types::{model::ModelManifest, ModelId};
+
+use crate::error::{CliError, Result};
+
+/// The model that commands mean when none is named.
+pub const DEFAULT: &str = "all-MiniLM-L6-v2";
+
+/// A hash written in hexadecimal, with or without `0x`.
+pub fn parse_id(text: &str) -> Option<ModelId> {
+    let mut bytes = [0u8; 32];
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    hex::decode_to_slice(digits, &mut bytes).ok()?;
+    Some(ModelId::from(bytes))
+}
+
+/// A model's name, for people.
+pub fn name(manifest: &ModelManifest) -> String {
+    String::from_utf8_lossy(&manifest.name).into_owned()
+}
+
+/// The manifest of a model whose files are here, or that can be fetched.
+///
+/// # Errors
+/// When the name or id means nothing here, or the folder of that name cannot be read.
+pub fn local(store: &ModelStore, text: &str) -> Result<ModelManifest> {
+    if let Some(id) = parse_id(text) {
+        let found = store.find(id).ok().map(|stored| stored.manifest);
+        let known = || known::all().into_iter().map(|model| model.manifest);
+        return found
+            .or_else(|| known().find(|manifest| manifest.id() == id))
+            .ok_or_else(|| CliError::UnknownModel(text.into()));
+    }
+    match store.by_name(text) {
+        Ok(stored) => Ok(stored.manifest),
+        Err(e @ StoreError::Manifest { .. }) => Err(e.into()),
+        Err(_) => known::by_name(text)
+            .map(|model| model.manifest)
+            .ok_or_else(|| CliError::UnknownModel(text.into())),
+    }
+}
+
+/// The registered model that a name or id stands for.
+///
+/// A name may be registered more than once, by anybody: then files or knowledge here decide, or the id must be given.
+///
+/// # Errors
+/// When the chain has no such model, or several of that name.
+pub async fn registered(
+    chain: &dyn Chain,
+    store: &ModelStore,
+    text: &str,
+) -> Result<(ModelId, RegisteredModel)> {
+    let id = parse_id(text).or_else(|| local(store, text).ok().map(|manifest| manifest.id()));
+    if let Some(id) = id {
+        if let Some(model) = chain.model(When::Finalised, &id).await? {
+            return Ok((id, model));
+        }
+        if parse_id(text).is_some() {
+            return Err(CliError::UnknownModel(text.into()));
+        }
+    }
+    let all = chain.models(When::Finalised).await?;
+    let mut named = all.into_iter().filter(|(_, model)| name(&model.manifest) == text);
+    match (named.next(), named.next()) {
+        (Some(found), None) => Ok(found),
+        (None, _) => Err(CliError::UnknownModel(text.into())),
+        (Some(_), Some(_)) => Err(CliError::Usage(format!(
+            "several models on the chain are called {text:?}; name one by its id, see: surety model list"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use surety_chain_client::FakeChain;
+    use surety_types::model::{ModelFamily, Operation, Tier};
+
+    use super::*;
+
+    fn manifest(name: &str, weights_bytes: u64) -> ModelManifest {
+        ModelManifest {
+            name: name.as_bytes().to_vec().try_into().unwrap(),
+            family: ModelFamily::Bert,
+            tier: Tier::HardwareClass,
+            operations: vec![Operation::Embed].try_into().unwrap(),
+            weights: ModelId::zero(),
+            weights_bytes,
+            tokenizer: ModelId::zero(),
+            config: ModelId::zero(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_must_stand_for_one_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ModelStore::new(dir.path());
+        let chain = FakeChain::new();
+        let register = |manifest: ModelManifest| {
+            let model = RegisteredModel {
+                owner: [0; 32].into(),
+                manifest: manifest.clone(),
+                deposit: 0,
+            };
+            chain.change(|state| state.models.insert(manifest.id(), model));
+            chain.finalise();
+            manifest.id()
+        };
+        let missing = registered(&chain, &store, "mine").await.err().unwrap();
+        assert!(matches!(missing, CliError::UnknownModel(_)));
+        let first = register(manifest("mine", 1));
+        assert_eq!(registered(&chain, &store, "mine").await.unwrap().0, first);
+        let second = register(manifest("mine", 2));
+        let twice = registered(&chain, &store, "mine").await.err().unwrap();
+        assert!(matches!(twice, CliError::Usage(_)), "{twice}");
+        let by_id = registered(&chain, &store, &format!("{second:?}")).await.unwrap();
+        assert_eq!(by_id.0, second);
+        let unknown = format!("{:?}", ModelId::repeat_byte(1));
+        assert!(registered(&chain, &store, &unknown).await.is_err());
+    }
+
+    #[test]
+    fn known_models_have_names_and_ids() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ModelStore::new(dir.path());
+        let by_name = local(&store, DEFAULT).unwrap();
+        let by_id = local(&store, &format!("{:?}", by_name.id())).unwrap();
+        assert_eq!(by_name, by_id);
+        assert!(matches!(local(&store, "nothing"), Err(CliError::UnknownModel(_))));
+        assert!(matches!(local(&store, "../etc"), Err(CliError::UnknownModel(_))));
+    }
+}

@@ -1,0 +1,94 @@
+//! What is printed where.
+//!
+//! Results go to standard output: tables and text for people, or with `--json` one JSON object. Everything that is
+//! said on the way (steps, progress, logs) goes to standard error, in both cases.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use comfy_table::{presets, ContentArrangement, Table};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::error::{CliError, Result};
+
+/// Where results and steps go.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// With `json`, results are JSON.
+    pub fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints a result: `value` with `--json`, else what `text` makes.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to; a closed pipe is no error.
+    pub fn result<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) -> Result<()> {
+        let text = if self.json {
+            serde_json::to_string_pretty(value).map_err(|e| CliError::Internal(e.to_string()))?
+        } else {
+            text()
+        };
+        match writeln!(io::stdout(), "{}", text.trim_end()) {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::file("standard output")(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says what is going on.
+    pub fn step(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    /// A bar for bytes, or anything else that is counted. Hidden when nobody watches.
+    pub fn bar(&self, total: u64, message: &str, template: &str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(total), self.target());
+        // A template that does not parse is a defect that the default style hides well enough.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(message.to_owned());
+        bar
+    }
+
+    /// A line that shows that something is waited for. Hidden when nobody watches.
+    pub fn spinner(&self) -> ProgressBar {
+        let spinner = ProgressBar::with_draw_target(None, self.target());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            spinner.set_style(style);
+        }
+        spinner.enable_steady_tick(Duration::from_millis(150));
+        spinner
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        if io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        }
+    }
+}
+
+/// Prints an error for people.
+pub fn print_error(error: &CliError) {
+    eprintln!("error: {error}");
+}
+
+/// A table with a header.
+pub fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        // Wraps long findings when there is a terminal, and never in a file or pipe.
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header);
+    table
+}

@@ -1,0 +1,227 @@
+//! What the owner of a machine decides: how much work, at what price, and with which salts.
+
+use std::{collections::BTreeMap, fmt};
+
+use codec::Encode;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_types::{model::Operation, task::TaskSpec, ModelId, TaskId};
+
+use crate::{AccountId, Balance, BlockNumber};
+
+/// How a provider works.
+pub struct Config {
+    /// The stash it works for.
+    pub stash: AccountId,
+    /// Most tasks it has anything to do with at once, open bids included.
+    pub tasks_max: usize,
+    /// Most inputs it fetches or computes on at once.
+    pub computing_max: usize,
+    /// Most times it tries any one thing for a task.
+    pub attempts_max: u32,
+    /// Blocks it waits after a first failure; doubles with every further one.
+    pub backoff_blocks: BlockNumber,
+    /// Most blocks it waits between two attempts.
+    pub backoff_blocks_max: BlockNumber,
+    /// Blocks it waits for finalised state to show an extrinsic that made it into a block, before it sends it again.
+    pub confirm_blocks: BlockNumber,
+    /// What it takes on.
+    pub policy: Box<dyn Policy>,
+    /// Where salts come from.
+    pub salts: Box<dyn SaltSource>,
+}
+
+impl Config {
+    /// Usual limits.
+    pub fn new(stash: AccountId, policy: impl Policy + 'static, salts: impl SaltSource + 'static) -> Self {
+        Self {
+            stash,
+            tasks_max: 64,
+            computing_max: 1,
+            attempts_max: 24,
+            backoff_blocks: 1,
+            backoff_blocks_max: 8,
+            // Finality lags by two or three blocks; a block that is this far behind has been replaced.
+            confirm_blocks: 8,
+            policy: Box::new(policy),
+            salts: Box::new(salts),
+        }
+    }
+}
+
+/// What a provider asks for a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// For `units_max` units, in plancks.
+    pub price: Balance,
+    /// Seconds from assignment within which it expects to commit.
+    pub seconds: u32,
+}
+
+/// Decides which tasks to bid for.
+pub trait Policy: Send + Sync {
+    /// What to ask for a task; nothing to leave it to others.
+    fn offer(&self, spec: &TaskSpec) -> Option<Offer>;
+}
+
+/// A fixed price per unit for each model and operation on offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriceList {
+    /// What is on offer.
+    pub rates: BTreeMap<(ModelId, u8), Rate>,
+    /// Longest input it fetches, in bytes.
+    pub input_bytes_max: u32,
+    /// Most units it computes for one task.
+    pub units_max: u32,
+}
+
+/// Price and speed of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Plancks for each unit.
+    pub price_per_unit: Balance,
+    /// Units it computes in a second; 0 counts as 1.
+    pub units_per_second: u32,
+    /// Seconds it needs besides, to fetch the input and load the model.
+    pub seconds_ahead: u32,
+}
+
+impl PriceList {
+    /// An empty list with bounds on what is taken on.
+    pub fn new(input_bytes_max: u32, units_max: u32) -> Self {
+        Self {
+            rates: BTreeMap::new(),
+            input_bytes_max,
+            units_max,
+        }
+    }
+
+    /// Puts an operation of a model on offer.
+    pub fn with(mut self, model: ModelId, operation: Operation, rate: Rate) -> Self {
+        self.rates.insert((model, operation_key(operation)), rate);
+        self
+    }
+}
+
+fn operation_key(operation: Operation) -> u8 {
+    match operation {
+        Operation::Embed => 0,
+    }
+}
+
+impl Policy for PriceList {
+    fn offer(&self, spec: &TaskSpec) -> Option<Offer> {
+        if spec.input_bytes > self.input_bytes_max || spec.units_max > self.units_max {
+            return None;
+        }
+        let rate = self.rates.get(&(spec.model, operation_key(spec.operation)))?;
+        let price = rate.price_per_unit.checked_mul(spec.units_max.into())?.max(1);
+        let computing = spec.units_max.div_ceil(rate.units_per_second.max(1));
+        Some(Offer {
+            price,
+            seconds: rate.seconds_ahead.saturating_add(computing),
+        })
+    }
+}
+
+/// What a salt is for. No two purposes share a salt: opening one must not open the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode)]
+pub enum Purpose {
+    /// Sealing a bid.
+    Bid,
+    /// Committing to a result.
+    Result,
+}
+
+/// Gives the salt of a task: always the same one, and one that nobody else can guess.
+pub trait SaltSource: Send + Sync {
+    /// The salt.
+    fn salt(&self, task: TaskId, purpose: Purpose) -> H256;
+}
+
+/// Salts that are hashes of a secret, the task and the purpose. A lost journal costs nothing then: the same salts
+/// come out again.
+#[derive(Clone)]
+pub struct SecretSalts([u8; 32]);
+
+impl SecretSalts {
+    /// Salts from a secret that is used for nothing else, for example one derived from the agent's key.
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self(secret)
+    }
+}
+
+impl fmt::Debug for SecretSalts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretSalts")
+    }
+}
+
+impl SaltSource for SecretSalts {
+    fn salt(&self, task: TaskId, purpose: Purpose) -> H256 {
+        H256(blake2_256(&(self.0, task, purpose).encode()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn spec(units_max: u32, input_bytes: u32) -> TaskSpec {
+        TaskSpec {
+            model: H256([1; 32]),
+            operation: Operation::Embed,
+            input: H256([2; 32]),
+            input_bytes,
+            units_max,
+            redundancy: 1,
+            sources: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_price_list_multiplies_and_declines_what_is_too_large_or_unknown() {
+        let rate = Rate {
+            price_per_unit: 7,
+            units_per_second: 10,
+            seconds_ahead: 3,
+        };
+        let list = PriceList::new(1000, 100).with(H256([1; 32]), Operation::Embed, rate);
+        let offer = list.offer(&spec(25, 1000)).unwrap();
+        assert_eq!(
+            offer,
+            Offer {
+                price: 175,
+                seconds: 6
+            }
+        );
+        assert_eq!(list.offer(&spec(101, 1000)), None);
+        assert_eq!(list.offer(&spec(25, 1001)), None);
+        let mut unknown = spec(25, 1000);
+        unknown.model = H256([9; 32]);
+        assert_eq!(list.offer(&unknown), None);
+    }
+
+    #[test]
+    fn a_price_that_overflows_is_no_offer() {
+        let rate = Rate {
+            price_per_unit: Balance::MAX,
+            units_per_second: 0,
+            seconds_ahead: 0,
+        };
+        let list = PriceList::new(1000, 100).with(H256([1; 32]), Operation::Embed, rate);
+        assert_eq!(list.offer(&spec(2, 1)), None);
+    }
+
+    #[test]
+    fn salts_differ_by_secret_task_and_purpose_and_do_not_show_the_secret() {
+        let salts = SecretSalts::new([5; 32]);
+        let salt = salts.salt(1, Purpose::Bid);
+        assert_eq!(salt, salts.salt(1, Purpose::Bid));
+        assert_ne!(salt, salts.salt(2, Purpose::Bid));
+        assert_ne!(salt, salts.salt(1, Purpose::Result));
+        assert_ne!(salt, SecretSalts::new([6; 32]).salt(1, Purpose::Bid));
+        assert_eq!(format!("{salts:?}"), "SecretSalts");
+    }
+}

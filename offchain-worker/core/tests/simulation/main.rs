@@ -1,0 +1,104 @@
+//! Thousands of lives of a provider, with crashes between any two of: event, journal, effects; with lost and late
+//! extrinsics, lost answers, replaced blocks, repeated and outdated snapshots, partitions, and lost journals.
+//!
+//! Every life is fixed by its seed, which is printed when one fails: `SURETY_SIMULATION_SEED=7` repeats that life.
+
+#![allow(clippy::unwrap_used)]
+
+mod chain;
+mod host;
+mod random;
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use chain::{Chain, Windows};
+use host::{Faults, Host};
+use random::Random;
+
+const LIVES: u64 = 2_000;
+
+fn each_life(life: impl Fn(u64)) {
+    let seeds = match std::env::var("SURETY_SIMULATION_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().unwrap();
+            seed..seed + 1
+        }
+        Err(_) => 0..LIVES,
+    };
+    for seed in seeds {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| life(seed))) {
+            eprintln!("a life failed; repeat it with SURETY_SIMULATION_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn run(seed: u64, windows: Windows, faults: Faults, tasks: u64) -> (Chain, Host) {
+    let mut random = Random::new(seed);
+    let mut chain = Chain::new(windows, tasks);
+    let mut host = Host::new(seed, faults);
+    while !chain.is_over() {
+        chain.produce(&mut random, &mut host.outcomes);
+        host.tick(&mut chain, &mut random);
+    }
+    (chain, host)
+}
+
+/// Windows so long that no streak of bad luck fills them.
+const GENEROUS: Windows = Windows {
+    bid: 150,
+    open: 150,
+    commit: 300,
+    audit: 3,
+    reveal: 150,
+    challenge: 4,
+};
+
+/// Those of a development chain.
+const SHORT: Windows = Windows {
+    bid: 8,
+    open: 8,
+    commit: 45,
+    audit: 3,
+    reveal: 12,
+    challenge: 4,
+};
+
+#[test]
+fn without_faults_every_task_is_revealed_in_the_usual_windows() {
+    each_life(|seed| {
+        let (chain, host) = run(seed, SHORT, Faults::NONE, 4);
+        host.check_said_one_thing();
+        chain.check_all_revealed();
+    });
+}
+
+#[test]
+fn with_faults_every_task_is_revealed_when_the_chain_gives_it_time() {
+    each_life(|seed| {
+        let (chain, host) = run(seed, GENEROUS, Faults::MANY, 4);
+        host.check_said_one_thing();
+        chain.check_all_revealed();
+    });
+}
+
+#[test]
+fn in_short_windows_with_faults_nothing_is_said_twice_differently() {
+    each_life(|seed| {
+        let (_, host) = run(seed, SHORT, Faults::MANY, 9);
+        host.check_said_one_thing();
+    });
+}
+
+#[test]
+fn a_lost_journal_is_made_up_for_by_computing_again() {
+    let faults = Faults {
+        journal_loss: 10,
+        ..Faults::MANY
+    };
+    each_life(|seed| {
+        let (chain, host) = run(seed, GENEROUS, faults, 4);
+        host.check_said_one_thing();
+        chain.check_all_revealed();
+    });
+}

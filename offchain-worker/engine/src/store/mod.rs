@@ -1,0 +1,328 @@
+//! Models on this machine: `<home>/models/<name>/{model.safetensors, tokenizer.json, config.json, manifest.json}`.
+//!
+//! A file's bytes leave the store only when they have the hash that the manifest gives: what is parsed later has
+//! been checked first, from the very bytes that were read.
+
+mod manifest;
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use surety_types::{model::ModelManifest, ContentHash, ModelId};
+
+use crate::hash::{content_hash, content_hash_of};
+
+/// Name of the manifest's file.
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+const MANIFEST_BYTES_MAX: u64 = 16 * 1024;
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+const TOKENIZER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The weights are read into memory and copied once: twice this must fit.
+const WEIGHTS_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// The files that a manifest names by hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelFile {
+    /// The parameters.
+    Weights,
+    /// How text becomes tokens.
+    Tokenizer,
+    /// The dimensions.
+    Config,
+}
+
+impl ModelFile {
+    /// Every file of a model.
+    pub const ALL: [Self; 3] = [Self::Weights, Self::Tokenizer, Self::Config];
+
+    /// Its name on disk, and wherever models are published.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Weights => "model.safetensors",
+            Self::Tokenizer => "tokenizer.json",
+            Self::Config => "config.json",
+        }
+    }
+
+    fn bytes_max(self) -> u64 {
+        match self {
+            Self::Weights => WEIGHTS_BYTES_MAX,
+            Self::Tokenizer => TOKENIZER_BYTES_MAX,
+            Self::Config => CONFIG_BYTES_MAX,
+        }
+    }
+
+    fn hash_in(self, manifest: &ModelManifest) -> ContentHash {
+        match self {
+            Self::Weights => manifest.weights,
+            Self::Tokenizer => manifest.tokenizer,
+            Self::Config => manifest.config,
+        }
+    }
+}
+
+/// Why a model cannot be had from the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No folder here has this model's manifest.
+    #[error("model {model:?} is not in {}", path.display())]
+    NotInstalled {
+        /// The model.
+        model: ModelId,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Not fit for a folder's name.
+    #[error("`{0}` is no name for a model: letters, digits, `.`, `_` and `-`, not starting with a `.`")]
+    InvalidName(String),
+    /// The manifest cannot be read as one.
+    #[error("{} is no model manifest: {reason}", path.display())]
+    Manifest {
+        /// The manifest's file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Longer or shorter than it should be: cut off, or another file.
+    #[error("{} has {actual} bytes, but should have {expected}", path.display())]
+    WrongSize {
+        /// The file.
+        path: PathBuf,
+        /// Size by the manifest.
+        expected: u64,
+        /// Size found.
+        actual: u64,
+    },
+    /// Too big for this build.
+    #[error("{} has {actual} bytes, but at most {max} are taken", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Size found.
+        actual: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Damaged, or another file.
+    #[error("{} has the hash {actual:?}, but its manifest says {expected:?}", path.display())]
+    WrongHash {
+        /// The file.
+        path: PathBuf,
+        /// Hash by the manifest.
+        expected: ContentHash,
+        /// Hash found.
+        actual: ContentHash,
+    },
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// The files of a model, checked against its manifest.
+#[derive(Clone)]
+pub struct ModelFiles {
+    /// What they were checked against.
+    pub manifest: ModelManifest,
+    /// The safetensors file.
+    pub weights: Vec<u8>,
+    /// `tokenizer.json`.
+    pub tokenizer: Vec<u8>,
+    /// `config.json`.
+    pub config: Vec<u8>,
+}
+
+/// A model's folder, whose manifest has been read.
+#[derive(Clone, Debug)]
+pub struct StoredModel {
+    /// The manifest in it.
+    pub manifest: ModelManifest,
+    /// The folder.
+    pub path: PathBuf,
+}
+
+impl StoredModel {
+    /// Reads a folder's manifest.
+    fn open(path: PathBuf) -> Result<Self, StoreError> {
+        let file = path.join(MANIFEST);
+        let json = read_bounded(&file, MANIFEST_BYTES_MAX)?;
+        match manifest::from_json(&json) {
+            Ok(manifest) => Ok(Self { manifest, path }),
+            Err(reason) => Err(StoreError::Manifest { path: file, reason }),
+        }
+    }
+
+    /// Checks every file's hash, without keeping it in memory.
+    pub fn verify(&self) -> Result<(), StoreError> {
+        for file in ModelFile::ALL {
+            let path = self.path.join(file.name());
+            let opened = open_bounded(&path, file.bytes_max())?;
+            self.check_size(file, &path, &opened)?;
+            let actual = content_hash_of(opened).map_err(StoreError::io(&path))?;
+            self.check_hash(file, &path, actual)?;
+        }
+        Ok(())
+    }
+
+    /// Reads every file and checks its hash.
+    pub fn read(&self) -> Result<ModelFiles, StoreError> {
+        Ok(ModelFiles {
+            manifest: self.manifest.clone(),
+            weights: self.read_file(ModelFile::Weights)?,
+            tokenizer: self.read_file(ModelFile::Tokenizer)?,
+            config: self.read_file(ModelFile::Config)?,
+        })
+    }
+
+    fn read_file(&self, file: ModelFile) -> Result<Vec<u8>, StoreError> {
+        let path = self.path.join(file.name());
+        let opened = open_bounded(&path, file.bytes_max())?;
+        self.check_size(file, &path, &opened)?;
+        let bytes = read_all(opened, file.bytes_max()).map_err(StoreError::io(&path))?;
+        self.check_hash(file, &path, content_hash(&bytes))?;
+        Ok(bytes)
+    }
+
+    fn check_size(&self, file: ModelFile, path: &Path, opened: &File) -> Result<(), StoreError> {
+        let actual = opened.metadata().map_err(StoreError::io(path))?.len();
+        let expected = self.manifest.weights_bytes;
+        if file == ModelFile::Weights && actual != expected {
+            return Err(StoreError::WrongSize {
+                path: path.into(),
+                expected,
+                actual,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_hash(&self, file: ModelFile, path: &Path, actual: ContentHash) -> Result<(), StoreError> {
+        let expected = file.hash_in(&self.manifest);
+        if actual != expected {
+            return Err(StoreError::WrongHash {
+                path: path.into(),
+                expected,
+                actual,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The models below one home.
+#[derive(Clone, Debug)]
+pub struct ModelStore {
+    models: PathBuf,
+}
+
+impl ModelStore {
+    /// The store of this home. Nothing is created before something is put into it.
+    pub fn new(home: &Path) -> Self {
+        Self {
+            models: home.join("models"),
+        }
+    }
+
+    /// The folder that holds a folder for each model.
+    pub fn path(&self) -> &Path {
+        &self.models
+    }
+
+    /// Every folder's model, or what is wrong with it, by the folder's name.
+    pub fn list(&self) -> Result<Vec<Result<StoredModel, StoreError>>, StoreError> {
+        let entries = match fs::read_dir(&self.models) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(StoreError::io(&self.models)(error)),
+        };
+        let mut folders = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(StoreError::io(&self.models))?;
+            // Hidden folders are downloads under way.
+            if !entry.file_name().to_string_lossy().starts_with('.') && entry.path().is_dir() {
+                folders.push(entry.path());
+            }
+        }
+        folders.sort();
+        Ok(folders.into_iter().map(StoredModel::open).collect())
+    }
+
+    /// The model in the folder of this name.
+    pub fn by_name(&self, name: &str) -> Result<StoredModel, StoreError> {
+        StoredModel::open(self.folder(name)?)
+    }
+
+    /// The folder that has this model's manifest. Its other files have not been looked at.
+    pub fn find(&self, model: ModelId) -> Result<StoredModel, StoreError> {
+        let mut readable = self.list()?.into_iter().flatten();
+        readable
+            .find(|stored| stored.manifest.id() == model)
+            .ok_or_else(|| StoreError::NotInstalled {
+                model,
+                path: self.models.clone(),
+            })
+    }
+
+    /// The checked files of a model.
+    pub fn load(&self, model: ModelId) -> Result<ModelFiles, StoreError> {
+        self.find(model)?.read()
+    }
+
+    /// Where a model of this name lives.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            return Err(StoreError::InvalidName(name.into()));
+        }
+        Ok(self.models.join(name))
+    }
+}
+
+/// Writes a folder's manifest.
+pub(crate) fn write_manifest(folder: &Path, manifest: &ModelManifest) -> io::Result<()> {
+    let path = folder.join(MANIFEST);
+    fs::write(&path, manifest::to_json(manifest))?;
+    File::open(&path)?.sync_all()
+}
+
+fn open_bounded(path: &Path, max: u64) -> Result<File, StoreError> {
+    let file = File::open(path).map_err(StoreError::io(path))?;
+    let actual = file.metadata().map_err(StoreError::io(path))?.len();
+    if actual > max {
+        return Err(StoreError::TooLarge {
+            path: path.into(),
+            actual,
+            max,
+        });
+    }
+    Ok(file)
+}
+
+fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
+    read_all(open_bounded(path, max)?, max).map_err(StoreError::io(path))
+}
+
+/// The file may grow while it is read: never more than the limit is taken.
+fn read_all(file: File, max: u64) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len().min(max);
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,213 @@
+//! The pool: order, limits, cancelling, and jobs that panic.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::{
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{channel, Receiver, Sender},
+        Arc, Mutex,
+    },
+    time::Duration,
+};
+
+use common::{embed_job, files, store_files, Tiny};
+use surety_engine::{
+    open, Engine, EngineError, EnginePool, Event, Job, ModelStore, Outcome, PoolConfig, Progress, Sink,
+    StoreError, Ticket,
+};
+use surety_types::{model::ModelManifest, task::ResultClaim, ContentHash, ModelId};
+
+/// Does what its input says.
+struct Puppet {
+    manifest: ModelManifest,
+    ran: AtomicUsize,
+    started: Sender<()>,
+    /// One message lets one `wait` go on.
+    go: Mutex<Receiver<()>>,
+}
+
+impl Engine for Puppet {
+    fn manifest(&self) -> &ModelManifest {
+        &self.manifest
+    }
+
+    fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        self.ran.fetch_add(1, Ordering::SeqCst);
+        self.started.send(()).ok();
+        match &job.input[..] {
+            b"panic" => panic!("as asked for"),
+            b"wait" => self.go.lock().unwrap().recv().unwrap(),
+            b"until cancelled" => {
+                while sink.event(Event::Progress { done: 1, total: 2 }).is_continue() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                return Err(EngineError::Cancelled);
+            }
+            _ => {}
+        }
+        let claim = ResultClaim {
+            output: ContentHash::zero(),
+            trace_root: ContentHash::zero(),
+            units: u32::try_from(rayon::current_num_threads()).unwrap(),
+        };
+        let output = std::thread::current().name().unwrap_or_default().into();
+        Ok(Outcome { output, claim })
+    }
+}
+
+struct Stage {
+    puppet: Arc<Puppet>,
+    pool: EnginePool,
+    started: Receiver<()>,
+    go: Sender<()>,
+}
+
+fn stage(queue: usize) -> Stage {
+    let (started_sender, started) = channel();
+    let (go, go_receiver) = channel();
+    Stage {
+        puppet: Arc::new(Puppet {
+            manifest: files(vec![], vec![], vec![]).manifest,
+            ran: AtomicUsize::default(),
+            started: started_sender,
+            go: Mutex::new(go_receiver),
+        }),
+        pool: EnginePool::new(PoolConfig { threads: 3, queue }).unwrap(),
+        started,
+        go,
+    }
+}
+
+impl Stage {
+    fn submit(&self, what: &str) -> Result<Ticket<Outcome>, EngineError> {
+        self.pool.submit(self.puppet.clone(), embed_job(what))
+    }
+}
+
+#[tokio::test]
+async fn jobs_run_in_threads_of_the_pool() {
+    let stage = stage(1);
+    let outcome = stage.submit("").unwrap().await.unwrap();
+    assert!(outcome.output.starts_with(b"infer-"));
+    assert_eq!(outcome.claim.units, 3);
+}
+
+#[tokio::test]
+async fn a_job_never_blocks_the_async_thread() {
+    let stage = stage(1);
+    let mut job = stage.submit("wait").unwrap();
+    // On this one thread, time goes on while the job waits for what comes after it.
+    let pending = tokio::time::timeout(Duration::from_millis(20), &mut job).await;
+    assert!(pending.is_err());
+    stage.go.send(()).unwrap();
+    job.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_queue_is_bounded() {
+    let stage = stage(2);
+    let running = stage.submit("wait").unwrap();
+    stage.started.recv().unwrap();
+    let waiting = [stage.submit("").unwrap(), stage.submit("").unwrap()];
+    assert!(matches!(
+        stage.submit(""),
+        Err(EngineError::QueueFull { limit: 2 })
+    ));
+    stage.go.send(()).unwrap();
+    running.await.unwrap();
+    for job in waiting {
+        job.await.unwrap();
+    }
+    stage.submit("").unwrap().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_and_the_pool_goes_on() {
+    let stage = stage(1);
+    let panicked = stage.submit("panic").unwrap().await;
+    assert!(matches!(panicked, Err(EngineError::Panicked(why)) if why == "as asked for"));
+    stage.submit("").unwrap().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_running_job_is_cancelled_at_its_next_event() {
+    let stage = stage(1);
+    let job = stage.submit("until cancelled").unwrap();
+    let mut progress = job.progress();
+    progress.changed().await.unwrap();
+    assert_eq!(*progress.borrow(), Progress { done: 1, total: 2 });
+    job.cancel();
+    assert!(matches!(job.await, Err(EngineError::Cancelled)));
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_waits_for_does_not_run() {
+    let stage = stage(2);
+    let running = stage.submit("wait").unwrap();
+    stage.started.recv().unwrap();
+    drop(stage.submit("").unwrap());
+    let last = stage.submit("").unwrap();
+    stage.go.send(()).unwrap();
+    running.await.unwrap();
+    last.await.unwrap();
+    assert_eq!(stage.puppet.ran.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn dropping_the_pool_ends_its_jobs() {
+    let stage = stage(2);
+    let running = stage.submit("until cancelled").unwrap();
+    stage.started.recv().unwrap();
+    let waiting = stage.submit("").unwrap();
+    drop(stage.pool);
+    assert!(matches!(running.await, Err(EngineError::Cancelled)));
+    assert!(matches!(waiting.await, Err(EngineError::Cancelled)));
+    assert_eq!(stage.puppet.ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn models_are_loaded_on_the_pool_too() {
+    let home = tempfile::tempdir().unwrap();
+    let store = ModelStore::new(home.path());
+    store_files(home.path(), "tiny", &Tiny::new().files());
+    let id = store.by_name("tiny").unwrap().manifest.id();
+    let stage = stage(1);
+    let engine = stage.pool.load(&store, id).unwrap().await.unwrap();
+    assert_eq!(engine.manifest().id(), id);
+    let outcome = stage
+        .pool
+        .submit(engine, embed_job("a\nb"))
+        .unwrap()
+        .await
+        .unwrap();
+    assert_eq!(outcome.claim.units, 2);
+    let unknown = stage.pool.load(&store, ModelId::zero()).unwrap().await;
+    assert!(matches!(
+        unknown,
+        Err(EngineError::Store(StoreError::NotInstalled { .. }))
+    ));
+}
+
+#[test]
+fn an_engine_stops_between_two_waves() {
+    let engine = open(Tiny::new().files()).unwrap();
+    let input = "a b c\n".repeat(500);
+    let mut events = Vec::new();
+    let mut sink = |event| {
+        events.push(event);
+        match events.len() {
+            3 => std::ops::ControlFlow::Break(()),
+            _ => std::ops::ControlFlow::Continue(()),
+        }
+    };
+    let run = engine.run(&embed_job(input), &mut sink);
+    assert!(matches!(run, Err(EngineError::Cancelled)));
+    assert_eq!(events[0], Event::Progress { done: 0, total: 500 });
+    let Event::Progress { done, .. } = events[2] else {
+        panic!("{events:?}")
+    };
+    assert!(done < 500);
+}

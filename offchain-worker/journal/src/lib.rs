@@ -1,0 +1,100 @@
+//! What a worker promised, on disk before it is said to the chain.
+//!
+//! [`Journal::append`] returns once its records are durable, all of them or none; only then may the effects of the
+//! same step be carried out. [`Journal::load`] gives back what a restart has to know.
+//!
+//! The journal stays bounded by itself: a [`Record::Finished`] takes the place of everything else about its task, and
+//! the oldest of those go once there are [`FINISHED_MAX`] of them. What is left besides are the records of the tasks
+//! at hand, which the core bounds.
+//!
+//! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a promise
+//! that got lost could be broken. The functions block for as long as the disk does.
+
+mod error;
+mod format;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use surety_types::TaskId;
+use surety_worker_core::Record;
+
+pub use error::JournalError;
+pub use surety_worker_core::FINISHED_MAX;
+
+use storage::{Opener, Storage};
+
+/// A journal, open and locked for this process.
+pub struct Journal {
+    opener: Opener,
+    /// Nothing after a failed write: the next use opens the file anew, which undoes what was half written.
+    storage: Mutex<Option<Storage>>,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or starts one there. Its folder must exist.
+    ///
+    /// # Errors
+    /// When another process has it open, when it is damaged, or of a version we do not know, or when the disk fails.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::with(Opener::file(path))
+    }
+
+    fn with(opener: Opener) -> Result<Self, JournalError> {
+        let storage = opener.open()?;
+        Ok(Self {
+            opener,
+            storage: Mutex::new(Some(storage)),
+        })
+    }
+
+    /// Writes records, all or none, and returns when they are durable.
+    ///
+    /// # Errors
+    /// After an error, they may or may not have been written. Writing the same records again is safe, and may
+    /// succeed, for example once there is space on the disk. Their effects must not be carried out before.
+    pub fn append(&self, records: &[Record]) -> Result<(), JournalError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.with_storage(|storage| storage.append(records))
+    }
+
+    /// Everything a restart has to know, each task's records in the order in which they were written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load(&self) -> Result<Vec<Record>, JournalError> {
+        self.with_storage(|storage| storage.load())
+    }
+
+    /// Drops what is left of a finished task. Does nothing for any other: promises are kept until they are fulfilled
+    /// or void.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn forget(&self, task: TaskId) -> Result<(), JournalError> {
+        self.with_storage(|storage| storage.forget(task))
+    }
+
+    fn with_storage<T>(
+        &self,
+        act: impl FnOnce(&mut Storage) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let mut guard = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut storage = match guard.take() {
+            Some(storage) => storage,
+            None => self.opener.open()?,
+        };
+        let outcome = self.opener.guarded(|| act(&mut storage));
+        if outcome.is_ok() {
+            *guard = Some(storage);
+        }
+        outcome
+    }
+}

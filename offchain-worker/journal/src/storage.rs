@@ -1,0 +1,289 @@
+//! The tables, and the only code that touches the database.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    panic::{catch_unwind, AssertUnwindSafe},
+    path::{Path, PathBuf},
+};
+
+use redb::{Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+use surety_types::TaskId;
+use surety_worker_core::{BlockNumber, Record, FINISHED_MAX};
+
+use crate::{
+    error::{JournalError, CORRUPT_HINT},
+    format,
+};
+
+/// Grows with every change of the layout.
+pub(crate) const VERSION: u64 = 1;
+/// The journal is a few kilobytes; redb's default would be a gigabyte.
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+pub(crate) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+pub(crate) const VERSION_KEY: &str = "version";
+/// Records of tasks that are not finished.
+pub(crate) const OPEN: TableDefinition<format::Key, &[u8]> = TableDefinition::new("open");
+/// Finished tasks, and when they finished.
+const FINISHED: TableDefinition<TaskId, BlockNumber> = TableDefinition::new("finished");
+
+type OpenDatabase = dyn Fn(&Path) -> Result<Database, redb::Error> + Send + Sync;
+
+/// Opens the database, now and after a failed write.
+pub(crate) struct Opener {
+    path: PathBuf,
+    open: Box<OpenDatabase>,
+}
+
+impl Opener {
+    pub fn file(path: &Path) -> Self {
+        Self::new(path, |path| {
+            let file = open_file(path)?;
+            Ok(builder().create_file(file)?)
+        })
+    }
+
+    pub fn new(
+        path: &Path,
+        open: impl Fn(&Path) -> Result<Database, redb::Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            open: Box::new(open),
+        }
+    }
+
+    pub fn open(&self) -> Result<Storage, JournalError> {
+        self.guarded(|| {
+            let database = (self.open)(&self.path).map_err(|error| self.explain(error))?;
+            Storage::new(database, &self.path)
+        })
+    }
+
+    /// Turns a panic into an error: redb may panic over a page that makes no sense.
+    pub fn guarded<T>(&self, act: impl FnOnce() -> Result<T, JournalError>) -> Result<T, JournalError> {
+        catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
+            Err(JournalError::Corrupt {
+                path: self.path.clone(),
+                what: "the database gave up on it".into(),
+                hint: CORRUPT_HINT,
+            })
+        })
+    }
+
+    fn explain(&self, error: redb::Error) -> JournalError {
+        explain(&self.path, error)
+    }
+}
+
+pub(crate) fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+/// Opens or creates the file, readable by its owner alone: it holds salts that are secret until they are revealed.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = options.create_new(true).open(path)?;
+            // The file's name has to be durable too.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+            Ok(file)
+        }
+        other => other,
+    }
+}
+
+fn explain(path: &Path, error: redb::Error) -> JournalError {
+    let path = path.to_path_buf();
+    match error {
+        redb::Error::DatabaseAlreadyOpen => JournalError::Locked { path },
+        redb::Error::Io(source) => explain_io(path, source),
+        other => JournalError::Corrupt {
+            path,
+            what: other.to_string(),
+            hint: CORRUPT_HINT,
+        },
+    }
+}
+
+fn explain_io(path: PathBuf, source: io::Error) -> JournalError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            JournalError::DiskFull { path }
+        }
+        // The database reads only within what it has written before.
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => JournalError::Corrupt {
+            path,
+            what: source.to_string(),
+            hint: CORRUPT_HINT,
+        },
+        _ => JournalError::Io { path, source },
+    }
+}
+
+/// An open database whose version and integrity have been checked.
+pub(crate) struct Storage {
+    database: Database,
+    path: PathBuf,
+    next: u64,
+}
+
+impl Storage {
+    fn new(mut database: Database, path: &Path) -> Result<Self, JournalError> {
+        let error = |error: DatabaseError| explain(path, error.into());
+        if !database.check_integrity().map_err(error)? {
+            return Err(JournalError::Corrupt {
+                path: path.into(),
+                what: "its pages fail their checksums".into(),
+                hint: CORRUPT_HINT,
+            });
+        }
+        let mut storage = Self {
+            database,
+            path: path.into(),
+            next: 0,
+        };
+        let version = storage.run(|storage| storage.claim_version())?;
+        if version != VERSION {
+            return Err(JournalError::Version {
+                path: path.into(),
+                found: version,
+                supported: VERSION,
+            });
+        }
+        storage.next = storage.run(|storage| storage.first_free())?;
+        // Reads every record once, so that damage shows now.
+        let records = storage.load()?;
+        tracing::debug!(path = %path.display(), records = records.len(), "journal opened");
+        Ok(storage)
+    }
+
+    fn run<T>(&self, act: impl FnOnce(&Self) -> Result<T, redb::Error>) -> Result<T, JournalError> {
+        act(self).map_err(|error| explain(&self.path, error))
+    }
+
+    /// The file's version. A new file gets ours, and its tables.
+    fn claim_version(&self) -> Result<u64, redb::Error> {
+        let transaction = self.write()?;
+        let found = {
+            let mut meta = transaction.open_table(META)?;
+            let found = meta.get(VERSION_KEY)?.map(|version| version.value());
+            if found.is_none() {
+                meta.insert(VERSION_KEY, VERSION)?;
+            }
+            found
+        };
+        if found.is_some() {
+            transaction.abort()?;
+        } else {
+            transaction.open_table(OPEN)?;
+            transaction.open_table(FINISHED)?;
+            transaction.commit()?;
+        }
+        Ok(found.unwrap_or(VERSION))
+    }
+
+    fn first_free(&self) -> Result<u64, redb::Error> {
+        let transaction = self.database.begin_read()?;
+        let table = transaction.open_table(OPEN)?;
+        let mut next = 0;
+        for entry in table.iter()? {
+            let (key, _) = entry?;
+            next = next.max(key.value().1.saturating_add(1));
+        }
+        Ok(next)
+    }
+
+    fn write(&self) -> Result<redb::WriteTransaction, redb::Error> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        Ok(transaction)
+    }
+
+    pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        self.next = self.run(|storage| storage.append_from(storage.next, records))?;
+        Ok(())
+    }
+
+    fn append_from(&self, mut next: u64, records: &[Record]) -> Result<u64, redb::Error> {
+        let transaction = self.write()?;
+        {
+            let mut open = transaction.open_table(OPEN)?;
+            let mut finished = transaction.open_table(FINISHED)?;
+            for record in records {
+                if let Record::Finished { task, at } = record {
+                    open.retain_in(of_task(*task), |_, _| false)?;
+                    finished.insert(*task, *at)?;
+                } else {
+                    let key = (record.task(), next);
+                    open.insert(key, format::encode(key, record).as_slice())?;
+                    next = next.saturating_add(1);
+                }
+            }
+            while redb::ReadableTableMetadata::len(&finished)? > FINISHED_MAX as u64 {
+                finished.pop_first()?;
+            }
+        }
+        transaction.commit()?;
+        Ok(next)
+    }
+
+    pub fn load(&self) -> Result<Vec<Record>, JournalError> {
+        let (finished, open) = self.run(|storage| storage.read_all())?;
+        let mut records: Vec<_> = finished
+            .into_iter()
+            .map(|(task, at)| Record::Finished { task, at })
+            .collect();
+        for (key, bytes) in open {
+            let record = format::decode(key, &bytes).map_err(|what| JournalError::Corrupt {
+                path: self.path.clone(),
+                what,
+                hint: CORRUPT_HINT,
+            })?;
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    #[allow(clippy::type_complexity)] // The two tables, once.
+    fn read_all(&self) -> Result<(Vec<(TaskId, BlockNumber)>, Vec<(format::Key, Vec<u8>)>), redb::Error> {
+        let transaction = self.database.begin_read()?;
+        let mut finished = Vec::new();
+        for entry in transaction.open_table(FINISHED)?.iter()? {
+            let (task, at) = entry?;
+            finished.push((task.value(), at.value()));
+        }
+        let mut open = Vec::new();
+        for entry in transaction.open_table(OPEN)?.iter()? {
+            let (key, bytes) = entry?;
+            open.push((key.value(), bytes.value().to_vec()));
+        }
+        Ok((finished, open))
+    }
+
+    pub fn forget(&mut self, task: TaskId) -> Result<(), JournalError> {
+        self.run(|storage| {
+            let transaction = storage.write()?;
+            let is_finished = transaction.open_table(FINISHED)?.get(task)?.is_some();
+            if is_finished {
+                transaction
+                    .open_table(OPEN)?
+                    .retain_in(of_task(task), |_, _| false)?;
+            }
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+}
+
+fn of_task(task: TaskId) -> std::ops::RangeInclusive<format::Key> {
+    (task, 0)..=(task, u64::MAX)
+}

@@ -1,0 +1,319 @@
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Arc, Mutex,
+    },
+};
+
+use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
+use sp_core::H256;
+use surety_types::task::{Bid, ResultClaim};
+use surety_worker_core::Record;
+
+use crate::{
+    storage::{builder, Opener, META, OPEN, VERSION_KEY},
+    Journal, JournalError, FINISHED_MAX,
+};
+
+fn bid(task: u64) -> Record {
+    Record::BidMade {
+        task,
+        at: 1,
+        bid: Bid {
+            price: 5,
+            seconds: 6,
+            salt: H256([7; 32]),
+        },
+    }
+}
+
+fn result(task: u64) -> Record {
+    Record::ResultMade {
+        task,
+        at: 2,
+        claim: ResultClaim {
+            output: H256([1; 32]),
+            trace_root: H256([2; 32]),
+            units: 3,
+        },
+        salt: H256([4; 32]),
+        commitment: H256([5; 32]),
+    }
+}
+
+fn finished(task: u64) -> Record {
+    Record::Finished { task, at: 9 }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.redb");
+    (folder, path)
+}
+
+fn open_err(path: &Path) -> JournalError {
+    match Journal::open(path) {
+        Err(error) => error,
+        Ok(_) => panic!("the journal opened"),
+    }
+}
+
+#[test]
+fn what_was_appended_is_there_after_reopening_in_order() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(2), bid(1)]).unwrap();
+    journal.append(&[]).unwrap();
+    journal.append(&[result(1)]).unwrap();
+    drop(journal);
+    let journal = Journal::open(&path).unwrap();
+    journal
+        .append(&[Record::CommitSubmitted { task: 1, at: 3 }])
+        .unwrap();
+    let expected = vec![
+        bid(1),
+        result(1),
+        Record::CommitSubmitted { task: 1, at: 3 },
+        bid(2),
+    ];
+    assert_eq!(journal.load().unwrap(), expected);
+}
+
+#[test]
+fn a_finished_task_leaves_one_record_and_only_so_many_are_kept() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(3), result(3), bid(4)]).unwrap();
+    journal.append(&[finished(3)]).unwrap();
+    assert_eq!(journal.load().unwrap(), vec![finished(3), bid(4)]);
+
+    let many: Vec<_> = (100..100 + FINISHED_MAX as u64).map(finished).collect();
+    journal.append(&many).unwrap();
+    let kept = journal.load().unwrap();
+    assert_eq!(kept.len(), FINISHED_MAX + 1);
+    assert!(!kept.contains(&finished(3)));
+}
+
+#[test]
+fn forgetting_keeps_the_promises_of_tasks_that_are_not_finished() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(1), finished(2)]).unwrap();
+    // Written late, after the task was over.
+    journal
+        .append(&[Record::RevealSubmitted { task: 2, at: 1 }])
+        .unwrap();
+    journal.forget(1).unwrap();
+    journal.forget(2).unwrap();
+    assert_eq!(journal.load().unwrap(), vec![finished(2), bid(1)]);
+}
+
+#[test]
+fn a_second_opening_is_refused_while_the_first_lasts() {
+    let (_folder, path) = folder();
+    let first = Journal::open(&path).unwrap();
+    assert!(matches!(open_err(&path), JournalError::Locked { .. }));
+    drop(first);
+    Journal::open(&path).unwrap();
+}
+
+#[test]
+fn another_version_is_refused() {
+    let (_folder, path) = folder();
+    drop(Journal::open(&path).unwrap());
+    let database = builder().create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut meta = transaction.open_table(META).unwrap();
+    meta.insert(VERSION_KEY, 9).unwrap();
+    drop(meta);
+    transaction.commit().unwrap();
+    drop(database);
+    let error = open_err(&path);
+    assert!(matches!(error, JournalError::Version { found: 9, .. }), "{error}");
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_noticed() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(1)]).unwrap();
+    drop(journal);
+    // With good page checksums, as a program would leave them.
+    let database = builder().create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut open = transaction.open_table(OPEN).unwrap();
+    let bytes = open.get((1, 0)).unwrap().unwrap().value().to_vec();
+    open.insert((2, 0), bytes.as_slice()).unwrap();
+    drop(open);
+    transaction.commit().unwrap();
+    drop(database);
+    assert!(matches!(open_err(&path), JournalError::Corrupt { .. }));
+}
+
+#[test]
+fn damaged_files_give_an_error_or_everything_and_never_a_panic() {
+    let (_folder, path) = folder();
+    let records: Vec<_> = (0..20).flat_map(|task| [bid(task), result(task)]).collect();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&records).unwrap();
+    drop(journal);
+    let sound = fs::read(&path).unwrap();
+
+    let check = |bytes: &[u8], what: &str| {
+        fs::write(&path, bytes).unwrap();
+        match Journal::open(&path) {
+            // Flipped where nothing is stored, or where redb keeps a second copy.
+            Ok(journal) => assert_eq!(journal.load().unwrap(), records, "{what}"),
+            Err(JournalError::Corrupt { .. }) => return true,
+            Err(error) => panic!("{what}: {error}"),
+        }
+        false
+    };
+    let mut noticed = 0;
+    let mut at = 0;
+    while at < sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0xff;
+        noticed += u32::from(check(&bytes, &format!("byte {at}")));
+        // Much of the header, some of the pages in use, little of the rest.
+        at += match at {
+            0..400 => 3,
+            400..65_536 => 1021,
+            _ => 65_521,
+        };
+    }
+    assert!(noticed > 50, "{noticed}");
+    for length in [1, 100, 4096, sound.len() / 2, sound.len() - 1] {
+        assert!(check(&sound[..length], &format!("cut to {length} bytes")));
+    }
+    assert!(check(b"this is not a journal, but somebody's notes", "a text"));
+    assert!(!check(&sound, "the sound file"));
+}
+
+/// A disk of limited size, in memory; shared, so that it outlives the database on it.
+#[derive(Clone, Debug)]
+struct SmallDisk {
+    disk: Arc<Mutex<Arc<InMemoryBackend>>>,
+    bytes_max: Arc<AtomicU64>,
+}
+
+impl SmallDisk {
+    fn new() -> Self {
+        Self {
+            disk: Arc::new(Mutex::new(Arc::new(InMemoryBackend::new()))),
+            bytes_max: Arc::new(AtomicU64::new(u64::MAX)),
+        }
+    }
+
+    fn disk(&self) -> Arc<InMemoryBackend> {
+        self.disk.lock().unwrap().clone()
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.bytes_max.load(Ordering::Relaxed) {
+            0 => Err(ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl StorageBackend for SmallDisk {
+    fn len(&self) -> io::Result<u64> {
+        self.disk().len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.disk().read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        if len > self.bytes_max.load(Ordering::Relaxed) {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        self.disk().set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.check()?;
+        self.disk().sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check()?;
+        self.disk().write(offset, data)
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_and_loses_nothing_and_the_journal_goes_on_when_there_is_space() {
+    let disk = SmallDisk::new();
+    let on_disk = disk.clone();
+    let opener = Opener::new(Path::new("small"), move |_| {
+        Ok(builder().create_with_backend(on_disk.clone())?)
+    });
+    let journal = Journal::with(opener).unwrap();
+    journal.append(&[bid(1)]).unwrap();
+
+    disk.bytes_max.store(0, Ordering::Relaxed);
+    for _ in 0..3 {
+        let error = journal.append(&[result(1)]).unwrap_err();
+        assert!(matches!(error, JournalError::DiskFull { .. }), "{error:?}");
+    }
+
+    disk.bytes_max.store(u64::MAX, Ordering::Relaxed);
+    assert_eq!(journal.load().unwrap(), vec![bid(1)]);
+    journal.append(&[result(1)]).unwrap();
+    assert_eq!(journal.load().unwrap(), vec![bid(1), result(1)]);
+}
+
+const CHILD: &str = "SURETY_JOURNAL_TEST_CHILD";
+
+/// Not a test by itself: the process that the next test kills.
+#[test]
+fn child_that_appends_until_it_is_killed() {
+    let Ok(path) = std::env::var(CHILD) else {
+        return;
+    };
+    let journal = Journal::open(Path::new(&path)).unwrap();
+    for task in 0.. {
+        journal.append(&[bid(task), result(task)]).unwrap();
+        // Said only after it is durable.
+        fs::write(format!("{path}.said"), task.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_everything_it_had_appended() {
+    let (_folder, path) = folder();
+    let said = PathBuf::from(format!("{}.said", path.display()));
+    for round in 0..4 {
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_file(&said);
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child_that_appends_until_it_is_killed", "--quiet"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !said.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(30 + 17 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let records = Journal::open(&path).unwrap().load().unwrap();
+        // The last number may be half written, or the file empty for a moment.
+        let said: u64 = fs::read_to_string(&said).unwrap().parse().unwrap_or(0);
+        for task in 0..=said {
+            assert!(records.contains(&bid(task)) && records.contains(&result(task)));
+        }
+        assert_eq!(records.len() % 2, 0, "half a step was written");
+    }
+}

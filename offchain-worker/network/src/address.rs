@@ -1,0 +1,238 @@
+//! Endpoint texts to what libp2p dials, and back.
+
+use std::net::IpAddr;
+
+use libp2p::{
+    multiaddr::{Multiaddr, Protocol},
+    PeerId,
+};
+use surety_types::{
+    limits,
+    multiaddr::{check, Endpoint, MultiaddrFault},
+};
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Not of the form that the chain accepts.
+    #[error("malformed address {text:?}: {}", fault_text(*fault))]
+    Malformed {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        fault: MultiaddrFault,
+    },
+    /// Longer than the chain accepts.
+    #[error("address {text:?} is longer than {max} bytes", max = limits::MULTIADDR_BYTES_MAX)]
+    TooLong {
+        /// The text.
+        text: String,
+    },
+    /// Not something one can listen on.
+    #[error(
+        "cannot listen on {text:?}: expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6)"
+    )]
+    NotListenable {
+        /// The text.
+        text: String,
+    },
+    /// The name has no address.
+    #[error("cannot resolve {name}: {reason}")]
+    Unresolved {
+        /// The host name.
+        name: String,
+        /// What the resolver said.
+        reason: String,
+    },
+}
+
+fn fault_text(fault: MultiaddrFault) -> &'static str {
+    match fault {
+        MultiaddrFault::Syntax => "expected /HOST/TRANSPORT/p2p/PEER-ID",
+        MultiaddrFault::Host => "the host must be /ip4, /ip6, /dns, /dns4 or /dns6 with a value of that kind",
+        MultiaddrFault::Transport => "the transport must be /tcp/PORT or /udp/PORT/quic-v1",
+        MultiaddrFault::PeerId => "it must end in /p2p/PEER-ID",
+    }
+}
+
+/// Checks an endpoint as the chain does.
+///
+/// # Errors
+/// When the chain would refuse it.
+pub fn parse_endpoint(text: &str) -> Result<Endpoint, AddressError> {
+    check(text.as_bytes()).map_err(|fault| AddressError::Malformed {
+        text: text.into(),
+        fault,
+    })?;
+    Endpoint::try_from(text.as_bytes().to_vec()).map_err(|_| AddressError::TooLong { text: text.into() })
+}
+
+/// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host name.
+///
+/// # Errors
+/// When it is neither `/ip4|ip6/ADDRESS/udp/PORT/quic-v1` nor `/ip4|ip6/ADDRESS/tcp/PORT`.
+pub fn check_listen(text: &str) -> Result<(), AddressError> {
+    parse_listen(text).map(drop)
+}
+
+/// What to dial: an address without peer id, and who must answer.
+pub(crate) fn split_endpoint(endpoint: &Endpoint) -> Result<(Multiaddr, PeerId), AddressError> {
+    let text = endpoint_text(endpoint);
+    let malformed = |fault| AddressError::Malformed {
+        text: text.clone(),
+        fault,
+    };
+    check(endpoint).map_err(malformed)?;
+    let mut address: Multiaddr = text.parse().map_err(|_| malformed(MultiaddrFault::PeerId))?;
+    match address.pop() {
+        Some(Protocol::P2p(peer)) => Ok((address, peer)),
+        _ => Err(malformed(MultiaddrFault::PeerId)),
+    }
+}
+
+/// The text of an endpoint, for people.
+pub(crate) fn endpoint_text(endpoint: &Endpoint) -> String {
+    String::from_utf8_lossy(endpoint).into_owned()
+}
+
+/// An address to listen on.
+pub(crate) fn parse_listen(text: &str) -> Result<Multiaddr, AddressError> {
+    let error = || AddressError::NotListenable { text: text.into() };
+    let address: Multiaddr = text.parse().map_err(|_| error())?;
+    let parts: Vec<_> = address.iter().collect();
+    match parts.as_slice() {
+        [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Tcp(_)]
+        | [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Udp(_), Protocol::QuicV1] => Ok(address),
+        _ => Err(error()),
+    }
+}
+
+/// `address` with its host name replaced by what the system's resolver says, one address per answer.
+pub(crate) async fn resolve(address: &Multiaddr) -> Result<Vec<Multiaddr>, AddressError> {
+    let (name, wants): (String, fn(&IpAddr) -> bool) = match address.iter().next() {
+        Some(Protocol::Dns(name)) => (name.into_owned(), |_| true),
+        Some(Protocol::Dns4(name)) => (name.into_owned(), IpAddr::is_ipv4),
+        Some(Protocol::Dns6(name)) => (name.into_owned(), IpAddr::is_ipv6),
+        _ => return Ok(vec![address.clone()]),
+    };
+    let unresolved = |reason: String| AddressError::Unresolved {
+        name: name.clone(),
+        reason,
+    };
+    let answers = tokio::net::lookup_host((name.as_str(), 0))
+        .await
+        .map_err(|e| unresolved(e.to_string()))?;
+    let found: Vec<Multiaddr> = answers
+        .map(|socket| socket.ip())
+        .filter(wants)
+        .take(4) // More would only lengthen the wait for a dead peer.
+        .filter_map(|ip| address.replace(0, |_| Some(ip.into())))
+        .collect();
+    if found.is_empty() {
+        return Err(unresolved("no address of that kind".into()));
+    }
+    Ok(found)
+}
+
+/// Endpoints that others can use, best first: public before private before loopback, QUIC before TCP.
+pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoint> {
+    let mut ranked: Vec<(u8, u8, String)> = addresses
+        .iter()
+        .filter_map(|address| {
+            let reach = match address.iter().next()? {
+                Protocol::Ip4(ip) if ip.is_unspecified() => return None,
+                Protocol::Ip6(ip) if ip.is_unspecified() || ip.is_unicast_link_local() => return None,
+                Protocol::Ip4(ip) if ip.is_loopback() => 2,
+                Protocol::Ip6(ip) if ip.is_loopback() => 2,
+                Protocol::Ip4(ip) if ip.is_private() || ip.is_link_local() => 1,
+                Protocol::Ip6(ip) if ip.is_unique_local() => 1,
+                _ => 0,
+            };
+            let transport = u8::from(!address.iter().any(|p| p == Protocol::QuicV1));
+            Some((reach, transport, format!("{address}/p2p/{peer}")))
+        })
+        .collect();
+    ranked.sort();
+    ranked.dedup();
+    // Loopback is of no use to others, unless it is all there is (a devnet on one machine).
+    let best = ranked.first().map_or(0, |(reach, ..)| *reach);
+    ranked
+        .into_iter()
+        .filter(|(reach, ..)| *reach < 2 || best == 2)
+        .filter_map(|(.., text)| parse_endpoint(&text).ok())
+        .take(limits::ENDPOINTS_MAX as usize)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PEER: &str = "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
+
+    #[test]
+    fn a_malformed_address_says_what_is_wrong() {
+        let error = parse_endpoint("/ip4/127.0.0.1/tcp/4001").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "malformed address \"/ip4/127.0.0.1/tcp/4001\": it must end in /p2p/PEER-ID"
+        );
+        let long = format!("/dns4/{}/tcp/1/p2p/{PEER}", "a".repeat(200));
+        assert!(matches!(parse_endpoint(&long), Err(AddressError::TooLong { .. })));
+    }
+
+    #[test]
+    fn a_peer_id_with_a_wrong_digest_is_malformed() {
+        // Right alphabet and length, so the chain takes it; but no multihash.
+        let text = format!("/ip4/127.0.0.1/tcp/1/p2p/{}", "1".repeat(52));
+        let endpoint = parse_endpoint(&text).unwrap();
+        assert!(matches!(
+            split_endpoint(&endpoint),
+            Err(AddressError::Malformed {
+                fault: MultiaddrFault::PeerId,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn only_ip_addresses_can_be_listened_on() {
+        parse_listen("/ip4/0.0.0.0/udp/4001/quic-v1").unwrap();
+        parse_listen("/ip6/::/tcp/0").unwrap();
+        for text in ["0.0.0.0:4001", "/dns4/localhost/tcp/1", "/ip4/0.0.0.0/udp/1"] {
+            assert!(
+                matches!(parse_listen(text), Err(AddressError::NotListenable { .. })),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn loopback_is_announced_only_when_there_is_nothing_better() {
+        let peer = PEER.parse().unwrap();
+        let parse = |texts: &[&str]| texts.iter().map(|t| t.parse().unwrap()).collect::<Vec<_>>();
+        let both = parse(&[
+            "/ip4/127.0.0.1/tcp/1",
+            "/ip4/192.168.1.2/tcp/1",
+            "/ip4/192.168.1.2/udp/1/quic-v1",
+        ]);
+        let texts: Vec<_> = announceable(&both, peer).iter().map(endpoint_text).collect();
+        assert_eq!(
+            texts,
+            [
+                format!("/ip4/192.168.1.2/udp/1/quic-v1/p2p/{PEER}"),
+                format!("/ip4/192.168.1.2/tcp/1/p2p/{PEER}"),
+            ]
+        );
+        assert_eq!(announceable(&both[..1], peer).len(), 1);
+        assert!(announceable(&parse(&["/ip4/0.0.0.0/tcp/1"]), peer).is_empty());
+    }
+
+    #[tokio::test]
+    async fn names_are_resolved_by_the_system() {
+        let address: Multiaddr = "/dns4/localhost/tcp/1".parse().unwrap();
+        let found = resolve(&address).await.unwrap();
+        assert_eq!(found, ["/ip4/127.0.0.1/tcp/1".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,351 @@
+//! The one task that owns the swarm.
+//!
+//! It does nothing that waits: disk is read on blocking threads, and every table is bounded by [`Limits`].
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use futures::StreamExt;
+use libp2p::{
+    connection_limits,
+    multiaddr::Multiaddr,
+    ping,
+    request_response::{self, Event, InboundRequestId, Message, OutboundRequestId, ResponseChannel},
+    swarm::{
+        dial_opts::{DialOpts, PeerCondition},
+        ConnectionId, DialError, NetworkBehaviour, SwarmEvent,
+    },
+    PeerId, Swarm,
+};
+use surety_types::{ContentHash, TaskId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use crate::{
+    plane::Fault,
+    store::{BlobStore, StoreError},
+    wire::{Request, Response, ScaleCodec, CHUNK_BYTES},
+    Limits,
+};
+
+#[derive(NetworkBehaviour)]
+pub(crate) struct Behaviour {
+    pub(crate) limits: connection_limits::Behaviour,
+    pub(crate) blobs: request_response::Behaviour<ScaleCodec>,
+    /// Finds connections that died silently.
+    pub(crate) ping: ping::Behaviour,
+}
+
+pub(crate) type Reply = oneshot::Sender<Result<Response, Fault>>;
+
+/// What the node's handle asks of the loop.
+pub(crate) enum Command {
+    /// Send a request to a peer, dialling it if need be.
+    Ask {
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        request: Request,
+        reply: Reply,
+    },
+    /// Answer questions about this task's output.
+    Announce { task: TaskId, output: Output },
+}
+
+/// An output, and who may know of it.
+pub(crate) struct Output {
+    pub(crate) hash: ContentHash,
+    /// Nothing: everyone.
+    pub(crate) readers: Option<Vec<PeerId>>,
+}
+
+type Answer = (ResponseChannel<Response>, Response);
+
+pub(crate) struct EventLoop {
+    swarm: Swarm<Behaviour>,
+    commands: mpsc::Receiver<Command>,
+    store: Arc<BlobStore>,
+    genesis: ContentHash,
+    limits: Limits,
+    /// Requests waiting for a connection.
+    dialling: HashMap<ConnectionId, (PeerId, Request, Reply)>,
+    /// Requests waiting for a response.
+    asked: HashMap<OutboundRequestId, Reply>,
+    /// Requests of others that are not fully answered, and who asked.
+    inbound: HashMap<InboundRequestId, PeerId>,
+    answers: JoinSet<Answer>,
+    outputs: HashMap<TaskId, Output>,
+    /// The tasks in `outputs`, oldest first.
+    announced: VecDeque<TaskId>,
+}
+
+impl EventLoop {
+    pub(crate) fn new(
+        swarm: Swarm<Behaviour>,
+        commands: mpsc::Receiver<Command>,
+        store: Arc<BlobStore>,
+        genesis: ContentHash,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            swarm,
+            commands,
+            store,
+            genesis,
+            limits,
+            dialling: HashMap::new(),
+            asked: HashMap::new(),
+            inbound: HashMap::new(),
+            answers: JoinSet::new(),
+            outputs: HashMap::new(),
+            announced: VecDeque::new(),
+        }
+    }
+
+    /// Runs until every handle is gone.
+    pub(crate) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => return,
+                },
+                event = self.swarm.select_next_some() => self.on_event(event),
+                Some(answer) = self.answers.join_next() => match answer {
+                    Ok((channel, response)) => self.send(channel, response),
+                    Err(e) => tracing::error!(error = %e, "reading a blob panicked"),
+                },
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Announce { task, output } => {
+                if self.outputs.insert(task, output).is_none() {
+                    self.announced.push_back(task);
+                }
+                while self.announced.len() > self.limits.outputs_max {
+                    if let Some(oldest) = self.announced.pop_front() {
+                        self.outputs.remove(&oldest);
+                    }
+                }
+            }
+            Command::Ask {
+                peer,
+                addresses,
+                request,
+                reply,
+            } => self.ask(peer, addresses, request, reply),
+        }
+    }
+
+    fn ask(&mut self, peer: PeerId, addresses: Vec<Multiaddr>, request: Request, reply: Reply) {
+        if self.dialling.len() + self.asked.len() >= self.limits.outbound_requests_max {
+            answer(reply, Err(Fault::Busy));
+            return;
+        }
+        if self.swarm.is_connected(&peer) {
+            let id = self.swarm.behaviour_mut().blobs.send_request(&peer, request);
+            self.asked.insert(id, reply);
+            return;
+        }
+        let dial = DialOpts::peer_id(peer)
+            .addresses(addresses)
+            .condition(PeerCondition::Always)
+            .build();
+        let connection = dial.connection_id();
+        match self.swarm.dial(dial) {
+            Ok(()) => {
+                self.dialling.insert(connection, (peer, request, reply));
+            }
+            Err(e) => answer(reply, Err(dial_fault(&e))),
+        }
+    }
+
+    fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Blobs(event)) => self.on_blob_event(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
+                connection,
+                result: Err(ping::Failure::Timeout | ping::Failure::Other { .. }),
+                ..
+            })) => {
+                self.swarm.close_connection(connection);
+            }
+            SwarmEvent::ConnectionEstablished { connection_id, .. } => {
+                if let Some((peer, request, reply)) = self.dialling.remove(&connection_id) {
+                    let id = self.swarm.behaviour_mut().blobs.send_request(&peer, request);
+                    self.asked.insert(id, reply);
+                }
+            }
+            SwarmEvent::OutgoingConnectionError {
+                connection_id, error, ..
+            } => {
+                if let Some((.., reply)) = self.dialling.remove(&connection_id) {
+                    answer(reply, Err(dial_fault(&error)));
+                }
+            }
+            SwarmEvent::ListenerClosed {
+                addresses, reason, ..
+            } => tracing::error!(?addresses, ?reason, "no longer listening"),
+            SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
+            other => tracing::trace!(event = ?other, "swarm"),
+        }
+    }
+
+    fn on_blob_event(&mut self, event: Event<Request, Response>) {
+        match event {
+            Event::Message {
+                peer,
+                message:
+                    Message::Request {
+                        request_id,
+                        request,
+                        channel,
+                    },
+                ..
+            } => self.on_request(peer, request_id, request, channel),
+            Event::Message {
+                message: Message::Response { request_id, response },
+                ..
+            } => {
+                if let Some(reply) = self.asked.remove(&request_id) {
+                    answer(reply, Ok(response));
+                }
+            }
+            Event::OutboundFailure {
+                request_id,
+                error,
+                connection_id,
+                ..
+            } => {
+                if matches!(error, request_response::OutboundFailure::Timeout) {
+                    // Whoever asks next shall find out at once whether the peer is still there.
+                    self.swarm.close_connection(connection_id);
+                }
+                if let Some(reply) = self.asked.remove(&request_id) {
+                    answer(reply, Err(request_fault(error)));
+                }
+            }
+            Event::InboundFailure {
+                request_id,
+                peer,
+                error,
+                ..
+            } => {
+                tracing::debug!(%peer, %error, "could not answer");
+                self.inbound.remove(&request_id);
+            }
+            Event::ResponseSent { request_id, .. } => {
+                self.inbound.remove(&request_id);
+            }
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        peer: PeerId,
+        id: InboundRequestId,
+        request: Request,
+        channel: ResponseChannel<Response>,
+    ) {
+        let of_peer = self.inbound.values().filter(|p| **p == peer).count();
+        let busy = self.inbound.len() >= self.limits.inbound_requests_max
+            || of_peer >= self.limits.inbound_per_peer_max;
+        self.inbound.insert(id, peer);
+        if busy {
+            self.send(channel, Response::Busy);
+            return;
+        }
+        match request {
+            Request::Output { genesis, task } => {
+                let may_know = |output: &&Output| {
+                    let listed = output.readers.as_ref().map(|readers| readers.contains(&peer));
+                    genesis == self.genesis && listed.unwrap_or(true)
+                };
+                let output = self.outputs.get(&task).filter(may_know);
+                let found = output.and_then(|output| Some((output.hash, self.store.size(&output.hash)?)));
+                let response = match found {
+                    Some((hash, bytes)) => Response::Output { hash, bytes },
+                    None => Response::NotFound,
+                };
+                self.send(channel, response);
+            }
+            Request::Blob { hash, offset, len } => {
+                let store = self.store.clone();
+                self.answers
+                    .spawn_blocking(move || (channel, read_part(&store, hash, offset, len)));
+            }
+        }
+    }
+
+    fn send(&mut self, channel: ResponseChannel<Response>, response: Response) {
+        // An error hands the response back: the peer is gone, which arrives as an event of its own.
+        if self
+            .swarm
+            .behaviour_mut()
+            .blobs
+            .send_response(channel, response)
+            .is_err()
+        {
+            tracing::debug!("the peer is gone before it was answered");
+        }
+    }
+}
+
+fn read_part(store: &BlobStore, hash: ContentHash, offset: u64, len: u32) -> Response {
+    match store.read_part(&hash, offset, len.min(CHUNK_BYTES)) {
+        Ok((bytes, total)) => Response::Chunk { total, bytes },
+        Err(StoreError::OutOfRange { .. }) => Response::Refused,
+        Err(StoreError::NotFound(_)) => Response::NotFound,
+        Err(e) => {
+            tracing::error!(error = %e, "cannot read a blob that was asked for");
+            Response::NotFound
+        }
+    }
+}
+
+fn answer(reply: Reply, result: Result<Response, Fault>) {
+    if reply.send(result).is_err() {
+        tracing::trace!("whoever asked no longer waits");
+    }
+}
+
+fn dial_fault(error: &DialError) -> Fault {
+    match error {
+        DialError::WrongPeerId { obtained, .. } => Fault::WrongPeer {
+            found: obtained.to_string(),
+        },
+        DialError::LocalPeerId { .. } => Fault::Unreachable("this is the own address".into()),
+        DialError::Transport(causes) => {
+            let text: Vec<String> = causes.iter().map(|(_, cause)| root_cause(cause)).collect();
+            Fault::Unreachable(text.join("; "))
+        }
+        other => Fault::Unreachable(root_cause(other)),
+    }
+}
+
+/// libp2p nests its transports' errors deeply; only the innermost says something to a person.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn request_fault(error: request_response::OutboundFailure) -> Fault {
+    use request_response::OutboundFailure as Failure;
+    match error {
+        Failure::Timeout => Fault::TimedOut,
+        Failure::DialFailure => Fault::Unreachable("cannot be dialled".into()),
+        Failure::ConnectionClosed => Fault::Unreachable("closed the connection".into()),
+        Failure::UnsupportedProtocols => Fault::Protocol("does not speak /surety/blob/1".into()),
+        Failure::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => Fault::Protocol(e.to_string()),
+        Failure::Io(e) => Fault::Unreachable(root_cause(&e)),
+    }
+}

@@ -1,0 +1,201 @@
+//! The data plane as the rest of the worker sees it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use libp2p::bytes::Bytes;
+use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+
+use crate::{address::AddressError, identity::IdentityError, store::StoreError};
+
+/// What a provider says its output is. Nothing of it is checked: the chain's verdict does that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLocation {
+    /// `blake2_256` of the output blob.
+    pub hash: ContentHash,
+    /// Its size, in bytes.
+    pub bytes: u64,
+}
+
+/// Who is told of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers<'a> {
+    /// Whoever asks.
+    Everyone,
+    /// The peers at these endpoints.
+    Only(&'a [Endpoint]),
+}
+
+/// Moves blobs between peers.
+#[async_trait]
+pub trait DataPlane: Send + Sync {
+    /// Where this peer can be reached, best first; at most as many as the chain takes.
+    fn endpoints(&self) -> Vec<Endpoint>;
+
+    /// Stores a blob, pins it, and serves it to whoever asks for its hash.
+    async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError>;
+
+    /// No longer keeps the blob from making room for others.
+    async fn release(&self, hash: ContentHash);
+
+    /// The blob, from the own store or from the first of `sources` that has it. Checked against its hash and, when
+    /// given, its size. What was fetched is stored, and served to others while it is kept.
+    async fn fetch(
+        &self,
+        hash: ContentHash,
+        bytes_expected: Option<u64>,
+        sources: &[Endpoint],
+    ) -> Result<Bytes, PlaneError>;
+
+    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`. Announcing again
+    /// replaces what was said before.
+    ///
+    /// With `readers`, only these peers are told. A provider names its client there until results are revealed: the
+    /// client has its answer at once, and no other provider can copy it. The blob itself needs no such guard, since
+    /// nobody can ask for a hash that it does not know.
+    async fn announce_output(
+        &self,
+        task: TaskId,
+        hash: ContentHash,
+        readers: Readers<'_>,
+    ) -> Result<(), PlaneError>;
+
+    /// Asks `peer` for its output of `task`.
+    async fn locate_output(&self, task: TaskId, peer: &Endpoint) -> Result<OutputLocation, PlaneError>;
+}
+
+/// Why the data plane could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// Nobody to ask.
+    #[error("blob {0:?} is not here, and there is no peer to fetch it from")]
+    NoSources(ContentHash),
+    /// More than this peer takes.
+    #[error("blob of {bytes} bytes is over the limit of {max} bytes")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Every peer failed.
+    #[error("no peer could deliver {what}:{}", Attempts(attempts))]
+    AllFailed {
+        /// What was asked for.
+        what: String,
+        /// Who failed, and how, in order.
+        attempts: Vec<Attempt>,
+    },
+    /// The local store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address is no good.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The key file is no good.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {reason}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The node has stopped.
+    #[error("the data plane has stopped")]
+    Closed,
+}
+
+/// One peer that did not deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its address, as text.
+    pub endpoint: String,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// Why a peer did not deliver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Its address is no good.
+    #[error("{0}")]
+    Address(AddressError),
+    /// No connection.
+    #[error("unreachable: {0}")]
+    Unreachable(String),
+    /// Somebody else answers at that address.
+    #[error("another peer answers there: {found}")]
+    WrongPeer {
+        /// Who answered.
+        found: String,
+    },
+    /// No answer in time.
+    #[error("no answer in time")]
+    TimedOut,
+    /// Answers, but too slowly.
+    #[error("too slow: {bytes} bytes in {seconds} s")]
+    TooSlow {
+        /// What arrived.
+        bytes: u64,
+        /// In which time.
+        seconds: u64,
+    },
+    /// It does not have it.
+    #[error("does not have it")]
+    NotFound,
+    /// It has too much to do.
+    #[error("is busy")]
+    Busy,
+    /// What it sent has another hash.
+    #[error("sent bytes with another hash")]
+    WrongHash,
+    /// What it offers has another size.
+    #[error("offers {found} bytes instead of {expected}")]
+    WrongSize {
+        /// Its size.
+        found: u64,
+        /// What was to be expected.
+        expected: u64,
+    },
+    /// What it offers is larger than this peer takes.
+    #[error("offers {bytes} bytes, over the limit of {max}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// It breaks the protocol.
+    #[error("broke the protocol: {0}")]
+    Protocol(String),
+}
+
+impl Fault {
+    /// Whether asking again a little later may help. A peer that lied is not asked twice.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::TimedOut | Self::NotFound | Self::Busy => true,
+            Self::Address(_)
+            | Self::WrongPeer { .. }
+            | Self::TooSlow { .. }
+            | Self::WrongHash
+            | Self::WrongSize { .. }
+            | Self::TooLarge { .. }
+            | Self::Protocol(_) => false,
+        }
+    }
+}
+
+struct Attempts<'a>(&'a [Attempt]);
+
+impl fmt::Display for Attempts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for attempt in self.0 {
+            write!(f, "\n  {}: {}", attempt.endpoint, attempt.fault)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! Real sockets on loopback: who delivers, who does not, and what is said of those who do not.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fs, net::TcpListener, sync::Arc, time::Duration};
+
+use surety_network::{
+    parse_endpoint, Attempt, BlobStore, Bytes, DataPlane, Fault, Limits, NetworkConfig, Node, OutputLocation,
+    PlaneError, Readers, StoreError, StoreLimits,
+};
+use surety_types::{multiaddr::Endpoint, ContentHash};
+
+const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
+const TCP: &str = "/ip4/127.0.0.1/tcp/0";
+
+struct Peer {
+    node: Node,
+    dir: tempfile::TempDir,
+}
+
+fn limits() -> Limits {
+    Limits {
+        request_timeout: Duration::from_secs(2),
+        dial_timeout: Duration::from_secs(2),
+        fetch_rounds: 1,
+        ..Limits::default()
+    }
+}
+
+async fn peer_with(listen: &[&str], genesis: u8, limits: Limits) -> Result<Peer, PlaneError> {
+    let dir = tempfile::tempdir().unwrap();
+    let store_limits = StoreLimits {
+        blob_bytes_max: 64 << 20,
+        total_bytes_max: 256 << 20,
+    };
+    let store = Arc::new(BlobStore::open(dir.path().join("blobs"), store_limits).unwrap());
+    let config = NetworkConfig {
+        key_file: dir.path().join("network.key"),
+        listen: listen.iter().map(|text| text.to_string()).collect(),
+        external: Vec::new(),
+        genesis: ContentHash::repeat_byte(genesis),
+        limits,
+    };
+    let node = Node::start(config, store).await?;
+    Ok(Peer { node, dir })
+}
+
+async fn peer(listen: &[&str]) -> Peer {
+    peer_with(listen, 0, limits()).await.unwrap()
+}
+
+fn endpoint(peer: &Peer) -> Endpoint {
+    peer.node.endpoints()[0].clone()
+}
+
+fn attempts(result: Result<Bytes, PlaneError>) -> Vec<Attempt> {
+    match result {
+        Err(PlaneError::AllFailed { attempts, .. }) => attempts,
+        other => panic!("expected AllFailed, got {other:?}"),
+    }
+}
+
+/// Puts other bytes where a peer keeps a blob, as a lying peer would.
+fn corrupt(peer: &Peer, hash: ContentHash, bytes: &[u8]) {
+    let name = format!("{:x}", hash);
+    fs::write(peer.dir.path().join("blobs").join(&name[..2]).join(&name), bytes).unwrap();
+}
+
+async fn round_trip(listen: &str) {
+    let (server, client) = (peer(&[listen]).await, peer(&[]).await);
+    let hash = server
+        .node
+        .publish(Bytes::from_static(b"some blob"))
+        .await
+        .unwrap();
+    let bytes = client
+        .node
+        .fetch(hash, Some(9), &[endpoint(&server)])
+        .await
+        .unwrap();
+    assert_eq!(&bytes[..], b"some blob");
+    server.node.stop().await;
+    let again = client.node.fetch(hash, Some(9), &[]).await.unwrap();
+    assert_eq!(again, bytes, "what was fetched is kept");
+}
+
+#[tokio::test]
+async fn a_blob_comes_over_quic() {
+    round_trip(QUIC).await;
+}
+
+#[tokio::test]
+async fn a_blob_comes_over_tcp() {
+    round_trip(TCP).await;
+}
+
+#[tokio::test]
+async fn a_blob_of_many_chunks_and_an_empty_one_arrive() {
+    let (server, client) = (peer(&[QUIC, TCP]).await, peer(&[]).await);
+    for size in [0usize, 1 << 20, (5 << 20) + 3] {
+        let blob: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+        let hash = server.node.publish(blob.clone().into()).await.unwrap();
+        let bytes = client
+            .node
+            .fetch(hash, None, &server.node.endpoints())
+            .await
+            .unwrap();
+        assert!(bytes == blob, "{size} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_lying_peer_costs_a_retry_elsewhere() {
+    let (liar, honest, client) = (peer(&[QUIC]).await, peer(&[TCP]).await, peer(&[]).await);
+    let hash = liar.node.publish(Bytes::from_static(b"truth")).await.unwrap();
+    honest.node.publish(Bytes::from_static(b"truth")).await.unwrap();
+    corrupt(&liar, hash, b"liars");
+
+    let alone = attempts(client.node.fetch(hash, Some(5), &[endpoint(&liar)]).await);
+    assert_eq!(alone[0].fault, Fault::WrongHash);
+    let both = [endpoint(&liar), endpoint(&honest)];
+    let bytes = client.node.fetch(hash, Some(5), &both).await.unwrap();
+    assert_eq!(&bytes[..], b"truth");
+}
+
+#[tokio::test]
+async fn a_dead_peer_costs_a_retry_elsewhere() {
+    let (dead_quic, dead_tcp) = (peer(&[QUIC]).await, peer(&[TCP]).await);
+    let (honest, client) = (peer(&[QUIC]).await, peer(&[]).await);
+    let sources = [endpoint(&dead_quic), endpoint(&dead_tcp), endpoint(&honest)];
+    dead_quic.node.stop().await;
+    dead_tcp.node.stop().await;
+    let hash = honest.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(
+        &client.node.fetch(hash, Some(1), &sources).await.unwrap()[..],
+        b"x"
+    );
+}
+
+#[tokio::test]
+async fn a_silent_peer_costs_a_retry_elsewhere() {
+    // Accepts connections, and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (honest, client) = (peer(&[QUIC]).await, peer(&[]).await);
+    let port = silent.local_addr().unwrap().port();
+    let address = format!("/ip4/127.0.0.1/tcp/{port}/p2p/{}", honest.node.peer_id());
+    let hash = honest.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let silent_endpoint = parse_endpoint(&address).unwrap();
+    let alone = attempts(
+        client
+            .node
+            .fetch(hash, None, std::slice::from_ref(&silent_endpoint))
+            .await,
+    );
+    assert!(matches!(alone[0].fault, Fault::Unreachable(_)), "{alone:?}");
+    let sources = [silent_endpoint, endpoint(&honest)];
+    assert_eq!(&client.node.fetch(hash, None, &sources).await.unwrap()[..], b"x");
+}
+
+#[tokio::test]
+async fn when_all_fail_the_error_says_how_each_did() {
+    let (liar, empty, dead) = (peer(&[QUIC]).await, peer(&[QUIC]).await, peer(&[TCP]).await);
+    let client = peer(&[]).await;
+    let hash = liar.node.publish(Bytes::from_static(b"truth")).await.unwrap();
+    corrupt(&liar, hash, b"liars");
+    let sources = [endpoint(&liar), endpoint(&empty), endpoint(&dead)];
+    dead.node.stop().await;
+
+    let error = client.node.fetch(hash, Some(5), &sources).await.unwrap_err();
+    let text = error.to_string();
+    let causes = attempts(Err(error));
+    assert_eq!(causes[0].fault, Fault::WrongHash);
+    assert_eq!(causes[1].fault, Fault::NotFound);
+    assert!(matches!(causes[2].fault, Fault::Unreachable(_)), "{text}");
+    for endpoint in &sources {
+        assert!(text.contains(std::str::from_utf8(endpoint).unwrap()), "{text}");
+    }
+    assert_eq!(client.node.store().total_bytes(), 0, "nothing was kept");
+}
+
+#[tokio::test]
+async fn a_peer_with_another_key_is_refused() {
+    let (server, other, client) = (peer(&[QUIC]).await, peer(&[TCP]).await, peer(&[]).await);
+    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let text = String::from_utf8(endpoint(&server).into_inner()).unwrap();
+    let impostor = text.replace(&server.node.peer_id(), &other.node.peer_id());
+    let causes = attempts(
+        client
+            .node
+            .fetch(hash, None, &[parse_endpoint(&impostor).unwrap()])
+            .await,
+    );
+    assert!(
+        matches!(&causes[0].fault, Fault::WrongPeer { found } if *found == server.node.peer_id()),
+        "{causes:?}"
+    );
+}
+
+#[tokio::test]
+async fn blobs_over_the_limit_are_refused_before_they_are_fetched() {
+    let server = peer(&[QUIC]).await;
+    let small = Limits {
+        blob_bytes_max: 4,
+        ..limits()
+    };
+    let client = peer_with(&[], 0, small).await.unwrap();
+    let hash = server.node.publish(Bytes::from_static(b"large")).await.unwrap();
+    assert!(matches!(
+        client.node.fetch(hash, Some(5), &[endpoint(&server)]).await,
+        Err(PlaneError::TooLarge { bytes: 5, max: 4 })
+    ));
+    let causes = attempts(client.node.fetch(hash, None, &[endpoint(&server)]).await);
+    assert_eq!(causes[0].fault, Fault::TooLarge { bytes: 5, max: 4 });
+    let client = peer(&[]).await;
+    let causes = attempts(client.node.fetch(hash, Some(4), &[endpoint(&server)]).await);
+    assert_eq!(
+        causes[0].fault,
+        Fault::WrongSize {
+            found: 5,
+            expected: 4
+        }
+    );
+    assert!(matches!(
+        client.node.publish(vec![0; (64 << 20) + 1].into()).await,
+        Err(PlaneError::Store(StoreError::TooLarge { .. }))
+    ));
+}
+
+#[tokio::test]
+async fn malformed_sources_are_named() {
+    let client = peer(&[]).await;
+    let bad = Endpoint::try_from(b"/ip4/127.0.0.1/tcp/1".to_vec()).unwrap();
+    let causes = attempts(client.node.fetch(ContentHash::zero(), None, &[bad]).await);
+    assert!(matches!(causes[0].fault, Fault::Address(_)));
+    assert!(matches!(
+        client.node.fetch(ContentHash::zero(), None, &[]).await,
+        Err(PlaneError::NoSources(_))
+    ));
+}
+
+fn not_found(result: Result<OutputLocation, PlaneError>) -> bool {
+    match result {
+        Err(PlaneError::AllFailed { attempts, .. }) => attempts[0].fault == Fault::NotFound,
+        _ => false,
+    }
+}
+
+#[tokio::test]
+async fn an_output_can_be_kept_from_all_but_its_client() {
+    let server = peer(&[QUIC]).await;
+    let (client, rival) = (peer(&[TCP]).await, peer(&[TCP]).await);
+    let hash = server.node.publish(Bytes::from_static(b"answer")).await.unwrap();
+    let sources = client.node.endpoints();
+    server
+        .node
+        .announce_output(7, hash, Readers::Only(&sources))
+        .await
+        .unwrap();
+    let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    assert_eq!(found.hash, hash);
+    assert!(not_found(rival.node.locate_output(7, &endpoint(&server)).await));
+    server
+        .node
+        .announce_output(7, hash, Readers::Everyone)
+        .await
+        .unwrap();
+    rival.node.locate_output(7, &endpoint(&server)).await.unwrap();
+}
+
+#[tokio::test]
+async fn outputs_are_located_on_their_own_chain_only() {
+    let (server, client) = (peer(&[QUIC]).await, peer(&[]).await);
+    let stranger = peer_with(&[], 1, limits()).await.unwrap();
+    let everyone = Readers::Everyone;
+    let unknown = server.node.announce_output(7, ContentHash::zero(), everyone);
+    assert!(unknown.await.is_err());
+    let hash = server.node.publish(Bytes::from_static(b"answer")).await.unwrap();
+    server.node.announce_output(7, hash, everyone).await.unwrap();
+
+    let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    assert_eq!((found.hash, found.bytes), (hash, 6));
+    assert!(not_found(client.node.locate_output(8, &endpoint(&server)).await));
+    assert!(not_found(
+        stranger.node.locate_output(7, &endpoint(&server)).await
+    ));
+}
+
+#[tokio::test]
+async fn a_peer_that_asks_too_much_is_told_to_wait() {
+    let greedy_limits = Limits {
+        inbound_per_peer_max: 0,
+        ..limits()
+    };
+    let server = peer_with(&[QUIC], 0, greedy_limits).await.unwrap();
+    let client = peer(&[]).await;
+    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let causes = attempts(client.node.fetch(hash, None, &[endpoint(&server)]).await);
+    assert_eq!(causes[0].fault, Fault::Busy);
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_a_readable_error() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("/ip4/127.0.0.1/tcp/{}", taken.local_addr().unwrap().port());
+    let error = peer_with(&[&address], 0, limits()).await.err().unwrap();
+    assert!(error.to_string().contains(&address), "{error}");
+    assert!(error.to_string().contains("in use"), "{error}");
+}

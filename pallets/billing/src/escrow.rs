@@ -1,0 +1,210 @@
+//! The life of an escrow.
+
+use frame_support::{dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get};
+use sp_runtime::{
+    traits::{CheckedAdd, CheckedSub, Zero},
+    ArithmeticError, DispatchError, Saturating,
+};
+use surety_types::{
+    task::Assignment,
+    traits::{Escrow, Settlement},
+    TaskId,
+};
+
+use crate::{
+    asset::{self, Delivery},
+    split::{split, FeeSplit, FeeTerms},
+    BalanceOf, Config, Error, EscrowRecord, Escrows, Event, Pallet, Totals, TotalsOf,
+};
+
+impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
+    fn price_limit(cap: BalanceOf<T>, redundancy: u32) -> Result<BalanceOf<T>, DispatchError> {
+        Ok(Self::fee_terms()
+            .price_limit(cap, redundancy)
+            .ok_or(Error::<T>::CapBelowFee)?)
+    }
+
+    fn open(task: TaskId, client: &T::AccountId, cap: BalanceOf<T>) -> DispatchResult {
+        with_storage_layer(|| Self::do_open(task, client, cap))
+    }
+
+    fn settle(
+        task: TaskId,
+        payments: &[Assignment<T::AccountId, BalanceOf<T>>],
+    ) -> Result<Settlement<BalanceOf<T>>, DispatchError> {
+        with_storage_layer(|| Self::do_settle(task, payments))
+    }
+
+    fn refund(task: TaskId) -> DispatchResult {
+        with_storage_layer(|| Self::do_refund(task))
+    }
+
+    fn held(task: TaskId) -> BalanceOf<T> {
+        Escrows::<T>::get(task).map_or_else(Zero::zero, |escrow| escrow.held)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn endow(client: &T::AccountId, cap: BalanceOf<T>) {
+        frame_support::assert_ok!(asset::endow::<T>(client, cap));
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    fn fee_terms() -> FeeTerms<BalanceOf<T>> {
+        FeeTerms {
+            rate: T::FeeRate::get(),
+            minimum: T::FeeMin::get(),
+        }
+    }
+
+    fn do_open(task: TaskId, client: &T::AccountId, cap: BalanceOf<T>) -> DispatchResult {
+        ensure!(!cap.is_zero(), Error::<T>::CapBelowFee);
+        ensure!(!Escrows::<T>::contains_key(task), Error::<T>::EscrowExists);
+        asset::hold::<T>(client, cap)?;
+        Escrows::<T>::insert(
+            task,
+            EscrowRecord {
+                client: client.clone(),
+                held: cap,
+            },
+        );
+        Self::add_to_totals(|totals| &mut totals.opened, cap)?;
+        Self::deposit_event(Event::EscrowOpened {
+            task,
+            client: client.clone(),
+            amount: cap,
+        });
+        Ok(())
+    }
+
+    fn do_settle(
+        task: TaskId,
+        payments: &[Assignment<T::AccountId, BalanceOf<T>>],
+    ) -> Result<Settlement<BalanceOf<T>>, DispatchError> {
+        let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
+        let paid = payments
+            .iter()
+            .try_fold(BalanceOf::<T>::zero(), |sum, payment| {
+                sum.checked_add(&payment.price)
+            })
+            .ok_or(Error::<T>::PaymentsExceedEscrow)?;
+        let left = escrow
+            .held
+            .checked_sub(&paid)
+            .ok_or(Error::<T>::PaymentsExceedEscrow)?;
+        // The fee may have been raised since the prices were limited: it takes what is left at most.
+        let fee = Self::fee_terms().fee(paid).min(left);
+        let refund = left.saturating_sub(fee);
+
+        for payment in payments {
+            Self::pay(task, &escrow.client, payment)?;
+        }
+        Self::take_fee(task, &escrow.client, fee)?;
+        Self::give_back(task, &escrow.client, refund)?;
+        Ok(Settlement { paid, fee, refund })
+    }
+
+    fn do_refund(task: TaskId) -> DispatchResult {
+        let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
+        Self::give_back(task, &escrow.client, escrow.held)
+    }
+
+    fn pay(
+        task: TaskId,
+        client: &T::AccountId,
+        payment: &Assignment<T::AccountId, BalanceOf<T>>,
+    ) -> DispatchResult {
+        let Assignment {
+            provider,
+            price: amount,
+        } = payment.clone();
+        if amount.is_zero() {
+            return Ok(());
+        }
+        match asset::deliver::<T>(client, &provider, amount)? {
+            Delivery::Arrived => {
+                Self::add_to_totals(|totals| &mut totals.paid, amount)?;
+                Self::deposit_event(Event::ProviderPaid {
+                    task,
+                    provider,
+                    amount,
+                });
+            }
+            Delivery::Burned => Self::note_dust(task, provider, amount)?,
+        }
+        Ok(())
+    }
+
+    fn take_fee(task: TaskId, client: &T::AccountId, fee: BalanceOf<T>) -> DispatchResult {
+        if fee.is_zero() {
+            return Ok(());
+        }
+        let FeeSplit {
+            treasury,
+            validators,
+            burned,
+        } = split(fee, T::TreasuryShare::get(), T::ValidatorShare::get());
+        asset::burn::<T>(client, burned)?;
+        let treasury = Self::deliver_share(client, &T::TreasuryAccount::get(), treasury)?;
+        let validators = Self::deliver_share(client, &T::ValidatorPot::get(), validators)?;
+
+        let delivered = treasury.saturating_add(validators);
+        let burned = fee.saturating_sub(delivered);
+        Self::add_to_totals(|totals| &mut totals.fees, delivered)?;
+        Self::add_to_totals(|totals| &mut totals.burned, burned)?;
+        Self::deposit_event(Event::FeeTaken {
+            task,
+            treasury,
+            validators,
+            burned,
+        });
+        Ok(())
+    }
+
+    /// Returns how much of `share` arrived: all or nothing of it.
+    fn deliver_share(
+        client: &T::AccountId,
+        payee: &T::AccountId,
+        share: BalanceOf<T>,
+    ) -> Result<BalanceOf<T>, DispatchError> {
+        if share.is_zero() {
+            return Ok(share);
+        }
+        Ok(match asset::deliver::<T>(client, payee, share)? {
+            Delivery::Arrived => share,
+            Delivery::Burned => Zero::zero(),
+        })
+    }
+
+    fn give_back(task: TaskId, client: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        let client = client.clone();
+        match asset::release::<T>(&client, amount)? {
+            Delivery::Arrived => {
+                Self::add_to_totals(|totals| &mut totals.refunded, amount)?;
+                Self::deposit_event(Event::EscrowRefunded { task, client, amount });
+            }
+            Delivery::Burned => Self::note_dust(task, client, amount)?,
+        }
+        Ok(())
+    }
+
+    fn note_dust(task: TaskId, payee: T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+        Self::add_to_totals(|totals| &mut totals.burned, amount)?;
+        Self::deposit_event(Event::DustBurned { task, payee, amount });
+        Ok(())
+    }
+
+    fn add_to_totals(
+        field: fn(&mut TotalsOf<T>) -> &mut BalanceOf<T>,
+        amount: BalanceOf<T>,
+    ) -> DispatchResult {
+        Totals::<T>::try_mutate(|totals| {
+            let total = field(totals);
+            *total = total.checked_add(&amount).ok_or(ArithmeticError::Overflow)?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,165 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod asset;
+mod escrow;
+#[cfg(test)]
+mod mock;
+mod split;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "try-runtime"))]
+mod try_state;
+mod types;
+
+pub use pallet::*;
+pub use types::EscrowRecord;
+
+use frame_support::traits::fungible::Inspect;
+
+/// Plancks, as the currency counts them.
+pub type BalanceOf<T> = <<T as Config>::Currency as Inspect<<T as frame_system::Config>::AccountId>>::Balance;
+
+/// [`types::Totals`] in this runtime's balances.
+pub type TotalsOf<T> = types::Totals<BalanceOf<T>>;
+
+#[frame_support::pallet]
+#[allow(unused_qualifications)] // In what the macro writes.
+pub mod pallet {
+    use super::{BalanceOf, EscrowRecord, TotalsOf};
+    use frame_support::{
+        pallet_prelude::*,
+        traits::fungible::{Mutate, MutateHold},
+    };
+    use frame_system::pallet_prelude::BlockNumberFor;
+    use sp_runtime::Permill;
+    use surety_types::TaskId;
+
+    /// Escrow of all tasks.
+    #[pallet::pallet]
+    pub struct Pallet<T>(_);
+
+    /// What the runtime provides.
+    #[pallet::config]
+    pub trait Config: frame_system::Config<RuntimeEvent: From<Event<Self>>> {
+        /// The runtime's reasons for holds.
+        type RuntimeHoldReason: From<HoldReason>;
+
+        /// SURE.
+        type Currency: Mutate<Self::AccountId>
+            + MutateHold<Self::AccountId, Reason = <Self as Config>::RuntimeHoldReason>;
+
+        /// Protocol fee, as a part of what providers are paid.
+        type FeeRate: Get<Permill>;
+
+        /// The least protocol fee of a settled task, in plancks.
+        type FeeMin: Get<BalanceOf<Self>>;
+
+        /// Part of the fee that goes to the treasury.
+        type TreasuryShare: Get<Permill>;
+
+        /// Part of the fee that goes to the validators. What neither gets is burned.
+        type ValidatorShare: Get<Permill>;
+
+        /// The treasury.
+        type TreasuryAccount: Get<Self::AccountId>;
+
+        /// Where validators' shares are collected.
+        type ValidatorPot: Get<Self::AccountId>;
+    }
+
+    /// Why money is held.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// For tasks that are not settled yet.
+        Escrow,
+    }
+
+    /// Open escrows by task.
+    ///
+    /// Task ids are given out in order by the chain, so that nobody can choose keys that collide.
+    #[pallet::storage]
+    pub type Escrows<T: Config> =
+        StorageMap<_, Twox64Concat, TaskId, EscrowRecord<T::AccountId, BalanceOf<T>>>;
+
+    /// Where all escrow since genesis went.
+    #[pallet::storage]
+    pub type Totals<T: Config> = StorageValue<_, TotalsOf<T>, ValueQuery>;
+
+    /// What happened to somebody's money.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(super) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// A client's money was put into escrow.
+        EscrowOpened {
+            /// For which task.
+            task: TaskId,
+            /// Whose money.
+            client: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// A provider was paid.
+        ProviderPaid {
+            /// For which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// The protocol fee was taken. The three parts are the fee.
+        FeeTaken {
+            /// From which task.
+            task: TaskId,
+            /// What the treasury got.
+            treasury: BalanceOf<T>,
+            /// What the validators' pot got.
+            validators: BalanceOf<T>,
+            /// What was burned.
+            burned: BalanceOf<T>,
+        },
+        /// A client got money back.
+        EscrowRefunded {
+            /// From which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// What a provider or client was due was burned: its account does not exist, and the amount is too small to
+        /// open one.
+        DustBurned {
+            /// From which task.
+            task: TaskId,
+            /// Who should have had it.
+            payee: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+    }
+
+    /// Why nothing was done.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The cap does not cover the smallest fee and one planck for each provider.
+        CapBelowFee,
+        /// The task has an escrow already.
+        EscrowExists,
+        /// The task has no escrow.
+        UnknownEscrow,
+        /// Payments come to more than is in escrow.
+        PaymentsExceedEscrow,
+    }
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Paying for a task.
+
+use frame_support::{
+    assert_noop, assert_ok,
+    traits::fungible::{Inspect, MutateFreeze},
+};
+use sp_runtime::Permill;
+use surety_types::traits::{Escrow, Settlement};
+
+use crate::{mock::*, Error, Escrows, Event, Totals};
+
+#[test]
+fn providers_protocol_and_client_get_their_parts() {
+    TestExt::new().execute_with(|| {
+        let issued = issuance();
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        events();
+
+        let settlement = Billing::settle(0, &[payment(ALICE, 1_000), payment(BOB, 2_000)]).unwrap();
+        assert_eq!(
+            settlement,
+            Settlement {
+                paid: 3_000,
+                fee: 150,
+                refund: 1_850
+            }
+        );
+        assert_eq!(free(ALICE), ED + 1_000);
+        assert_eq!(free(BOB), ED + 2_000);
+        assert_eq!(free(TREASURY), ED + 60);
+        assert_eq!(free(POT), ED + 60);
+        assert_eq!(free(CLIENT), 1_000_000 - 3_150);
+        assert_eq!(on_hold(CLIENT), 0);
+        assert_eq!(issuance(), issued - 30);
+        assert!(!Escrows::<Test>::contains_key(0));
+        assert_eq!(
+            events(),
+            [
+                Event::ProviderPaid {
+                    task: 0,
+                    provider: ALICE,
+                    amount: 1_000
+                },
+                Event::ProviderPaid {
+                    task: 0,
+                    provider: BOB,
+                    amount: 2_000
+                },
+                Event::FeeTaken {
+                    task: 0,
+                    treasury: 60,
+                    validators: 60,
+                    burned: 30
+                },
+                Event::EscrowRefunded {
+                    task: 0,
+                    client: CLIENT,
+                    amount: 1_850
+                },
+            ]
+        );
+        let totals = Totals::<Test>::get();
+        assert_eq!((totals.opened, totals.paid, totals.fees), (5_000, 3_000, 120));
+        assert_eq!((totals.burned, totals.refunded), (30, 1_850));
+    });
+}
+
+#[test]
+fn a_small_task_pays_the_least_fee() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 1_000));
+        let settlement = Billing::settle(0, &[payment(ALICE, 1)]).unwrap();
+        assert_eq!(
+            settlement,
+            Settlement {
+                paid: 1,
+                fee: 10,
+                refund: 989
+            }
+        );
+    });
+}
+
+#[test]
+fn without_fees_no_fee_is_reported() {
+    TestExt::new().execute_with(|| {
+        FeeRate::set(Permill::zero());
+        FeeMin::set(0);
+        assert_ok!(Billing::open(0, &CLIENT, 1_000));
+        events();
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)]));
+        assert_eq!(
+            events(),
+            [Event::ProviderPaid {
+                task: 0,
+                provider: ALICE,
+                amount: 1_000
+            }]
+        );
+    });
+}
+
+#[test]
+fn payments_above_the_escrow_are_refused() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        for payments in [
+            vec![payment(ALICE, 5_001)],
+            vec![payment(ALICE, 2_501), payment(BOB, 2_500)],
+            vec![payment(ALICE, u128::MAX), payment(BOB, 1)],
+        ] {
+            assert_noop!(Billing::settle(0, &payments), Error::<Test>::PaymentsExceedEscrow);
+        }
+    });
+}
+
+#[test]
+fn a_task_without_escrow_cannot_be_settled() {
+    TestExt::new().execute_with(|| {
+        assert_noop!(Billing::settle(0, &[]), Error::<Test>::UnknownEscrow);
+    });
+}
+
+#[test]
+fn a_task_is_settled_once() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)]));
+        assert_noop!(
+            Billing::settle(0, &[payment(ALICE, 1_000)]),
+            Error::<Test>::UnknownEscrow
+        );
+        assert_noop!(Billing::refund(0), Error::<Test>::UnknownEscrow);
+    });
+}
+
+#[test]
+fn a_fee_raised_since_the_draw_takes_no_more_than_is_left() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 1_050));
+        let price = Billing::price_limit(1_050, 1).unwrap();
+        FeeRate::set(Permill::from_percent(50));
+        let settlement = Billing::settle(0, &[payment(ALICE, price)]).unwrap();
+        assert_eq!(
+            settlement,
+            Settlement {
+                paid: 1_000,
+                fee: 50,
+                refund: 0
+            }
+        );
+    });
+}
+
+#[test]
+fn shares_above_the_whole_never_take_more_than_the_fee() {
+    TestExt::new().execute_with(|| {
+        TreasuryShare::set(Permill::from_percent(90));
+        ValidatorShare::set(Permill::from_percent(90));
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 2_000)]));
+        assert_eq!((free(TREASURY), free(POT)), (ED + 90, ED + 10));
+    });
+}
+
+#[test]
+fn a_client_may_be_its_own_provider() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::settle(0, &[payment(CLIENT, 2_000)]));
+        assert_eq!(free(CLIENT), 1_000_000 - 100);
+    });
+}
+
+#[test]
+fn one_settlement_leaves_other_escrows_alone() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::open(1, &CLIENT, 4_000));
+        assert_ok!(Billing::open(2, &OTHER_CLIENT, 3_000));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 4_000)]));
+        assert_eq!((Billing::held(1), Billing::held(2)), (4_000, 3_000));
+        assert_eq!((on_hold(CLIENT), on_hold(OTHER_CLIENT)), (4_000, 3_000));
+    });
+}
+
+#[test]
+fn a_freeze_on_the_clients_account_does_not_withhold_pay() {
+    TestExt::new().execute_with(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 900_000));
+        assert_ok!(Balances::set_freeze(
+            &(),
+            &CLIENT,
+            Balances::total_balance(&CLIENT)
+        ));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 800_000)]));
+        assert_eq!(free(ALICE), ED + 800_000);
+        assert_eq!(on_hold(CLIENT), 0);
+    });
+}

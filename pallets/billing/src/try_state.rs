@@ -1,0 +1,58 @@
+//! What must hold between any two blocks, one function an invariant. The ids are explained in the README.
+
+use alloc::collections::BTreeMap;
+use frame_support::ensure;
+use sp_runtime::{
+    traits::{CheckedAdd, Zero},
+    Saturating, TryRuntimeError,
+};
+
+use crate::{asset, BalanceOf, Config, Escrows, Pallet, Totals};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+        Self::bill_1_escrow_is_conserved()?;
+        Self::bill_2_holds_are_the_records()?;
+        Self::bill_3_no_record_is_empty()
+    }
+
+    fn bill_1_escrow_is_conserved() -> Result<(), TryRuntimeError> {
+        let totals = Totals::<T>::get();
+        let open = Escrows::<T>::iter_values().map(|escrow| escrow.held);
+        let accounted = [totals.paid, totals.fees, totals.burned, totals.refunded]
+            .into_iter()
+            .chain(open)
+            .try_fold(BalanceOf::<T>::zero(), |sum, amount| sum.checked_add(&amount));
+        ensure!(
+            accounted == Some(totals.opened),
+            "BILL-1: escrow was made or lost"
+        );
+        Ok(())
+    }
+
+    fn bill_2_holds_are_the_records() -> Result<(), TryRuntimeError> {
+        let mut recorded = BTreeMap::<T::AccountId, BalanceOf<T>>::new();
+        for escrow in Escrows::<T>::iter_values() {
+            recorded
+                .entry(escrow.client)
+                .or_default()
+                .saturating_accrue(escrow.held);
+        }
+        for (client, held) in recorded {
+            ensure!(
+                asset::held::<T>(&client) == held,
+                "BILL-2: a client's hold differs from its escrows"
+            );
+        }
+        Ok(())
+    }
+
+    fn bill_3_no_record_is_empty() -> Result<(), TryRuntimeError> {
+        ensure!(
+            Escrows::<T>::iter_values().all(|escrow| !escrow.held.is_zero()),
+            "BILL-3: an empty escrow"
+        );
+        Ok(())
+    }
+}

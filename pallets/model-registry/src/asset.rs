@@ -1,0 +1,37 @@
+//! The only file that touches the currency. Deposits stay on their owner's account, on hold.
+
+use frame_support::traits::{fungible::hold::Mutate as _, tokens::Precision};
+use sp_runtime::DispatchResult;
+
+use crate::{BalanceOf, Config, HoldReason};
+
+/// What is on hold for all models of the owner.
+#[cfg(any(test, feature = "try-runtime"))]
+pub(crate) fn held<T: Config>(owner: &T::AccountId) -> BalanceOf<T> {
+    use frame_support::traits::fungible::hold::Inspect as _;
+
+    T::Currency::balance_on_hold(&HoldReason::ModelDeposit.into(), owner)
+}
+
+/// Puts free balance on hold.
+pub(crate) fn hold<T: Config>(owner: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    T::Currency::hold(&HoldReason::ModelDeposit.into(), owner, amount)
+}
+
+/// Makes held balance free: all of `amount`, or nothing.
+pub(crate) fn release<T: Config>(owner: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    T::Currency::release(&HoldReason::ModelDeposit.into(), owner, amount, Precision::Exact).map(|_| ())
+}
+
+/// Mints a deposit and what the account needs to exist.
+#[cfg(feature = "runtime-benchmarks")]
+pub(crate) fn endow<T: Config>(owner: &T::AccountId) -> DispatchResult {
+    use frame_support::traits::{
+        fungible::{Inspect as _, Mutate as _},
+        Get,
+    };
+    use sp_runtime::Saturating;
+
+    let amount = T::ModelDeposit::get().saturating_add(T::Currency::minimum_balance());
+    T::Currency::mint_into(owner, amount).map(|_| ())
+}

@@ -1,0 +1,55 @@
+//! What the calls do, once their origin is known.
+
+use frame_support::{ensure, traits::Get};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_types::{model::ModelManifest, ModelId};
+
+use crate::{asset, Config, Error, Event, Model, Models, Pallet};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_register(
+        owner: T::AccountId,
+        manifest: ModelManifest,
+    ) -> Result<ModelId, DispatchError> {
+        check_manifest::<T>(&manifest)?;
+        let model = manifest.id();
+        ensure!(!Models::<T>::contains_key(model), Error::<T>::AlreadyRegistered);
+        let deposit = T::ModelDeposit::get();
+        asset::hold::<T>(&owner, deposit)?;
+        let entry = Model {
+            owner: owner.clone(),
+            manifest,
+            deposit,
+        };
+        Models::<T>::insert(model, entry);
+        Self::deposit_event(Event::Registered {
+            model,
+            owner,
+            deposit,
+        });
+        Ok(model)
+    }
+
+    pub(crate) fn do_retire(owner: T::AccountId, model: ModelId) -> DispatchResult {
+        let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
+        ensure!(entry.owner == owner, Error::<T>::NotOwner);
+        let deposit = entry.deposit;
+        asset::release::<T>(&owner, deposit)?;
+        Models::<T>::remove(model);
+        Self::deposit_event(Event::Retired {
+            model,
+            owner,
+            deposit,
+        });
+        Ok(())
+    }
+}
+
+/// Whether the manifest describes something that can be run.
+pub(crate) fn check_manifest<T: Config>(manifest: &ModelManifest) -> Result<(), Error<T>> {
+    ensure!(!manifest.operations.is_empty(), Error::<T>::NoOperations);
+    let name = core::str::from_utf8(&manifest.name);
+    ensure!(name.is_ok_and(|name| !name.is_empty()), Error::<T>::InvalidName);
+    ensure!(manifest.weights_bytes > 0, Error::<T>::EmptyWeights);
+    Ok(())
+}

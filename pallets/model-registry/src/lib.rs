@@ -1,0 +1,148 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+#[cfg(any(test, feature = "runtime-benchmarks", feature = "try-runtime"))]
+extern crate alloc;
+
+pub use pallet::*;
+pub use types::Model;
+pub use weights::WeightInfo;
+
+mod asset;
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
+mod calls;
+mod catalog;
+#[cfg(test)]
+mod mock;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "try-runtime"))]
+mod try_state;
+mod types;
+mod weights;
+
+use frame_support::traits::tokens::fungible;
+
+/// Balances of the configured currency, in plancks.
+pub type BalanceOf<T> =
+    <<T as Config>::Currency as fungible::Inspect<<T as frame_system::Config>::AccountId>>::Balance;
+
+/// A registered model.
+pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>>;
+
+/// The pallet itself; see the crate's documentation.
+// The pallet macro turns its own attributes into paths that this lint finds too long.
+#[allow(unused_qualifications)]
+#[frame_support::pallet]
+pub mod pallet {
+    use frame_support::pallet_prelude::*;
+    use frame_system::pallet_prelude::*;
+    use surety_types::{model::ModelManifest, ModelId};
+
+    use super::*;
+
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+
+    /// The pallet.
+    #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
+    pub struct Pallet<T>(_);
+
+    /// What the pallet needs of a runtime.
+    #[pallet::config]
+    pub trait Config: frame_system::Config {
+        /// The currency of deposits.
+        type Currency: fungible::Mutate<Self::AccountId>
+            + fungible::hold::Mutate<Self::AccountId, Reason = Self::RuntimeHoldReason>;
+
+        /// The runtime's reasons for holds.
+        type RuntimeHoldReason: From<HoldReason>;
+
+        /// Held from the owner while a model is registered, in plancks.
+        type ModelDeposit: Get<BalanceOf<Self>>;
+
+        /// Weights of the calls.
+        type WeightInfo: WeightInfo;
+    }
+
+    /// Why funds are on hold.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// A model is registered.
+        ModelDeposit,
+    }
+
+    /// Each registered model.
+    #[pallet::storage]
+    pub type Models<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelOf<T>>;
+
+    /// What happened.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(crate) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// A model can be asked for.
+        Registered {
+            /// Its id.
+            model: ModelId,
+            /// Who registered it.
+            owner: T::AccountId,
+            /// What is held from the owner, in plancks.
+            deposit: BalanceOf<T>,
+        },
+        /// A model can no longer be asked for.
+        Retired {
+            /// Its id.
+            model: ModelId,
+            /// Who had registered it.
+            owner: T::AccountId,
+            /// What the owner got back, in plancks.
+            deposit: BalanceOf<T>,
+        },
+    }
+
+    /// Why a call, or a task, was refused.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The model is registered already.
+        AlreadyRegistered,
+        /// The manifest offers no operation.
+        NoOperations,
+        /// The name is empty or not UTF-8.
+        InvalidName,
+        /// The weights have no bytes.
+        EmptyWeights,
+        /// The model is not registered.
+        UnknownModel,
+        /// The model does not offer the operation.
+        OperationNotOffered,
+        /// Somebody else registered the model.
+        NotOwner,
+    }
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    /// Calls; each is an origin check and a `do_*`.
+    #[pallet::call(weight = <T as Config>::WeightInfo)]
+    impl<T: Config> Pallet<T> {
+        /// Registers a model under the hash of its manifest, and holds `ModelDeposit` from the caller.
+        #[pallet::call_index(0)]
+        pub fn register(origin: OriginFor<T>, manifest: ModelManifest) -> DispatchResult {
+            let owner = ensure_signed(origin)?;
+            Self::do_register(owner, manifest).map(|_| ())
+        }
+
+        /// Takes out a model that the caller registered, and returns the deposit.
+        #[pallet::call_index(1)]
+        pub fn retire(origin: OriginFor<T>, model: ModelId) -> DispatchResult {
+            let owner = ensure_signed(origin)?;
+            Self::do_retire(owner, model)
+        }
+    }
+}

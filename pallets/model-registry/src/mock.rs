@@ -1,0 +1,146 @@
+//! A runtime of System, Balances and this pallet, and a fluent way to set it up.
+
+use frame_support::{assert_ok, derive_impl, parameter_types, BoundedVec};
+use sp_core::H256;
+use sp_runtime::BuildStorage;
+use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
+
+use crate as pallet_model_registry;
+use crate::asset;
+
+pub(crate) type AccountId = u64;
+pub(crate) type Balance = u128;
+type Block = frame_system::mocking::MockBlock<Test>;
+
+pub(crate) const MINIMUM_BALANCE: Balance = 5;
+pub(crate) const DEPOSIT: Balance = 100;
+
+#[frame_support::runtime]
+mod runtime {
+    #[runtime::runtime]
+    #[runtime::derive(
+        RuntimeCall,
+        RuntimeEvent,
+        RuntimeError,
+        RuntimeOrigin,
+        RuntimeFreezeReason,
+        RuntimeHoldReason,
+        RuntimeSlashReason,
+        RuntimeLockId,
+        RuntimeTask
+    )]
+    pub struct Test;
+
+    #[runtime::pallet_index(0)]
+    pub type System = frame_system;
+    #[runtime::pallet_index(1)]
+    pub type Balances = pallet_balances;
+    #[runtime::pallet_index(2)]
+    pub type ModelRegistry = pallet_model_registry;
+}
+
+parameter_types! {
+    pub const ExistentialDeposit: Balance = MINIMUM_BALANCE;
+    pub static ModelDeposit: Balance = DEPOSIT;
+}
+
+#[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
+impl frame_system::Config for Test {
+    type Block = Block;
+    type AccountData = pallet_balances::AccountData<Balance>;
+}
+
+#[derive_impl(pallet_balances::config_preludes::TestDefaultConfig)]
+impl pallet_balances::Config for Test {
+    type Balance = Balance;
+    type ExistentialDeposit = ExistentialDeposit;
+    type AccountStore = System;
+}
+
+impl pallet_model_registry::Config for Test {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type ModelDeposit = ModelDeposit;
+    type WeightInfo = ();
+}
+
+/// Sets up a test; checks every invariant when it is over.
+pub(crate) struct TestExt {
+    balances: Vec<(AccountId, Balance)>,
+    models: Vec<(AccountId, ModelManifest)>,
+}
+
+impl TestExt {
+    pub(crate) fn new() -> Self {
+        ModelDeposit::set(DEPOSIT);
+        Self {
+            balances: Vec::new(),
+            models: Vec::new(),
+        }
+    }
+
+    /// Gives `who` so much that `amount` can be held.
+    pub(crate) fn endow(mut self, who: AccountId, amount: Balance) -> Self {
+        self.balances.push((who, amount + MINIMUM_BALANCE));
+        self
+    }
+
+    /// Registers `manifest` for an endowed owner.
+    pub(crate) fn model(mut self, owner: AccountId, manifest: ModelManifest) -> Self {
+        self.models.push((owner, manifest));
+        self
+    }
+
+    pub(crate) fn build(self) -> sp_io::TestExternalities {
+        let storage = RuntimeGenesisConfig {
+            balances: pallet_balances::GenesisConfig {
+                balances: self.balances,
+                ..Default::default()
+            },
+            ..Default::default()
+        }
+        .build_storage();
+        let mut ext = sp_io::TestExternalities::new(storage.expect("the genesis is valid"));
+        ext.execute_with(|| {
+            // No events are kept in block 0.
+            System::set_block_number(1);
+            for (owner, manifest) in self.models {
+                assert_ok!(ModelRegistry::register(signed(owner), manifest));
+            }
+        });
+        ext
+    }
+
+    pub(crate) fn execute_with(self, test: impl FnOnce()) {
+        self.build().execute_with(|| {
+            test();
+            assert_ok!(ModelRegistry::do_try_state());
+        });
+    }
+}
+
+pub(crate) fn manifest(name: &str) -> ModelManifest {
+    ModelManifest {
+        name: BoundedVec::truncate_from(name.as_bytes().to_vec()),
+        family: ModelFamily::Bert,
+        tier: Tier::Exact,
+        operations: BoundedVec::truncate_from(vec![Operation::Embed]),
+        weights: H256::repeat_byte(1),
+        weights_bytes: 84_000_000,
+        tokenizer: H256::repeat_byte(2),
+        config: H256::repeat_byte(3),
+    }
+}
+
+/// Free balance that is not needed to keep the account alive.
+pub(crate) fn spendable(who: AccountId) -> Balance {
+    Balances::free_balance(who) - MINIMUM_BALANCE
+}
+
+pub(crate) fn held(who: AccountId) -> Balance {
+    asset::held::<Test>(&who)
+}
+
+pub(crate) fn signed(who: AccountId) -> RuntimeOrigin {
+    RuntimeOrigin::signed(who)
+}

@@ -1,0 +1,7 @@
+//! One file per behaviour; the invariants are checked after every test.
+#![allow(clippy::unwrap_used)]
+
+mod catalog;
+mod registering;
+mod retiring;
+mod try_state;

@@ -1,0 +1,53 @@
+//! The invariants of the README, one function each.
+
+use alloc::collections::BTreeMap;
+
+use frame_support::ensure;
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    TryRuntimeError,
+};
+
+use crate::{asset, calls::check_manifest, BalanceOf, Config, Models, Pallet};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+        Self::model_1_keys_are_hashes()?;
+        Self::model_2_manifests_are_sound()?;
+        Self::model_3_deposits_are_held()
+    }
+
+    fn model_1_keys_are_hashes() -> Result<(), TryRuntimeError> {
+        for (model, entry) in Models::<T>::iter() {
+            ensure!(
+                model == entry.manifest.id(),
+                "MODEL-1: a model is not stored under its hash"
+            );
+        }
+        Ok(())
+    }
+
+    fn model_2_manifests_are_sound() -> Result<(), TryRuntimeError> {
+        for entry in Models::<T>::iter_values() {
+            let sound = check_manifest::<T>(&entry.manifest).is_ok();
+            ensure!(sound, "MODEL-2: a manifest should have been refused");
+        }
+        Ok(())
+    }
+
+    fn model_3_deposits_are_held() -> Result<(), TryRuntimeError> {
+        let mut deposits = BTreeMap::<T::AccountId, BalanceOf<T>>::new();
+        for entry in Models::<T>::iter_values() {
+            let sum = deposits.entry(entry.owner).or_insert_with(Zero::zero);
+            *sum = sum.saturating_add(entry.deposit);
+        }
+        for (owner, sum) in deposits {
+            ensure!(
+                asset::held::<T>(&owner) == sum,
+                "MODEL-3: the hold differs from the deposits"
+            );
+        }
+        Ok(())
+    }
+}

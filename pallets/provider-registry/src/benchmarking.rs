@@ -1,0 +1,107 @@
+//! Benchmarks, each with the largest entry that fits.
+
+use frame_benchmarking::{account, v2::*};
+use frame_support::BoundedVec;
+use frame_system::RawOrigin;
+use sp_runtime::{traits::One, SaturatedConversion};
+use surety_types::{
+    limits::{ENDPOINTS_MAX, MULTIADDR_BYTES_MAX, NAME_BYTES_MAX},
+    multiaddr::{Endpoint, Endpoints},
+    provider::{DeviceKind, DeviceProfile, Provider},
+    stake::Role,
+    traits::StakeLedger,
+};
+
+use crate::{Call, Config, Pallet, ProviderOf, Providers};
+
+/// The largest entry there can be, heard of just now.
+pub(crate) fn largest<T: Config>() -> ProviderOf<T> {
+    let name: usize = NAME_BYTES_MAX.saturated_into();
+    let mut endpoints = Endpoints::new();
+    for _ in 0..ENDPOINTS_MAX {
+        endpoints.force_push(longest_endpoint());
+    }
+    Provider {
+        device: DeviceProfile {
+            name: BoundedVec::truncate_from([b'n'].repeat(name)),
+            kind: DeviceKind::Cuda,
+            cores: u16::MAX,
+            memory_mib: u32::MAX,
+        },
+        endpoints,
+        last_heartbeat: frame_system::Pallet::<T>::block_number(),
+    }
+}
+
+/// A well-formed endpoint of `MULTIADDR_BYTES_MAX` bytes.
+fn longest_endpoint() -> Endpoint {
+    let front: &[u8] = b"/dns4/";
+    let back: &[u8] = b"/udp/65535/quic-v1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
+    let length: usize = MULTIADDR_BYTES_MAX.saturated_into();
+    let host = [b'h'].repeat(length.saturating_sub(front.len()).saturating_sub(back.len()));
+    BoundedVec::truncate_from([front, &host, back].concat())
+}
+
+/// A bonded provider and its agent.
+fn bonded<T: Config>() -> (T::AccountId, T::AccountId) {
+    let (stash, agent) = (account("stash", 0, 0), account("agent", 0, 0));
+    T::Stake::endow(&stash, &agent, Role::Provider, One::one());
+    (stash, agent)
+}
+
+#[benchmarks]
+mod benches {
+    use super::*;
+
+    /// Replaces an entry.
+    #[benchmark]
+    fn register() -> Result<(), BenchmarkError> {
+        let (stash, agent) = bonded::<T>();
+        let entry = largest::<T>();
+        Pallet::<T>::do_register(agent.clone(), entry.device.clone(), entry.endpoints.clone())?;
+
+        #[extrinsic_call]
+        _(
+            RawOrigin::Signed(agent),
+            entry.device.clone(),
+            entry.endpoints.clone(),
+        );
+
+        assert_eq!(Providers::<T>::get(&stash), Some(entry));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn heartbeat() -> Result<(), BenchmarkError> {
+        let (stash, agent) = bonded::<T>();
+        let entry = largest::<T>();
+        Pallet::<T>::do_register(agent.clone(), entry.device, entry.endpoints)?;
+        let later = entry.last_heartbeat + One::one();
+        frame_system::Pallet::<T>::set_block_number(later);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent));
+
+        assert_eq!(
+            Providers::<T>::get(&stash).map(|provider| provider.last_heartbeat),
+            Some(later)
+        );
+        Ok(())
+    }
+
+    /// Called by the agent, which costs a look at the ledger of stake more than the stash.
+    #[benchmark]
+    fn deregister() -> Result<(), BenchmarkError> {
+        let (stash, agent) = bonded::<T>();
+        let entry = largest::<T>();
+        Pallet::<T>::do_register(agent.clone(), entry.device, entry.endpoints)?;
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent));
+
+        assert!(!Providers::<T>::contains_key(&stash));
+        Ok(())
+    }
+
+    impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);
+}

@@ -1,0 +1,27 @@
+//! What other pallets may know of providers.
+
+use frame_support::traits::Get;
+use sp_runtime::traits::Saturating;
+use surety_types::traits::ProviderDirectory;
+
+use crate::{Config, Pallet, Providers};
+
+/// The weight of every provider until the chain can check a measured one; the README says why.
+pub(crate) const WEIGHT_NEUTRAL: u32 = 1_000;
+
+impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
+    fn is_available(stash: &T::AccountId) -> bool {
+        let now = frame_system::Pallet::<T>::block_number();
+        Providers::<T>::get(stash)
+            .is_some_and(|provider| now <= provider.last_heartbeat.saturating_add(T::HeartbeatWindow::get()))
+    }
+
+    fn weight(_stash: &T::AccountId) -> u32 {
+        WEIGHT_NEUTRAL
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn register_for_benchmark(stash: &T::AccountId) {
+        Providers::<T>::insert(stash, crate::benchmarking::largest::<T>());
+    }
+}

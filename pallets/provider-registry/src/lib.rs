@@ -1,0 +1,161 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+#[cfg(feature = "runtime-benchmarks")]
+extern crate alloc;
+
+pub use pallet::*;
+pub use weights::WeightInfo;
+
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
+mod calls;
+mod directory;
+#[cfg(test)]
+mod mock;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "try-runtime"))]
+mod try_state;
+mod weights;
+
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::provider::Provider;
+
+/// A registered provider.
+pub type ProviderOf<T> = Provider<BlockNumberFor<T>>;
+
+/// The pallet itself; see the crate's documentation.
+// The pallet macro turns its own attributes into paths that this lint finds too long.
+#[allow(unused_qualifications)]
+#[frame_support::pallet]
+pub mod pallet {
+    use frame_support::{pallet_prelude::*, traits::tokens};
+    use frame_system::pallet_prelude::*;
+    use surety_types::{
+        multiaddr::{Endpoints, MultiaddrFault},
+        provider::DeviceProfile,
+        traits::StakeLedger,
+    };
+
+    use super::*;
+
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+
+    /// The pallet.
+    #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
+    pub struct Pallet<T>(_);
+
+    /// What the pallet needs of a runtime.
+    #[pallet::config]
+    pub trait Config: frame_system::Config {
+        /// Balances of the ledger of stake. No money moves here.
+        type Balance: tokens::Balance;
+
+        /// Says which stash an agent acts for.
+        type Stake: StakeLedger<Self::AccountId, Self::Balance>;
+
+        /// Blocks for which a sign of life counts.
+        type HeartbeatWindow: Get<BlockNumberFor<Self>>;
+
+        /// Weights of the calls.
+        type WeightInfo: WeightInfo;
+    }
+
+    /// Each provider, by its stash.
+    #[pallet::storage]
+    pub type Providers<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, ProviderOf<T>>;
+
+    /// What happened.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(crate) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// A provider entered the list.
+        Registered {
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// A provider brought its entry up to date.
+        Updated {
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// A provider gave a sign of life.
+        HeartbeatReceived {
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// A provider left the list.
+        Deregistered {
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+    }
+
+    /// Why a call was refused.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The caller is not the agent of a bonded provider.
+        NotAgent,
+        /// The provider is not on the list.
+        NotRegistered,
+        /// The name of the device is not UTF-8.
+        InvalidName,
+        /// No endpoint was given.
+        NoEndpoints,
+        /// An endpoint is not `/`-separated printable ASCII.
+        MultiaddrSyntax,
+        /// The host part of an endpoint is not `ip4`, `ip6`, `dns`, `dns4` or `dns6` with a value of that kind.
+        MultiaddrHost,
+        /// The transport part of an endpoint is not `tcp/PORT` or `udp/PORT/quic-v1`.
+        MultiaddrTransport,
+        /// An endpoint does not end in `p2p/PEER-ID`.
+        MultiaddrPeerId,
+    }
+
+    impl<T> From<MultiaddrFault> for Error<T> {
+        fn from(fault: MultiaddrFault) -> Self {
+            match fault {
+                MultiaddrFault::Syntax => Error::MultiaddrSyntax,
+                MultiaddrFault::Host => Error::MultiaddrHost,
+                MultiaddrFault::Transport => Error::MultiaddrTransport,
+                MultiaddrFault::PeerId => Error::MultiaddrPeerId,
+            }
+        }
+    }
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    /// Calls; each is an origin check and a `do_*`.
+    #[pallet::call(weight = <T as Config>::WeightInfo)]
+    impl<T: Config> Pallet<T> {
+        /// Lists the provider that the caller is the agent of, or brings its entry up to date. Counts as a
+        /// heartbeat.
+        #[pallet::call_index(0)]
+        pub fn register(origin: OriginFor<T>, device: DeviceProfile, endpoints: Endpoints) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_register(agent, device, endpoints)
+        }
+
+        /// Gives a sign of life for the provider that the caller is the agent of.
+        #[pallet::call_index(1)]
+        pub fn heartbeat(origin: OriginFor<T>) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_heartbeat(agent)
+        }
+
+        /// Takes the caller off the list, or else the provider that it is the agent of.
+        #[pallet::call_index(2)]
+        pub fn deregister(origin: OriginFor<T>) -> DispatchResult {
+            let who = ensure_signed(origin)?;
+            Self::do_deregister(who)
+        }
+    }
+}

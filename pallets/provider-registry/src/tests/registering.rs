@@ -1,0 +1,108 @@
+//! Entering the list.
+
+use frame_support::{assert_noop, assert_ok, BoundedVec};
+use sp_runtime::DispatchError;
+use surety_pallet_test_kit::MockStake;
+use surety_types::{multiaddr::Endpoints, stake::Role};
+
+use crate::{mock::*, Error, Event, Providers};
+
+#[test]
+fn an_agent_registers_its_stash() {
+    TestExt::new().bond(1, 11).execute_with(|| {
+        assert_ok!(ProviderRegistry::register(
+            signed(11),
+            device("cpu"),
+            endpoints(&[ENDPOINT])
+        ));
+        System::assert_last_event(Event::Registered { provider: 1 }.into());
+        let entry = Providers::<Test>::get(1).unwrap();
+        assert_eq!(
+            (entry.device, entry.endpoints),
+            (device("cpu"), endpoints(&[ENDPOINT]))
+        );
+        assert_eq!(entry.last_heartbeat, 1);
+        assert!(!Providers::<Test>::contains_key(11));
+    });
+}
+
+#[test]
+fn registering_again_updates_and_counts_as_a_heartbeat() {
+    TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        System::set_block_number(9);
+        let other = "/dns/provider.example/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
+        let both = endpoints(&[ENDPOINT, other]);
+        assert_ok!(ProviderRegistry::register(
+            signed(11),
+            device("gpu"),
+            both.clone()
+        ));
+        System::assert_last_event(Event::Updated { provider: 1 }.into());
+        let entry = Providers::<Test>::get(1).unwrap();
+        assert_eq!(
+            (entry.device, entry.endpoints, entry.last_heartbeat),
+            (device("gpu"), both, 9)
+        );
+    });
+}
+
+#[test]
+fn only_a_providers_agent_registers() {
+    TestExt::new().bond(1, 11).execute_with(|| {
+        MockStake::bond(2, 12, Role::Verifier, 100);
+        // A stranger, the stash itself, and the agent of a verifier.
+        for who in [3, 1, 12] {
+            assert_noop!(
+                ProviderRegistry::register(signed(who), device("cpu"), endpoints(&[ENDPOINT])),
+                Error::<Test>::NotAgent
+            );
+        }
+        assert_noop!(
+            ProviderRegistry::register(RuntimeOrigin::none(), device("cpu"), endpoints(&[ENDPOINT])),
+            DispatchError::BadOrigin
+        );
+    });
+}
+
+#[test]
+fn a_provider_without_endpoint_is_refused() {
+    TestExt::new().bond(1, 11).execute_with(|| {
+        assert_noop!(
+            ProviderRegistry::register(signed(11), device("cpu"), Endpoints::new()),
+            Error::<Test>::NoEndpoints
+        );
+    });
+}
+
+#[test]
+fn each_fault_of_an_endpoint_has_its_error() {
+    let peer = "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
+    let syntax = format!("ip4/127.0.0.1/tcp/1/p2p/{peer}");
+    let host = format!("/ip4/300.0.0.1/tcp/1/p2p/{peer}");
+    let transport = format!("/ip4/127.0.0.1/sctp/1/p2p/{peer}");
+    let cases = [
+        (syntax.as_str(), Error::<Test>::MultiaddrSyntax),
+        (host.as_str(), Error::<Test>::MultiaddrHost),
+        (transport.as_str(), Error::<Test>::MultiaddrTransport),
+        ("/ip4/127.0.0.1/tcp/1", Error::<Test>::MultiaddrPeerId),
+    ];
+    TestExt::new().bond(1, 11).execute_with(|| {
+        for (text, error) in cases {
+            // Every endpoint is checked, not only the first.
+            let list = endpoints(&[ENDPOINT, text]);
+            assert_noop!(ProviderRegistry::register(signed(11), device("cpu"), list), error);
+        }
+    });
+}
+
+#[test]
+fn the_name_of_a_device_is_text() {
+    TestExt::new().bond(1, 11).execute_with(|| {
+        let mut profile = device("cpu");
+        profile.name = BoundedVec::truncate_from(vec![0xff, 0xfe]);
+        assert_noop!(
+            ProviderRegistry::register(signed(11), profile, endpoints(&[ENDPOINT])),
+            Error::<Test>::InvalidName
+        );
+    });
+}

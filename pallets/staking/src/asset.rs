@@ -1,0 +1,46 @@
+//! The only file that touches the currency. Stake stays on its owner's account, on hold.
+
+use frame_support::traits::{
+    fungible::hold::Mutate as _,
+    tokens::{Fortitude, Precision},
+    Defensive,
+};
+use sp_runtime::DispatchResult;
+
+use crate::{BalanceOf, Config, HoldReason};
+
+/// What is on hold as stake.
+#[cfg(any(test, feature = "try-runtime"))]
+pub(crate) fn held<T: Config>(stash: &T::AccountId) -> BalanceOf<T> {
+    use frame_support::traits::fungible::hold::Inspect as _;
+
+    T::Currency::balance_on_hold(&HoldReason::Stake.into(), stash)
+}
+
+/// Puts free balance on hold.
+pub(crate) fn hold<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    T::Currency::hold(&HoldReason::Stake.into(), stash, amount)
+}
+
+/// Makes held balance free: all of `amount`, or nothing.
+pub(crate) fn release<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    T::Currency::release(&HoldReason::Stake.into(), stash, amount, Precision::Exact).map(|_| ())
+}
+
+/// Burns held balance: up to `amount`, and says how much it was. A burn cannot fail by what callers do; should it
+/// fail all the same, nothing is burned and the log says so.
+pub(crate) fn burn<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> BalanceOf<T> {
+    let reason = HoldReason::Stake.into();
+    T::Currency::burn_held(&reason, stash, amount, Precision::BestEffort, Fortitude::Force)
+        .defensive_unwrap_or_default()
+}
+
+/// Mints `amount` and what the account needs to exist, so that it can bond `amount`.
+#[cfg(feature = "runtime-benchmarks")]
+pub(crate) fn endow<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    use frame_support::traits::fungible::{Inspect as _, Mutate as _};
+    use sp_runtime::Saturating;
+
+    let amount = amount.saturating_add(T::Currency::minimum_balance());
+    T::Currency::mint_into(stash, amount).map(|_| ())
+}

@@ -1,0 +1,133 @@
+//! What the calls do, once their origin is known.
+
+use frame_support::{ensure, traits::Get};
+use sp_runtime::{
+    traits::{CheckedAdd, Saturating, Zero},
+    ArithmeticError, DispatchResult,
+};
+use surety_types::stake::{Role, UnlockChunk};
+
+use crate::{
+    asset, ledger, Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_bond(stash: T::AccountId, role: Role, amount: BalanceOf<T>) -> DispatchResult {
+        ensure!(!amount.is_zero(), Error::<T>::ZeroAmount);
+        let mut ledger = Ledgers::<T>::get(&stash).unwrap_or_else(|| ledger::new::<T>(role));
+        ensure!(ledger.role == role, Error::<T>::WrongRole);
+        Self::add_bonded(&mut ledger, amount)?;
+        asset::hold::<T>(&stash, amount)?;
+        ledger::write::<T>(&stash, ledger);
+        Self::deposit_event(Event::Bonded { stash, role, amount });
+        Ok(())
+    }
+
+    pub(crate) fn do_unbond(stash: T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+        let mut ledger = ledger::read::<T>(&stash)?;
+        ensure!(!amount.is_zero(), Error::<T>::ZeroAmount);
+        ensure!(amount <= ledger.bonded, Error::<T>::NotEnoughBonded);
+        ensure!(amount <= ledger::unlocked::<T>(&ledger), Error::<T>::StakeLocked);
+        ledger.bonded = ledger.bonded.saturating_sub(amount);
+        ensure!(
+            ledger.bonded.is_zero() || ledger.bonded >= T::MinBond::get(),
+            Error::<T>::BelowMinimum
+        );
+        let now = frame_system::Pallet::<T>::block_number();
+        let available_at = now.saturating_add(T::UnbondingPeriod::get());
+        match ledger.unlocking.last_mut() {
+            // One block needs one chunk only.
+            Some(youngest) if youngest.available_at == available_at => {
+                youngest.amount = youngest.amount.saturating_add(amount);
+            }
+            _ => ledger
+                .unlocking
+                .try_push(UnlockChunk { amount, available_at })
+                .map_err(|_| Error::<T>::TooManyChunks)?,
+        }
+        ledger::write::<T>(&stash, ledger);
+        Self::deposit_event(Event::Unbonded {
+            stash,
+            amount,
+            available_at,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_withdraw_unbonded(stash: T::AccountId) -> DispatchResult {
+        let mut ledger = ledger::read::<T>(&stash)?;
+        let now = frame_system::Pallet::<T>::block_number();
+        let before = ledger::unlocking::<T>(&ledger);
+        // Not only from the front: the period may have been shortened in between.
+        ledger.unlocking.retain(|chunk| chunk.available_at > now);
+        let amount = before.saturating_sub(ledger::unlocking::<T>(&ledger));
+        ensure!(!amount.is_zero(), Error::<T>::NothingToWithdraw);
+        asset::release::<T>(&stash, amount)?;
+        Self::deposit_event(Event::Withdrawn {
+            stash: stash.clone(),
+            amount,
+        });
+        ledger::write::<T>(&stash, ledger);
+        Ok(())
+    }
+
+    pub(crate) fn do_rebond(stash: T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+        let mut ledger = ledger::read::<T>(&stash)?;
+        ensure!(!amount.is_zero(), Error::<T>::ZeroAmount);
+        ensure!(
+            amount <= ledger::unlocking::<T>(&ledger),
+            Error::<T>::NotEnoughUnlocking
+        );
+        let taken = ledger::take_youngest::<T>(&mut ledger, amount);
+        Self::add_bonded(&mut ledger, taken)?;
+        ledger::write::<T>(&stash, ledger);
+        Self::deposit_event(Event::Rebonded { stash, amount: taken });
+        Ok(())
+    }
+
+    pub(crate) fn do_set_agent(stash: T::AccountId, agent: T::AccountId) -> DispatchResult {
+        ledger::read::<T>(&stash)?;
+        ensure!(!Agents::<T>::contains_key(&agent), Error::<T>::AgentTaken);
+        PendingAgents::<T>::insert(&stash, &agent);
+        Self::deposit_event(Event::AgentNominated { stash, agent });
+        Ok(())
+    }
+
+    pub(crate) fn do_confirm_agent(agent: T::AccountId, stash: T::AccountId) -> DispatchResult {
+        let nominated = PendingAgents::<T>::get(&stash);
+        ensure!(nominated.as_ref() == Some(&agent), Error::<T>::NotNominated);
+        // Several stashes may have nominated it; the first that it confirms gets it.
+        ensure!(!Agents::<T>::contains_key(&agent), Error::<T>::AgentTaken);
+        let mut ledger = ledger::read::<T>(&stash)?;
+        if let Some(before) = ledger.agent.replace(agent.clone()) {
+            Agents::<T>::remove(before);
+        }
+        ledger::write::<T>(&stash, ledger);
+        Agents::<T>::insert(&agent, &stash);
+        PendingAgents::<T>::remove(&stash);
+        Self::deposit_event(Event::AgentConfirmed { stash, agent });
+        Ok(())
+    }
+
+    pub(crate) fn do_remove_agent(stash: T::AccountId) -> DispatchResult {
+        let mut ledger = ledger::read::<T>(&stash)?;
+        let nominated = PendingAgents::<T>::take(&stash);
+        let agent = ledger.agent.take();
+        ensure!(nominated.is_some() || agent.is_some(), Error::<T>::NoAgent);
+        if let Some(agent) = &agent {
+            Agents::<T>::remove(agent);
+        }
+        ledger::write::<T>(&stash, ledger);
+        Self::deposit_event(Event::AgentRemoved { stash, agent });
+        Ok(())
+    }
+
+    fn add_bonded(ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) -> DispatchResult {
+        ledger.bonded = ledger
+            .bonded
+            .checked_add(&amount)
+            .ok_or(ArithmeticError::Overflow)?;
+        ensure!(ledger.bonded >= T::MinBond::get(), Error::<T>::BelowMinimum);
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! The only file that writes ledgers, and the arithmetic on one ledger.
+//!
+//! `write` closes a ledger that has run empty, whatever emptied it: stake that came out by `withdraw_unbonded`, or a
+//! slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5 hold without further care.
+
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    DispatchError,
+};
+use surety_types::stake::{Role, StakeRecord};
+
+use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents};
+
+/// A ledger without stake; not to be stored like that.
+pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
+    StakeRecord {
+        role,
+        bonded: Zero::zero(),
+        locked: Zero::zero(),
+        unlocking: Default::default(),
+        agent: None,
+    }
+}
+
+/// The stash's ledger, or `NotBonded`.
+pub(crate) fn read<T: Config>(stash: &T::AccountId) -> Result<LedgerOf<T>, DispatchError> {
+    Ledgers::<T>::get(stash).ok_or_else(|| Error::<T>::NotBonded.into())
+}
+
+/// Stores the ledger, or closes it when nothing is in it.
+pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
+    if !ledger.bonded.is_zero() || !ledger.unlocking.is_empty() {
+        Ledgers::<T>::insert(stash, ledger);
+        return;
+    }
+    Ledgers::<T>::remove(stash);
+    PendingAgents::<T>::remove(stash);
+    if let Some(agent) = ledger.agent {
+        Agents::<T>::remove(agent);
+    }
+    Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });
+}
+
+/// Bonded stake that no task has locked.
+pub(crate) fn unlocked<T: Config>(ledger: &LedgerOf<T>) -> BalanceOf<T> {
+    ledger.bonded.saturating_sub(ledger.locked)
+}
+
+/// Stake on its way out, all chunks together.
+pub(crate) fn unlocking<T: Config>(ledger: &LedgerOf<T>) -> BalanceOf<T> {
+    let amounts = ledger.unlocking.iter().map(|chunk| chunk.amount);
+    amounts.fold(Zero::zero(), |sum: BalanceOf<T>, amount| {
+        sum.saturating_add(amount)
+    })
+}
+
+/// All the stake there is, which is also what is on hold.
+pub(crate) fn total<T: Config>(ledger: &LedgerOf<T>) -> BalanceOf<T> {
+    ledger.bonded.saturating_add(unlocking::<T>(ledger))
+}
+
+/// Takes up to `amount` out of the chunks, youngest first. Returns what was taken.
+pub(crate) fn take_youngest<T: Config>(ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) -> BalanceOf<T> {
+    let mut wanted = amount;
+    for chunk in ledger.unlocking.iter_mut().rev() {
+        let part = chunk.amount.min(wanted);
+        chunk.amount = chunk.amount.saturating_sub(part);
+        wanted = wanted.saturating_sub(part);
+        if wanted.is_zero() {
+            break;
+        }
+    }
+    ledger.unlocking.retain(|chunk| !chunk.amount.is_zero());
+    amount.saturating_sub(wanted)
+}
+
+/// Takes up to `amount`: locked stake first, then the rest of the bonded stake, then chunks, youngest first.
+pub(crate) fn take_stake<T: Config>(ledger: &mut LedgerOf<T>, amount: BalanceOf<T>) {
+    let from_bonded = amount.min(ledger.bonded);
+    ledger.bonded = ledger.bonded.saturating_sub(from_bonded);
+    // The locked part goes first, and is gone altogether once more than that is taken.
+    ledger.locked = ledger.locked.saturating_sub(from_bonded);
+    take_youngest::<T>(ledger, amount.saturating_sub(from_bonded));
+}

@@ -1,0 +1,267 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+pub use pallet::*;
+pub use weights::WeightInfo;
+
+mod asset;
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
+mod calls;
+mod ledger;
+#[cfg(test)]
+mod mock;
+mod stake_ledger;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "try-runtime"))]
+mod try_state;
+mod weights;
+
+use frame_support::traits::tokens::fungible;
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::stake::StakeRecord;
+
+/// Balances of the configured currency, in plancks.
+pub type BalanceOf<T> =
+    <<T as Config>::Currency as fungible::Inspect<<T as frame_system::Config>::AccountId>>::Balance;
+
+/// The stake of one stash.
+pub type LedgerOf<T> = StakeRecord<<T as frame_system::Config>::AccountId, BalanceOf<T>, BlockNumberFor<T>>;
+
+/// The pallet itself; see the crate's documentation.
+// The pallet macro turns its own attributes into paths that this lint finds too long.
+#[allow(unused_qualifications)]
+#[frame_support::pallet]
+pub mod pallet {
+    use frame_support::pallet_prelude::*;
+    use frame_system::pallet_prelude::*;
+    use surety_types::stake::Role;
+
+    use super::*;
+
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+
+    /// The pallet.
+    #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
+    pub struct Pallet<T>(_);
+
+    /// What the pallet needs of a runtime.
+    #[pallet::config]
+    pub trait Config: frame_system::Config {
+        /// The currency that is staked.
+        type Currency: fungible::Mutate<Self::AccountId>
+            + fungible::hold::Mutate<Self::AccountId, Reason = Self::RuntimeHoldReason>;
+
+        /// The runtime's reasons for holds.
+        type RuntimeHoldReason: From<HoldReason>;
+
+        /// Least stake that may work, in plancks.
+        type MinBond: Get<BalanceOf<Self>>;
+
+        /// Blocks from `unbond` until the chunk can be withdrawn.
+        type UnbondingPeriod: Get<BlockNumberFor<Self>>;
+
+        /// Weights of the calls.
+        type WeightInfo: WeightInfo;
+    }
+
+    /// Why funds are on hold.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// They are bonded, or were and are on their way out.
+        Stake,
+    }
+
+    /// The stake of each stash.
+    #[pallet::storage]
+    pub type Ledgers<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, LedgerOf<T>>;
+
+    /// The stash that each confirmed agent acts for.
+    #[pallet::storage]
+    pub type Agents<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, T::AccountId>;
+
+    /// The agent that each stash has nominated and that has not confirmed yet.
+    #[pallet::storage]
+    pub type PendingAgents<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, T::AccountId>;
+
+    /// What happened.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(crate) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// Stake was bonded.
+        Bonded {
+            /// Whose.
+            stash: T::AccountId,
+            /// What for.
+            role: Role,
+            /// How much was added, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// Bonded stake was put on its way out.
+        Unbonded {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+            /// From which block on it can be withdrawn.
+            available_at: BlockNumberFor<T>,
+        },
+        /// Stake on its way out was bonded again.
+        Rebonded {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// Unbonded stake became free.
+        Withdrawn {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// A stash named the agent it wants.
+        AgentNominated {
+            /// Who nominated.
+            stash: T::AccountId,
+            /// Who has to confirm.
+            agent: T::AccountId,
+        },
+        /// An agent accepted; it alone acts for the stash from now on.
+        AgentConfirmed {
+            /// Whom it acts for.
+            stash: T::AccountId,
+            /// The agent.
+            agent: T::AccountId,
+        },
+        /// A stash dismissed its agent and took back its nomination, or had only one of them.
+        AgentRemoved {
+            /// Whose.
+            stash: T::AccountId,
+            /// The agent that acted for it, if there was one.
+            agent: Option<T::AccountId>,
+        },
+        /// Bonded stake was locked for a task.
+        Locked {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// Locked stake was set free to back other tasks.
+        Unlocked {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// Stake was taken and burned.
+        Slashed {
+            /// Whose.
+            stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// No stake is left: the ledger, its agent and its nomination are gone.
+        Closed {
+            /// Whose.
+            stash: T::AccountId,
+        },
+    }
+
+    /// Why a call was refused.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The account has no stake here.
+        NotBonded,
+        /// The stash is bonded in another role.
+        WrongRole,
+        /// The amount is zero.
+        ZeroAmount,
+        /// Less than `MinBond`, but not nothing, would be bonded.
+        BelowMinimum,
+        /// More than is bonded.
+        NotEnoughBonded,
+        /// Open tasks have locked what should be unbonded.
+        StakeLocked,
+        /// Less is unlocked than should be locked.
+        NotEnoughUnlocked,
+        /// More than is on its way out.
+        NotEnoughUnlocking,
+        /// `UNLOCKING_MAX` chunks are on their way out already.
+        TooManyChunks,
+        /// Nothing can be withdrawn yet.
+        NothingToWithdraw,
+        /// The agent acts for a stash already.
+        AgentTaken,
+        /// The stash has not nominated the caller.
+        NotNominated,
+        /// There is neither an agent nor a nomination to remove.
+        NoAgent,
+    }
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    /// Calls; each is an origin check and a `do_*`.
+    #[pallet::call(weight = <T as Config>::WeightInfo)]
+    impl<T: Config> Pallet<T> {
+        /// Bonds `amount` plancks of the caller's free balance in `role`, or adds it to what is bonded already.
+        #[pallet::call_index(0)]
+        pub fn bond(origin: OriginFor<T>, role: Role, amount: BalanceOf<T>) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_bond(stash, role, amount)
+        }
+
+        /// Puts `amount` plancks of the caller's bonded stake on its way out. No task may have locked it, and
+        /// what stays bonded must be nothing or at least `MinBond`.
+        #[pallet::call_index(1)]
+        pub fn unbond(origin: OriginFor<T>, amount: BalanceOf<T>) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_unbond(stash, amount)
+        }
+
+        /// Releases the caller's chunks whose time has come.
+        #[pallet::call_index(2)]
+        pub fn withdraw_unbonded(origin: OriginFor<T>) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_withdraw_unbonded(stash)
+        }
+
+        /// Bonds `amount` plancks again that are on their way out, from the youngest chunks.
+        #[pallet::call_index(3)]
+        pub fn rebond(origin: OriginFor<T>, amount: BalanceOf<T>) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_rebond(stash, amount)
+        }
+
+        /// Nominates `agent` to act for the caller. Replaces an open nomination; a confirmed agent stays until
+        /// the new one confirms.
+        #[pallet::call_index(4)]
+        pub fn set_agent(origin: OriginFor<T>, agent: T::AccountId) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_set_agent(stash, agent)
+        }
+
+        /// Accepts, as the nominated agent, to act for `stash`.
+        #[pallet::call_index(5)]
+        pub fn confirm_agent(origin: OriginFor<T>, stash: T::AccountId) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_confirm_agent(agent, stash)
+        }
+
+        /// Dismisses the caller's agent and takes back its nomination.
+        #[pallet::call_index(6)]
+        pub fn remove_agent(origin: OriginFor<T>) -> DispatchResult {
+            let stash = ensure_signed(origin)?;
+            Self::do_remove_agent(stash)
+        }
+    }
+}

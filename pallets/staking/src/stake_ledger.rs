@@ -1,0 +1,89 @@
+//! What other pallets may do with stake.
+
+use frame_support::ensure;
+use sp_runtime::{
+    traits::{CheckedAdd, Saturating, Zero},
+    ArithmeticError, DispatchResult,
+};
+use surety_types::{stake::Role, traits::StakeLedger};
+
+use crate::{asset, ledger, Agents, BalanceOf, Config, Error, Event, Ledgers, Pallet};
+
+impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
+    fn stash_of(agent: &T::AccountId, role: Role) -> Option<T::AccountId> {
+        let stash = Agents::<T>::get(agent)?;
+        let ledger = Ledgers::<T>::get(&stash)?;
+        // Stake that is only on its way out stands behind nothing new.
+        (ledger.role == role && !ledger.bonded.is_zero()).then_some(stash)
+    }
+
+    fn unlocked_stake(stash: &T::AccountId) -> BalanceOf<T> {
+        Ledgers::<T>::get(stash).map_or_else(Zero::zero, |ledger| ledger::unlocked::<T>(&ledger))
+    }
+
+    fn lock(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+        let mut ledger = ledger::read::<T>(stash)?;
+        ensure!(
+            amount <= ledger::unlocked::<T>(&ledger),
+            Error::<T>::NotEnoughUnlocked
+        );
+        ledger.locked = ledger
+            .locked
+            .checked_add(&amount)
+            .ok_or(ArithmeticError::Overflow)?;
+        ledger::write::<T>(stash, ledger);
+        Self::deposit_event(Event::Locked {
+            stash: stash.clone(),
+            amount,
+        });
+        Ok(())
+    }
+
+    fn unlock(stash: &T::AccountId, amount: BalanceOf<T>) {
+        let Some(mut ledger) = Ledgers::<T>::get(stash) else {
+            return;
+        };
+        let amount = amount.min(ledger.locked);
+        if amount.is_zero() {
+            return;
+        }
+        ledger.locked = ledger.locked.saturating_sub(amount);
+        ledger::write::<T>(stash, ledger);
+        Self::deposit_event(Event::Unlocked {
+            stash: stash.clone(),
+            amount,
+        });
+    }
+
+    fn slash(stash: &T::AccountId, amount: BalanceOf<T>) -> BalanceOf<T> {
+        let Some(mut ledger) = Ledgers::<T>::get(stash) else {
+            return Zero::zero();
+        };
+        let wanted = amount.min(ledger::total::<T>(&ledger));
+        if wanted.is_zero() {
+            return wanted;
+        }
+        // The ledger follows what was really burned, so that it cannot come to differ from the hold.
+        let burned = asset::burn::<T>(stash, wanted);
+        ledger::take_stake::<T>(&mut ledger, burned);
+        Self::deposit_event(Event::Slashed {
+            stash: stash.clone(),
+            amount: burned,
+        });
+        ledger::write::<T>(stash, ledger);
+        burned
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn endow(stash: &T::AccountId, agent: &T::AccountId, role: Role, amount: BalanceOf<T>) {
+        use frame_support::{assert_ok, traits::Get};
+
+        let amount = amount.max(T::MinBond::get());
+        assert_ok!(asset::endow::<T>(stash, amount));
+        assert_ok!(Self::do_bond(stash.clone(), role, amount));
+        if Agents::<T>::get(agent).as_ref() != Some(stash) {
+            assert_ok!(Self::do_set_agent(stash.clone(), agent.clone()));
+            assert_ok!(Self::do_confirm_agent(agent.clone(), stash.clone()));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Losing stake.
+
+use frame_support::{assert_noop, assert_ok};
+use surety_types::{stake::Role, traits::StakeLedger};
+
+use crate::{mock::*, Agents, Error, Event, Ledgers};
+
+#[test]
+fn a_slash_burns_the_locked_part_first() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::lock(&1, 200));
+        let issued = Balances::total_issuance();
+        assert_eq!(Staking::slash(&1, 150), 150);
+        System::assert_last_event(
+            Event::Slashed {
+                stash: 1,
+                amount: 150,
+            }
+            .into(),
+        );
+        assert_eq!((ledger(1).bonded, ledger(1).locked), (350, 50));
+        assert_eq!((held(1), Balances::total_issuance()), (350, issued - 150));
+        // What was unlocked is as free as it was.
+        assert_eq!(Staking::unlocked_stake(&1), 300);
+    });
+}
+
+#[test]
+fn a_slash_goes_on_to_unlocked_stake_and_then_to_the_youngest_chunk() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 100));
+        pass_blocks(1);
+        assert_ok!(Staking::unbond(signed(1), 100));
+        assert_ok!(Staking::lock(&1, 50));
+        assert_eq!(Staking::slash(&1, 330), 330);
+        let ledger = ledger(1);
+        let amounts: Vec<_> = ledger.unlocking.iter().map(|chunk| chunk.amount).collect();
+        assert_eq!((ledger.bonded, ledger.locked, amounts), (0, 0, vec![100, 70]));
+        assert_eq!(held(1), 170);
+    });
+}
+
+#[test]
+fn unbonding_does_not_escape_a_slash() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 500));
+        pass_blocks(PERIOD);
+        assert_eq!(Staking::slash(&1, 200), 200);
+        assert_ok!(Staking::withdraw_unbonded(signed(1)));
+        assert_eq!((held(1), spendable(1)), (0, 300));
+    });
+}
+
+#[test]
+fn no_more_is_slashed_than_there_is_and_an_empty_ledger_closes() {
+    TestExt::new().provider(1, 500).agent(1, 11).execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 100));
+        assert_ok!(Staking::lock(&1, 300));
+        assert_eq!(Staking::slash(&1, 1_000), 500);
+        System::assert_last_event(Event::Closed { stash: 1 }.into());
+        assert!(!Ledgers::<Test>::contains_key(1));
+        assert!(!Agents::<Test>::contains_key(11));
+        assert_eq!((held(1), spendable(1)), (0, 0));
+        // The task that had locked it does not know yet.
+        Staking::unlock(&1, 300);
+    });
+}
+
+#[test]
+fn slashing_nothing_or_nobody_burns_nothing() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        let events = System::event_count();
+        assert_eq!(Staking::slash(&1, 0), 0);
+        assert_eq!(Staking::slash(&2, 100), 0);
+        assert_eq!(System::event_count(), events);
+        assert_eq!(held(1), 500);
+    });
+}
+
+#[test]
+fn a_slash_spares_what_is_not_stake() {
+    TestExt::new().endow(1, 1_000).execute_with(|| {
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 400));
+        assert_eq!(Staking::slash(&1, 1_000), 400);
+        assert_eq!(spendable(1), 600);
+    });
+}
+
+#[test]
+fn after_a_slash_below_the_minimum_only_topping_up_or_leaving_is_possible() {
+    TestExt::new().endow(1, 200).execute_with(|| {
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 100));
+        assert_eq!(Staking::slash(&1, 30), 30);
+        assert_noop!(Staking::unbond(signed(1), 1), Error::<Test>::BelowMinimum);
+        assert_noop!(
+            Staking::bond(signed(1), Role::Provider, 29),
+            Error::<Test>::BelowMinimum
+        );
+        assert_ok!(Staking::bond(signed(1), Role::Provider, 30));
+        assert_eq!(Staking::slash(&1, 30), 30);
+        assert_ok!(Staking::unbond(signed(1), 70));
+    });
+}

@@ -1,0 +1,76 @@
+//! The checker notices each kind of damage.
+
+use frame_support::{assert_err, assert_ok};
+use surety_types::stake::UnlockChunk;
+
+use crate::{asset, mock::*, Agents, LedgerOf, Ledgers, PendingAgents};
+
+/// Does `damage` to a sound state of two providers, and expects the checker to say `complaint`.
+#[track_caller]
+fn damaged(damage: impl FnOnce(), complaint: &'static str) {
+    let sound = TestExt::new()
+        .provider(1, 300)
+        .provider(2, 300)
+        .agent(1, 11)
+        .agent(2, 12);
+    sound.build().execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 50));
+        assert_ok!(Staking::do_try_state());
+        damage();
+        assert_err!(Staking::do_try_state(), complaint);
+    });
+}
+
+fn edit(stash: AccountId, change: impl FnOnce(&mut LedgerOf<Test>)) {
+    Ledgers::<Test>::mutate(stash, |ledger| change(ledger.as_mut().unwrap()));
+}
+
+#[test]
+fn stake_1_notices_a_hold_that_differs_from_the_ledger() {
+    let complaint = "STAKE-1: the hold differs from the ledger";
+    damaged(|| edit(1, |ledger| ledger.bonded += 1), complaint);
+    damaged(|| assert_eq!(asset::burn::<Test>(&1, 1), 1), complaint);
+    damaged(|| edit(1, |ledger| ledger.unlocking[0].amount -= 1), complaint);
+}
+
+#[test]
+fn stake_2_notices_locks_beyond_the_bond() {
+    damaged(
+        || edit(1, |ledger| ledger.locked = 251),
+        "STAKE-2: more is locked than bonded",
+    );
+}
+
+#[test]
+fn stake_3_notices_empty_ledgers_and_chunks() {
+    let empty = UnlockChunk {
+        amount: 0,
+        available_at: 9,
+    };
+    damaged(
+        || edit(1, |ledger| ledger.unlocking.try_push(empty).unwrap()),
+        "STAKE-3: a chunk is empty",
+    );
+    let nothing = || Ledgers::<Test>::insert(3, crate::ledger::new::<Test>(ledger(1).role));
+    damaged(nothing, "STAKE-3: a ledger is empty");
+}
+
+#[test]
+fn stake_4_notices_agents_that_do_not_match() {
+    damaged(
+        || Agents::<Test>::insert(13, 1),
+        "STAKE-4: an agent is not named by its stash",
+    );
+    damaged(
+        || Agents::<Test>::remove(11),
+        "STAKE-4: a ledger names an agent that serves somebody else",
+    );
+}
+
+#[test]
+fn stake_5_notices_a_nomination_without_ledger() {
+    damaged(
+        || PendingAgents::<Test>::insert(3, 13),
+        "STAKE-5: a nomination has no ledger",
+    );
+}

@@ -1,0 +1,80 @@
+//! The invariants of the README, one function each.
+
+use frame_support::ensure;
+use sp_runtime::{traits::Zero, TryRuntimeError};
+
+use crate::{asset, ledger, Agents, Config, Ledgers, Pallet, PendingAgents};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+        Self::stake_1_holds_are_ledgers()?;
+        Self::stake_2_locked_is_bonded()?;
+        Self::stake_3_nothing_is_empty()?;
+        Self::stake_4_agents_mirror_ledgers()?;
+        Self::stake_5_nominations_have_ledgers()
+    }
+
+    fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
+        for (stash, ledger) in Ledgers::<T>::iter() {
+            let held = asset::held::<T>(&stash);
+            ensure!(
+                held == ledger::total::<T>(&ledger),
+                "STAKE-1: the hold differs from the ledger"
+            );
+        }
+        Ok(())
+    }
+
+    fn stake_2_locked_is_bonded() -> Result<(), TryRuntimeError> {
+        for ledger in Ledgers::<T>::iter_values() {
+            ensure!(
+                ledger.locked <= ledger.bonded,
+                "STAKE-2: more is locked than bonded"
+            );
+        }
+        Ok(())
+    }
+
+    fn stake_3_nothing_is_empty() -> Result<(), TryRuntimeError> {
+        for ledger in Ledgers::<T>::iter_values() {
+            ensure!(
+                !ledger::total::<T>(&ledger).is_zero(),
+                "STAKE-3: a ledger is empty"
+            );
+            let empty_chunk = ledger.unlocking.iter().any(|chunk| chunk.amount.is_zero());
+            ensure!(!empty_chunk, "STAKE-3: a chunk is empty");
+        }
+        Ok(())
+    }
+
+    fn stake_4_agents_mirror_ledgers() -> Result<(), TryRuntimeError> {
+        for (agent, stash) in Agents::<T>::iter() {
+            let named = Ledgers::<T>::get(&stash).and_then(|ledger| ledger.agent);
+            ensure!(
+                named == Some(agent),
+                "STAKE-4: an agent is not named by its stash"
+            );
+        }
+        for (stash, ledger) in Ledgers::<T>::iter() {
+            let known = ledger
+                .agent
+                .is_none_or(|agent| Agents::<T>::get(agent) == Some(stash));
+            ensure!(
+                known,
+                "STAKE-4: a ledger names an agent that serves somebody else"
+            );
+        }
+        Ok(())
+    }
+
+    fn stake_5_nominations_have_ledgers() -> Result<(), TryRuntimeError> {
+        for stash in PendingAgents::<T>::iter_keys() {
+            ensure!(
+                Ledgers::<T>::contains_key(stash),
+                "STAKE-5: a nomination has no ledger"
+            );
+        }
+        Ok(())
+    }
+}

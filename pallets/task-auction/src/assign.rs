@@ -1,0 +1,155 @@
+//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in [`crate::draw`].
+
+use alloc::vec::Vec;
+use codec::Encode;
+use frame_support::traits::Randomness;
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::DispatchError;
+use surety_types::{
+    limits,
+    task::{FailureReason, PerBid, PerMember},
+    traits::{Escrow, ProviderDirectory, StakeLedger, TaskTrust},
+    TaskId,
+};
+
+use crate::{
+    draw::{self, Candidate, Drawn},
+    step::Step,
+    Balance, BidRecord, Bids, Config, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
+};
+
+/// Keeps this use of the block author's VRF output apart from every other.
+const ENTROPY_SUBJECT: &[u8] = b"surety/task-auction/draw";
+
+/// Entropy and the block since which it could be known.
+pub(crate) type Entropy<T> = (<T as frame_system::Config>::Hash, BlockNumberFor<T>);
+
+impl<T: Config> Pallet<T> {
+    /// Holds the draw. `None` while there is no entropy that is younger than the last reveal.
+    pub(crate) fn try_draw(
+        id: TaskId,
+        task: &TaskOf<T>,
+        reveals_until: BlockNumberFor<T>,
+    ) -> Result<Option<Step<BlockNumberFor<T>>>, DispatchError> {
+        let (entropy, known_at) = T::Randomness::random(&(ENTROPY_SUBJECT, id).encode());
+        match entropy {
+            Some(entropy) if known_at > reveals_until => {
+                Self::hold_draw(id, task, (entropy, known_at)).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn hold_draw(
+        id: TaskId,
+        task: &TaskOf<T>,
+        (entropy, entropy_block): Entropy<T>,
+    ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
+        let redundancy = task.spec.redundancy;
+        let limit = T::Escrow::price_limit(task.cap, redundancy)?;
+        let mut bids = Self::bids_of(id);
+        bids.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let salts = bids
+            .iter()
+            .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
+        let seed = draw::seed(salts, entropy.as_ref());
+        let candidates = Self::candidates(&bids, limit)?;
+
+        match draw::draw(&candidates, redundancy, limit, seed) {
+            Some(drawn) => {
+                let assignments = Self::assign(id, task.clone(), drawn)?;
+                Self::deposit_event(Event::TaskAssigned {
+                    task: id,
+                    assignments,
+                    seed,
+                    entropy,
+                    entropy_block,
+                    limit,
+                    candidates,
+                });
+            }
+            None => Self::fail(id, task.clone(), FailureReason::NotEnoughBids)?,
+        }
+        // Last, because it cannot fail.
+        let unopened = Self::forfeit_unopened(id, &bids);
+        let opened = u32::try_from(bids.len())
+            .unwrap_or(limits::BIDS_MAX)
+            .saturating_sub(unopened);
+        Ok(Step::Drawn { opened, unopened })
+    }
+
+    /// The bids of a task, in no particular order.
+    pub(crate) fn bids_of(id: TaskId) -> Vec<(T::AccountId, BidRecord)> {
+        Bids::<T>::iter_prefix(id)
+            .take(limits::BIDS_MAX as usize)
+            .collect()
+    }
+
+    /// Takes the deposits of bids that were not opened. Returns how many.
+    pub(crate) fn forfeit_unopened(id: TaskId, bids: &[(T::AccountId, BidRecord)]) -> u32 {
+        let mut forfeited = 0u32;
+        for (provider, bid) in bids.iter().filter(|(_, bid)| bid.opened.is_none()) {
+            let amount = T::Stake::slash(provider, bid.deposit);
+            Self::deposit_event(Event::BidForfeited {
+                task: id,
+                provider: provider.clone(),
+                amount,
+            });
+            forfeited = forfeited.saturating_add(1);
+        }
+        forfeited
+    }
+
+    /// Opened bids within the limit of providers that could start now and back any price up to the limit.
+    fn candidates(
+        bids: &[(T::AccountId, BidRecord)],
+        limit: Balance,
+    ) -> Result<PerBid<Candidate<T::AccountId>>, DispatchError> {
+        let lock = T::Trust::lock_for(limit);
+        let candidates: Vec<_> = bids
+            .iter()
+            .filter_map(|(provider, bid)| Some((provider, bid.opened.as_ref()?)))
+            .filter(|(provider, bid)| {
+                bid.price <= limit
+                    && T::Providers::is_available(provider)
+                    && T::Stake::unlocked_stake(provider) >= lock
+            })
+            .map(|(provider, bid)| Candidate {
+                provider: provider.clone(),
+                price: bid.price,
+                seconds: bid.seconds,
+                weight: T::Providers::weight(provider),
+            })
+            .collect();
+        PerBid::try_from(candidates).map_err(|_| Error::<T>::TooManyBids.into())
+    }
+
+    /// Gives the task to the drawn and opens its round.
+    fn assign(
+        id: TaskId,
+        mut task: TaskOf<T>,
+        drawn: Drawn<T::AccountId>,
+    ) -> Result<PerMember<crate::AssignmentOf<T>>, DispatchError> {
+        let assignments = PerMember::try_from(drawn.winners).map_err(|_| Error::<T>::RedundancyTooHigh)?;
+        let reserves = PerBid::try_from(drawn.reserves).map_err(|_| Error::<T>::TooManyBids)?;
+        let (redundancy, units_max) = (task.spec.redundancy, task.spec.units_max);
+        task.state = TaskStateOf::<T>::Running {
+            assignments: assignments.clone(),
+            reserves,
+        };
+        // Before the round opens, because that may look at the task.
+        Tasks::<T>::insert(id, task);
+        T::Trust::open(id, redundancy, units_max, &assignments)?;
+        Ok(assignments)
+    }
+
+    /// Some seed for benchmarks and tests of what follows a draw.
+    #[cfg(feature = "runtime-benchmarks")]
+    pub(crate) fn benchmark_entropy() -> Entropy<T> {
+        use sp_runtime::traits::Hash;
+        (
+            T::Hashing::hash(b"entropy"),
+            frame_system::Pallet::<T>::block_number(),
+        )
+    }
+}

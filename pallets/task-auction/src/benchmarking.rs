@@ -1,0 +1,321 @@
+//! Each call and each piece of the sweep, at its bounds.
+
+use alloc::{vec, vec::Vec};
+use codec::Encode;
+use frame_benchmarking::v2::*;
+use frame_support::traits::{Get, Randomness};
+use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use sp_core::H256;
+use sp_runtime::traits::{One, Saturating};
+use surety_types::{
+    limits::{BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
+    model::Operation,
+    multiaddr::{Endpoint, Endpoints},
+    stake::Role,
+    task::{Bid, PerMember, ResultClaim, TaskSpec, Verdict},
+    traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    TaskId,
+};
+
+use crate::{tick::LOOK_TASKS_MAX, *};
+
+/// 1,000 SURE: pays the highest redundancy.
+const CAP: Balance = 1_000_000_000_000_000;
+
+const SEED: u32 = 0;
+
+/// The longest address there is, as often as allowed.
+fn sources() -> Result<Endpoints, BenchmarkError> {
+    let (front, back) = (
+        "/dns4/",
+        "/udp/65535/quic-v1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp",
+    );
+    let host_bytes =
+        (surety_types::limits::MULTIADDR_BYTES_MAX as usize).saturating_sub(front.len() + back.len());
+    let text = [front.as_bytes(), &vec![b'a'; host_bytes], back.as_bytes()].concat();
+    let source = Endpoint::try_from(text).map_err(|_| "address too long")?;
+    Endpoints::try_from(vec![source; ENDPOINTS_MAX as usize]).map_err(|_| "too many addresses".into())
+}
+
+fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
+    Ok(TaskSpec {
+        model: T::Models::register_for_benchmark(Operation::Embed),
+        operation: Operation::Embed,
+        input: H256::repeat_byte(1),
+        input_bytes: 1,
+        units_max: 1,
+        redundancy: T::RedundancyMax::get(),
+        sources: sources()?,
+    })
+}
+
+fn client<T: Config>() -> T::AccountId {
+    let client: T::AccountId = account("client", 0, SEED);
+    T::Escrow::endow(&client, CAP);
+    client
+}
+
+fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
+    let id = NextTaskId::<T>::get();
+    Pallet::<T>::do_post(client::<T>(), spec::<T>()?, CAP)?;
+    Ok(id)
+}
+
+/// A provider that can back any price; returns its stash and its agent.
+fn provider<T: Config>(index: u32) -> (T::AccountId, T::AccountId) {
+    let stash: T::AccountId = account("stash", index, SEED);
+    let agent: T::AccountId = account("agent", index, SEED);
+    let stake = T::Trust::lock_for(CAP).saturating_add(T::BidDeposit::get().saturating_mul(2));
+    T::Stake::endow(&stash, &agent, Role::Provider, stake);
+    T::Providers::register_for_benchmark(&stash);
+    (stash, agent)
+}
+
+/// Prices fall with the index, so that none is like another.
+fn bid_of(index: u32) -> Bid<Balance> {
+    Bid {
+        price: Balance::from(BIDS_MAX.saturating_sub(index)),
+        seconds: 1,
+        salt: H256::repeat_byte(2),
+    }
+}
+
+/// Places bids of the providers in `indices`.
+fn place<T: Config>(task: TaskId, indices: core::ops::Range<u32>) -> Result<(), BenchmarkError> {
+    for index in indices {
+        let (stash, agent) = provider::<T>(index);
+        Pallet::<T>::do_bid(agent, task, bid_of(index).seal(task, &stash))?;
+    }
+    Ok(())
+}
+
+fn pass<T: Config>(blocks: BlockNumberFor<T>) {
+    let now = frame_system::Pallet::<T>::block_number();
+    frame_system::Pallet::<T>::set_block_number(now.saturating_add(blocks));
+}
+
+/// A task whose reveals have closed, with `opened` and then `unopened` bids.
+fn drawable<T: Config>(opened: u32, unopened: u32) -> Result<TaskId, BenchmarkError> {
+    let task = post::<T>()?;
+    place::<T>(task, 0..opened.saturating_add(unopened))?;
+    pass::<T>(T::BidWindow::get().saturating_add(One::one()));
+    for index in 0..opened {
+        let agent: T::AccountId = account("agent", index, SEED);
+        // The heartbeat may have grown old over a long window.
+        T::Providers::register_for_benchmark(&account("stash", index, SEED));
+        Pallet::<T>::do_reveal_bid(agent, task, bid_of(index))?;
+    }
+    pass::<T>(T::RevealWindow::get().saturating_add(One::one()));
+    for index in 0..opened {
+        T::Providers::register_for_benchmark(&account("stash", index, SEED));
+    }
+    if opened == 0 {
+        Pallet::<T>::do_advance(task).map_err(|error| error.error)?;
+    }
+    Ok(task)
+}
+
+fn hold_draw<T: Config>(task: TaskId) -> Result<(), BenchmarkError> {
+    let record = Tasks::<T>::get(task).ok_or("no task")?;
+    Pallet::<T>::hold_draw(task, &record, Pallet::<T>::benchmark_entropy())?;
+    Ok(())
+}
+
+fn running<T: Config>(bids: u32) -> Result<TaskId, BenchmarkError> {
+    let task = drawable::<T>(bids, 0)?;
+    hold_draw::<T>(task)?;
+    Ok(task)
+}
+
+fn assert_state<T: Config>(task: TaskId, expected: fn(&TaskStateOf<T>) -> bool) {
+    assert!(Tasks::<T>::get(task).is_some_and(|task| expected(&task.state)));
+}
+
+#[benchmarks]
+mod benchmarks {
+    use super::*;
+
+    #[benchmark]
+    fn post() -> Result<(), BenchmarkError> {
+        let (client, spec) = (client::<T>(), spec::<T>()?);
+        #[extrinsic_call]
+        _(RawOrigin::Signed(client), spec, CAP);
+        assert_eq!(NextTaskId::<T>::get(), 1);
+        Ok(())
+    }
+
+    #[benchmark]
+    fn bid() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        let (stash, agent) = provider::<T>(0);
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), task, H256::zero());
+        assert!(Bids::<T>::contains_key(task, stash));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn reveal_bid() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        place::<T>(task, 0..1)?;
+        pass::<T>(T::BidWindow::get().saturating_add(One::one()));
+        let agent: T::AccountId = account("agent", 0, SEED);
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), task, bid_of(0));
+        assert!(Bids::<T>::iter_prefix_values(task).all(|record| record.opened.is_some()));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn cancel(b: Linear<0, BIDS_MAX>) -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        place::<T>(task, 0..b)?;
+        #[extrinsic_call]
+        _(RawOrigin::Signed(client::<T>()), task);
+        assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Cancelled { .. }));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn open_reveals() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        pass::<T>(T::BidWindow::get().saturating_add(One::one()));
+        #[block]
+        {
+            Pallet::<T>::do_advance(task).map_err(|error| error.error)?;
+        }
+        assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Revealing { .. }));
+        Ok(())
+    }
+
+    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call would, but
+    /// there need not be any in a chain that is being measured.
+    #[benchmark]
+    fn draw(b: Linear<REDUNDANCY_MAX, BIDS_MAX>) -> Result<(), BenchmarkError> {
+        let task = drawable::<T>(b, 0)?;
+        #[block]
+        {
+            let _ = T::Randomness::random(&task.encode());
+            hold_draw::<T>(task)?;
+        }
+        assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Running { .. }));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn forfeit(b: Linear<0, BIDS_MAX>) -> Result<(), BenchmarkError> {
+        let task = drawable::<T>(0, b)?;
+        let forfeited;
+        #[block]
+        {
+            forfeited = Pallet::<T>::forfeit_unopened(task, &Pallet::<T>::bids_of(task));
+        }
+        assert_eq!(forfeited, b);
+        Ok(())
+    }
+
+    #[benchmark]
+    fn decided(m: Linear<1, REDUNDANCY_MAX>) -> Result<(), BenchmarkError> {
+        let task = running::<T>(BIDS_MAX)?;
+        let Some(TaskStateOf::<T>::Running { assignments, .. }) =
+            Tasks::<T>::get(task).map(|task| task.state)
+        else {
+            return Err("not running".into());
+        };
+        let majority: Vec<_> = assignments
+            .into_iter()
+            .take(m as usize)
+            .map(|member| member.provider)
+            .collect();
+        let verdict = Verdict::Agreed {
+            claim: ResultClaim {
+                output: H256::zero(),
+                trace_root: H256::zero(),
+                units: 1,
+            },
+            majority: PerMember::try_from(majority).map_err(|_| "too many")?,
+            minority: Default::default(),
+            absent: Default::default(),
+        };
+        #[block]
+        {
+            Pallet::<T>::decided(task, verdict)?;
+        }
+        assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Settled { .. }));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn take_reserves() -> Result<(), BenchmarkError> {
+        let task = running::<T>(BIDS_MAX)?;
+        let taken;
+        #[block]
+        {
+            // More than there are: every reserve is looked at.
+            taken = Pallet::<T>::take_reserves(task, BIDS_MAX);
+        }
+        assert!(!taken.is_empty());
+        Ok(())
+    }
+
+    #[benchmark]
+    fn remove(b: Linear<0, BIDS_MAX>) -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        place::<T>(task, 0..b)?;
+        Pallet::<T>::do_cancel(client::<T>(), task)?;
+        pass::<T>(T::FinishedRetention::get().saturating_add(One::one()));
+        #[block]
+        {
+            Pallet::<T>::do_advance(task).map_err(|error| error.error)?;
+        }
+        assert!(!Tasks::<T>::contains_key(task));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn sweep_base() -> Result<(), BenchmarkError> {
+        let now = frame_system::Pallet::<T>::block_number();
+        AgendaSweptTo::<T>::put(now);
+        #[block]
+        {
+            Pallet::<T>::sweep(now, T::BlockWeights::get().max_block);
+            AgendaSweptTo::<T>::put(now);
+        }
+        Ok(())
+    }
+
+    #[benchmark]
+    fn sweep_look() -> Result<(), BenchmarkError> {
+        let block = frame_system::Pallet::<T>::block_number();
+        for task in 0..TaskId::from(LOOK_TASKS_MAX) {
+            Agenda::<T>::insert(block, task, ());
+        }
+        let found;
+        #[block]
+        {
+            found = Pallet::<T>::look(block);
+        }
+        assert_eq!(found.len(), LOOK_TASKS_MAX as usize);
+        Ok(())
+    }
+
+    #[benchmark]
+    fn sweep_task() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        let now = frame_system::Pallet::<T>::block_number();
+        Pallet::<T>::wake_after(task, now);
+        let block = now.saturating_add(One::one());
+        #[block]
+        {
+            Pallet::<T>::sweep_task(block, task, now);
+        }
+        assert!(!Agenda::<T>::contains_key(block, task));
+        Ok(())
+    }
+
+    impl_benchmark_test_suite!(
+        Pallet,
+        sp_io::TestExternalities::new(Default::default()),
+        mock::Test
+    );
+}

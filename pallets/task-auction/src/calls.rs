@@ -1,0 +1,188 @@
+//! What the calls do once their origin is known.
+
+use frame_support::{
+    dispatch::{DispatchResultWithPostInfo, WithPostDispatchInfo},
+    ensure,
+    traits::Get,
+};
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_core::H256;
+use sp_runtime::{
+    traits::{CheckedAdd, Saturating},
+    DispatchError, DispatchResult,
+};
+use surety_types::{
+    limits, multiaddr,
+    stake::Role,
+    task::{Bid, TaskSpec},
+    traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock},
+    TaskId,
+};
+
+use crate::{
+    step::Step, Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, Pallet, TaskOf,
+    TaskStateOf, Tasks,
+};
+
+/// Where an auction stands at some block, whether or not anybody has swept.
+enum Auction<BlockNumber> {
+    /// Bids are taken.
+    Bidding,
+    /// Bids are opened.
+    Revealing { until: BlockNumber },
+    /// Neither any more.
+    Closed,
+}
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_post(client: T::AccountId, spec: TaskSpec, cap: Balance) -> DispatchResult {
+        Self::ensure_acceptable(&spec)?;
+        // For its error: a cap that can pay nobody is refused now, not after the auction.
+        T::Escrow::price_limit(cap, spec.redundancy)?;
+
+        let id = NextTaskId::<T>::get();
+        let next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;
+        let now = frame_system::Pallet::<T>::block_number();
+        let until = now
+            .checked_add(&T::BidWindow::get())
+            .ok_or(Error::<T>::Overflow)?;
+        T::Escrow::open(id, &client, cap)?;
+
+        NextTaskId::<T>::put(next);
+        let state = TaskStateOf::<T>::Bidding { until };
+        let task = TaskOf::<T> {
+            client: client.clone(),
+            spec,
+            cap,
+            posted_at: now,
+            state,
+        };
+        Tasks::<T>::insert(id, task);
+        Self::wake_after(id, until);
+        Self::deposit_event(Event::TaskPosted {
+            task: id,
+            client,
+            cap,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_bid(agent: T::AccountId, id: TaskId, seal: H256) -> DispatchResult {
+        let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
+        ensure!(
+            matches!(Self::auction_at_now(&task), Auction::Bidding),
+            Error::<T>::WrongPhase
+        );
+        let provider = Self::provider_of(&agent)?;
+        ensure!(
+            T::Providers::is_available(&provider),
+            Error::<T>::ProviderUnavailable
+        );
+        ensure!(!Bids::<T>::contains_key(id, &provider), Error::<T>::AlreadyBid);
+        let count = BidCounts::<T>::get(id);
+        ensure!(count < limits::BIDS_MAX, Error::<T>::TooManyBids);
+        let deposit = T::BidDeposit::get();
+        T::Stake::lock(&provider, deposit)?;
+
+        BidCounts::<T>::insert(id, count.saturating_add(1));
+        let record = BidRecord {
+            seal,
+            opened: None,
+            deposit,
+        };
+        Bids::<T>::insert(id, &provider, record);
+        Self::deposit_event(Event::BidPlaced { task: id, provider });
+        Ok(())
+    }
+
+    pub(crate) fn do_reveal_bid(agent: T::AccountId, id: TaskId, bid: Bid<Balance>) -> DispatchResult {
+        let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
+        let Auction::Revealing { until } = Self::auction_at_now(&task) else {
+            return Err(Error::<T>::WrongPhase.into());
+        };
+        let provider = Self::provider_of(&agent)?;
+        let mut record = Bids::<T>::get(id, &provider).ok_or(Error::<T>::UnknownBid)?;
+        ensure!(record.opened.is_none(), Error::<T>::AlreadyOpened);
+        ensure!(bid.seal(id, &provider) == record.seal, Error::<T>::SealMismatch);
+
+        if matches!(task.state, TaskStateOf::<T>::Bidding { .. }) {
+            Self::open_reveals(id, task, until);
+        }
+        T::Stake::unlock(&provider, record.deposit);
+        let Bid { price, seconds, salt } = bid;
+        record.opened = Some(bid);
+        Bids::<T>::insert(id, &provider, record);
+        Self::deposit_event(Event::BidOpened {
+            task: id,
+            provider,
+            price,
+            seconds,
+            salt,
+        });
+        Ok(())
+    }
+
+    /// Returns how many deposits went back.
+    pub(crate) fn do_cancel(client: T::AccountId, id: TaskId) -> Result<u32, DispatchError> {
+        let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
+        ensure!(task.client == client, Error::<T>::NotClient);
+        ensure!(
+            !matches!(Self::auction_at_now(&task), Auction::Closed),
+            Error::<T>::WrongPhase
+        );
+        Self::call_off(id, task)
+    }
+
+    pub(crate) fn do_advance(id: TaskId) -> DispatchResultWithPostInfo {
+        let step = Self::step(id, frame_system::Pallet::<T>::block_number())?;
+        let weight = step.weight::<T>();
+        match step {
+            Step::Unknown => Err(Error::<T>::UnknownTask.with_weight(weight)),
+            Step::Waits { .. } => Err(Error::<T>::NotDue.with_weight(weight)),
+            _ => Ok(Some(weight).into()),
+        }
+    }
+
+    /// The last block for opening bids when the last block for placing them is `bidding_until`. A function of the
+    /// bidding window alone, so that sweeping late moves no deadline.
+    pub(crate) fn reveals_until(bidding_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
+        bidding_until.saturating_add(T::RevealWindow::get())
+    }
+
+    fn auction_at_now(task: &TaskOf<T>) -> Auction<BlockNumberFor<T>> {
+        let now = frame_system::Pallet::<T>::block_number();
+        let until = match task.state {
+            TaskStateOf::<T>::Bidding { until } if now <= until => return Auction::Bidding,
+            TaskStateOf::<T>::Bidding { until } => Self::reveals_until(until),
+            TaskStateOf::<T>::Revealing { until } => until,
+            _ => return Auction::Closed,
+        };
+        if now <= until {
+            Auction::Revealing { until }
+        } else {
+            Auction::Closed
+        }
+    }
+
+    fn provider_of(agent: &T::AccountId) -> Result<T::AccountId, Error<T>> {
+        T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotAgent)
+    }
+
+    fn ensure_acceptable(spec: &TaskSpec) -> DispatchResult {
+        let redundancy_max = T::RedundancyMax::get().min(limits::REDUNDANCY_MAX);
+        ensure!(spec.redundancy > 0, Error::<T>::ZeroRedundancy);
+        ensure!(spec.redundancy <= redundancy_max, Error::<T>::RedundancyTooHigh);
+        ensure!(spec.input_bytes > 0, Error::<T>::InputEmpty);
+        ensure!(
+            spec.input_bytes <= T::InputBytesMax::get(),
+            Error::<T>::InputTooLarge
+        );
+        ensure!(spec.units_max > 0, Error::<T>::ZeroUnits);
+        ensure!(spec.units_max <= T::UnitsMax::get(), Error::<T>::TooManyUnits);
+        ensure!(!spec.sources.is_empty(), Error::<T>::NoSources);
+        for source in &spec.sources {
+            multiaddr::check(source).map_err(|_| Error::<T>::InvalidSource)?;
+        }
+        T::Models::check(&spec.model, spec.operation)
+    }
+}

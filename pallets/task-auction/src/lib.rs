@@ -1,0 +1,359 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod assign;
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
+mod calls;
+pub mod draw;
+#[cfg(test)]
+mod mock;
+mod outcome;
+mod step;
+#[cfg(test)]
+mod tests;
+mod tick;
+#[cfg(any(test, feature = "try-runtime"))]
+mod try_state;
+mod types;
+pub mod weights;
+
+pub use pallet::*;
+pub use types::BidRecord;
+pub use weights::WeightInfo;
+
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::task::{Assignment, Task, TaskState};
+
+/// Plancks of SURE.
+pub type Balance = u128;
+
+/// A task in this runtime.
+pub type TaskOf<T> = Task<<T as frame_system::Config>::AccountId, Balance, BlockNumberFor<T>>;
+
+/// Where a task is in this runtime.
+pub type TaskStateOf<T> = TaskState<<T as frame_system::Config>::AccountId, Balance, BlockNumberFor<T>>;
+
+/// A provider that has been given a task in this runtime.
+pub type AssignmentOf<T> = Assignment<<T as frame_system::Config>::AccountId, Balance>;
+
+#[frame_support::pallet]
+#[allow(missing_docs, unused_qualifications)] // The macro's own items.
+pub mod pallet {
+    use super::*;
+    use frame_support::{pallet_prelude::*, traits::Randomness};
+    use frame_system::pallet_prelude::*;
+    use sp_core::H256;
+    use surety_types::{
+        limits,
+        task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
+        traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
+        TaskId,
+    };
+
+    /// Tasks, their bids, and the agenda of deadlines.
+    #[pallet::pallet]
+    pub struct Pallet<T>(_);
+
+    /// What the runtime provides.
+    #[pallet::config]
+    pub trait Config: frame_system::Config<RuntimeEvent: From<Event<Self>>> {
+        /// What the work here costs.
+        type WeightInfo: WeightInfo;
+
+        /// Entropy for the draw, with the block since which it could be known. In the runtime BABE's VRF output of
+        /// the parent block's author; `docs/adr/0004` says who can bias it.
+        type Randomness: Randomness<Option<Self::Hash>, BlockNumberFor<Self>>;
+
+        /// Who acts for whom, and the stake that backs bids.
+        type Stake: StakeLedger<Self::AccountId, Balance>;
+
+        /// Which providers may be given work.
+        type Providers: ProviderDirectory<Self::AccountId>;
+
+        /// Which models can be asked for.
+        type Models: ModelCatalog;
+
+        /// The clients' money.
+        type Escrow: Escrow<Self::AccountId, Balance>;
+
+        /// Decides who was right.
+        type Trust: TaskTrust<Self::AccountId, Balance, BlockNumberFor<Self>>;
+
+        /// Most that one `TaskTrust::advance` costs, without what it asks of this pallet
+        /// ([`Pallet::outcome_weight`]).
+        type TrustWeight: Get<Weight>;
+
+        /// Blocks in which bids are taken.
+        type BidWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks in which bids are opened.
+        type RevealWindow: Get<BlockNumberFor<Self>>;
+
+        /// Stake that a bid locks until it is opened, in plancks. Lost when it is not.
+        type BidDeposit: Get<Balance>;
+
+        /// Most units one task may ask for.
+        type UnitsMax: Get<u32>;
+
+        /// Largest input, in bytes.
+        type InputBytesMax: Get<u32>;
+
+        /// Highest redundancy; [`limits::REDUNDANCY_MAX`] binds as well.
+        type RedundancyMax: Get<u32>;
+
+        /// Blocks for which a finished task can still be read.
+        type FinishedRetention: Get<BlockNumberFor<Self>>;
+    }
+
+    /// The id of the next task.
+    #[pallet::storage]
+    pub type NextTaskId<T: Config> = StorageValue<_, TaskId, ValueQuery>;
+
+    /// All tasks, until some time after they finish.
+    ///
+    /// Ids are given out in order by the chain, so that nobody can choose keys that collide; here and below.
+    #[pallet::storage]
+    pub type Tasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, TaskOf<T>>;
+
+    /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task. They stay as long as the task, for whoever wants
+    /// to recompute its draw.
+    #[pallet::storage]
+    pub type Bids<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, BidRecord>;
+
+    /// How many bids a task has. Absent means none.
+    #[pallet::storage]
+    pub type BidCounts<T: Config> = StorageMap<_, Twox64Concat, TaskId, u32, ValueQuery>;
+
+    /// Reserves that were called in while the task was running, and what they are paid.
+    #[pallet::storage]
+    pub type Substitutes<T: Config> =
+        StorageMap<_, Twox64Concat, TaskId, PerBid<AssignmentOf<T>>, ValueQuery>;
+
+    /// Which task is to be looked at in which block. An entry may be out of date: looking is harmless.
+    #[pallet::storage]
+    pub type Agenda<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, BlockNumberFor<T>, Twox64Concat, TaskId, ()>;
+
+    /// The agenda is empty up to and including this block.
+    #[pallet::storage]
+    pub type AgendaSweptTo<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
+
+    /// What happened to a task.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(super) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// A task was posted and its money is in escrow.
+        TaskPosted {
+            /// Its id.
+            task: TaskId,
+            /// Who pays.
+            client: T::AccountId,
+            /// The most it pays in all, fee included.
+            cap: Balance,
+        },
+        /// A sealed bid was placed.
+        BidPlaced {
+            /// On which task.
+            task: TaskId,
+            /// The bidder's stash.
+            provider: T::AccountId,
+        },
+        /// A bid was opened and its deposit unlocked.
+        BidOpened {
+            /// On which task.
+            task: TaskId,
+            /// The bidder's stash.
+            provider: T::AccountId,
+            /// What it asks.
+            price: Balance,
+            /// Seconds within which it expects to commit.
+            seconds: u32,
+            /// Its part of the draw's seed.
+            salt: H256,
+        },
+        /// A bid was not opened in time.
+        BidForfeited {
+            /// On which task.
+            task: TaskId,
+            /// The bidder's stash.
+            provider: T::AccountId,
+            /// What it lost.
+            amount: Balance,
+        },
+        /// Providers were drawn. With [`draw::draw`] anybody can check it: `candidates`, the redundancy, `limit` and
+        /// `seed` give `assignments`; the salts of all opened bids and `entropy` give `seed` ([`draw::seed`]).
+        TaskAssigned {
+            /// Which task.
+            task: TaskId,
+            /// Who got it, at which price.
+            assignments: PerMember<AssignmentOf<T>>,
+            /// The draw's seed.
+            seed: H256,
+            /// What went into the seed beside the salts.
+            entropy: T::Hash,
+            /// The block since which `entropy` could be known.
+            entropy_block: BlockNumberFor<T>,
+            /// The most one provider may be paid.
+            limit: Balance,
+            /// The eligible bids, in the order of their stashes.
+            candidates: PerBid<draw::Candidate<T::AccountId>>,
+        },
+        /// No draw could be held for long after the reveals closed, so the task is cancelled.
+        DrawAbandoned {
+            /// Which task.
+            task: TaskId,
+        },
+        /// Providers were paid.
+        TaskSettled {
+            /// Which task.
+            task: TaskId,
+            /// The accepted result.
+            claim: ResultClaim,
+            /// Who was paid how much.
+            payments: PerMember<AssignmentOf<T>>,
+            /// The protocol fee.
+            fee: Balance,
+            /// What went back to the client.
+            refund: Balance,
+        },
+        /// Nobody was paid and the client has its money back.
+        TaskFailed {
+            /// Which task.
+            task: TaskId,
+            /// Why.
+            reason: FailureReason,
+        },
+        /// The task ended before it was assigned, and the client has its money back.
+        TaskCancelled {
+            /// Which task.
+            task: TaskId,
+        },
+        /// A finished task was removed.
+        TaskRemoved {
+            /// Which task.
+            task: TaskId,
+        },
+        /// What was due for a task failed; it is tried again later.
+        AdvancePostponed {
+            /// Which task.
+            task: TaskId,
+            /// Why it failed.
+            error: DispatchError,
+            /// After which block it is tried again.
+            until: BlockNumberFor<T>,
+        },
+    }
+
+    /// Why a call was refused.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// There is no such task, or not any more.
+        UnknownTask,
+        /// The redundancy is 0.
+        ZeroRedundancy,
+        /// The redundancy is above what is allowed.
+        RedundancyTooHigh,
+        /// The input has no bytes.
+        InputEmpty,
+        /// The input has more bytes than allowed.
+        InputTooLarge,
+        /// The client pays for 0 units.
+        ZeroUnits,
+        /// More units than allowed.
+        TooManyUnits,
+        /// There is no address to fetch the input from.
+        NoSources,
+        /// An address for the input is not an endpoint.
+        InvalidSource,
+        /// The task is not in the phase for this.
+        WrongPhase,
+        /// The signer is not the confirmed agent of a provider.
+        NotAgent,
+        /// The provider is not registered, or was not heard of lately.
+        ProviderUnavailable,
+        /// The provider has bid on this task already.
+        AlreadyBid,
+        /// The task has all the bids it can take.
+        TooManyBids,
+        /// The provider has no bid on this task.
+        UnknownBid,
+        /// The bid has been opened already.
+        AlreadyOpened,
+        /// The bid is not the one that was sealed.
+        SealMismatch,
+        /// Only the task's client may do this.
+        NotClient,
+        /// Nothing is due for the task now.
+        NotDue,
+        /// Somebody who was not given the task is to be paid for it.
+        NotAssigned,
+        /// A block number or a task id does not fit.
+        Overflow,
+    }
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        fn on_idle(now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
+            Self::sweep(now, remaining_weight)
+        }
+
+        #[cfg(feature = "std")]
+        fn integrity_test() {
+            Self::check_configuration();
+        }
+
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    #[pallet::call]
+    impl<T: Config> Pallet<T> {
+        /// Posts a task and puts `cap` into escrow. Anybody may; the signer is the client.
+        #[pallet::call_index(0)]
+        #[pallet::weight(T::WeightInfo::post())]
+        pub fn post(origin: OriginFor<T>, spec: TaskSpec, cap: Balance) -> DispatchResult {
+            let client = ensure_signed(origin)?;
+            Self::do_post(client, spec, cap)
+        }
+
+        /// Places a sealed bid, which locks a small deposit of the provider's stake. For agents of available
+        /// providers, while bidding is open.
+        #[pallet::call_index(1)]
+        #[pallet::weight(T::WeightInfo::bid())]
+        pub fn bid(origin: OriginFor<T>, task: TaskId, seal: H256) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_bid(agent, task, seal)
+        }
+
+        /// Opens a bid, which unlocks its deposit. For the bidder's agent, while reveals are open.
+        #[pallet::call_index(2)]
+        #[pallet::weight(T::WeightInfo::reveal_bid())]
+        pub fn reveal_bid(origin: OriginFor<T>, task: TaskId, bid: Bid<Balance>) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal_bid(agent, task, bid)
+        }
+
+        /// Withdraws a task before the reveals close; escrow and deposits go back. For its client.
+        #[pallet::call_index(3)]
+        #[pallet::weight(T::WeightInfo::cancel(limits::BIDS_MAX))]
+        pub fn cancel(origin: OriginFor<T>, task: TaskId) -> DispatchResultWithPostInfo {
+            let client = ensure_signed(origin)?;
+            let deposits = Self::do_cancel(client, task)?;
+            Ok(Some(T::WeightInfo::cancel(deposits)).into())
+        }
+
+        /// Carries out what is due for a task by time. Anybody may; the sweep does it as well, when blocks have room.
+        #[pallet::call_index(4)]
+        #[pallet::weight(Pallet::<T>::step_weight_max())]
+        pub fn advance(origin: OriginFor<T>, task: TaskId) -> DispatchResultWithPostInfo {
+            ensure_signed(origin)?;
+            Self::do_advance(task)
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A chain with nothing but this pallet and mocks of its neighbours.
+
+#![allow(clippy::unwrap_used)]
+
+use frame_support::{
+    assert_ok, construct_runtime, derive_impl, parameter_types,
+    traits::{ConstU32, Hooks, Randomness},
+    weights::Weight,
+};
+use sp_core::H256;
+use sp_runtime::{
+    traits::{BlakeTwo256, Hash, IdentityLookup},
+    BuildStorage, DispatchResult,
+};
+use surety_pallet_test_kit::{MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
+use surety_types::{
+    limits,
+    model::Operation,
+    stake::Role,
+    task::{Assignment, Bid, PerMember, ResultClaim, TaskSpec, Verdict},
+    traits::{TaskClock, TaskOutcome, TaskTrust},
+    ModelId, TaskId,
+};
+
+use crate::{self as task_auction, Event, Pallet, TaskOf, TaskStateOf, Tasks};
+
+pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
+
+pub const CLIENT: AccountId = 1;
+pub const ANYBODY: AccountId = 9;
+pub const MODEL: ModelId = H256::repeat_byte(7);
+pub const CAP: Balance = 10_000;
+pub const STAKE: Balance = 1_000_000;
+pub const DEPOSIT: Balance = 50;
+pub const BID_WINDOW: BlockNumber = 5;
+pub const REVEAL_WINDOW: BlockNumber = 4;
+pub const RETENTION: BlockNumber = 20;
+/// Blocks after which the mock of the trust lock looks at a task.
+pub const ROUND_BLOCKS: BlockNumber = 6;
+pub const UNITS_MAX: u32 = 1_000;
+pub const INPUT_BYTES_MAX: u32 = 4_096;
+
+construct_runtime!(
+    pub enum Test {
+        System: frame_system,
+        TaskAuction: task_auction,
+    }
+);
+
+#[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
+impl frame_system::Config for Test {
+    type Block = frame_system::mocking::MockBlock<Test>;
+    type AccountId = AccountId;
+    type Lookup = IdentityLookup<AccountId>;
+}
+
+parameter_types! {
+    pub const BidWindow: BlockNumber = BID_WINDOW;
+    pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
+    pub const FinishedRetention: BlockNumber = RETENTION;
+    pub const TrustWeight: Weight = Weight::from_parts(70_000, 0);
+    pub static BidDeposit: Balance = DEPOSIT;
+    pub static RedundancyMax: u32 = limits::REDUNDANCY_MAX;
+    pub static HasEntropy: bool = true;
+}
+
+impl task_auction::Config for Test {
+    type WeightInfo = ();
+    type Randomness = ParentAuthor;
+    type Stake = MockStake;
+    type Providers = MockProviders;
+    type Models = MockModels;
+    type Escrow = MockEscrow;
+    type Trust = WakingTrust;
+    type TrustWeight = TrustWeight;
+    type BidWindow = BidWindow;
+    type RevealWindow = RevealWindow;
+    type BidDeposit = BidDeposit;
+    type UnitsMax = ConstU32<UNITS_MAX>;
+    type InputBytesMax = ConstU32<INPUT_BYTES_MAX>;
+    type RedundancyMax = RedundancyMax;
+    type FinishedRetention = FinishedRetention;
+}
+
+/// Answers as BABE does: from the parent block, if its author gave something.
+pub struct ParentAuthor;
+
+impl Randomness<Option<H256>, BlockNumber> for ParentAuthor {
+    fn random(subject: &[u8]) -> (Option<H256>, BlockNumber) {
+        let parent = System::block_number().saturating_sub(1);
+        let mut bytes = subject.to_vec();
+        bytes.extend(parent.to_le_bytes());
+        (HasEntropy::get().then(|| BlakeTwo256::hash(&bytes)), parent)
+    }
+}
+
+/// The kit's trust lock, which also asks to be woken as the real one does.
+pub struct WakingTrust;
+
+impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
+    fn lock_for(price: Balance) -> Balance {
+        MockTrust::lock_for(price)
+    }
+
+    fn open(
+        task: TaskId,
+        redundancy: u32,
+        units_max: u32,
+        assignments: &PerMember<Assignment<AccountId, Balance>>,
+    ) -> DispatchResult {
+        MockTrust::open(task, redundancy, units_max, assignments)?;
+        TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
+        Ok(())
+    }
+
+    fn advance(task: TaskId) -> DispatchResult {
+        MockTrust::advance(task)?;
+        if matches!(state(task), TaskStateOf::<Test>::Running { .. }) {
+            TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
+        }
+        Ok(())
+    }
+}
+
+/// A chain with one model, a client, and no providers.
+pub struct TestExt {
+    providers: Vec<(AccountId, Balance)>,
+}
+
+impl TestExt {
+    pub fn new() -> Self {
+        Self {
+            providers: Vec::new(),
+        }
+    }
+
+    /// Adds available providers with the stashes `100..100 + count`.
+    pub fn providers(mut self, count: u64) -> Self {
+        self.providers
+            .extend((0..count).map(|index| (stash(index), STAKE)));
+        self
+    }
+
+    /// Adds a provider with little or much stake.
+    pub fn provider_with(mut self, index: u64, stake: Balance) -> Self {
+        self.providers.push((stash(index), stake));
+        self
+    }
+
+    /// Runs `test` in block 1, then checks every invariant.
+    pub fn execute_with(self, test: impl FnOnce()) {
+        self.run(|| {
+            test();
+            assert_sound();
+        });
+    }
+
+    /// Runs `test` in block 1. For tests that break an invariant on purpose.
+    pub fn run(self, test: impl FnOnce()) {
+        surety_pallet_test_kit::reset();
+        BidDeposit::set(DEPOSIT);
+        RedundancyMax::set(limits::REDUNDANCY_MAX);
+        HasEntropy::set(true);
+        let storage = frame_system::GenesisConfig::<Test>::default()
+            .build_storage()
+            .unwrap();
+        sp_io::TestExternalities::new(storage).execute_with(|| {
+            System::set_block_number(1);
+            MockModels::add(MODEL, &[Operation::Embed]);
+            for (stash, stake) in self.providers {
+                MockStake::bond(stash, agent_of(stash), Role::Provider, stake);
+                MockProviders::add(stash);
+            }
+            test();
+        });
+    }
+}
+
+pub fn assert_sound() {
+    assert_eq!(Pallet::<Test>::do_try_state(), Ok(()));
+    assert!(MockEscrow::is_conserved());
+}
+
+pub fn stash(index: u64) -> AccountId {
+    100 + index
+}
+
+pub fn agent_of(stash: AccountId) -> AccountId {
+    stash + 1_000
+}
+
+pub fn signed(who: AccountId) -> RuntimeOrigin {
+    RuntimeOrigin::signed(who)
+}
+
+pub fn spec(redundancy: u32) -> TaskSpec {
+    let source = b"/ip4/127.0.0.1/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp".to_vec();
+    TaskSpec {
+        model: MODEL,
+        operation: Operation::Embed,
+        input: H256::repeat_byte(1),
+        input_bytes: 100,
+        units_max: 100,
+        redundancy,
+        sources: vec![source.try_into().unwrap()].try_into().unwrap(),
+    }
+}
+
+/// Posts a task of this redundancy.
+pub fn post(redundancy: u32) -> TaskId {
+    let id = crate::NextTaskId::<Test>::get();
+    assert_ok!(TaskAuction::post(signed(CLIENT), spec(redundancy), CAP));
+    id
+}
+
+/// A bid whose salt follows from the provider.
+pub fn bid(index: u64, price: Balance) -> Bid<Balance> {
+    Bid {
+        price,
+        seconds: 10,
+        salt: BlakeTwo256::hash(&index.to_le_bytes()),
+    }
+}
+
+pub fn place(task: TaskId, index: u64, price: Balance) -> DispatchResult {
+    let stash = stash(index);
+    TaskAuction::bid(
+        signed(agent_of(stash)),
+        task,
+        bid(index, price).seal(task, &stash),
+    )
+}
+
+pub fn open(task: TaskId, index: u64, price: Balance) -> DispatchResult {
+    TaskAuction::reveal_bid(signed(agent_of(stash(index))), task, bid(index, price))
+}
+
+/// Calls `advance`. Its error comes without the weight that it gives back.
+pub fn advance(task: TaskId) -> DispatchResult {
+    TaskAuction::advance(signed(ANYBODY), task)
+        .map(|_| ())
+        .map_err(|error| error.error)
+}
+
+/// Starts the next block and sweeps it with `weight`, as if all of its extrinsics were in already.
+pub fn next_block_with(weight: Weight) -> Weight {
+    System::set_block_number(System::block_number() + 1);
+    TaskAuction::on_idle(System::block_number(), weight)
+}
+
+/// Goes on to a block, with full sweeps.
+pub fn run_to(block: BlockNumber) {
+    while System::block_number() < block {
+        next_block_with(Weight::MAX);
+        assert_sound();
+    }
+}
+
+/// Goes on to a block as if all blocks were full.
+pub fn skip_to(block: BlockNumber) {
+    System::set_block_number(block);
+}
+
+/// Posts a task in the present block and goes on until it is drawn: provider i bids `prices[i]`.
+pub fn assign(redundancy: u32, prices: &[Balance]) -> TaskId {
+    let task = post(redundancy);
+    let posted = System::block_number();
+    for (index, price) in (0..).zip(prices) {
+        assert_ok!(place(task, index, *price));
+    }
+    run_to(posted + BID_WINDOW + 1);
+    for (index, price) in (0..).zip(prices) {
+        assert_ok!(open(task, index, *price));
+    }
+    run_to(posted + BID_WINDOW + REVEAL_WINDOW + 2);
+    task
+}
+
+pub fn task(id: TaskId) -> TaskOf<Test> {
+    Tasks::<Test>::get(id).unwrap()
+}
+
+pub fn state(id: TaskId) -> TaskStateOf<Test> {
+    task(id).state
+}
+
+pub fn claim(units: u32) -> ResultClaim {
+    ResultClaim {
+        output: H256::repeat_byte(2),
+        trace_root: H256::repeat_byte(3),
+        units,
+    }
+}
+
+/// The verdict that these providers agreed.
+pub fn agreed(indices: &[u64], units: u32) -> Verdict<AccountId> {
+    let majority: Vec<_> = indices.iter().map(|index| stash(*index)).collect();
+    Verdict::Agreed {
+        claim: claim(units),
+        majority: majority.try_into().unwrap(),
+        minority: Default::default(),
+        absent: Default::default(),
+    }
+}
+
+pub fn decide(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
+    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict)
+}
+
+/// Events of this pallet since the last call.
+pub fn events() -> Vec<Event<Test>> {
+    let events = System::events()
+        .into_iter()
+        .filter_map(|record| match record.event {
+            RuntimeEvent::TaskAuction(event) => Some(event),
+            _ => None,
+        })
+        .collect();
+    System::reset_events();
+    events
+}

@@ -1,0 +1,136 @@
+//! What the trust lock asks of this pallet: further providers, the money to be moved, and to be woken.
+
+use alloc::vec::Vec;
+use frame_support::{ensure, weights::Weight};
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::{
+    traits::{One, Saturating},
+    DispatchError, DispatchResult,
+};
+use surety_types::{
+    limits,
+    task::{Assignment, PerMember, ResultClaim, Verdict},
+    traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    TaskId,
+};
+
+use crate::{
+    draw, Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf,
+    Tasks, WeightInfo,
+};
+
+impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
+    /// Reserves that could not start now are passed over, and not offered again either.
+    fn take_reserves(id: TaskId, count: u32) -> Vec<AssignmentOf<T>> {
+        Tasks::<T>::mutate_extant(id, |task| {
+            let TaskStateOf::<T>::Running { reserves, .. } = &mut task.state else {
+                return Vec::new();
+            };
+            let mut taken = Vec::new();
+            let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+            Substitutes::<T>::mutate(id, |substitutes| {
+                while taken.len() < wanted && !reserves.is_empty() {
+                    let next = reserves.remove(0);
+                    // Both lists have room for every bid, so the push never fails; if it did, nobody would work
+                    // unpaid.
+                    if Self::can_start(&next) && substitutes.try_push(next.clone()).is_ok() {
+                        taken.push(next);
+                    }
+                }
+            });
+            taken
+        })
+    }
+
+    fn decided(id: TaskId, verdict: Verdict<T::AccountId>) -> DispatchResult {
+        let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
+        ensure!(
+            matches!(task.state, TaskStateOf::<T>::Running { .. }),
+            Error::<T>::WrongPhase
+        );
+        match verdict {
+            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, &majority),
+            Verdict::Failed(reason) => Self::fail(id, task, reason),
+        }
+    }
+}
+
+impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
+    /// Never for this block or an earlier one: the sweep may be past them, and a task that is due again at once
+    /// waits for the next block, so that no task can keep a sweep busy.
+    fn wake_after(id: TaskId, until: BlockNumberFor<T>) {
+        let now = frame_system::Pallet::<T>::block_number();
+        let block = until.max(now).saturating_add(One::one());
+        Agenda::<T>::insert(block, id, ());
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide.
+    pub fn outcome_weight() -> Weight {
+        T::WeightInfo::take_reserves().saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX))
+    }
+
+    fn can_start(assignment: &AssignmentOf<T>) -> bool {
+        T::Providers::is_available(&assignment.provider)
+            && T::Stake::unlocked_stake(&assignment.provider) >= T::Trust::lock_for(assignment.price)
+    }
+
+    fn settle(
+        id: TaskId,
+        mut task: TaskOf<T>,
+        claim: ResultClaim,
+        majority: &PerMember<T::AccountId>,
+    ) -> DispatchResult {
+        let payments = Self::payments(id, &task, &claim, majority)?;
+        let settlement = T::Escrow::settle(id, &payments)?;
+        let (fee, refund) = (settlement.fee, settlement.refund);
+        let at = frame_system::Pallet::<T>::block_number();
+        task.state = TaskStateOf::<T>::Settled {
+            at,
+            claim: claim.clone(),
+            payments: payments.clone(),
+            refund,
+            fee,
+        };
+        Self::finish(id, task, at);
+        Self::deposit_event(Event::TaskSettled {
+            task: id,
+            claim,
+            payments,
+            fee,
+            refund,
+        });
+        Ok(())
+    }
+
+    /// What each of the majority is paid for the units it did.
+    fn payments(
+        id: TaskId,
+        task: &TaskOf<T>,
+        claim: &ResultClaim,
+        majority: &PerMember<T::AccountId>,
+    ) -> Result<PerMember<AssignmentOf<T>>, DispatchError> {
+        let TaskStateOf::<T>::Running { assignments, .. } = &task.state else {
+            return Err(Error::<T>::WrongPhase.into());
+        };
+        let substitutes = Substitutes::<T>::get(id);
+        let mut payments = PerMember::new();
+        for provider in majority {
+            let agreed = assignments
+                .iter()
+                .chain(&substitutes)
+                .find(|assignment| assignment.provider == *provider)
+                .ok_or(Error::<T>::NotAssigned)?;
+            let price = draw::metered(agreed.price, claim.units, task.spec.units_max);
+            let payment = Assignment {
+                provider: provider.clone(),
+                price,
+            };
+            payments
+                .try_push(payment)
+                .map_err(|_| Error::<T>::RedundancyTooHigh)?;
+        }
+        Ok(payments)
+    }
+}

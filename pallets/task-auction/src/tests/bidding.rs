@@ -1,0 +1,89 @@
+use frame_support::{assert_noop, assert_ok};
+use sp_core::H256;
+use surety_pallet_test_kit::{MockProviders, MockStake};
+use surety_types::{limits, stake::Role};
+
+use crate::{mock::*, BidCounts, BidRecord, Bids, Error, Event};
+
+#[test]
+fn a_bid_is_kept_sealed_and_locks_its_deposit() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        events();
+        assert_ok!(place(task, 0, 500));
+        let seal = bid(0, 500).seal(task, &stash(0));
+        let expected = BidRecord {
+            seal,
+            opened: None,
+            deposit: DEPOSIT,
+        };
+        assert_eq!(Bids::<Test>::get(task, stash(0)), Some(expected));
+        assert_eq!(BidCounts::<Test>::get(task), 1);
+        assert_eq!(MockStake::locked(stash(0)), DEPOSIT);
+        assert_eq!(
+            events(),
+            [Event::BidPlaced {
+                task,
+                provider: stash(0)
+            }]
+        );
+    });
+}
+
+#[test]
+fn only_agents_of_available_providers_bid() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        let bid_as = |who| TaskAuction::bid(signed(who), task, H256::zero());
+        // The stash is not its own agent unless it says so.
+        assert_noop!(bid_as(stash(0)), Error::<Test>::NotAgent);
+        MockStake::bond(200, 201, Role::Verifier, STAKE);
+        assert_noop!(bid_as(201), Error::<Test>::NotAgent);
+        MockStake::bond(300, 301, Role::Provider, STAKE);
+        assert_noop!(bid_as(301), Error::<Test>::ProviderUnavailable);
+        MockProviders::set_available(stash(0), false);
+        assert_noop!(place(task, 0, 1), Error::<Test>::ProviderUnavailable);
+    });
+}
+
+#[test]
+fn a_provider_bids_once() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        assert_noop!(place(task, 0, 400), Error::<Test>::AlreadyBid);
+    });
+}
+
+#[test]
+fn a_bid_needs_unlocked_stake_for_its_deposit() {
+    TestExt::new().provider_with(0, DEPOSIT - 1).execute_with(|| {
+        let task = post(1);
+        assert_noop!(place(task, 0, 500), MockStake::NOT_ENOUGH);
+    });
+}
+
+#[test]
+fn bids_are_taken_up_to_the_deadline_although_nobody_sweeps() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = post(1);
+        skip_to(1 + BID_WINDOW);
+        assert_ok!(place(task, 0, 500));
+        skip_to(1 + BID_WINDOW + 1);
+        assert_noop!(place(task, 1, 500), Error::<Test>::WrongPhase);
+        assert_noop!(place(task + 1, 1, 500), Error::<Test>::UnknownTask);
+    });
+}
+
+#[test]
+fn bids_of_a_task_are_bounded() {
+    let bids_max = u64::from(limits::BIDS_MAX);
+    TestExt::new().providers(bids_max + 1).execute_with(|| {
+        let task = post(1);
+        for index in 0..bids_max {
+            assert_ok!(place(task, index, 500));
+        }
+        assert_noop!(place(task, bids_max, 500), Error::<Test>::TooManyBids);
+        assert_ok!(place(post(1), bids_max, 500));
+    });
+}

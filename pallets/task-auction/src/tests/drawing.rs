@@ -1,0 +1,276 @@
+use frame_support::{assert_noop, assert_ok, traits::Randomness};
+use surety_pallet_test_kit::{MockEscrow, MockProviders, MockStake, MockTrust};
+use surety_types::{
+    task::{Assignment, FailureReason},
+    traits::Escrow,
+};
+
+use crate::{draw, mock::*, step::DRAW_PATIENCE_BLOCKS, Bids, Error, Event, TaskStateOf};
+
+/// First block in which a task posted in block 1 can be drawn.
+const DRAW: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW + 2;
+
+fn limit(redundancy: u32) -> Balance {
+    MockEscrow::price_limit(CAP, redundancy).unwrap()
+}
+
+fn assignments(task: u64) -> Vec<(AccountId, Balance)> {
+    let TaskStateOf::<Test>::Running { assignments, .. } = state(task) else {
+        panic!("not running: {:?}", state(task));
+    };
+    assignments.into_iter().map(|a| (a.provider, a.price)).collect()
+}
+
+fn failed(task: u64) -> bool {
+    let reason = FailureReason::NotEnoughBids;
+    matches!(state(task), TaskStateOf::<Test>::Failed { reason: found, .. } if found == reason)
+}
+
+#[test]
+fn the_best_bid_wins_at_the_price_of_the_second() {
+    TestExt::new().providers(3).execute_with(|| {
+        let task = assign(1, &[700, 500, 900]);
+        assert_eq!(assignments(task), [(stash(1), 700)]);
+        let round = MockTrust::round(task).unwrap();
+        assert_eq!((round.redundancy, round.units_max), (1, 100));
+        assert_eq!(
+            round.assignments[..],
+            [Assignment {
+                provider: stash(1),
+                price: 700
+            }]
+        );
+    });
+}
+
+#[test]
+fn a_faster_provider_wins_with_a_higher_price() {
+    TestExt::new().providers(2).execute_with(|| {
+        MockProviders::set_weight(stash(0), 2_000);
+        let task = assign(1, &[800, 500]);
+        assert_eq!(assignments(task), [(stash(0), 1_000)]);
+    });
+}
+
+#[test]
+fn a_lonely_bidder_is_paid_the_limit() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = assign(1, &[500]);
+        assert_eq!(assignments(task), [(stash(0), limit(1))]);
+    });
+}
+
+#[test]
+fn with_redundancy_the_drawn_come_from_the_shortlist_at_the_first_price_outside() {
+    TestExt::new().providers(6).execute_with(|| {
+        let task = assign(2, &[100, 200, 300, 400, 450, 460]);
+        let drawn = assignments(task);
+        assert_eq!(drawn.len(), 2);
+        assert!(drawn
+            .iter()
+            .all(|(provider, price)| *provider < stash(4) && *price == 450));
+        let TaskStateOf::<Test>::Running { reserves, .. } = state(task) else {
+            unreachable!()
+        };
+        let prices: Vec<_> = reserves.iter().map(|reserve| reserve.price).collect();
+        // Who is left of the shortlist, then the others, none below what it asked.
+        assert_eq!(prices, [450, 450, 450, 460]);
+    });
+}
+
+#[test]
+fn anybody_can_recompute_the_draw_from_its_event_and_the_bids() {
+    TestExt::new().providers(5).execute_with(|| {
+        let task = assign(2, &[100, 200, 300, 400, 500]);
+        let found = events().into_iter().find_map(|event| match event {
+            Event::TaskAssigned {
+                assignments,
+                seed,
+                entropy,
+                entropy_block,
+                limit,
+                candidates,
+                ..
+            } => Some((assignments, seed, entropy, entropy_block, limit, candidates)),
+            _ => None,
+        });
+        let (assignments, seed, entropy, entropy_block, limit, candidates) = found.unwrap();
+        let mut bids: Vec<_> = Bids::<Test>::iter_prefix(task).collect();
+        bids.sort_by_key(|(provider, _)| *provider);
+        let salts: Vec<_> = bids
+            .into_iter()
+            .filter_map(|(_, bid)| Some(bid.opened?.salt))
+            .collect();
+        assert_eq!(draw::seed(&salts, entropy.as_ref()), seed);
+        let drawn = draw::draw(&candidates, 2, limit, seed).unwrap();
+        assert_eq!(drawn.winners[..], assignments[..]);
+        assert_eq!(entropy_block, DRAW - 1);
+    });
+}
+
+#[test]
+fn the_draw_waits_for_entropy_that_nobody_knew_while_bids_were_opened() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        run_to(DRAW - 2);
+        assert_ok!(open(task, 0, 500));
+        run_to(DRAW - 1);
+        let (_, known_at) = ParentAuthor::random(&[]);
+        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: known_at });
+        assert_noop!(advance(task), Error::<Test>::NotDue);
+        run_to(DRAW);
+        assert_eq!(assignments(task).len(), 1);
+    });
+}
+
+#[test]
+fn a_block_without_vrf_output_delays_the_draw() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        run_to(DRAW - 2);
+        assert_ok!(open(task, 0, 500));
+        HasEntropy::set(false);
+        run_to(DRAW + 3);
+        assert_noop!(advance(task), Error::<Test>::NotDue);
+        HasEntropy::set(true);
+        run_to(DRAW + 4);
+        assert_eq!(assignments(task).len(), 1);
+    });
+}
+
+#[test]
+fn without_entropy_for_long_the_task_is_called_off() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        assert_ok!(place(task, 1, 500));
+        run_to(DRAW - 2);
+        assert_ok!(open(task, 0, 500));
+        HasEntropy::set(false);
+        events();
+        let last = DRAW - 2 + BlockNumber::from(DRAW_PATIENCE_BLOCKS);
+        run_to(last);
+        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: DRAW - 2 });
+        run_to(last + 1);
+        assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: last + 1 });
+        assert_eq!(
+            events(),
+            [Event::DrawAbandoned { task }, Event::TaskCancelled { task }]
+        );
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+        assert_eq!((MockStake::locked_in_all(), MockStake::slashed(stash(1))), (0, 0));
+    });
+}
+
+#[test]
+fn a_late_sweep_still_draws() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        skip_to(DRAW - 2);
+        assert_ok!(open(task, 0, 500));
+        skip_to(DRAW + 10 * BlockNumber::from(DRAW_PATIENCE_BLOCKS));
+        assert_ok!(advance(task));
+        assert_eq!(assignments(task).len(), 1);
+    });
+}
+
+#[test]
+fn too_few_bids_fail_the_task_and_refund_the_client() {
+    TestExt::new().providers(2).execute_with(|| {
+        let without_bids = post(1);
+        let task = assign(3, &[100, 100]);
+        assert!(failed(without_bids) && failed(task));
+        assert_eq!(MockEscrow::refunded_to(CLIENT), 2 * CAP);
+        assert!(events().contains(&Event::TaskFailed {
+            task,
+            reason: FailureReason::NotEnoughBids
+        }));
+        assert!(MockTrust::opened().is_empty());
+    });
+}
+
+#[test]
+fn an_unopened_bid_loses_its_deposit_whether_or_not_the_task_is_assigned() {
+    TestExt::new().providers(3).execute_with(|| {
+        let (assigned, failing) = (post(1), post(3));
+        for index in 0..2 {
+            assert_ok!(place(assigned, index, 500));
+            assert_ok!(place(failing, index, 500));
+        }
+        run_to(DRAW - 2);
+        assert_ok!(open(assigned, 0, 500));
+        assert_ok!(open(failing, 0, 500));
+        run_to(DRAW);
+        assert_eq!(assignments(assigned).len(), 1);
+        assert!(failed(failing));
+        assert_eq!(MockStake::slashed(stash(0)), 0);
+        assert_eq!(MockStake::slashed(stash(1)), 2 * DEPOSIT);
+        assert_eq!(MockStake::locked_in_all(), 0);
+        let forfeited = |task| Event::BidForfeited {
+            task,
+            provider: stash(1),
+            amount: DEPOSIT,
+        };
+        let events = events();
+        assert!(events.contains(&forfeited(assigned)) && events.contains(&forfeited(failing)));
+    });
+}
+
+#[test]
+fn a_price_above_the_limit_is_never_ranked_nor_fined() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = assign(1, &[limit(1), limit(1) + 1]);
+        assert_eq!(assignments(task), [(stash(0), limit(1))]);
+        assert_eq!(MockStake::slashed(stash(1)), 0);
+        let other = assign(1, &[limit(1) + 1]);
+        assert!(failed(other));
+    });
+}
+
+#[test]
+fn who_is_away_at_the_draw_gets_nothing() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 100));
+        assert_ok!(place(task, 1, 900));
+        run_to(DRAW - 2);
+        assert_ok!(open(task, 0, 100));
+        assert_ok!(open(task, 1, 900));
+        MockProviders::set_available(stash(0), false);
+        run_to(DRAW);
+        assert_eq!(assignments(task), [(stash(1), limit(1))]);
+    });
+}
+
+#[test]
+fn who_cannot_back_the_limit_gets_nothing() {
+    let lock = 2 * limit(1);
+    TestExt::new()
+        .provider_with(0, lock - 1)
+        .provider_with(1, lock)
+        .execute_with(|| {
+            let task = assign(1, &[100, 900]);
+            assert_eq!(assignments(task), [(stash(1), limit(1))]);
+        });
+}
+
+#[test]
+fn a_round_that_cannot_open_is_tried_again_and_called_off_in_the_end() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        run_to(DRAW - 2);
+        assert_ok!(open(task, 0, 500));
+        MockTrust::refuse(true);
+        run_to(DRAW - 1);
+        skip_to(DRAW);
+        assert_noop!(advance(task), MockTrust::REFUSED);
+        let patience = BlockNumber::from(DRAW_PATIENCE_BLOCKS + crate::tick::RETRY_BLOCKS);
+        run_to(DRAW + patience);
+        assert!(matches!(state(task), TaskStateOf::<Test>::Cancelled { .. }));
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+    });
+}

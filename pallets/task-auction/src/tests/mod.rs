@@ -1,0 +1,14 @@
+#![allow(clippy::unwrap_used)]
+
+mod bidding;
+mod cancelling;
+mod drawing;
+mod liveness;
+mod lottery;
+mod opening;
+mod posting;
+mod removing;
+mod reserves;
+mod settling;
+mod sweeping;
+mod try_state;

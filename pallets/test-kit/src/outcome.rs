@@ -1,0 +1,156 @@
+//! The auction as the trust lock sees it: reserves, verdicts and an agenda.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+};
+
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_types::{
+    task::{Assignment, Verdict},
+    traits::{TaskClock, TaskOutcome},
+    TaskId,
+};
+
+use crate::{AccountId, Balance, BlockNumber};
+
+thread_local! {
+    static RESERVES: RefCell<BTreeMap<TaskId, Vec<Assignment<AccountId, Balance>>>> =
+        const { RefCell::new(BTreeMap::new()) };
+    static DECIDED: RefCell<Vec<(TaskId, Verdict<AccountId>)>> = const { RefCell::new(Vec::new()) };
+    static REFUSES: Cell<bool> = const { Cell::new(false) };
+    static WAKES: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Mock of [`TaskOutcome`].
+pub struct MockOutcome;
+
+impl MockOutcome {
+    /// What [`TaskOutcome::decided`] answers after [`MockOutcome::refuse`].
+    pub const REFUSED: DispatchError = DispatchError::Other("Refused");
+
+    /// Forgets everything.
+    pub fn reset() {
+        RESERVES.take();
+        DECIDED.take();
+        REFUSES.set(false);
+    }
+
+    /// Sets the task's reserves, best first.
+    pub fn set_reserves(task: TaskId, reserves: &[Assignment<AccountId, Balance>]) {
+        RESERVES.with_borrow_mut(|all| all.insert(task, reserves.to_vec()));
+    }
+
+    /// Reserves of the task not taken yet, best first.
+    pub fn reserves(task: TaskId) -> Vec<Assignment<AccountId, Balance>> {
+        RESERVES.with_borrow(|all| all.get(&task).cloned().unwrap_or_default())
+    }
+
+    /// Lets verdicts be turned down, or accepted again.
+    pub fn refuse(refuses: bool) {
+        REFUSES.set(refuses);
+    }
+
+    /// Verdicts accepted so far, in order.
+    pub fn decisions() -> Vec<(TaskId, Verdict<AccountId>)> {
+        DECIDED.with_borrow(Clone::clone)
+    }
+
+    /// The verdict accepted for `task`.
+    pub fn decision(task: TaskId) -> Option<Verdict<AccountId>> {
+        DECIDED.with_borrow(|all| {
+            all.iter()
+                .find(|(id, _)| *id == task)
+                .map(|(_, verdict)| verdict.clone())
+        })
+    }
+}
+
+impl TaskOutcome<AccountId, Balance> for MockOutcome {
+    fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>> {
+        RESERVES.with_borrow_mut(|all| {
+            let Some(reserves) = all.get_mut(&task) else {
+                return Vec::new();
+            };
+            let count = reserves.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+            reserves.drain(..count).collect()
+        })
+    }
+
+    fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
+        if REFUSES.get() {
+            return Err(Self::REFUSED);
+        }
+        DECIDED.with_borrow_mut(|all| all.push((task, verdict)));
+        Ok(())
+    }
+}
+
+/// Mock of [`TaskClock`].
+pub struct MockClock;
+
+impl MockClock {
+    /// Forgets everything.
+    pub fn reset() {
+        WAKES.take();
+    }
+
+    /// Every wake asked for and not taken yet, in order.
+    pub fn wakes() -> Vec<(TaskId, BlockNumber)> {
+        WAKES.with_borrow(Clone::clone)
+    }
+
+    /// The block after which `task` last asked to be woken.
+    pub fn last_wake(task: TaskId) -> Option<BlockNumber> {
+        WAKES.with_borrow(|wakes| {
+            wakes
+                .iter()
+                .rev()
+                .find(|(id, _)| *id == task)
+                .map(|(_, until)| *until)
+        })
+    }
+
+    /// Takes the tasks that are to be woken at block `now`: those whose block has passed.
+    pub fn take_due(now: BlockNumber) -> Vec<TaskId> {
+        WAKES.with_borrow_mut(|wakes| {
+            let due = wakes
+                .iter()
+                .filter(|(_, until)| *until < now)
+                .map(|(task, _)| *task)
+                .collect();
+            wakes.retain(|(_, until)| *until >= now);
+            due
+        })
+    }
+}
+
+impl TaskClock<BlockNumber> for MockClock {
+    fn wake_after(task: TaskId, until: BlockNumber) {
+        WAKES.with_borrow_mut(|wakes| wakes.push((task, until)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserves_are_taken_best_first_and_once() {
+        MockOutcome::reset();
+        let reserve = |provider| Assignment { provider, price: 5 };
+        MockOutcome::set_reserves(3, &[reserve(1), reserve(2), reserve(4)]);
+        assert_eq!(MockOutcome::take_reserves(3, 2), vec![reserve(1), reserve(2)]);
+        assert_eq!(MockOutcome::take_reserves(3, 2), vec![reserve(4)]);
+        assert!(MockOutcome::take_reserves(3, 2).is_empty());
+    }
+
+    #[test]
+    fn a_wake_is_due_only_after_its_block() {
+        MockClock::reset();
+        MockClock::wake_after(7, 10);
+        assert!(MockClock::take_due(10).is_empty());
+        assert_eq!(MockClock::take_due(11), vec![7]);
+        assert_eq!(MockClock::last_wake(7), None);
+    }
+}

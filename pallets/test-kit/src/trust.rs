@@ -1,0 +1,115 @@
+//! A trust lock that writes down what it is asked, and decides nothing by itself.
+
+use std::cell::{Cell, RefCell};
+
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_types::{
+    task::{Assignment, PerMember},
+    traits::TaskTrust,
+    TaskId,
+};
+
+use crate::{AccountId, Balance, BlockNumber};
+
+/// What [`TaskTrust::open`] was called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedRound {
+    /// The task.
+    pub task: TaskId,
+    /// Equal results asked for.
+    pub redundancy: u32,
+    /// Most units paid for.
+    pub units_max: u32,
+    /// Who was assigned, at which price.
+    pub assignments: PerMember<Assignment<AccountId, Balance>>,
+}
+
+type OnAdvance = fn(TaskId) -> DispatchResult;
+
+const LOCK_MULTIPLE_DEFAULT: Balance = 2;
+
+thread_local! {
+    static OPENED: RefCell<Vec<OpenedRound>> = const { RefCell::new(Vec::new()) };
+    static ADVANCED: RefCell<Vec<TaskId>> = const { RefCell::new(Vec::new()) };
+    static LOCK_MULTIPLE: Cell<Balance> = const { Cell::new(LOCK_MULTIPLE_DEFAULT) };
+    static REFUSES: Cell<bool> = const { Cell::new(false) };
+    static ON_ADVANCE: Cell<Option<OnAdvance>> = const { Cell::new(None) };
+}
+
+/// Mock of [`TaskTrust`]. It moves no stake.
+pub struct MockTrust;
+
+impl MockTrust {
+    /// What [`TaskTrust::open`] answers after [`MockTrust::refuse`].
+    pub const REFUSED: DispatchError = DispatchError::Other("Refused");
+
+    /// Forgets everything; the lock is twice the price again.
+    pub fn reset() {
+        OPENED.take();
+        ADVANCED.take();
+        LOCK_MULTIPLE.set(LOCK_MULTIPLE_DEFAULT);
+        REFUSES.set(false);
+        ON_ADVANCE.set(None);
+    }
+
+    /// Sets how many times its price a provider locks.
+    pub fn set_lock_multiple(multiple: Balance) {
+        LOCK_MULTIPLE.set(multiple);
+    }
+
+    /// Lets rounds fail to open, or work again.
+    pub fn refuse(refuses: bool) {
+        REFUSES.set(refuses);
+    }
+
+    /// Has `handler` called by every [`TaskTrust::advance`], for example to hand a verdict to the pallet under test.
+    pub fn on_advance(handler: OnAdvance) {
+        ON_ADVANCE.set(Some(handler));
+    }
+
+    /// Rounds opened so far, in order.
+    pub fn opened() -> Vec<OpenedRound> {
+        OPENED.with_borrow(Clone::clone)
+    }
+
+    /// The round last opened for `task`.
+    pub fn round(task: TaskId) -> Option<OpenedRound> {
+        OPENED.with_borrow(|rounds| rounds.iter().rev().find(|round| round.task == task).cloned())
+    }
+
+    /// Tasks for which [`TaskTrust::advance`] was called so far, in order.
+    pub fn advanced() -> Vec<TaskId> {
+        ADVANCED.with_borrow(Clone::clone)
+    }
+}
+
+impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
+    fn lock_for(price: Balance) -> Balance {
+        price.saturating_mul(LOCK_MULTIPLE.get())
+    }
+
+    fn open(
+        task: TaskId,
+        redundancy: u32,
+        units_max: u32,
+        assignments: &PerMember<Assignment<AccountId, Balance>>,
+    ) -> DispatchResult {
+        if REFUSES.get() {
+            return Err(Self::REFUSED);
+        }
+        let assignments = assignments.clone();
+        let round = OpenedRound {
+            task,
+            redundancy,
+            units_max,
+            assignments,
+        };
+        OPENED.with_borrow_mut(|rounds| rounds.push(round));
+        Ok(())
+    }
+
+    fn advance(task: TaskId) -> DispatchResult {
+        ADVANCED.with_borrow_mut(|tasks| tasks.push(task));
+        ON_ADVANCE.get().map_or(Ok(()), |handler| handler(task))
+    }
+}

@@ -1,0 +1,28 @@
+//! Ids, records and glue traits shared by the pallets, the runtime and the worker.
+//!
+//! Nothing here depends on FRAME: records are plain SCALE data, and the traits in [`traits`] are named for
+//! what a pallet needs, not for the pallet that happens to provide it.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+pub mod limits;
+pub mod model;
+pub mod multiaddr;
+pub mod provider;
+pub mod stake;
+pub mod task;
+pub mod traits;
+pub mod view;
+
+use sp_core::H256;
+
+/// `blake2_256` of some bytes: how inputs, outputs and model files are named.
+pub type ContentHash = H256;
+
+/// `blake2_256` of a SCALE-encoded [`model::ModelManifest`].
+pub type ModelId = H256;
+
+/// Tasks are numbered in the order in which they were posted, from 0.
+pub type TaskId = u64;

@@ -1,0 +1,41 @@
+//! What a provider says of its machine.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+
+use crate::{model::Name, multiaddr::Endpoints};
+
+/// The kind of processor that runs the models.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum DeviceKind {
+    /// No accelerator.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+/// A machine as its owner declares it. Nothing in it is trusted: a declared speed would pay liars.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct DeviceProfile {
+    /// Processor name, UTF-8.
+    pub name: Name,
+    /// Processor kind.
+    pub kind: DeviceKind,
+    /// Logical cores that the worker may use.
+    pub cores: u16,
+    /// Memory for models, in MiB.
+    pub memory_mib: u32,
+}
+
+/// A registered provider.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Provider<BlockNumber> {
+    /// Its machine.
+    pub device: DeviceProfile,
+    /// Where its data plane answers.
+    pub endpoints: Endpoints,
+    /// Block of its last sign of life.
+    pub last_heartbeat: BlockNumber,
+}

@@ -1,0 +1,228 @@
+//! A task's specification, its life, and what providers say of it.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_core::{ConstU32, H256};
+use sp_runtime::BoundedVec;
+
+use crate::{limits, model::Operation, multiaddr::Endpoints, ContentHash, ModelId, TaskId};
+
+/// A list with one entry per provider of a task.
+pub type PerMember<T> = BoundedVec<T, ConstU32<{ limits::REDUNDANCY_MAX }>>;
+
+/// A list with one entry per bid on a task.
+pub type PerBid<T> = BoundedVec<T, ConstU32<{ limits::BIDS_MAX }>>;
+
+/// What the client wants computed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct TaskSpec {
+    /// Which model.
+    pub model: ModelId,
+    /// What to do with it.
+    pub operation: Operation,
+    /// `blake2_256` of the input blob.
+    pub input: ContentHash,
+    /// Size of the input blob, in bytes.
+    pub input_bytes: u32,
+    /// Most units (for `Embed`: lines) the client pays for.
+    pub units_max: u32,
+    /// How many independent providers compute it (k).
+    pub redundancy: u32,
+    /// Where the input can be fetched.
+    pub sources: Endpoints,
+}
+
+/// A bid as it is hashed into its seal.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Bid<Balance> {
+    /// What the bidder asks for `units_max` units, in plancks.
+    pub price: Balance,
+    /// Seconds from assignment within which the bidder expects to commit. Breaks ties between equal scores.
+    pub seconds: u32,
+    /// Keeps the seal from being guessed; also part of the draw's seed.
+    pub salt: H256,
+}
+
+impl<Balance: Encode> Bid<Balance> {
+    /// `blake2_256(task ‖ bidder ‖ bid)`, in SCALE: what is sent while bids are sealed.
+    pub fn seal<AccountId: Encode>(&self, task: TaskId, bidder: &AccountId) -> H256 {
+        H256(sp_crypto_hashing::blake2_256(&(task, bidder, self).encode()))
+    }
+}
+
+/// A provider that has been given a task.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Assignment<AccountId, Balance> {
+    /// The provider's stash.
+    pub provider: AccountId,
+    /// What it is paid for `units_max` units when its result is accepted, in plancks.
+    pub price: Balance,
+}
+
+/// What a provider says the answer is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct ResultClaim {
+    /// `blake2_256` of the output blob.
+    pub output: ContentHash,
+    /// Root of the trace of the computation.
+    pub trace_root: H256,
+    /// Units of work in the input.
+    pub units: u32,
+}
+
+/// Why nobody was paid.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum FailureReason {
+    /// Fewer eligible bids than the redundancy asked for.
+    NotEnoughBids,
+    /// Too few providers committed in time, and there was nobody to replace them.
+    NotEnoughResults,
+    /// No result was shared by a majority.
+    NoAgreement,
+}
+
+/// How a computation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum Verdict<AccountId> {
+    /// A majority of the redundancy agreed.
+    Agreed {
+        /// The accepted result.
+        claim: ResultClaim,
+        /// Who gave it; they are paid.
+        majority: PerMember<AccountId>,
+        /// Who gave another one; they are not paid.
+        minority: PerMember<AccountId>,
+        /// Who committed nothing, or did not reveal; they are not paid.
+        absent: PerMember<AccountId>,
+    },
+    /// Nobody is paid, the client is refunded.
+    Failed(FailureReason),
+}
+
+/// Where a task is. The state carries its data.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum TaskState<AccountId, Balance, BlockNumber> {
+    /// Sealed bids are taken up to and including this block.
+    Bidding {
+        /// Last block for bids.
+        until: BlockNumber,
+    },
+    /// Bids are opened up to and including this block.
+    Revealing {
+        /// Last block for opened bids.
+        until: BlockNumber,
+    },
+    /// Providers are at work; the trust lock's round says how far.
+    Running {
+        /// Who was drawn first; the round holds who is on it now.
+        assignments: PerMember<Assignment<AccountId, Balance>>,
+        /// Next best bidders, best first: they replace providers that drop out.
+        reserves: PerBid<Assignment<AccountId, Balance>>,
+    },
+    /// Paid. Kept for a while so that clients can read it.
+    Settled {
+        /// Block of settlement.
+        at: BlockNumber,
+        /// The accepted result.
+        claim: ResultClaim,
+        /// Who was paid how much.
+        payments: PerMember<Assignment<AccountId, Balance>>,
+        /// What went back to the client.
+        refund: Balance,
+        /// The protocol fee.
+        fee: Balance,
+    },
+    /// Nobody was paid and the client has its money back.
+    Failed {
+        /// Block of failure.
+        at: BlockNumber,
+        /// Why.
+        reason: FailureReason,
+    },
+    /// The client withdrew it before it was assigned, and has its money back.
+    Cancelled {
+        /// Block of cancellation.
+        at: BlockNumber,
+    },
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Task<AccountId, Balance, BlockNumber> {
+    /// Who posted and pays.
+    pub client: AccountId,
+    /// What is to be done.
+    pub spec: TaskSpec,
+    /// The most the client pays in all, fee included, in plancks.
+    pub cap: Balance,
+    /// Block in which it was posted.
+    pub posted_at: BlockNumber,
+    /// Where it is.
+    pub state: TaskState<AccountId, Balance, BlockNumber>,
+}
+
+/// How far one provider of a round is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum MemberProgress {
+    /// Nothing heard yet.
+    Working,
+    /// A salted commitment was made.
+    Committed(H256),
+    /// The commitment was opened.
+    Revealed(ResultClaim),
+}
+
+/// One provider in a round.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct RoundMember<AccountId, Balance> {
+    /// The provider's stash.
+    pub provider: AccountId,
+    /// Stake locked for this task, in plancks.
+    pub lock: Balance,
+    /// How far it is.
+    pub progress: MemberProgress,
+}
+
+/// The phases of a round, in order. Each ends by time alone at the latest.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum RoundPhase<AccountId, BlockNumber> {
+    /// Providers compute and commit, up to and including this block.
+    Committing {
+        /// Last block for commitments.
+        until: BlockNumber,
+    },
+    /// All commitments are in; auditors may work until this block has passed.
+    Auditing {
+        /// Last block of the audit window.
+        until: BlockNumber,
+    },
+    /// Commitments are opened, up to and including this block.
+    Revealing {
+        /// Last block for reveals.
+        until: BlockNumber,
+    },
+    /// The verdict stands unless it is challenged up to and including this block.
+    Challengeable {
+        /// Last block for challenges.
+        until: BlockNumber,
+        /// What will be carried out.
+        verdict: Verdict<AccountId>,
+    },
+}
+
+/// The checking of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Round<AccountId, Balance, BlockNumber> {
+    /// How many equal results are asked for (k).
+    pub redundancy: u32,
+    /// Most units the client pays for: no claim may report more.
+    pub units_max: u32,
+    /// Who is on it now.
+    pub members: PerMember<RoundMember<AccountId, Balance>>,
+    /// Providers that dropped out and were replaced.
+    pub dropped: PerMember<AccountId>,
+    /// How far it is.
+    pub phase: RoundPhase<AccountId, BlockNumber>,
+}

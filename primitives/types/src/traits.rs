@@ -1,0 +1,139 @@
+//! Glue between pallets, each named for the need it serves. The runtime wires them in `configs/compute.rs`.
+
+use alloc::vec::Vec;
+use sp_runtime::{DispatchError, DispatchResult};
+
+use crate::{
+    model::Operation,
+    stake::Role,
+    task::{Assignment, PerMember, Verdict},
+    ModelId, TaskId,
+};
+
+/// Who acts for whom, and the stake behind it. Provided by staking, which alone moves stake.
+pub trait StakeLedger<AccountId, Balance> {
+    /// The stash that `agent` acts for in `role`, if it is bonded and the agent has confirmed.
+    fn stash_of(agent: &AccountId, role: Role) -> Option<AccountId>;
+
+    /// Bonded stake of `stash` that no task has locked yet.
+    fn unlocked_stake(stash: &AccountId) -> Balance;
+
+    /// Locks `amount` of the stash's unlocked stake.
+    ///
+    /// # Errors
+    /// When less than `amount` is unlocked; nothing changes then.
+    fn lock(stash: &AccountId, amount: Balance) -> DispatchResult;
+
+    /// Unlocks up to `amount` of locked stake. Unknown stashes and excess are ignored: a slash may have come first.
+    fn unlock(stash: &AccountId, amount: Balance);
+
+    /// Takes up to `amount` from the stash's stake, locked part first, and burns it. Returns what was burned.
+    fn slash(stash: &AccountId, amount: Balance) -> Balance;
+
+    /// Bonds enough for benchmarks to let `agent` act for `stash`.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn endow(stash: &AccountId, agent: &AccountId, role: Role, amount: Balance);
+}
+
+/// Which providers may be given work. Provided by provider-registry.
+pub trait ProviderDirectory<AccountId> {
+    /// Whether the provider is registered and was heard of lately.
+    fn is_available(stash: &AccountId) -> bool;
+
+    /// Measured speed times reputation, in thousandths of a neutral provider. Prices are divided by it.
+    fn weight(stash: &AccountId) -> u32;
+
+    /// Registers an available provider for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn register_for_benchmark(stash: &AccountId);
+}
+
+/// Which models can be asked for. Provided by model-registry.
+pub trait ModelCatalog {
+    /// Whether the model is registered, and offers the operation.
+    ///
+    /// # Errors
+    /// The catalogue's own error for an unknown model or an operation that the model lacks.
+    fn check(model: &ModelId, operation: Operation) -> DispatchResult;
+
+    /// Registers a model offering `operation` for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn register_for_benchmark(operation: Operation) -> ModelId;
+}
+
+/// The client's money. Provided by billing, which alone moves escrow.
+pub trait Escrow<AccountId, Balance> {
+    /// The most each of `redundancy` providers can be paid so that payments and fee stay within `cap`.
+    ///
+    /// # Errors
+    /// When `cap` does not even cover the smallest fee and one planck for each provider.
+    fn price_limit(cap: Balance, redundancy: u32) -> Result<Balance, DispatchError>;
+
+    /// Holds `cap` on the client's account for `task`.
+    fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
+
+    /// Pays providers, takes the fee, returns the rest to the client, closes the escrow. All or nothing.
+    ///
+    /// # Errors
+    /// When there is no escrow, or payments and fee exceed it; nothing changes then.
+    fn settle(
+        task: TaskId,
+        payments: &[Assignment<AccountId, Balance>],
+    ) -> Result<Settlement<Balance>, DispatchError>;
+
+    /// Returns everything to the client and closes the escrow.
+    fn refund(task: TaskId) -> DispatchResult;
+
+    /// What is held for `task`.
+    fn held(task: TaskId) -> Balance;
+
+    /// Gives `client` enough to open an escrow of `cap` for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn endow(client: &AccountId, cap: Balance);
+}
+
+/// Where an escrow went. `paid + fee + refund` is what had been held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Settlement<Balance> {
+    /// To providers, in all.
+    pub paid: Balance,
+    /// Protocol fee.
+    pub fee: Balance,
+    /// Back to the client.
+    pub refund: Balance,
+}
+
+/// Decides who was right. Provided by trust-lock.
+pub trait TaskTrust<AccountId, Balance, BlockNumber> {
+    /// Stake that a provider locks when it is paid `price`.
+    fn lock_for(price: Balance) -> Balance;
+
+    /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first deadline.
+    ///
+    /// # Errors
+    /// When a stake cannot be locked; nothing changes then.
+    fn open(
+        task: TaskId,
+        redundancy: u32,
+        units_max: u32,
+        assignments: &PerMember<Assignment<AccountId, Balance>>,
+    ) -> DispatchResult;
+
+    /// Carries out what is due by time for `task`. Does nothing when nothing is.
+    fn advance(task: TaskId) -> DispatchResult;
+}
+
+/// Hears how checking went. Provided by task-auction.
+pub trait TaskOutcome<AccountId, Balance> {
+    /// Up to `count` further providers for `task`, best first. They are not offered again.
+    fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
+
+    /// The verdict is final: move the money.
+    fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult;
+}
+
+/// Wakes tasks up. Provided by task-auction, whose agenda is the only one.
+pub trait TaskClock<BlockNumber> {
+    /// Has `task` advanced soon after block `until` has passed.
+    fn wake_after(task: TaskId, until: BlockNumber);
+}

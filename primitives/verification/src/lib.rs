@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod agreement;
+mod commitment;
+mod merkle;
+
+pub use agreement::{agreement, majority, Agreement};
+pub use commitment::commitment;
+pub use merkle::merkle_root;

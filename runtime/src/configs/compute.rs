@@ -1,0 +1,102 @@
+//! Our own pallets, and what each of them gets from the others.
+
+use frame_support::{parameter_types, weights::Weight, PalletId};
+use sp_runtime::traits::AccountIdConversion;
+use surety_types::{traits::Escrow, view::TaskView, TaskId};
+
+use crate::{
+    params::dynamic, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry, ProviderRegistry,
+    Runtime, RuntimeHoldReason, Staking, TaskAuction, TrustLock,
+};
+
+type TrustWeights = ();
+
+parameter_types! {
+    /// The treasury. Governance spends from it.
+    pub TreasuryAccount: AccountId = PalletId(*b"sur/trsy").into_account_truncating();
+    /// Where validators' part of the protocol fees waits until rewards are paid out.
+    pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
+    /// A round's dearest step.
+    pub TrustWeight: Weight = TrustLock::advance_weight();
+}
+
+impl surety_pallet_staking::Config for Runtime {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type MinBond = dynamic::staking::MinBond;
+    type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
+    type WeightInfo = ();
+}
+
+impl surety_pallet_provider_registry::Config for Runtime {
+    type Balance = Balance;
+    type Stake = Staking;
+    type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
+    type WeightInfo = ();
+}
+
+impl surety_pallet_model_registry::Config for Runtime {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type ModelDeposit = dynamic::model_registry::ModelDeposit;
+    type WeightInfo = ();
+}
+
+impl surety_pallet_task_auction::Config for Runtime {
+    type WeightInfo = ();
+    // Only the draw of providers uses it. Its authors know it early, so auditors are never drawn from it.
+    type Randomness = pallet_babe::ParentBlockRandomness<Runtime>;
+    type Stake = Staking;
+    type Providers = ProviderRegistry;
+    type Models = ModelRegistry;
+    type Escrow = Billing;
+    type Trust = TrustLock;
+    type TrustWeight = TrustWeight;
+    type BidWindow = dynamic::auction::BidWindow;
+    type RevealWindow = dynamic::auction::RevealWindow;
+    type BidDeposit = dynamic::auction::BidDeposit;
+    type UnitsMax = dynamic::auction::UnitsMax;
+    type InputBytesMax = dynamic::auction::InputBytesMax;
+    type RedundancyMax = dynamic::auction::RedundancyMax;
+    type FinishedRetention = dynamic::auction::FinishedRetention;
+}
+
+impl surety_pallet_trust_lock::Config for Runtime {
+    type Balance = Balance;
+    type Stake = Staking;
+    type Outcome = TaskAuction;
+    type Clock = TaskAuction;
+    type CommitWindow = dynamic::trust_lock::CommitWindow;
+    type AuditWindow = dynamic::trust_lock::AuditWindow;
+    type RevealWindow = dynamic::trust_lock::RevealWindow;
+    type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
+    type LockMultiple = dynamic::trust_lock::LockMultiple;
+    type WeightInfo = TrustWeights;
+}
+
+impl surety_pallet_billing::Config for Runtime {
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Currency = Balances;
+    type FeeRate = dynamic::billing::FeeRate;
+    type FeeMin = dynamic::billing::FeeMin;
+    type TreasuryShare = dynamic::billing::TreasuryShare;
+    type ValidatorShare = dynamic::billing::ValidatorShare;
+    type TreasuryAccount = TreasuryAccount;
+    type ValidatorPot = ValidatorPot;
+}
+
+/// A task with its round and what is left in escrow for it.
+pub(crate) fn task_view(id: TaskId) -> Option<TaskView<AccountId, Balance, BlockNumber>> {
+    let task = surety_pallet_task_auction::Tasks::<Runtime>::get(id)?;
+    let round = surety_pallet_trust_lock::Rounds::<Runtime>::get(id);
+    Some(TaskView {
+        task,
+        round,
+        escrow: Billing::held(id),
+    })
+}
+
+/// The most each of `redundancy` providers can be paid out of `cap`.
+pub(crate) fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
+    Billing::price_limit(cap, redundancy).ok()
+}

@@ -1,0 +1,206 @@
+//! Who makes blocks, who finalises them, and what happens to those who sign two of a kind.
+
+use alloc::vec::Vec;
+use frame_support::{
+    parameter_types,
+    traits::{ConstU128, ConstU32, ConstU64},
+    weights::Weight,
+};
+use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
+use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration};
+use sp_runtime::{
+    traits::{Convert, ConvertInto, OpaqueKeys},
+    Perbill,
+};
+use sp_staking::{
+    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
+    SessionIndex,
+};
+
+use crate::{
+    units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
+    AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
+    SessionKeys, UncheckedExtrinsic,
+};
+
+/// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every block
+/// carries a VRF output.
+pub const BABE_GENESIS_EPOCH_CONFIG: BabeEpochConfiguration = BabeEpochConfiguration {
+    c: (1, 4),
+    allowed_slots: AllowedSlots::PrimaryAndSecondaryVRFSlots,
+};
+
+/// Most validators at once.
+pub const VALIDATORS_MAX: u32 = 1_000;
+
+/// Sessions for which it can still be proved who held which key: a day.
+pub const SESSIONS_KEPT: u32 = DAYS / EPOCH_SLOTS as u32;
+
+parameter_types! {
+    /// Blocks for which an equivocation report stays valid.
+    pub const ReportLongevity: u64 = SESSIONS_KEPT as u64 * EPOCH_SLOTS;
+}
+
+impl pallet_babe::Config for Runtime {
+    type EpochDuration = ConstU64<EPOCH_SLOTS>;
+    type ExpectedBlockTime = ConstU64<SLOT_MS>;
+    // Sessions end with epochs.
+    type EpochChangeTrigger = pallet_babe::ExternalTrigger;
+    type DisabledValidators = Session;
+    type WeightInfo = ();
+    type MaxAuthorities = ConstU32<VALIDATORS_MAX>;
+    type MaxNominators = ConstU32<0>;
+    type KeyOwnerProof = sp_session::MembershipProof;
+    type EquivocationReportSystem =
+        pallet_babe::EquivocationReportSystem<Self, Offences, Historical, ReportLongevity>;
+}
+
+impl pallet_grandpa::Config for Runtime {
+    type RuntimeEvent = RuntimeEvent;
+    type WeightInfo = ();
+    type MaxAuthorities = ConstU32<VALIDATORS_MAX>;
+    type MaxNominators = ConstU32<0>;
+    type MaxSetIdSessionEntries = ConstU64<{ SESSIONS_KEPT as u64 }>;
+    type KeyOwnerProof = sp_session::MembershipProof;
+    type EquivocationReportSystem =
+        pallet_grandpa::EquivocationReportSystem<Self, Offences, Historical, ReportLongevity>;
+}
+
+// Equivocation reports are unsigned: their proof is their right to be included.
+impl<Call> frame_system::offchain::CreateTransactionBase<Call> for Runtime
+where
+    RuntimeCall: From<Call>,
+{
+    type RuntimeCall = RuntimeCall;
+    type Extrinsic = UncheckedExtrinsic;
+}
+
+impl<Call> frame_system::offchain::CreateBare<Call> for Runtime
+where
+    RuntimeCall: From<Call>,
+{
+    fn create_bare(call: RuntimeCall) -> UncheckedExtrinsic {
+        UncheckedExtrinsic::new_bare(call)
+    }
+}
+
+impl pallet_authority_discovery::Config for Runtime {
+    type MaxAuthorities = ConstU32<VALIDATORS_MAX>;
+}
+
+impl pallet_authorship::Config for Runtime {
+    type FindAuthor = pallet_session::FindAccountFromAuthorIndex<Self, Babe>;
+    type EventHandler = ();
+}
+
+impl pallet_session::Config for Runtime {
+    type RuntimeEvent = RuntimeEvent;
+    type ValidatorId = AccountId;
+    type ValidatorIdOf = ConvertInto;
+    type ShouldEndSession = Babe;
+    type NextSessionRotation = Babe;
+    type SessionManager = historical::NoteHistoricalRoot<Self, FixedValidators>;
+    type SessionHandler = <SessionKeys as OpaqueKeys>::KeyTypeIdProviders;
+    type Keys = SessionKeys;
+    // A third at most: more would stop finality by themselves.
+    type DisablingStrategy = UpToLimitDisablingStrategy<3>;
+    type WeightInfo = pallet_session::weights::SubstrateWeight<Runtime>;
+    type Currency = Balances;
+    type KeyDeposit = ConstU128<{ deposit(4, 4 * 32) }>;
+}
+
+impl historical::Config for Runtime {
+    type RuntimeEvent = RuntimeEvent;
+    // Nothing is staked on a validator yet, so its account says it all.
+    type FullIdentification = ();
+    type FullIdentificationOf = NothingBehind;
+}
+
+/// Identifies every validator by its account alone.
+pub struct NothingBehind;
+
+impl Convert<AccountId, Option<()>> for NothingBehind {
+    fn convert(_: AccountId) -> Option<()> {
+        Some(())
+    }
+}
+
+impl pallet_offences::Config for Runtime {
+    type RuntimeEvent = RuntimeEvent;
+    type IdentificationTuple = historical::IdentificationTuple<Self>;
+    type OnOffenceHandler = DisableOffender;
+}
+
+/// Keeps the validators of genesis. They may change their keys; election comes with its own issue.
+pub struct FixedValidators;
+
+impl FixedValidators {
+    fn identified(validators: Vec<AccountId>) -> Vec<(AccountId, ())> {
+        validators.into_iter().map(|validator| (validator, ())).collect()
+    }
+}
+
+impl pallet_session::SessionManager<AccountId> for FixedValidators {
+    fn new_session(index: SessionIndex) -> Option<Vec<AccountId>> {
+        <Self as historical::SessionManager<_, _>>::new_session(index)
+            .map(|validators| validators.into_iter().map(|(validator, ())| validator).collect())
+    }
+
+    fn start_session(_: SessionIndex) {}
+
+    fn end_session(index: SessionIndex) {
+        <Self as historical::SessionManager<_, _>>::end_session(index)
+    }
+}
+
+impl historical::SessionManager<AccountId, ()> for FixedValidators {
+    /// Nothing while nothing changes: the historical root is then copied, and GRANDPA's authority set, of which light
+    /// clients need every change, stays as it is. When a validator has set new keys, the root has to be made anew.
+    fn new_session(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
+        let rekeyed = pallet_session::QueuedKeys::<Runtime>::get()
+            .iter()
+            .any(|(validator, keys)| {
+                pallet_session::NextKeys::<Runtime>::get(validator).as_ref() != Some(keys)
+            });
+        rekeyed.then(|| Self::identified(Session::validators()))
+    }
+
+    /// The validators are those with keys in the genesis configuration. Without this answer the first sessions would
+    /// have no historical root, and nobody could be held to what it signed in them.
+    fn new_session_genesis(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
+        let mut validators: Vec<_> = pallet_session::NextKeys::<Runtime>::iter_keys().collect();
+        validators.sort();
+        Some(Self::identified(validators))
+    }
+
+    fn start_session(_: SessionIndex) {}
+
+    fn end_session(index: SessionIndex) {
+        // With a set that never changes, the session pallet would keep an offender disabled for ever.
+        for offender in Session::disabled_validators() {
+            Session::reenable_index(offender);
+        }
+        Historical::prune_up_to(index.saturating_sub(SESSIONS_KEPT));
+    }
+}
+
+/// Disables whoever signed two blocks or two votes of a kind until the session ends. Stake is slashed once validators
+/// are elected by stake.
+pub struct DisableOffender;
+
+impl OnOffenceHandler<AccountId, historical::IdentificationTuple<Runtime>, Weight> for DisableOffender {
+    fn on_offence(
+        offenders: &[OffenceDetails<AccountId, historical::IdentificationTuple<Runtime>>],
+        slash_fractions: &[Perbill],
+        _session: SessionIndex,
+    ) -> Weight {
+        let db = <Runtime as frame_system::Config>::DbWeight::get();
+        let mut weight = Weight::zero();
+        for (details, fraction) in offenders.iter().zip(slash_fractions) {
+            let (validator, ()) = &details.offender;
+            Session::report_offence(validator.clone(), OffenceSeverity(*fraction));
+            weight.saturating_accrue(db.reads_writes(2, 1));
+        }
+        weight
+    }
+}

@@ -1,0 +1,164 @@
+//! Genesis presets. `chain-spec/` holds them as JSON.
+
+#![warn(missing_docs)]
+
+use alloc::{format, string::String, vec, vec::Vec};
+use frame_support::build_struct_json_patch;
+use serde_json::Value;
+use sp_core::{crypto::get_public_from_string_or_panic, ed25519, sr25519};
+use sp_genesis_builder::{PresetId, DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET};
+use sp_keyring::Sr25519Keyring;
+use sp_runtime::traits::{IdentifyAccount, Verify};
+
+use crate::{
+    configs::{
+        compute::{TreasuryAccount, ValidatorPot},
+        consensus::BABE_GENESIS_EPOCH_CONFIG,
+    },
+    genesis_parameters::{self, Overrides},
+    units::{EXISTENTIAL_DEPOSIT, SURE},
+    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
+    SessionConfig, SessionKeys, Signature, SudoConfig,
+};
+
+/// Four validators with keys that everybody knows: whoever starts a network replaces them.
+pub const TESTNET_PRESET: &str = "testnet";
+
+/// What each well-known account of `dev` and `local` starts with.
+const DEV_ENDOWMENT: Balance = 1_000_000 * SURE;
+
+/// What each validator of `testnet` starts with.
+const TESTNET_ENDOWMENT: Balance = 100_000 * SURE;
+
+struct Genesis {
+    /// Secret URIs of the validators, without the leading `//`.
+    validators: Vec<String>,
+    endowments: Vec<(AccountId, Balance)>,
+    sudo: Option<AccountId>,
+    overrides: Overrides,
+}
+
+impl Genesis {
+    fn into_patch(self) -> Value {
+        let mut balances = self.endowments;
+        // Fees are smaller than the existential deposit, so these accounts have to exist before the first one.
+        for account in [TreasuryAccount::get(), ValidatorPot::get()] {
+            balances.push((account, EXISTENTIAL_DEPOSIT));
+        }
+        let keys = self
+            .validators
+            .iter()
+            .map(|uri| (account(uri), account(uri), session_keys(uri)))
+            .collect::<Vec<_>>();
+        build_struct_json_patch!(RuntimeGenesisConfig {
+            balances: BalancesConfig { balances },
+            babe: BabeConfig {
+                epoch_config: BABE_GENESIS_EPOCH_CONFIG
+            },
+            session: SessionConfig { keys },
+            sudo: SudoConfig { key: self.sudo },
+            genesis_parameters: GenesisParametersConfig {
+                overrides: self.overrides
+            },
+        })
+    }
+}
+
+fn account(uri: &str) -> AccountId {
+    <Signature as Verify>::Signer::from(get_public_from_string_or_panic::<sr25519::Public>(uri))
+        .into_account()
+}
+
+fn session_keys(uri: &str) -> SessionKeys {
+    SessionKeys {
+        babe: get_public_from_string_or_panic::<sr25519::Public>(uri).into(),
+        grandpa: get_public_from_string_or_panic::<ed25519::Public>(uri).into(),
+        authority_discovery: get_public_from_string_or_panic::<sr25519::Public>(uri).into(),
+    }
+}
+
+fn well_known_endowments() -> Vec<(AccountId, Balance)> {
+    Sr25519Keyring::iter()
+        .map(|key| (key.to_account_id(), DEV_ENDOWMENT))
+        .collect()
+}
+
+/// A task from post to settlement in under three minutes, and locks that a small stake can bear.
+fn short_windows() -> Overrides {
+    Overrides {
+        staking: genesis_parameters::Staking {
+            min_bond: Some(100 * SURE),
+            unbonding_period: Some(50),
+        },
+        provider_registry: genesis_parameters::ProviderRegistry {
+            heartbeat_window: Some(60),
+        },
+        auction: genesis_parameters::Auction {
+            bid_window: Some(8),
+            reveal_window: Some(8),
+            finished_retention: Some(3_600),
+            ..Default::default()
+        },
+        trust_lock: genesis_parameters::TrustLock {
+            commit_window: Some(45),
+            audit_window: Some(3),
+            reveal_window: Some(12),
+            challenge_window: Some(4),
+            lock_multiple: Some(2),
+        },
+        ..Default::default()
+    }
+}
+
+fn dev() -> Value {
+    Genesis {
+        validators: vec!["Alice".into()],
+        endowments: well_known_endowments(),
+        sudo: Some(Sr25519Keyring::Alice.to_account_id()),
+        overrides: short_windows(),
+    }
+    .into_patch()
+}
+
+fn local() -> Value {
+    Genesis {
+        validators: vec!["Alice".into(), "Bob".into(), "Charlie".into()],
+        endowments: well_known_endowments(),
+        sudo: None,
+        overrides: short_windows(),
+    }
+    .into_patch()
+}
+
+fn testnet() -> Value {
+    let validators: Vec<String> = (0..4).map(|i| format!("Surety//testnet//{i}")).collect();
+    Genesis {
+        endowments: validators
+            .iter()
+            .map(|uri| (account(uri), TESTNET_ENDOWMENT))
+            .collect(),
+        validators,
+        sudo: None,
+        overrides: Overrides::default(),
+    }
+    .into_patch()
+}
+
+/// The preset called `id`, as a JSON patch of the default genesis configuration.
+pub fn get_preset(id: &PresetId) -> Option<Vec<u8>> {
+    let patch = match id.as_str() {
+        DEV_RUNTIME_PRESET => dev(),
+        LOCAL_TESTNET_RUNTIME_PRESET => local(),
+        TESTNET_PRESET => testnet(),
+        _ => return None,
+    };
+    serde_json::to_vec(&patch).ok()
+}
+
+/// The names that [`get_preset`] knows.
+pub fn preset_names() -> Vec<PresetId> {
+    [DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET, TESTNET_PRESET]
+        .into_iter()
+        .map(PresetId::from)
+        .collect()
+}

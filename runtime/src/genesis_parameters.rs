@@ -1,0 +1,131 @@
+//! Parameter values in the genesis configuration.
+//!
+//! pallet-parameters 0.21 cannot be configured at genesis, and a dev chain needs short windows from block 1 on. This
+//! pallet has a genesis configuration and nothing else: no storage, no calls, no hooks. See ADR 0003.
+
+#![warn(missing_docs)]
+
+pub use pallet::*;
+
+#[frame_support::pallet]
+pub mod pallet {
+    use frame_support::{pallet_prelude::*, traits::dynamic_params::AggregatedKeyValue, DefaultNoBound};
+
+    use crate::{genesis_parameters::Overrides, RuntimeParameters};
+
+    #[pallet::pallet]
+    pub struct Pallet<T>(_);
+
+    /// Needs the parameters' store.
+    #[pallet::config]
+    pub trait Config:
+        frame_system::Config + pallet_parameters::Config<RuntimeParameters = RuntimeParameters>
+    {
+    }
+
+    /// Parameters that differ from production at genesis.
+    #[pallet::genesis_config]
+    #[derive(DefaultNoBound)]
+    pub struct GenesisConfig<T: Config> {
+        /// The values, by pallet.
+        pub overrides: Overrides,
+        #[serde(skip)]
+        #[doc(hidden)]
+        pub _config: PhantomData<T>,
+    }
+
+    #[pallet::genesis_build]
+    impl<T: Config> BuildGenesisConfig for GenesisConfig<T> {
+        fn build(&self) {
+            for parameter in self.overrides.parameters() {
+                let (key, value) = parameter.into_parts();
+                pallet_parameters::Parameters::<T>::set(key, value);
+            }
+        }
+    }
+}
+
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sp_runtime::Permill;
+
+use crate::{params::dynamic, Balance, BlockNumber, RuntimeParameters};
+
+/// Makes, for each parameter, an optional genesis field that is named like it.
+macro_rules! overrides {
+    ($($group:ident: $Group:ident { $($field:ident: $Key:ident($type:ty),)* })*) => {
+        $(
+            #[doc = concat!("Overrides of [`dynamic::", stringify!($group), "`].")]
+            #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+            #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+            pub struct $Group {
+                $(
+                    #[doc = concat!("[`dynamic::", stringify!($group), "::", stringify!($Key), "`].")]
+                    #[serde(skip_serializing_if = "Option::is_none")]
+                    pub $field: Option<$type>,
+                )*
+            }
+        )*
+
+        /// Parameters that differ from production, by pallet. What is left out stays at its default.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+        pub struct Overrides {
+            $(
+                #[doc = concat!("Overrides of [`dynamic::", stringify!($group), "`].")]
+                pub $group: $Group,
+            )*
+        }
+
+        impl Overrides {
+            /// The overrides as pallet-parameters stores them.
+            pub fn parameters(&self) -> Vec<RuntimeParameters> {
+                let mut parameters = Vec::new();
+                $($(
+                    if let Some(value) = self.$group.$field {
+                        parameters.push(RuntimeParameters::$Group(dynamic::$group::Parameters::$Key(
+                            dynamic::$group::$Key,
+                            Some(value),
+                        )));
+                    }
+                )*)*
+                parameters
+            }
+        }
+    };
+}
+
+overrides! {
+    staking: Staking {
+        min_bond: MinBond(Balance),
+        unbonding_period: UnbondingPeriod(BlockNumber),
+    }
+    provider_registry: ProviderRegistry {
+        heartbeat_window: HeartbeatWindow(BlockNumber),
+    }
+    model_registry: ModelRegistry {
+        model_deposit: ModelDeposit(Balance),
+    }
+    auction: Auction {
+        bid_window: BidWindow(BlockNumber),
+        reveal_window: RevealWindow(BlockNumber),
+        bid_deposit: BidDeposit(Balance),
+        units_max: UnitsMax(u32),
+        input_bytes_max: InputBytesMax(u32),
+        redundancy_max: RedundancyMax(u32),
+        finished_retention: FinishedRetention(BlockNumber),
+    }
+    trust_lock: TrustLock {
+        commit_window: CommitWindow(BlockNumber),
+        audit_window: AuditWindow(BlockNumber),
+        reveal_window: RevealWindow(BlockNumber),
+        challenge_window: ChallengeWindow(BlockNumber),
+        lock_multiple: LockMultiple(u32),
+    }
+    billing: Billing {
+        fee_rate: FeeRate(Permill),
+        fee_min: FeeMin(Balance),
+        treasury_share: TreasuryShare(Permill),
+        validator_share: ValidatorShare(Permill),
+    }
+}

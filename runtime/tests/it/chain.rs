@@ -1,0 +1,255 @@
+//! A chain in memory. Blocks are executed as the node has them executed; extrinsics are signed and pay fees.
+
+use codec::Encode;
+use serde_json::Value;
+use sp_consensus_babe::{
+    digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
+    make_vrf_sign_data, Slot,
+};
+use sp_core::{crypto::VrfSecret, Pair};
+use sp_genesis_builder::PresetId;
+use sp_io::TestExternalities;
+use sp_keyring::Sr25519Keyring;
+use sp_runtime::{
+    generic::{Digest, DigestItem, Era},
+    traits::Header as _,
+    transaction_validity::TransactionValidityError,
+    BuildStorage, DispatchError, MultiSignature,
+};
+use surety_runtime::{
+    genesis_config_presets, units::SLOT_MS, AccountId, Balance, Balances, BlockNumber, Executive, Hash,
+    Header, Runtime, RuntimeCall, RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload, System,
+    TxExtension, UncheckedExtrinsic,
+};
+
+/// Any slot will do for the first block.
+const FIRST_SLOT: u64 = 1_000;
+
+/// The account of a well-known key.
+pub fn account(key: Sr25519Keyring) -> AccountId {
+    key.to_account_id()
+}
+
+/// RFC 7386, as chain specifications apply patches.
+fn merge(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    target.remove(&key);
+                } else {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (target, patch) => *target = patch,
+    }
+}
+
+/// The whole genesis configuration of a preset.
+pub fn genesis(preset: &str) -> RuntimeGenesisConfig {
+    let mut config = serde_json::to_value(RuntimeGenesisConfig::default()).unwrap();
+    let patch = genesis_config_presets::get_preset(&PresetId::from(preset)).unwrap();
+    merge(&mut config, serde_json::from_slice(&patch).unwrap());
+    serde_json::from_value(config).unwrap()
+}
+
+/// A chain of its own.
+pub struct Chain {
+    ext: TestExternalities,
+    /// The keys of the validators, in the order of the authorities.
+    authorities: Vec<Sr25519Keyring>,
+    number: BlockNumber,
+    slot: u64,
+    parent: Hash,
+}
+
+impl Chain {
+    /// The chain of a preset whose validators are well-known keys.
+    pub fn new(preset: &str) -> Self {
+        Self::with_genesis(genesis(preset))
+    }
+
+    /// The `local` chain with other validators.
+    pub fn with_validators(validators: &[Sr25519Keyring]) -> Self {
+        let mut config = genesis(sp_genesis_builder::LOCAL_TESTNET_RUNTIME_PRESET);
+        let keys = config.session.keys[0].2.clone();
+        config.session.keys = validators
+            .iter()
+            .map(|key| {
+                let keys = SessionKeys {
+                    babe: key.public().into(),
+                    grandpa: sp_keyring::Ed25519Keyring::iter()
+                        .nth(*key as usize)
+                        .map_or_else(|| keys.grandpa.clone(), |key| key.public().into()),
+                    authority_discovery: key.public().into(),
+                };
+                (account(*key), account(*key), keys)
+            })
+            .collect();
+        Self::with_genesis(config)
+    }
+
+    fn with_genesis(config: RuntimeGenesisConfig) -> Self {
+        let mut ext = TestExternalities::new(config.build_storage().unwrap());
+        let authorities = ext.execute_with(|| {
+            pallet_babe::Authorities::<Runtime>::get()
+                .iter()
+                .filter_map(|(authority, _)| {
+                    Sr25519Keyring::iter().find(|key| key.public() == authority.clone().into_inner())
+                })
+                .collect::<Vec<_>>()
+        });
+        Self {
+            ext,
+            authorities,
+            number: 0,
+            slot: FIRST_SLOT,
+            parent: Hash::zero(),
+        }
+    }
+
+    /// Reads the state.
+    pub fn query<R>(&mut self, read: impl FnOnce() -> R) -> R {
+        self.ext.execute_with(read)
+    }
+
+    /// The number of the last block.
+    pub fn number(&self) -> BlockNumber {
+        self.number
+    }
+
+    /// A block of signed calls. Returns how each of them went.
+    pub fn block(&mut self, calls: Vec<(Sr25519Keyring, RuntimeCall)>) -> Vec<Result<(), DispatchError>> {
+        self.slot += 1;
+        self.number += 1;
+        let header = self.header();
+        let timestamp = self.slot * SLOT_MS;
+        let (parent, results) = self.ext.execute_with(|| {
+            Executive::initialize_block(&header);
+            let inherent = pallet_timestamp::Call::set { now: timestamp };
+            apply(UncheckedExtrinsic::new_bare(inherent.into()))
+                .unwrap()
+                .unwrap();
+            let results = calls
+                .into_iter()
+                .map(|(signer, call)| apply(signed(signer, call)).expect("the extrinsic is valid"))
+                .collect();
+            (Executive::finalize_block().hash(), results)
+        });
+        self.parent = parent;
+        self.check_state();
+        results
+    }
+
+    /// A block with one call, which has to succeed.
+    pub fn call(&mut self, signer: Sr25519Keyring, call: impl Into<RuntimeCall>) {
+        assert_eq!(self.block(vec![(signer, call.into())]), [Ok(())]);
+    }
+
+    /// A block with one call. Returns how it went.
+    pub fn try_call(
+        &mut self,
+        signer: Sr25519Keyring,
+        call: impl Into<RuntimeCall>,
+    ) -> Result<(), DispatchError> {
+        self.block(vec![(signer, call.into())]).remove(0)
+    }
+
+    /// Blocks without calls, up to and including `number`.
+    pub fn run_to(&mut self, number: BlockNumber) {
+        while self.number < number {
+            self.block(Vec::new());
+        }
+    }
+
+    /// Blocks without calls, at most `limit`, until `done` holds.
+    pub fn run_until(&mut self, limit: BlockNumber, mut done: impl FnMut() -> bool) {
+        for _ in 0..limit {
+            if self.ext.execute_with(&mut done) {
+                return;
+            }
+            self.block(Vec::new());
+        }
+        panic!("nothing came of it within {limit} blocks");
+    }
+
+    /// What happened in the last block.
+    pub fn events(&mut self) -> Vec<RuntimeEvent> {
+        self.query(|| {
+            System::read_events_no_consensus()
+                .map(|record| record.event)
+                .collect()
+        })
+    }
+
+    /// What an account can spend.
+    pub fn free(&mut self, who: &AccountId) -> Balance {
+        self.query(|| Balances::free_balance(who))
+    }
+
+    fn header(&mut self) -> Header {
+        let author = self.slot as usize % self.authorities.len();
+        let key = self.authorities[author];
+        let slot = Slot::from(self.slot);
+        let randomness = self.query(pallet_babe::Randomness::<Runtime>::get);
+        let epoch = self.query(pallet_babe::EpochIndex::<Runtime>::get);
+        let pre_digest = PreDigest::SecondaryVRF(SecondaryVRFPreDigest {
+            authority_index: author as u32,
+            slot,
+            vrf_signature: key.pair().vrf_sign(&make_vrf_sign_data(&randomness, slot, epoch)),
+        });
+        Header::new(
+            self.number,
+            Default::default(),
+            Default::default(),
+            self.parent,
+            Digest {
+                logs: vec![DigestItem::babe_pre_digest(pre_digest)],
+            },
+        )
+    }
+
+    /// The invariants of our pallets; of all pallets where the build has them.
+    fn check_state(&mut self) {
+        self.ext.execute_with(|| {
+            #[cfg(feature = "try-runtime")]
+            {
+                use frame_support::traits::{TryState, TryStateSelect};
+                surety_runtime::AllPalletsWithSystem::try_state(System::block_number(), TryStateSelect::All)
+                    .unwrap();
+            }
+            surety_runtime::Staking::do_try_state().unwrap();
+            surety_runtime::ProviderRegistry::do_try_state().unwrap();
+            surety_runtime::ModelRegistry::do_try_state().unwrap();
+            surety_runtime::TaskAuction::do_try_state().unwrap();
+            surety_runtime::TrustLock::do_try_state().unwrap();
+            surety_runtime::Billing::do_try_state().unwrap();
+        });
+    }
+}
+
+fn apply(extrinsic: UncheckedExtrinsic) -> Result<Result<(), DispatchError>, TransactionValidityError> {
+    Executive::apply_extrinsic(extrinsic)
+}
+
+/// Signs like a wallet. Has to run with a state.
+fn signed(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
+    let who = account(signer);
+    let extension: TxExtension = (
+        frame_system::AuthorizeCall::new(),
+        frame_system::CheckNonZeroSender::new(),
+        frame_system::CheckSpecVersion::new(),
+        frame_system::CheckTxVersion::new(),
+        frame_system::CheckGenesis::new(),
+        frame_system::CheckEra::from(Era::Immortal),
+        frame_system::CheckNonce::from(System::account_nonce(&who)),
+        frame_system::CheckWeight::new(),
+        pallet_transaction_payment::ChargeTransactionPayment::from(0),
+        frame_metadata_hash_extension::CheckMetadataHash::new(false),
+        frame_system::WeightReclaim::new(),
+    );
+    let payload = SignedPayload::new(call.clone(), extension.clone()).expect("the era has begun");
+    let signature = payload.using_encoded(|bytes| signer.pair().sign(bytes));
+    UncheckedExtrinsic::new_signed(call, who.into(), MultiSignature::Sr25519(signature), extension)
+}

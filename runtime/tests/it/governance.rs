@@ -1,0 +1,197 @@
+//! Who may change what, and who may act for whom.
+
+use frame_support::{
+    assert_noop, assert_ok,
+    traits::{Get, InstanceFilter},
+};
+use frame_system::RawOrigin;
+use sp_keyring::Sr25519Keyring::{self, Alice, Bob};
+use sp_runtime::DispatchError;
+use surety_runtime::{
+    configs::governance::ProxyType,
+    params::dynamic::{auction, billing},
+    units::SURE,
+    Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
+};
+use surety_types::task::TaskState;
+
+use crate::{
+    chain::{account, Chain},
+    market::{self, spec, CAP, CLIENT},
+};
+
+fn bid_window(blocks: Option<u32>) -> RuntimeParameters {
+    RuntimeParameters::Auction(auction::Parameters::BidWindow(auction::BidWindow, blocks))
+}
+
+fn set(key_value: RuntimeParameters) -> RuntimeCall {
+    pallet_parameters::Call::set_parameter { key_value }.into()
+}
+
+#[test]
+fn a_changed_parameter_takes_effect_at_once() {
+    let mut chain = market::open();
+    let sudo = pallet_sudo::Call::sudo {
+        call: Box::new(set(bid_window(Some(3)))),
+    };
+    chain.call(Alice, sudo);
+    assert_eq!(chain.query(auction::BidWindow::get), 3);
+
+    let task = market::post(&mut chain, 3);
+    let posted = chain.number();
+    let until = chain.query(|| market::state(task));
+    assert!(
+        matches!(until, TaskState::Bidding { until } if until == posted + 3),
+        "{until:?}"
+    );
+
+    // A task keeps the windows that it was posted with.
+    let sudo = pallet_sudo::Call::sudo {
+        call: Box::new(set(bid_window(Some(9)))),
+    };
+    chain.call(Alice, sudo);
+    assert_eq!(chain.query(|| market::state(task)), until);
+
+    // Without a value, production's counts.
+    let sudo = pallet_sudo::Call::sudo {
+        call: Box::new(set(bid_window(None))),
+    };
+    chain.call(Alice, sudo);
+    assert_eq!(chain.query(auction::BidWindow::get), 15);
+}
+
+#[test]
+fn a_changed_fee_changes_what_a_cap_can_pay() {
+    let mut chain = Chain::new("local_testnet");
+    chain.query(|| {
+        let limit = || {
+            use surety_types::traits::Escrow;
+            surety_runtime::Billing::price_limit(CAP, 3).unwrap()
+        };
+        let before = limit();
+        let rate = sp_runtime::Permill::from_percent(50);
+        let parameter =
+            RuntimeParameters::Billing(billing::Parameters::FeeRate(billing::FeeRate, Some(rate)));
+        assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), parameter));
+        assert!(limit() < before);
+        assert_eq!(limit(), CAP * 2 / 3 / 3);
+    });
+}
+
+#[test]
+fn parameters_belong_to_root() {
+    let mut chain = Chain::new("development");
+    chain.query(|| {
+        for origin in [RawOrigin::Signed(account(Alice)), RawOrigin::None] {
+            assert_noop!(
+                Parameters::set_parameter(origin.into(), bid_window(Some(1))),
+                DispatchError::BadOrigin
+            );
+        }
+    });
+    let sudo = pallet_sudo::Call::sudo {
+        call: Box::new(set(bid_window(Some(1)))),
+    };
+    let refused = chain.try_call(Bob, sudo);
+    assert_eq!(refused, Err(pallet_sudo::Error::<Runtime>::RequireSudo.into()));
+}
+
+#[test]
+fn root_can_schedule_a_change() {
+    let mut chain = Chain::new("development");
+    chain.query(|| {
+        assert_ok!(surety_runtime::Scheduler::schedule(
+            RawOrigin::Root.into(),
+            4,
+            None,
+            0,
+            Box::new(set(bid_window(Some(5)))),
+        ));
+        assert_noop!(
+            surety_runtime::Scheduler::schedule(
+                RawOrigin::Signed(account(Bob)).into(),
+                4,
+                None,
+                0,
+                Box::new(set(bid_window(Some(5)))),
+            ),
+            DispatchError::BadOrigin
+        );
+    });
+    chain.run_to(3);
+    assert_eq!(chain.query(auction::BidWindow::get), 8);
+    chain.run_to(4);
+    assert_eq!(chain.query(auction::BidWindow::get), 5);
+}
+
+fn transfer() -> RuntimeCall {
+    pallet_balances::Call::transfer_keep_alive {
+        dest: account(Bob).into(),
+        value: SURE,
+    }
+    .into()
+}
+
+fn post() -> RuntimeCall {
+    surety_pallet_task_auction::Call::post {
+        spec: spec(3),
+        cap: CAP,
+    }
+    .into()
+}
+
+#[test]
+fn proxies_can_do_what_their_kind_says_and_no_more() {
+    let advance: RuntimeCall = surety_pallet_task_auction::Call::advance { task: 0 }.into();
+    let heartbeat: RuntimeCall = surety_pallet_provider_registry::Call::heartbeat {}.into();
+    let bond: RuntimeCall = surety_pallet_staking::Call::bond {
+        role: surety_types::stake::Role::Provider,
+        amount: SURE,
+    }
+    .into();
+    let cases = [
+        (transfer(), [true, false, false]),
+        (post(), [true, false, false]),
+        (bond, [true, true, false]),
+        (advance, [true, false, true]),
+        (heartbeat, [true, true, true]),
+        (set(bid_window(None)), [true, false, false]),
+    ];
+    for (call, allowed) in cases {
+        for (kind, allowed) in [ProxyType::Any, ProxyType::NonTransfer, ProxyType::Compute]
+            .into_iter()
+            .zip(allowed)
+        {
+            assert_eq!(kind.filter(&call), allowed, "{kind:?} {call:?}");
+        }
+    }
+    assert!(ProxyType::Any.is_superset(&ProxyType::Compute));
+    assert!(!ProxyType::Compute.is_superset(&ProxyType::Any));
+    assert!(!ProxyType::Compute.is_superset(&ProxyType::NonTransfer));
+}
+
+#[test]
+fn a_compute_proxy_cannot_wrap_a_transfer() {
+    let mut chain = Chain::new("development");
+    let delegate = Sr25519Keyring::Eve;
+    chain.query(|| {
+        assert_ok!(Proxy::add_proxy(
+            RawOrigin::Signed(account(CLIENT)).into(),
+            account(delegate).into(),
+            ProxyType::Compute,
+            0,
+        ));
+    });
+    let before = chain.free(&account(Bob));
+    let batch = pallet_utility::Call::batch_all {
+        calls: vec![transfer()],
+    };
+    let proxied = pallet_proxy::Call::proxy {
+        real: account(CLIENT).into(),
+        force_proxy_type: None,
+        call: Box::new(batch.into()),
+    };
+    // The proxy's own call goes well; what it wraps does not.
+    chain.call(delegate, proxied);
+    assert_eq!(chain.free(&account(Bob)), before);
+}

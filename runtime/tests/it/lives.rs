@@ -1,0 +1,394 @@
+//! Whole task lives: from a posted task to money that moved, or did not.
+
+use frame_support::{assert_noop, assert_ok};
+use sp_keyring::Sr25519Keyring::AliceStash;
+use surety_runtime::{
+    configs::compute::{TreasuryAccount, ValidatorPot},
+    units::SURE,
+    Balance, Balances, Runtime, RuntimeEvent,
+};
+use surety_types::task::{FailureReason, ResultClaim, TaskState, Verdict};
+
+use crate::{
+    chain::{account, Chain},
+    market::{self, *},
+};
+
+/// Posts a task for three, has the four providers bid, and returns those who were drawn.
+fn started(chain: &mut Chain) -> (surety_types::TaskId, Vec<Provider>) {
+    let task = post(chain, 3);
+    auction(chain, task, &PROVIDERS);
+    let members = members(chain, task);
+    assert_eq!(members.len(), 3);
+    (task, members)
+}
+
+/// `members` commit and reveal `claims`, and the task runs to its end.
+fn finish(chain: &mut Chain, task: u64, members: &[Provider], claims: &[ResultClaim]) {
+    let pairs = || members.iter().zip(claims);
+    all_ok(
+        chain.block(
+            pairs()
+                .map(|(member, claim)| member.commits(task, claim))
+                .collect(),
+        ),
+    );
+    wait_for_reveals(chain, task);
+    all_ok(
+        chain.block(
+            pairs()
+                .map(|(member, claim)| member.reveals(task, claim))
+                .collect(),
+        ),
+    );
+    wait_for_end(chain, task);
+}
+
+/// Balances of everybody that a settlement may pay, in the order client, treasury, validators.
+fn parties(chain: &mut Chain) -> [Balance; 3] {
+    chain.query(|| {
+        [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(|who| Balances::free_balance(who))
+    })
+}
+
+#[test]
+fn three_honest_providers_are_paid_and_the_rest_of_the_cap_comes_back() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    let before = members
+        .iter()
+        .map(|member| chain.free(&member.account()))
+        .collect::<Vec<_>>();
+    let [client, treasury, validators] = parties(&mut chain);
+
+    finish(&mut chain, task, &members, &[right(), right(), right()]);
+
+    let TaskState::Settled {
+        payments,
+        refund,
+        fee,
+        claim,
+        ..
+    } = chain.query(|| state(task))
+    else {
+        panic!("not settled")
+    };
+    assert_eq!(claim, right());
+    assert_eq!(payments.len(), 3);
+    for (member, before) in members.iter().zip(before) {
+        let paid = payments
+            .iter()
+            .find(|payment| payment.provider == member.account())
+            .unwrap();
+        // Half of the units were needed; a bid of the whole price would have been at least its own.
+        assert!(paid.price >= member.price / 2, "{paid:?}");
+        assert_eq!(chain.free(&member.account()), before + paid.price);
+    }
+    let paid: Balance = payments.iter().map(|payment| payment.price).sum();
+    assert_eq!(paid + refund + fee, CAP);
+    assert_eq!(fee, paid / 20);
+    // Who was paid by the same rule was paid the same: everybody weighs the same.
+    assert!(payments.iter().all(|payment| payment.price == payments[0].price));
+    assert_eq!(
+        parties(&mut chain),
+        [client + refund, treasury + fee * 2 / 5, validators + fee * 2 / 5]
+    );
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn a_liar_is_named_and_not_paid() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    let liar = members[0];
+    let before = chain.free(&liar.account());
+    let lie = ResultClaim {
+        output: hash(66),
+        ..right()
+    };
+
+    all_ok(chain.block(vec![
+        liar.commits(task, &lie),
+        members[1].commits(task, &right()),
+        members[2].commits(task, &right()),
+    ]));
+    wait_for_reveals(&mut chain, task);
+    all_ok(chain.block(vec![
+        liar.reveals(task, &lie),
+        members[1].reveals(task, &right()),
+        members[2].reveals(task, &right()),
+    ]));
+    let verdict = chain
+        .events()
+        .into_iter()
+        .find_map(|event| match event {
+            RuntimeEvent::TrustLock(surety_pallet_trust_lock::Event::VerdictReached { verdict, .. }) => {
+                Some(verdict)
+            }
+            _ => None,
+        })
+        .expect("all have revealed");
+    let Verdict::Agreed {
+        claim,
+        majority,
+        minority,
+        absent,
+    } = verdict
+    else {
+        panic!("no agreement")
+    };
+    assert_eq!(claim, right());
+    assert_eq!(majority.len(), 2);
+    assert_eq!(minority.to_vec(), [liar.account()]);
+    assert!(absent.is_empty());
+
+    wait_for_end(&mut chain, task);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert!(payments.iter().all(|payment| payment.provider != liar.account()));
+    assert_eq!(chain.free(&liar.account()), before);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn an_absent_provider_is_replaced_by_the_reserve() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    all_ok(
+        chain.block(
+            members[1..]
+                .iter()
+                .map(|member| member.commits(task, &right()))
+                .collect(),
+        ),
+    );
+
+    chain.run_until(60, || {
+        surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_some_and(|round| !round.dropped.is_empty())
+    });
+    let now = market::members(&mut chain, task);
+    let reserve = *now
+        .iter()
+        .find(|provider| members.iter().all(|member| member.stash != provider.stash))
+        .expect("the fourth bidder takes over");
+
+    let (signer, call) = reserve.commits(task, &right());
+    chain.call(signer, call);
+    wait_for_reveals(&mut chain, task);
+    let workers = [members[1], members[2], reserve];
+    all_ok(
+        chain.block(
+            workers
+                .iter()
+                .map(|member| member.reveals(task, &right()))
+                .collect(),
+        ),
+    );
+    wait_for_end(&mut chain, task);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert_eq!(payments.len(), 3);
+    assert!(payments
+        .iter()
+        .all(|payment| payment.provider != members[0].account()));
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn two_of_three_are_enough_when_nobody_can_take_over() {
+    let mut chain = open();
+    let task = post(&mut chain, 3);
+    auction(&mut chain, task, &PROVIDERS[..3]);
+    let members = members(&mut chain, task);
+    all_ok(
+        chain.block(
+            members[1..]
+                .iter()
+                .map(|member| member.commits(task, &right()))
+                .collect(),
+        ),
+    );
+    wait_for_reveals(&mut chain, task);
+    all_ok(
+        chain.block(
+            members[1..]
+                .iter()
+                .map(|member| member.reveals(task, &right()))
+                .collect(),
+        ),
+    );
+    wait_for_end(&mut chain, task);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert_eq!(payments.len(), 2);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn three_different_answers_pay_nobody() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    let before = parties(&mut chain);
+    let claims = [1, 2, 3].map(|byte| ResultClaim {
+        output: hash(byte),
+        ..right()
+    });
+    finish(&mut chain, task, &members, &claims);
+    assert!(matches!(
+        chain.query(|| state(task)),
+        TaskState::Failed {
+            reason: FailureReason::NoAgreement,
+            ..
+        }
+    ));
+    let [client, treasury, validators] = before;
+    assert_eq!(parties(&mut chain), [client + CAP, treasury, validators]);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn nobody_working_pays_nobody() {
+    let mut chain = open();
+    let (task, _) = started(&mut chain);
+    wait_for_end(&mut chain, task);
+    assert!(matches!(
+        chain.query(|| state(task)),
+        TaskState::Failed {
+            reason: FailureReason::NotEnoughResults,
+            ..
+        }
+    ));
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn too_few_bids_give_the_client_its_money_back() {
+    let mut chain = open();
+    let task = post(&mut chain, 3);
+    let before = chain.free(&account(CLIENT));
+    auction(&mut chain, task, &PROVIDERS[..2]);
+    assert!(matches!(
+        chain.query(|| state(task)),
+        TaskState::Failed {
+            reason: FailureReason::NotEnoughBids,
+            ..
+        }
+    ));
+    assert_eq!(chain.free(&account(CLIENT)), before + CAP);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn a_client_can_cancel_until_the_draw() {
+    let mut chain = open();
+    let task = post(&mut chain, 3);
+    let cancel = surety_pallet_task_auction::Call::cancel { task };
+    let by_stranger = chain.try_call(PROVIDERS[0].agent, cancel.clone());
+    assert_eq!(
+        by_stranger,
+        Err(surety_pallet_task_auction::Error::<Runtime>::NotClient.into())
+    );
+    chain.call(CLIENT, cancel);
+    assert!(matches!(chain.query(|| state(task)), TaskState::Cancelled { .. }));
+    assert_cleared(&mut chain, task);
+
+    let (task, _) = started(&mut chain);
+    let late = chain.try_call(CLIENT, surety_pallet_task_auction::Call::cancel { task });
+    assert_eq!(
+        late,
+        Err(surety_pallet_task_auction::Error::<Runtime>::WrongPhase.into())
+    );
+}
+
+#[test]
+fn one_provider_alone_is_paid_the_second_price() {
+    let mut chain = open();
+    let task = post(&mut chain, 1);
+    auction(&mut chain, task, &PROVIDERS);
+    let members = members(&mut chain, task);
+    assert_eq!(members[0].stash, PROVIDERS[0].stash);
+    finish(&mut chain, task, &members, &[right()]);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert_eq!(payments[0].price, PROVIDERS[1].price / 2);
+}
+
+#[test]
+fn stake_behind_a_task_cannot_leave() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    let unbond = surety_pallet_staking::Call::unbond { amount: BOND };
+    let refused = chain.try_call(members[0].stash, unbond.clone());
+    assert_eq!(
+        refused,
+        Err(surety_pallet_staking::Error::<Runtime>::StakeLocked.into())
+    );
+    finish(&mut chain, task, &members, &[right(), right(), right()]);
+    chain.call(members[0].stash, unbond);
+}
+
+#[test]
+fn bad_tasks_change_nothing() {
+    use surety_pallet_task_auction::{Call, Error, Pallet};
+    let mut chain = open();
+    type Post = fn() -> (surety_types::task::TaskSpec, Balance, sp_runtime::DispatchError);
+    let cases: [Post; 4] = [
+        || {
+            let spec = surety_types::task::TaskSpec {
+                model: hash(99),
+                ..spec(3)
+            };
+            (
+                spec,
+                CAP,
+                surety_pallet_model_registry::Error::<Runtime>::UnknownModel.into(),
+            )
+        },
+        || (spec(0), CAP, Error::<Runtime>::ZeroRedundancy.into()),
+        || (spec(17), CAP, Error::<Runtime>::RedundancyTooHigh.into()),
+        || {
+            (
+                spec(3),
+                SURE / 100,
+                surety_pallet_billing::Error::<Runtime>::CapBelowFee.into(),
+            )
+        },
+    ];
+    for case in cases {
+        let (spec, cap, error) = case();
+        chain.query(|| {
+            let origin = frame_system::RawOrigin::Signed(account(AliceStash));
+            assert_noop!(Pallet::<Runtime>::post(origin.into(), spec.clone(), cap), error);
+        });
+        assert_eq!(chain.try_call(CLIENT, Call::post { spec, cap }), Err(error));
+    }
+    chain.query(|| {
+        assert_ok!(surety_runtime::TaskAuction::do_try_state());
+        assert_eq!(surety_pallet_task_auction::NextTaskId::<Runtime>::get(), 0);
+    });
+}
+
+#[test]
+fn finished_tasks_are_removed_in_the_end() {
+    let mut chain = open();
+    chain.query(|| {
+        use surety_runtime::{params::dynamic::auction, RuntimeParameters};
+        let short = RuntimeParameters::Auction(auction::Parameters::FinishedRetention(
+            auction::FinishedRetention,
+            Some(20),
+        ));
+        assert_ok!(surety_runtime::Parameters::set_parameter(
+            frame_system::RawOrigin::Root.into(),
+            short
+        ));
+    });
+    let task = post(&mut chain, 3);
+    chain.call(CLIENT, surety_pallet_task_auction::Call::cancel { task });
+    let removed = || surety_pallet_task_auction::Tasks::<Runtime>::get(task).is_none();
+    assert!(!chain.query(removed));
+    chain.run_until(30, removed);
+}

@@ -1,0 +1,10 @@
+//! The runtime as a whole: real blocks with real extrinsics, through all pallets.
+
+#![allow(clippy::unwrap_used)]
+
+mod chain;
+mod consensus;
+mod governance;
+mod lives;
+mod market;
+mod presets;

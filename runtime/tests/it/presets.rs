@@ -1,0 +1,161 @@
+//! What the chain starts with, and what it says of itself.
+
+use codec::Decode;
+use frame_support::traits::{Get, IntegrityTest};
+use sp_runtime::BuildStorage;
+use surety_runtime::{
+    apis, genesis_config_presets,
+    params::dynamic::{auction, billing, trust_lock},
+    units::{EXISTENTIAL_DEPOSIT, SLOT_MS, SURE},
+    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
+};
+
+use crate::chain::{genesis, Chain};
+
+fn preset<R>(name: &str, read: impl FnOnce() -> R) -> R {
+    let storage = genesis(name).build_storage().unwrap();
+    sp_io::TestExternalities::new(storage).execute_with(read)
+}
+
+#[test]
+fn every_preset_builds_a_chain_that_holds_together() {
+    let names = genesis_config_presets::preset_names();
+    assert_eq!(names, ["development", "local_testnet", "testnet"]);
+    for name in names {
+        preset(&name, || {
+            // The relations that pallets ask of their configuration, with the windows of this preset.
+            AllPalletsWithSystem::integrity_test();
+            for pot in [
+                surety_runtime::configs::compute::TreasuryAccount::get(),
+                surety_runtime::configs::compute::ValidatorPot::get(),
+            ] {
+                assert_eq!(Balances::free_balance(pot), EXISTENTIAL_DEPOSIT, "{name}");
+            }
+        });
+    }
+    assert_eq!(genesis_config_presets::get_preset(&"unknown".into()), None);
+}
+
+#[test]
+fn validators_are_as_many_as_the_preset_says() {
+    for (name, count) in [("development", 1), ("local_testnet", 3), ("testnet", 4)] {
+        preset(name, || {
+            assert_eq!(Session::validators().len(), count, "{name}");
+            assert_eq!(pallet_babe::Authorities::<Runtime>::get().len(), count, "{name}");
+            assert_eq!(
+                surety_runtime::Grandpa::grandpa_authorities().len(),
+                count,
+                "{name}"
+            );
+            assert_eq!(
+                surety_runtime::AuthorityDiscovery::authorities().len(),
+                count,
+                "{name}"
+            );
+        });
+    }
+}
+
+#[test]
+fn only_the_dev_chain_has_a_sudo_key() {
+    let has_key = |name| preset(name, || pallet_sudo::Key::<Runtime>::get().is_some());
+    assert!(has_key("development"));
+    assert!(!has_key("local_testnet"));
+    assert!(!has_key("testnet"));
+}
+
+#[test]
+fn windows_are_short_in_development_and_long_in_production() {
+    for name in ["development", "local_testnet"] {
+        preset(name, || {
+            assert_eq!(auction::BidWindow::get(), 8);
+            assert_eq!(auction::RevealWindow::get(), 8);
+            assert_eq!(auction::FinishedRetention::get(), 3_600);
+            assert_eq!(trust_lock::CommitWindow::get(), 45);
+            assert_eq!(trust_lock::AuditWindow::get(), 3);
+            assert_eq!(trust_lock::RevealWindow::get(), 12);
+            assert_eq!(trust_lock::ChallengeWindow::get(), 4);
+            assert_eq!(trust_lock::LockMultiple::get(), 2);
+        });
+    }
+    preset("testnet", || {
+        assert_eq!(trust_lock::ChallengeWindow::get(), 1_800);
+        assert_eq!(trust_lock::LockMultiple::get(), 40);
+        assert_eq!(pallet_parameters::Parameters::<Runtime>::iter().count(), 0);
+    });
+    preset("testnet", || {
+        assert_eq!(auction::BidDeposit::get(), SURE);
+        assert_eq!(billing::FeeRate::get(), sp_runtime::Permill::from_percent(5));
+    });
+}
+
+#[test]
+fn an_unknown_parameter_is_an_error_and_not_ignored() {
+    let overrides = r#"{"auction": {"bidWindw": 3}}"#;
+    let parsed = serde_json::from_str::<surety_runtime::genesis_parameters::Overrides>(overrides);
+    assert!(parsed.unwrap_err().to_string().contains("bidWindw"));
+}
+
+#[test]
+fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
+    let indices: Vec<(String, u8)> = {
+        let metadata = Runtime::metadata_at_version(15).expect("version 15 is what tools read");
+        let bytes: &[u8] = &metadata;
+        let decoded = frame_metadata::RuntimeMetadataPrefixed::decode(&mut &*bytes).unwrap();
+        let frame_metadata::RuntimeMetadata::V15(metadata) = decoded.1 else {
+            panic!("not version 15")
+        };
+        metadata
+            .pallets
+            .into_iter()
+            .map(|pallet| (pallet.name, pallet.index))
+            .collect()
+    };
+    for (name, index) in [
+        ("System", 0),
+        ("Babe", 2),
+        ("Balances", 4),
+        ("Grandpa", 9),
+        ("Parameters", 17),
+        ("Sudo", 18),
+        ("Staking", 50),
+        ("ProviderRegistry", 51),
+        ("ModelRegistry", 52),
+        ("TaskAuction", 53),
+        ("TrustLock", 54),
+        ("Billing", 55),
+    ] {
+        assert!(
+            indices.contains(&(name.into(), index)),
+            "{name} at {index} in {indices:?}"
+        );
+    }
+    assert!(Runtime::metadata_versions().contains(&14));
+}
+
+#[test]
+fn the_runtime_answers_what_the_worker_asks() {
+    let named = |name: &str| {
+        let id = sp_crypto_hashing::blake2_64(name.as_bytes());
+        apis::RUNTIME_API_VERSIONS.iter().any(|(known, _)| *known == id)
+    };
+    for api in [
+        "TaskApi",
+        "BabeApi",
+        "GrandpaApi",
+        "GenesisBuilder",
+        "AccountNonceApi",
+        "SessionKeys",
+    ] {
+        assert!(named(api), "{api}");
+    }
+    assert_eq!(&*VERSION.spec_name, "surety");
+    let mut chain = Chain::new("development");
+    chain.run_to(2);
+    chain.query(|| {
+        assert_eq!(System::block_number(), 2);
+        assert_eq!(pallet_timestamp::Now::<Runtime>::get() % SLOT_MS, 0);
+    });
+    // The smallest extrinsic is no extrinsic.
+    assert!(UncheckedExtrinsic::decode(&mut &[0u8][..]).is_err());
+}

@@ -1,0 +1,97 @@
+"""`scripts/devnet`: the main job, from nothing to a settled task."""
+
+import argparse
+import signal
+import sys
+import threading
+
+from . import report
+from .console import Console
+from .devnet import TEXT, Devnet, binaries, new_run_dir, remove_data
+from .errors import DevnetError, Interrupted
+from .ports import Ports
+from .watch import FinalityWatch
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="scripts/devnet",
+        description="Starts three validators and three providers as processes of their own, has a real text embedded "
+        "by a real model, and shows who was paid what. Stops everything at the end.",
+    )
+    parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    parser.add_argument("--no-build", action="store_true", help="use the programs that are built already")
+    parser.add_argument(
+        "--port-offset", type=int, default=0, metavar="N", help="move all ports by N, beside another network"
+    )
+    return parser.parse_args()
+
+
+def interrupt(number, _frame):
+    # One is enough: a second Ctrl-C must not keep us from stopping what we started.
+    for again in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(again, signal.SIG_IGN)
+    raise Interrupted(f"stopped by {signal.Signals(number).name}")
+
+
+def keep(devnet, console):
+    """Waits for Ctrl-C, or for a process to end."""
+    console.title("Running until Ctrl-C")
+    console.table([(process.name, f"pid {process.pid}, log {process.log}") for process in devnet.supervisor.processes])
+    end = threading.Event()
+    while not end.wait(1.0):
+        devnet.supervisor.check()
+
+
+def show_ended(devnet, shown, console):
+    """What processes that should still run have said last, unless that is shown already."""
+    for process in devnet.supervisor.processes if devnet else []:
+        if process.returncode() is not None and f"{process.name} ended with" not in shown:
+            console.text(f"{process.name} has ended with {process.returncode()}. The end of {process.log}:")
+            console.text(process.tail())
+
+
+def run(options, devnet, console):
+    devnet.up()
+    out = devnet.run_dir / "vectors.safetensors"
+    console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE")
+    with FinalityWatch(devnet.chain) as watch:
+        result = devnet.submit(out)
+    console.step(f"task {result['task']} is {result['state']}")
+    found = report.make(devnet, result, out, watch)
+    report.show(found, console)
+    if options.report:
+        report.write(found, options.report)
+        console.text(f"  written to {options.report}")
+    if options.keep:
+        keep(devnet, console)
+
+
+def main():
+    options, console = arguments(), Console()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    devnet, code = None, 0
+    try:
+        binaries()  # Before a folder is made for a run that cannot be.
+        devnet = Devnet(new_run_dir(), console, ports=Ports(options.port_offset))
+        run(options, devnet, console)
+    except Interrupted as error:
+        console.text(f"\n{error}")
+        code = 0 if options.keep else 130
+    except DevnetError as error:
+        console.text(f"\nFAILED: {error}")
+        show_ended(devnet, str(error), console)
+        code = 1
+    finally:
+        if devnet:
+            console.text("\nstopping everything")
+            devnet.stop()
+            remove_data(devnet.run_dir)
+            console.text(f"stopped; logs are in {devnet.logs}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""A whole development network: validators, providers, a client, and a real model."""
+
+import os
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import wait
+from .errors import DevnetError
+from .ports import Ports
+from .processes import Process, Supervisor
+from .surety import Surety
+from .validators import Validators
+
+REPO = Path(__file__).resolve().parents[2]
+TEXT = REPO / "examples/text/paraphrases.txt"
+MODEL = "all-MiniLM-L6-v2"
+# Who pays for what: accounts that the `local` preset endows and everybody knows.
+SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Eve")
+CLIENT = "//Ferdie"
+STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
+REGISTER_SECONDS = 90
+
+
+def cache_dir():
+    """Where builds and models are kept from run to run."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "surety"
+
+
+def binaries():
+    """Where the programs are: SURETY_BIN_DIR, or where scripts/devnet builds them."""
+    target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
+    folder = Path(os.environ.get("SURETY_BIN_DIR") or Path(target) / "release")
+    for name in ("surety-node", "surety"):
+        if not os.access(folder / name, os.X_OK):
+            raise DevnetError(f"no {name} in {folder}: run scripts/devnet without --no-build, or set SURETY_BIN_DIR")
+    return folder
+
+
+def write_secret(path, text):
+    """Writes a file that only its owner can read, from the first moment on."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text + "\n")
+    return path
+
+
+@dataclass
+class Provider:
+    """A provider with its two keys."""
+
+    index: int
+    surety: Surety
+    stash: str
+    agent: str
+    stash_key: Path
+    process: Process | None = None
+
+
+class Devnet:
+    """Starts it, keeps it, stops it."""
+
+    def __init__(self, run_dir, console, providers=3, ports=None):
+        ports = ports or Ports()
+        self.run_dir, self.console, self.ports = Path(run_dir), console, ports
+        self.provider_count = providers
+        self.bin = binaries()
+        self.logs = self.run_dir / "logs"
+        self.logs.mkdir(parents=True)
+        self.supervisor = Supervisor(self.logs)
+        self.validators = Validators(self.supervisor, self.bin / "surety-node", ports, self.run_dir / "validators")
+        self.providers, self.client = [], None
+
+    @property
+    def chain(self):
+        """The first validator's view."""
+        return self.validators.all[0].chain
+
+    @property
+    def ws(self):
+        """Where programs connect."""
+        return f"ws://127.0.0.1:{self.ports.rpc(0)}"
+
+    def surety(self, home, key_file=None, rpc=None):
+        """The `surety` command with a home of its own."""
+        return Surety(self.supervisor, self.bin / "surety", home, rpc or self.ws, key_file)
+
+    def stop(self):
+        """Ends everything that was started."""
+        self.supervisor.stop()
+
+    def up(self):
+        """Everything, until the providers can be given tasks."""
+        self.ports.check_workers(self.provider_count)
+        self.validators.prepare()
+        self.console.step(f"starting {self.validators.count} validators (logs in {self.logs})")
+        self.validators.start_all()
+        self.console.step("validators answer; waiting for the first final block")
+        number = self.validators.wait_for_finality(1)
+        self.console.step(f"block {number} is final")
+        models = self.fetch_model()
+        self.make_accounts()
+        self.register_model(models)
+        self.console.step(f"starting {self.provider_count} providers")
+        for provider in self.providers:
+            self.start_provider(provider)
+        for provider in self.providers:
+            self.wait_for_provider(provider)
+        self.console.step("all providers are registered on the chain")
+
+    def fetch_model(self):
+        """The model's files, from the cache or from the network, checked either way."""
+        # The engine's own tests keep their models there, too.
+        home = cache_dir()
+        home.mkdir(parents=True, exist_ok=True)
+        self.console.step(f"fetching the model {MODEL} (kept in {home / 'models'})")
+        fetched = self.surety(home).run("model", "fetch", MODEL, on_line=self.console.detail)
+        self.console.step(f"{fetched['model']} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
+        self.model = fetched["id"]
+        return home
+
+    def make_accounts(self):
+        """Keys, money and stake for the client and the providers."""
+        self.console.step(f"making {self.provider_count} stashes with an agent each, and bonding {BOND_SURE} SURE")
+        home = self.run_dir / "client"
+        home.mkdir()
+        self.client = self.surety(home, write_secret(home / "account.key", CLIENT))
+        # Each has a sponsor of its own, so that no two calls of one key overlap.
+        with ThreadPoolExecutor() as pool:
+            self.providers = list(pool.map(self.make_provider, range(self.provider_count)))
+
+    def make_provider(self, index):
+        """One provider's keys, funds, bond and nomination."""
+        home = self.run_dir / f"provider-{index + 1}"
+        home.mkdir()
+        keys = {name: home / f"{name}.key" for name in ("stash", "agent", "sponsor")}
+        write_secret(keys["sponsor"], SPONSORS[index])
+        by = {name: self.surety(home, key) for name, key in keys.items()}
+        stash, agent = (by[name].run("account", "new")["address"] for name in ("stash", "agent"))
+        by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE} SURE")
+        by["sponsor"].run("account", "fund", "--to", agent, "--amount", f"{AGENT_SURE} SURE")
+        by["stash"].run("account", "bond", "--role", "provider", "--amount", f"{BOND_SURE} SURE")
+        by["stash"].run("account", "agent", "set", "--agent", agent)
+        self.console.detail(f"provider {index + 1}: stash {stash}, agent {agent}")
+        return Provider(index, by["agent"], stash, agent, keys["stash"])
+
+    def register_model(self, models):
+        """Publishes the model, and hands its files to the providers."""
+        self.surety(models, self.client.key_file).run("model", "register", MODEL)
+        self.console.step(f"the model is registered on the chain as {self.model}")
+        for provider in self.providers:
+            # They are only read.
+            (provider.surety.home / "models").symlink_to(models / "models")
+
+    def start_provider(self, provider, *flags, env=None):
+        """Starts a provider, for the first time or again."""
+        listen = f"127.0.0.1:{self.ports.data(provider.index)}"
+        # One thread each: on a small machine the validators need theirs.
+        args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1", *flags]
+        provider.process = provider.surety.start(f"provider-{provider.index + 1}", *args, env=env)
+
+    def wait_for_provider(self, provider):
+        """Waits until the chain knows a provider."""
+        wait.until(
+            f"provider {provider.index + 1} to be registered",
+            lambda: self.chain.provider_record(provider.stash),
+            REGISTER_SECONDS,
+            self.supervisor.check,
+        )
+
+    def task_args(self, text=TEXT, cap="3 SURE", redundancy=3):
+        """What `surety task submit` needs to be told in any case."""
+        args = ["task", "submit", "--file", text, "--model", MODEL, "--redundancy", redundancy, "--cap", cap]
+        return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
+
+    def submit(self, out, **options):
+        """Posts a task, follows it to its end, and returns the client's report."""
+        return self.client.run(*self.task_args(**options), "--out", out, on_line=self.console.detail)
+
+    def nearest(self, out, text=TEXT):
+        """For every line of the text, the nearest other line by its vector."""
+        count = len(text.read_text().splitlines())
+        return self.client.run("task", "nearest", "--input", text, "--output", out, "--count", count)
+
+    def memory(self):
+        """Resident memory of each running process, in MiB."""
+        rows = [(process.name, process.pid, process.memory()) for process in self.supervisor.processes]
+        return [
+            {"process": name, "pid": pid, "rss_mib": memory[0], "rss_peak_mib": memory[1]}
+            for name, pid, memory in rows
+            if memory
+        ]
+
+
+def new_run_dir():
+    """A fresh folder for one run."""
+    base = Path(os.environ.get("TMPDIR") or "/tmp")
+    for _ in range(100):
+        path = base / time.strftime("surety-devnet-%Y%m%d-%H%M%S")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            time.sleep(0.2)
+    raise DevnetError(f"no room for a run's folder in {base}")
+
+
+def remove_data(run_dir):
+    """Leaves the logs and the output of a run, and drops its databases and keys."""
+    for path in Path(run_dir).iterdir():
+        if path.is_dir() and path.name != "logs":
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,72 @@
+"""The `surety` command: one call each, with its result as JSON."""
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+from .errors import CommandFailed
+from .processes import child_options
+
+
+class Surety:
+    """`surety` with a home, a key and a node."""
+
+    def __init__(self, supervisor, binary, home, rpc, key_file=None):
+        self.supervisor, self.binary = supervisor, binary
+        self.home, self.rpc, self.key_file = Path(home), rpc, key_file
+
+    def argv(self, *args):
+        """The whole command line. Secrets are never part of it: they are in files."""
+        argv = [self.binary, *args, "--home", self.home, "--rpc", self.rpc]
+        if self.key_file:
+            argv += ["--key-file", self.key_file]
+        return [str(part) for part in argv]
+
+    def attempt(self, *args, on_line=None, timeout=600, env=None):
+        """Runs a command to its end, whatever that is. `on_line` gets each line of standard error as it is said."""
+        said = []
+
+        def read(stream):
+            for line in stream:
+                said.append(line)
+                if on_line:
+                    on_line(line.rstrip())
+
+        argv = self.argv(*args, "--json")
+        process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **child_options(env)
+        )
+        with self.supervisor.watched(process):
+            reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
+            reader.start()
+            timer = threading.Timer(timeout, process.kill)
+            timer.start()
+            try:
+                stdout = process.stdout.read()
+                code = process.wait()
+            finally:
+                timer.cancel()
+            reader.join()
+        return Outcome(argv, code, stdout, "".join(said))
+
+    def run(self, *args, on_line=None, timeout=600, env=None):
+        """Runs a command that must succeed, and returns what its JSON says."""
+        return self.attempt(*args, on_line=on_line, timeout=timeout, env=env).json()
+
+    def start(self, name, *args, env=None):
+        """Starts a command that runs until it is stopped."""
+        return self.supervisor.start(name, self.argv(*args), env)
+
+
+class Outcome:
+    """How a command ended."""
+
+    def __init__(self, argv, code, stdout, stderr):
+        self.argv, self.code, self.stdout, self.stderr = argv, code, stdout, stderr
+
+    def json(self):
+        """What it printed; raises when it failed."""
+        if self.code:
+            raise CommandFailed(self.argv, self.code, self.stdout, self.stderr)
+        return json.loads(self.stdout)

@@ -1,0 +1,120 @@
+"""Validators: `surety-node` processes that make blocks and finality."""
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import wait
+from .chain import Chain
+from .errors import CommandFailed
+from .processes import Process
+
+DEV_NAMES = ("alice", "bob", "charlie")
+# Keystore types of the runtime's session keys, with the scheme of each.
+SESSION_KEYS = (("babe", "sr25519"), ("gran", "ed25519"), ("audi", "sr25519"))
+START_SECONDS = 60
+FINALITY_SECONDS = 120
+
+
+def _run(argv):
+    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+@dataclass
+class Validator:
+    """One validator, running or not."""
+
+    index: int
+    name: str
+    base_path: Path
+    node_key: Path
+    peer_id: str
+    process: Process | None = None
+    chain: Chain = field(default=None)
+
+
+class Validators:
+    """A chain's validators on this machine."""
+
+    def __init__(self, supervisor, binary, ports, home, chain="local", count=3):
+        self.supervisor, self.binary, self.ports = supervisor, binary, ports
+        self.home, self.chain_id, self.count = Path(home), chain, count
+        self.all = []
+
+    def prepare(self):
+        """Checks the ports and makes what every validator needs before the first can start."""
+        self.ports.check_validators(self.count)
+        with ThreadPoolExecutor() as pool:
+            self.all = list(pool.map(self._prepare, range(self.count)))
+
+    def _prepare(self, index):
+        name = DEV_NAMES[index] if self.chain_id == "local" else f"validator-{index + 1}"
+        base = self.home / name
+        base.mkdir(parents=True)
+        key = base / "node.key"
+        # Only the name is on the command line: the secret goes to the file.
+        peer = _run([self.binary, "key", "generate-node-key", "--file", key]).stderr.strip().splitlines()[-1]
+        key.chmod(0o600)
+        chain = Chain(f"http://127.0.0.1:{self.ports.rpc(index)}")
+        return Validator(index, name, base, key, peer, chain=chain)
+
+    def insert_keys(self, index, uri_file):
+        """Puts the session keys of a secret URI, which is in a file, into a validator's keystore."""
+        for kind, scheme in SESSION_KEYS:
+            _run(
+                [self.binary, "key", "insert", "--base-path", self.all[index].base_path]
+                + ["--chain", self.chain_id, "--key-type", kind, "--scheme", scheme, "--suri", uri_file]
+            )
+
+    def address(self, index, websocket=False):
+        """A validator's network address."""
+        front = f"{self.ports.p2p_ws(index)}/ws" if websocket else f"{self.ports.p2p(index)}"
+        return f"/ip4/127.0.0.1/tcp/{front}/p2p/{self.all[index].peer_id}"
+
+    def start(self, index):
+        """Starts a validator, for the first time or again."""
+        validator = self.all[index]
+        others = [self.address(i) for i in range(self.count) if i != index]
+        argv = [self.binary, "--chain", self.chain_id, "--validator", "--base-path", validator.base_path]
+        argv += [f"--{validator.name}"] if self.chain_id == "local" else ["--name", validator.name]
+        argv += ["--node-key-file", validator.node_key]
+        argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p(index)}"]
+        argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p_ws(index)}/ws"]
+        argv += ["--rpc-port", self.ports.rpc(index), "--rpc-cors", "all"]
+        argv += ["--prometheus-port", self.ports.prometheus(index)]
+        # Found by address, on this machine alone.
+        argv += ["--bootnodes", *others, "--no-mdns", "--allow-private-ip"]
+        argv += ["--no-telemetry"]
+        validator.process = self.supervisor.start(validator.name, argv)
+        return validator
+
+    def start_all(self):
+        """Starts all and waits until each answers."""
+        for index in range(self.count):
+            self.start(index)
+        for validator in self.all:
+            self.wait_for_answer(validator)
+
+    def wait_for_answer(self, validator):
+        """Waits until a validator answers RPC."""
+        wait.until(f"{validator.name} to answer", validator.chain.rpc.answers, START_SECONDS, self.supervisor.check)
+
+    def wait_for_finality(self, number, through=0):
+        """Waits until block `number` is final, and returns the last final one."""
+        chain = self.all[through].chain
+
+        def final():
+            found = chain.finalised_number()
+            return found if found >= number else None
+
+        return wait.until(f"block {number} to be final", final, FINALITY_SECONDS, self.supervisor.check)
+
+    def kill(self, index):
+        """Ends a validator as a power cut would."""
+        process = self.all[index].process
+        self.supervisor.forget(process)
+        process.kill()

@@ -1,0 +1,236 @@
+"""What is wrong must be said, with an exit code of its own, and change nothing.
+
+Not a module of tests by itself: `test_2_provider_dead` runs it while it waits.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+import support
+from devnet_lib.devnet import MODEL, TEXT, cache_dir, write_secret
+
+# An account that no other test uses.
+CLIENT = "//Bob//stash"
+USAGE, NODE, CHAIN, DATA, FILE = 2, 3, 4, 6, 7
+
+
+class BadInput(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.net = support.devnet()
+        cls.home = cls.net.run_dir / "bad-input"
+        cls.home.mkdir()
+        cls.key = write_secret(cls.home / "account.key", CLIENT)
+        cls.surety = cls.net.surety(cls.home, cls.key)
+        cls.address = cls.surety.run("account", "show")["address"]
+
+    def folder(self):
+        path = self.home / self.id().rsplit(".", 1)[-1]
+        path.mkdir()
+        return path
+
+    def file(self, name, content):
+        path = self.folder() / name
+        path.write_bytes(content)
+        return path
+
+    def refused(self, code, says, *args, surety=None, env=None):
+        """Runs a command that must fail like this, without so much as a transaction."""
+        chain = self.net.chain
+        before = chain.account(self.address), chain.next_nonce(self.address)
+        outcome = (surety or self.surety).attempt(*args, env=env, timeout=60)
+        shown = f"{outcome.code}: {outcome.stderr}{outcome.stdout}"
+        self.assertEqual(outcome.code, code, shown)
+        last = outcome.stderr[outcome.stderr.find("error:") :]
+        self.assertIn(says, last, shown)
+        self.assertNotIn("panicked", outcome.stderr)
+        self.assertEqual(outcome.stdout, "")
+        self.assertEqual((chain.account(self.address), chain.next_nonce(self.address)), before)
+        return outcome
+
+    def submit(self, **options):
+        """A submission that is all right but for `options`."""
+        changes = {"--" + name.replace("_", "-"): value for name, value in options.items()}
+        args = self.net.task_args() + ["--out", self.home / "out.safetensors"]
+        for flag, value in changes.items():
+            if flag in args:
+                args[args.index(flag) + 1] = value
+            else:
+                args += [flag, value]
+        # The port of the others is taken.
+        args[args.index("--listen") + 1] = f"127.0.0.1:{self.net.ports.client() + 2}"
+        return args
+
+    # --- the task ---------------------------------------------------------------------------------------------------
+
+    def test_an_unknown_model(self):
+        self.refused(CHAIN, 'unknown model "gpt-9"', *self.submit(model="gpt-9"))
+        unknown = "0x" + "77" * 32
+        self.refused(CHAIN, f'unknown model "{unknown}"', *self.submit(model=unknown))
+
+    def test_a_redundancy_of_zero_or_too_much(self):
+        for wrong in (0, 17):
+            self.refused(USAGE, "--redundancy must be between 1 and 16", *self.submit(redundancy=wrong))
+
+    def test_a_cap_below_the_fee(self):
+        self.refused(CHAIN, "does not cover the fee", *self.submit(cap="1 planck"))
+
+    def test_a_cap_that_is_no_amount(self):
+        outcome = self.surety.attempt(*self.submit(cap="much"))
+        self.assertEqual(outcome.code, USAGE)
+        self.assertIn('unknown unit "much"; amounts are in SURE or planck', outcome.stderr)
+
+    def test_an_oversized_spec_is_refused_by_the_chain_for_a_fee_and_nothing_more(self):
+        before, next_task = self.net.chain.account(self.address), self.net.chain.next_task()
+        outcome = self.surety.attempt(*self.submit(units_max=4_000_000_000))
+        self.assertEqual(outcome.code, CHAIN, outcome.stderr)
+        self.assertIn("TaskAuction.TooManyUnits", outcome.stderr)
+        after = self.net.chain.account(self.address)
+        self.assertEqual(after["held"], before["held"])
+        self.assertLess(before["free"] - after["free"], 10**12, "more than a fee")
+        self.assertEqual(self.net.chain.next_task(), next_task)
+
+    def test_an_unknown_task(self):
+        out = ("--out", self.home / "never")
+        self.refused(CHAIN, "the chain knows no task 999999", "task", "watch", "999999", *out)
+        self.refused(CHAIN, "the chain knows no task 999999", "task", "result", "999999", *out)
+
+    # --- the input --------------------------------------------------------------------------------------------------
+
+    def test_an_input_that_is_no_text(self):
+        path = self.file("binary", b"good line\n\xff\xfe\n")
+        self.refused(FILE, "not UTF-8 from byte 10 on", *self.submit(file=path))
+
+    def test_an_empty_input(self):
+        path = self.file("empty", b"\n\n")
+        self.refused(FILE, "there is no item in it", *self.submit(file=path))
+
+    def test_a_missing_input(self):
+        self.refused(FILE, "/nowhere/text", *self.submit(file="/nowhere/text"))
+
+    def test_a_blob_over_the_limit(self):
+        path = self.file("large", b"a line like any other\n" * 60_000)
+        says = "blob of 1320000 bytes is over the limit of 1048576 bytes"
+        limit = {"SURETY_STORAGE_BLOB_MIB_MAX": "1"}
+        outcome = self.surety.attempt(*self.submit(file=path), env=limit)
+        self.assertIn(outcome.code, (DATA, FILE), outcome.stderr)
+        self.assertIn(says, outcome.stderr)
+
+    # --- addresses, keys, the node ----------------------------------------------------------------------------------
+
+    def test_a_malformed_multiaddr(self):
+        for wrong in ("/ip4/300.0.0.1/tcp/1", "/ip4/127.0.0.1/sctp/1", "nonsense"):
+            self.refused(USAGE, f'task.external: cannot listen on "{wrong}"', *self.submit(external=wrong))
+
+    def test_a_file_that_holds_no_key(self):
+        surety = self.net.surety(self.home, write_secret(self.folder() / "key", "these are not the words"))
+        outcome = self.refused(FILE, "key", *self.submit(), surety=surety)
+        self.assertNotIn("not the words", outcome.stderr, "a secret is never shown")
+
+    def test_a_key_that_others_can_read(self):
+        path = write_secret(self.folder() / "key", CLIENT)
+        path.chmod(0o644)
+        self.refused(FILE, f"chmod 600 {path}", *self.submit(), surety=self.net.surety(self.home, path))
+
+    def test_a_missing_key(self):
+        surety = self.net.surety(self.home, "/nowhere/key")
+        self.refused(FILE, "surety account new", *self.submit(), surety=surety)
+
+    def test_a_key_without_money(self):
+        surety = self.net.surety(self.home, write_secret(self.folder() / "key", "//Nobody//knows//this"))
+        self.refused(CHAIN, "balance", *self.submit(), surety=surety)
+
+    def test_a_key_that_is_nobodys_agent(self):
+        self.refused(USAGE, "is nobody's agent yet", *self.provider_up(self.home), surety=self.worker(self.home))
+
+    def test_a_node_that_is_down(self):
+        surety = self.net.surety(self.home, self.key, rpc="ws://127.0.0.1:1")
+        self.refused(NODE, "no node answers at ws://127.0.0.1:1", *self.submit(), surety=surety)
+
+    def test_an_address_of_a_node_that_is_none(self):
+        surety = self.net.surety(self.home, self.key, rpc="http://127.0.0.1:9944")
+        self.refused(USAGE, "must start with ws:// or wss://", *self.submit(), surety=surety)
+
+    def test_a_configuration_that_cannot_be_read(self):
+        path = self.file("config.toml", b"[provider]\nthreads = 'many'\n")
+        self.refused(USAGE, "threads", *self.submit(), "--config", path)
+
+    # --- the disk ---------------------------------------------------------------------------------------------------
+
+    def worker(self, home, key=None):
+        """`surety` with the models' files at hand."""
+        if not (home / "models").exists():
+            (home / "models").symlink_to(cache_dir() / "models")
+        return self.net.surety(home, key or self.key)
+
+    def provider_up(self, home):
+        return ["provider", "up", "--listen", f"127.0.0.1:{self.net.ports.client() + 3}", "--threads", "1"]
+
+    @contextlib.contextmanager
+    def tiny_disk(self, kib):
+        """A file system with hardly any room."""
+        if os.geteuid():
+            self.skipTest("only root can mount a file system")
+        path = self.folder()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", path]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            self.skipTest("no file system can be mounted here")
+        try:
+            yield path
+        finally:
+            subprocess.run(["umount", path], check=True)
+
+    def test_a_disk_too_full_for_the_input(self):
+        text = self.home / "large.txt"
+        text.write_bytes(b"a line like any other\n" * 10_000)
+        with self.tiny_disk(64) as home:
+            surety = self.net.surety(home, self.key)
+            outcome = self.refused(FILE, "disk is full", *self.submit(file=text), surety=surety)
+            self.assertIn(str(home), outcome.stderr)
+            self.assertEqual(list((home / "blobs").glob("??/*")), [], "nothing half written is left")
+
+    def test_a_disk_too_full_for_the_journal(self):
+        with self.tiny_disk(64) as home:
+            surety = self.worker(home)
+            (home / "filler").write_bytes(bytes(60 * 1024))
+            self.refused(FILE, "no space left for the journal", *self.provider_up(home), surety=surety)
+            # With room it goes on from there: what stops it now is the key.
+            subprocess.run(["mount", "-o", "remount,size=8m", home], check=True)
+            self.refused(USAGE, "is nobody's agent yet", *self.provider_up(home), surety=surety)
+
+    def test_a_corrupt_journal(self):
+        home = self.folder()
+        dead = self.net.providers[1]
+        for source, damage in ((b"not a journal" * 1000, 0), (None, 3000)):
+            journal = bytearray(source or (dead.surety.home / "journal.redb").read_bytes())
+            if damage:
+                journal = journal[:damage]
+            (home / "journal.redb").write_bytes(journal)
+            surety = self.worker(home, dead.surety.key_file)
+            self.refused(FILE, "journal.redb is damaged", *self.provider_up(home), surety=surety)
+            # It is evidence, and may be restorable: nobody may write to it.
+            self.assertEqual((home / "journal.redb").read_bytes(), bytes(journal))
+
+    def test_a_corrupt_model(self):
+        home = self.folder()
+        shutil.copytree(cache_dir() / "models" / MODEL, home / "models" / MODEL)
+        weights = home / "models" / MODEL / "model.safetensors"
+        with open(weights, "r+b") as file:
+            file.seek(40_000_000)
+            byte = file.read(1)[0]
+            file.seek(40_000_000)
+            file.write(bytes([byte ^ 1]))
+        says = f"{weights} has the hash"
+        dead = self.net.providers[1]
+        self.refused(FILE, says, *self.provider_up(home), surety=self.net.surety(home, dead.surety.key_file))
+        self.refused(FILE, says, "model", "register", MODEL, surety=self.net.surety(home, self.key))
+
+    def test_an_output_that_is_not_of_this_text(self):
+        out = Path(support.happy_life()["output_path"])
+        text = self.file("short", b"one line\n")
+        self.refused(USAGE, "do not belong together", "task", "nearest", "--input", text, "--output", out)
+        self.refused(DATA, "cannot be read", "task", "nearest", "--input", text, "--output", TEXT)

@@ -1,0 +1,112 @@
+"""The devnet's own machinery: what it reads from chains, and that it leaves nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+from devnet_lib import scale, wait
+from devnet_lib.chain import sure
+
+ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
+# Beside the network of the other tests.
+OFFSET = 400
+
+
+class ReadingChains(unittest.TestCase):
+    def test_names_hash_as_the_chain_hashes_them(self):
+        self.assertEqual(scale.twox128("System").hex(), "26aa394eea5630e07c48ae0c9558cef7")
+        self.assertEqual(scale.twox128("Account").hex(), "b99d880ec681799c0cf30e8886371da9")
+        self.assertEqual(scale.twox128("Timestamp").hex(), "f0c365c3cf59d671eb72da0e7a4113c4")
+
+    def test_addresses_are_read_and_written(self):
+        account = scale.ss58_decode(ALICE)
+        self.assertEqual(account.hex()[:8], "d43593c7")
+        self.assertEqual(scale.ss58_encode(account), ALICE)
+        with self.assertRaises(ValueError):
+            scale.ss58_decode(ALICE[:-1] + "Z")
+
+    def test_values_are_read_to_their_end_and_not_beyond(self):
+        reader = scale.Reader(bytes.fromhex("04fd0302000000"))
+        self.assertEqual((reader.compact(), reader.compact(), reader.u32()), (1, 255, 2))
+        with self.assertRaises(ValueError):
+            reader.u8()
+        with self.assertRaises(ValueError):
+            scale.Reader(b"\0").done()
+
+    def test_amounts_are_written_for_people(self):
+        self.assertEqual(sure(0), "0 SURE")
+        self.assertEqual(sure(1_234_500_000_000_000), "1,234.5 SURE")
+        self.assertEqual(sure(1), "0.000000000001 SURE")
+
+
+class Script(unittest.TestCase):
+    """`scripts/devnet` from outside."""
+
+    def start(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.addCleanup(self.home.cleanup)
+        command = [str(support.REPO / "scripts/devnet"), "--no-build", "--port-offset", str(OFFSET)]
+        with open(Path(self.home.name) / "stdout", "wb") as said:
+            process = subprocess.Popen(
+                command,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "TMPDIR": self.home.name},
+                start_new_session=True,
+            )
+        self.addCleanup(process.kill)
+        return process
+
+    def said(self):
+        return (Path(self.home.name) / "stdout").read_text()
+
+    def left_over(self):
+        """Processes of that run that still exist."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if f"{self.home.name}/" in command:
+                found.append(command)
+        return found
+
+    def test_a_taken_port_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 9945 + OFFSET))
+            taken.listen()
+            process = self.start()
+            self.assertEqual(process.wait(30), 1, self.said())
+        self.assertIn(f"TCP port {9945 + OFFSET} (RPC of validator 2) is taken", self.said())
+        self.assertEqual(self.left_over(), [])
+
+    def interrupt(self, number):
+        process = self.start()
+        wait.until("the validators to answer", lambda: "validators answer" in self.said(), 60)
+        self.assertNotEqual(self.left_over(), [])
+        process.send_signal(number)
+        self.assertEqual(process.wait(45), 130, self.said())
+        self.assertIn("stopping everything", self.said())
+        self.assertEqual(self.left_over(), [])
+
+    def test_ctrl_c_and_a_second_run_that_is_terminated_leave_no_process_behind(self):
+        self.interrupt(signal.SIGINT)
+        # The ports are free again.
+        self.interrupt(signal.SIGTERM)
+
+    def test_being_killed_leaves_no_process_behind(self):
+        process = self.start()
+        wait.until("the validators to be started", lambda: len(self.left_over()) >= 3, 60)
+        process.kill()
+        process.wait()
+        wait.until("their end", lambda: not self.left_over(), 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""A provider is killed in the middle of a task. The chain waits out its commit window (90 s), and settles.
+
+Another client meanwhile serves an input that is not what its hash says. What else happens in that time has to work as
+ever, so the tests of bad input and of other people's libraries run in it.
+"""
+
+import os
+import subprocess
+import unittest
+
+import support
+from bad_input import BadInput  # noqa: F401 (run by this module)
+from devnet_lib.devnet import write_secret
+
+DEAD = 1
+LIES = {}
+
+
+def setUpModule():
+    support.happy_life()
+    net = support.devnet()
+    LIES["life"] = life = support.Life(net, "client-kill")
+    # Ahead of finality: providers start when the assignment is final.
+    life.wait_for_state("Running", best=True)
+    net.supervisor.forget(net.providers[DEAD].process)
+    net.providers[DEAD].process.kill()
+    LIES["damaged"] = serve_damaged_input(net)
+
+
+def serve_damaged_input(net):
+    """Posts a task, damages its input in the client's store, and serves that."""
+    home = net.run_dir / "damaging-client"
+    home.mkdir()
+    client = net.surety(home, write_secret(home / "account.key", "//Eve"))
+    text = home / "text.txt"
+    text.write_text("One line.\nAnother line.\n" * 20)
+    args = net.task_args(text=text, redundancy=2)
+    args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 1}"
+    posted = client.run(*args, "--detach")
+    name = posted["input_hash"].removeprefix("0x")
+    blob = home / "blobs" / name[:2] / name
+    data = bytearray(blob.read_bytes())
+    data[0] ^= 1
+    blob.write_bytes(data)
+    out = home / "out.safetensors"
+    return {
+        "task": posted["task"],
+        "address": client,
+        "process": client.start("client-damaged", "task", "watch", posted["task"], "--out", out),
+        "out": out,
+    }
+
+
+class JavaScript(unittest.TestCase):
+    """polkadot.js posts and follows a task; PAPI and smoldot follow the chain."""
+
+    def test_polkadot_js_papi_and_smoldot(self):
+        net = support.devnet()
+        environment = {
+            **os.environ,
+            "SURETY_WS": net.ws,
+            "SURETY_TASK": str(support.happy_life()["task"]),
+            # One of three providers is dead.
+            "SURETY_REDUNDANCY": "2",
+        }
+        done = subprocess.run(
+            ["npm", "test", "--silent"],
+            cwd=support.REPO / "tests/js",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=support.LIFE_SECONDS + 200,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class ProviderKilledMidTask(unittest.TestCase):
+    """Runs last of this module: by then its windows have passed."""
+
+    def test_an_input_that_is_not_what_its_hash_says_costs_nothing(self):
+        net, damaged = support.devnet(), LIES["damaged"]
+
+        def over():
+            view = net.chain.task(damaged["task"])
+            return view if view["state"]["name"] in ("Settled", "Failed") else None
+
+        view = support.wait.until("the damaged task's end", over, support.LIFE_SECONDS)
+        self.assertEqual(view["state"]["name"], "Failed")
+        self.assertEqual(view["state"]["reason"], "NotEnoughResults")
+        self.assertEqual(view["escrow"], 0)
+        self.assertEqual(net.chain.account(view["client"])["held"], 0)
+        process = damaged["process"]
+        net.supervisor.forget(process)
+        self.assertTrue(process.wait(60), "the client is still waiting")
+        self.assertEqual(process.returncode(), 5, process.tail())
+        self.assertIn("damaged", process.log.read_text())
+        self.assertIn("too few providers delivered in time", process.tail())
+        self.assertFalse(damaged["out"].exists())
+
+    def test_the_task_settles_and_the_other_two_are_paid(self):
+        net, life = support.devnet(), LIES["life"]
+        view = life.wait_for_state("Settled", "Failed")
+        self.assertEqual(view["state"]["name"], "Settled")
+        alive = {provider.stash for provider in net.providers if provider.index != DEAD}
+        self.assertEqual(set(support.paid(view)), alive)
+        self.assertEqual(support.money_out(view), view["cap"])
+        self.assertEqual(view["escrow"], 0)
+        self.assertEqual(life.finish(), 0, life.process.tail())
+        self.assertTrue(life.out.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

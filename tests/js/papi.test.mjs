@@ -1,0 +1,28 @@
+// PAPI speaks the new JSON-RPC (chainHead, chainSpec) and reads metadata on its own: both have to work.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+
+import { createClient } from "polkadot-api";
+import { getWsProvider } from "polkadot-api/ws";
+
+import { WS, within } from "./lib.mjs";
+
+const client = createClient(getWsProvider(WS));
+
+after(() => client.destroy());
+
+test("PAPI follows finalised blocks and reads typed storage by the metadata", async () => {
+  const block = await within(30, "a finalised block", client.getFinalizedBlock());
+  assert.ok(block.number > 0);
+  const { name, properties } = await client.getChainSpecData();
+  assert.match(name, /Surety/);
+  assert.equal(properties.tokenSymbol, "SURE");
+
+  const api = client.getUnsafeApi();
+  const next = await within(30, "storage", api.query.TaskAuction.NextTaskId.getValue());
+  assert.equal(typeof next, "bigint");
+  const models = await within(30, "storage", api.query.ModelRegistry.Models.getEntries());
+  assert.ok(models.length > 0, "no model is registered");
+  assert.equal(models[0].value.manifest.family.type, "Bert");
+});

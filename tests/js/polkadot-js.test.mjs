@@ -1,0 +1,146 @@
+// A dApp's view, with @polkadot/api: post a task, follow its events, read the settled result.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
+
+import { WS, within } from "./lib.mjs";
+
+const CLIENT = "//Dave";
+const CAP = 3_000_000_000_000n;
+const REDUNDANCY = Number(process.env.SURETY_REDUNDANCY ?? 3);
+// A settled task: its input, which its providers still hold, is posted once more.
+const EARLIER = Number(process.env.SURETY_TASK ?? 0);
+const LIFE_SECONDS = 400;
+
+let api;
+
+before(async () => {
+  api = await within(30, "the node", ApiPromise.create({ provider: new WsProvider(WS), noInitWarn: true }));
+});
+
+after(() => api?.disconnect());
+
+/** The spec of a task like the earlier one, and what came out of that. */
+async function likeTheEarlierTask() {
+  const task = (await api.query.taskAuction.tasks(EARLIER)).unwrap();
+  assert.ok(task.state.isSettled, `task ${EARLIER} is ${task.state.type}`);
+  const providers = await api.query.providerRegistry.providers.entries();
+  const sources = providers.map(([, provider]) => provider.unwrap().endpoints[0]);
+  assert.ok(sources.length > 0, "nobody is registered");
+  return {
+    output: task.state.asSettled.claim.output.toHex(),
+    spec: { ...task.spec.toJSON(), redundancy: REDUNDANCY, sources: sources.slice(0, 4).map((s) => s.toHex()) },
+  };
+}
+
+/** Posts a task. Returns its number and the block it is in. */
+function post(client, spec) {
+  return new Promise((resolve, reject) => {
+    api.tx.taskAuction
+      .post(spec, CAP)
+      .signAndSend(client, ({ status, events, dispatchError }) => {
+        if (dispatchError) {
+          const { section, name } = api.registry.findMetaError(dispatchError.asModule);
+          reject(new Error(`${section}.${name}`));
+        } else if (status.isFinalized) {
+          const posted = events.find(({ event }) => api.events.taskAuction.TaskPosted.is(event));
+          resolve({ task: posted.event.data.task.toNumber(), block: status.asFinalized });
+        }
+      })
+      .catch(reject);
+  });
+}
+
+/** Names of the events about `task` in one block. */
+async function eventsOf(hash, task) {
+  const records = await (await api.at(hash)).query.system.events();
+  return records
+    .map(({ event }) => event)
+    .filter(({ data }) => data.names?.includes("task") && data.task.eq(task))
+    .map((event) => ({ name: `${event.section}.${event.method}`, data: event.data }));
+}
+
+/** Follows finalised blocks from `block` on until the task is over. Returns its events in order. */
+async function follow(task, block) {
+  const seen = [];
+  let next = (await api.rpc.chain.getHeader(block)).number.toNumber();
+  for (;;) {
+    const last = (await api.rpc.chain.getHeader(await api.rpc.chain.getFinalizedHead())).number.toNumber();
+    for (; next <= last; next += 1) {
+      seen.push(...(await eventsOf(await api.rpc.chain.getBlockHash(next), task)));
+      const end = seen.find(({ name }) => /TaskSettled|TaskFailed|TaskCancelled/.test(name));
+      if (end) return seen;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+}
+
+test("a task is posted, followed by its events, and its settled result is read", async () => {
+  const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);
+  const { spec, output } = await likeTheEarlierTask();
+  const before = (await api.query.system.account(client.address)).data;
+
+  const { task, block } = await within(60, "the post to be final", post(client, spec));
+  const events = await within(LIFE_SECONDS, `task ${task} to be settled`, follow(task, block));
+  const names = events.map(({ name }) => name);
+  const at = (name) => names.indexOf(name);
+
+  assert.ok(at("taskAuction.TaskPosted") >= 0, names.join());
+  assert.ok(at("billing.EscrowOpened") >= 0, names.join());
+  assert.ok(names.includes("taskAuction.TaskSettled"), names.join());
+  // Post, assign, commit, verdict, pay: in this order, and nobody is paid before the verdict.
+  const order = [
+    "taskAuction.TaskPosted",
+    "taskAuction.TaskAssigned",
+    "trustLock.Committed",
+    "trustLock.Revealed",
+    "trustLock.VerdictReached",
+    "billing.ProviderPaid",
+    "taskAuction.TaskSettled",
+  ];
+  assert.deepEqual([...order].sort((a, b) => at(a) - at(b)), order, names.join());
+
+  const settled = (await api.query.taskAuction.tasks(task)).unwrap().state.asSettled;
+  assert.equal(settled.claim.output.toHex(), output, "the same input gave another result");
+  assert.equal(settled.payments.length, REDUNDANCY);
+  const paid = settled.payments.reduce((sum, payment) => sum + payment.price.toBigInt(), 0n);
+  assert.equal(paid + settled.fee.toBigInt() + settled.refund.toBigInt(), CAP, "money is conserved");
+
+  const afterwards = (await api.query.system.account(client.address)).data;
+  assert.equal(afterwards.reserved.toBigInt(), before.reserved.toBigInt(), "nothing is left in escrow");
+});
+
+test("a refused call names its error, and takes no money but its fee", async () => {
+  const client = new Keyring({ type: "sr25519" }).addFromUri(CLIENT);
+  const { spec } = await likeTheEarlierTask();
+  const reserved = (await api.query.system.account(client.address)).data.reserved.toBigInt();
+  const next = (await api.query.taskAuction.nextTaskId()).toBigInt();
+  const refused = [
+    [{ ...spec, redundancy: 0 }, "taskAuction.ZeroRedundancy"],
+    [{ ...spec, redundancy: 17 }, "taskAuction.RedundancyTooHigh"],
+    [{ ...spec, model: `0x${"77".repeat(32)}` }, "modelRegistry.UnknownModel"],
+    [{ ...spec, inputBytes: 0 }, "taskAuction.InputEmpty"],
+    [{ ...spec, inputBytes: 0xffffffff }, "taskAuction.InputTooLarge"],
+    [{ ...spec, unitsMax: 0 }, "taskAuction.ZeroUnits"],
+    [{ ...spec, unitsMax: 0xffffffff }, "taskAuction.TooManyUnits"],
+    [{ ...spec, sources: [] }, "taskAuction.NoSources"],
+    [{ ...spec, sources: ["/ip4/127.0.0.1/tcp/1"] }, "taskAuction.InvalidSource"],
+  ];
+  for (const [wrong, error] of refused) {
+    // Asked beforehand, as wallets do: no block needs to be waited for.
+    const call = api.tx.taskAuction.post(wrong, CAP);
+    const signed = await call.signAsync(client);
+    const outcome = await api.rpc.system.dryRun(signed.toHex()).catch(() => undefined);
+    if (outcome === undefined) {
+      await assert.rejects(within(60, error, post(client, wrong)), { message: error });
+    } else {
+      const { section, name } = api.registry.findMetaError(outcome.asOk.asErr.asModule);
+      assert.equal(`${section}.${name}`, error);
+    }
+  }
+  const account = (await api.query.system.account(client.address)).data;
+  assert.equal(account.reserved.toBigInt(), reserved);
+  assert.equal((await api.query.taskAuction.nextTaskId()).toBigInt(), next);
+});
