@@ -47,16 +47,24 @@ fn from_preset(name: &str, id: &str, kind: ChainType, preset: &str) -> Result<Ch
 /// The chain called `id`, or the one in the file of that name.
 pub fn load(id: &str) -> Result<ChainSpec, String> {
     match id {
-        "dev" => {
-            from_preset("Surety Development", "surety_dev", ChainType::Development, DEV_RUNTIME_PRESET)
-        }
+        "dev" => from_preset(
+            "Surety Development",
+            "surety_dev",
+            ChainType::Development,
+            DEV_RUNTIME_PRESET,
+        ),
         "" | "local" => from_preset(
             "Surety Local",
             "surety_local",
             ChainType::Local,
             LOCAL_TESTNET_RUNTIME_PRESET,
         ),
-        "testnet" => from_preset("Surety Testnet", "surety_testnet", ChainType::Live, TESTNET_PRESET),
+        "testnet" => from_preset(
+            "Surety Testnet",
+            "surety_testnet",
+            ChainType::Live,
+            TESTNET_PRESET,
+        ),
         path => {
             let path = PathBuf::from(path);
             if !path.is_file() {

@@ -94,7 +94,9 @@ impl Cli {
         rpc.rpc_rate_limit = Some(RPC_CALLS_PER_MINUTE);
         if rpc.rpc_rate_limit_whitelisted_ips.is_empty() {
             for loopback in ["127.0.0.0/8", "::1/128"] {
-                let network = loopback.parse().map_err(|_| format!("{loopback} is no network"))?;
+                let network = loopback
+                    .parse()
+                    .map_err(|_| format!("{loopback} is no network"))?;
                 rpc.rpc_rate_limit_whitelisted_ips.push(network);
             }
         }

@@ -53,23 +53,51 @@ fn start(config: Configuration, cli: &Cli) -> Result<TaskManager> {
 fn run_on_stored_chain(cli: &Cli, subcommand: Subcommand) -> Result<()> {
     match subcommand {
         Subcommand::CheckBlock(command) => cli.create_runner(&command)?.async_run(|config| {
-            let (PartialNode { client, task_manager, .. }, import_queue) = service::new_partial(&config)?;
+            let (
+                PartialNode {
+                    client, task_manager, ..
+                },
+                import_queue,
+            ) = service::new_partial(&config)?;
             Ok((command.run(client, import_queue), task_manager))
         }),
         Subcommand::ExportBlocks(command) => cli.create_runner(&command)?.async_run(|config| {
-            let (PartialNode { client, task_manager, .. }, _) = service::new_partial(&config)?;
+            let (
+                PartialNode {
+                    client, task_manager, ..
+                },
+                _,
+            ) = service::new_partial(&config)?;
             Ok((command.run(client, config.database), task_manager))
         }),
         Subcommand::ExportState(command) => cli.create_runner(&command)?.async_run(|config| {
-            let (PartialNode { client, task_manager, .. }, _) = service::new_partial(&config)?;
+            let (
+                PartialNode {
+                    client, task_manager, ..
+                },
+                _,
+            ) = service::new_partial(&config)?;
             Ok((command.run(client, config.chain_spec), task_manager))
         }),
         Subcommand::ImportBlocks(command) => cli.create_runner(&command)?.async_run(|config| {
-            let (PartialNode { client, task_manager, .. }, import_queue) = service::new_partial(&config)?;
+            let (
+                PartialNode {
+                    client, task_manager, ..
+                },
+                import_queue,
+            ) = service::new_partial(&config)?;
             Ok((command.run(client, import_queue), task_manager))
         }),
         Subcommand::Revert(command) => cli.create_runner(&command)?.async_run(|config| {
-            let (PartialNode { client, task_manager, backend, .. }, _) = service::new_partial(&config)?;
+            let (
+                PartialNode {
+                    client,
+                    task_manager,
+                    backend,
+                    ..
+                },
+                _,
+            ) = service::new_partial(&config)?;
             // Consensus keeps its own record of epochs and votes, which has to follow.
             let revert_consensus = Box::new(|client: Arc<Client>, backend: Arc<Backend>, blocks| {
                 sc_consensus_babe::revert(client.clone(), backend, blocks)?;

@@ -59,8 +59,14 @@ pub fn create(
     module.merge(TransactionPayment::new(client.clone()).into_rpc())?;
     module.merge(Babe::new(client.clone(), babe.clone(), keystore, select_chain).into_rpc())?;
     module.merge(
-        Grandpa::new(executor, authority_set.clone(), voter_state, justifications, finality_proofs)
-            .into_rpc(),
+        Grandpa::new(
+            executor,
+            authority_set.clone(),
+            voter_state,
+            justifications,
+            finality_proofs,
+        )
+        .into_rpc(),
     )?;
     module.merge(SyncState::new(chain_spec, client, authority_set, babe)?.into_rpc())?;
     Ok(module)

@@ -22,8 +22,10 @@ pub use full::new_full;
 pub type HostFunctions = sp_io::SubstrateHostFunctions;
 /// What the Wasm runtime may ask of the node.
 #[cfg(feature = "runtime-benchmarks")]
-pub type HostFunctions =
-    (sp_io::SubstrateHostFunctions, frame_benchmarking::benchmarking::HostFunctions);
+pub type HostFunctions = (
+    sp_io::SubstrateHostFunctions,
+    frame_benchmarking::benchmarking::HostFunctions,
+);
 
 /// Runs the runtime.
 pub type Executor = sc_executor::WasmExecutor<HostFunctions>;
@@ -41,8 +43,10 @@ pub type TransactionPool = TransactionPoolHandle<Block, Client>;
 type GrandpaImport = GrandpaBlockImport<Backend, Block, Client, SelectChain>;
 type GrandpaLink = sc_consensus_grandpa::LinkHalf<Block, Client, SelectChain>;
 /// What every block's inherents are made from: first the slot, then the time.
-type InherentData =
-    (sp_consensus_babe::inherents::InherentDataProvider, sp_timestamp::InherentDataProvider);
+type InherentData = (
+    sp_consensus_babe::inherents::InherentDataProvider,
+    sp_timestamp::InherentDataProvider,
+);
 type CreateInherentData =
     Arc<dyn CreateInherentDataProviders<Block, (), InherentDataProviders = InherentData>>;
 type BlockImport = BabeBlockImport<Block, Client, GrandpaImport, CreateInherentData, SelectChain>;
@@ -111,9 +115,7 @@ pub fn new_partial(config: &Configuration) -> Result<(PartialNode, ImportQueue),
     )?;
     let client = Arc::new(client);
     let telemetry = telemetry.map(|(worker, telemetry)| {
-        task_manager
-            .spawn_handle()
-            .spawn("telemetry", None, worker.run());
+        task_manager.spawn_handle().spawn("telemetry", None, worker.run());
         telemetry
     });
     let telemetry_handle = telemetry.as_ref().map(|telemetry| telemetry.handle());

@@ -7,6 +7,8 @@
 
 pub use pallet::*;
 
+// The lint takes the macro's `pallet::genesis_build` for a path that could be shorter.
+#[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
     use frame_support::{pallet_prelude::*, traits::dynamic_params::AggregatedKeyValue, DefaultNoBound};

@@ -62,9 +62,9 @@ pub mod dynamic {
         #[codec(index = 2)]
         pub static BidDeposit: Balance = SURE;
 
-        /// Most units of a task.
+        /// Most units of a task: as many vectors as fit into one output blob of 64 MiB.
         #[codec(index = 3)]
-        pub static UnitsMax: u32 = 100_000;
+        pub static UnitsMax: u32 = 40_000;
 
         /// Largest input of a task, in bytes.
         #[codec(index = 4)]

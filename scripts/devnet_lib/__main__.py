@@ -7,7 +7,7 @@ import threading
 
 from . import report
 from .console import Console
-from .devnet import TEXT, Devnet, binaries, new_run_dir, remove_data
+from .devnet import TEXT, UNITS_MAX, Devnet, binaries, new_run_dir, remove_data
 from .errors import DevnetError, Interrupted
 from .ports import Ports
 from .watch import FinalityWatch
@@ -55,7 +55,7 @@ def show_ended(devnet, shown, console):
 def run(options, devnet, console):
     devnet.up()
     out = devnet.run_dir / "vectors.safetensors"
-    console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE")
+    console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE for up to {UNITS_MAX} lines")
     with FinalityWatch(devnet.chain) as watch:
         result = devnet.submit(out)
     console.step(f"task {result['task']} is {result['state']}")

@@ -21,6 +21,8 @@ MODEL = "all-MiniLM-L6-v2"
 SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Eve")
 CLIENT = "//Ferdie"
 STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
+# More lines than there are: the difference comes back.
+UNITS_MAX = 100
 REGISTER_SECONDS = 90
 
 
@@ -171,9 +173,9 @@ class Devnet:
         )
 
     def task_args(self, text=TEXT, cap="3 SURE", redundancy=3):
-        """What `surety task submit` needs to be told in any case."""
+        """What `surety task submit` needs to be told in any case. The client pays for the units there are."""
         args = ["task", "submit", "--file", text, "--model", MODEL, "--redundancy", redundancy, "--cap", cap]
-        return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
+        return args + ["--units-max", UNITS_MAX, "--listen", f"127.0.0.1:{self.ports.client()}"]
 
     def submit(self, out, **options):
         """Posts a task, follows it to its end, and returns the client's report."""

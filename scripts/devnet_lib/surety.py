@@ -37,7 +37,8 @@ class Surety:
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **child_options(env)
         )
-        with self.supervisor.watched(process):
+        # Leaving it closes the pipes.
+        with process, self.supervisor.watched(process):
             reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
             reader.start()
             timer = threading.Timer(timeout, process.kill)

@@ -32,7 +32,11 @@ def devnet():
     net = Devnet(run_dir(), Silent())
     atexit.register(shutil.rmtree, run_dir() / "validators", ignore_errors=True)
     atexit.register(net.stop)
-    net.up()
+    try:
+        net.up()
+    except BaseException:
+        net.stop()
+        raise
     return net
 
 

@@ -72,9 +72,7 @@ pub(super) fn spawn_authoring(
         create_inherent_data_providers: authoring.create_inherent_data,
         force_authoring: authoring.force,
         // Slows down when finality does, so that what is not final stays small.
-        backoff_authoring_blocks: Some(
-            sc_consensus_slots::BackoffAuthoringOnFinalizedHeadLagging::default(),
-        ),
+        backoff_authoring_blocks: Some(sc_consensus_slots::BackoffAuthoringOnFinalizedHeadLagging::default()),
         babe_link: authoring.babe_link,
         block_proposal_slot_portion: SlotProportion::new(PROPOSAL_SLOT_PORTION),
         max_block_proposal_slot_portion: None,
@@ -132,10 +130,7 @@ pub(super) fn spawn_finality(
     shared: &Shared,
     finality: Finality,
 ) -> Result<(), ServiceError> {
-    let keystore = finality
-        .role
-        .is_authority()
-        .then(|| shared.keystore.clone());
+    let keystore = finality.role.is_authority().then(|| shared.keystore.clone());
     let voter = grandpa::run_grandpa_voter(grandpa::GrandpaParams {
         config: grandpa::Config {
             gossip_duration: GOSSIP_DURATION,

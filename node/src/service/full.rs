@@ -76,10 +76,8 @@ fn start_network<N: NetworkBackend<Block, Hash>>(
     import_queue: super::ImportQueue,
 ) -> Result<Network, ServiceError> {
     let metrics = N::register_notification_metrics(config.prometheus_registry());
-    let mut net_config = FullNetworkConfiguration::<_, _, N>::new(
-        &config.network,
-        config.prometheus_registry().cloned(),
-    );
+    let mut net_config =
+        FullNetworkConfiguration::<_, _, N>::new(&config.network, config.prometheus_registry().cloned());
     let genesis_hash = node
         .client
         .block_hash(0)?
@@ -112,7 +110,14 @@ fn start_network<N: NetworkBackend<Block, Hash>>(
             metrics,
             gap_sync_body_policy: None,
         })?;
-    Ok(Network { service, sync, system_rpc, transactions, grandpa_protocol, grandpa_notifications })
+    Ok(Network {
+        service,
+        sync,
+        system_rpc,
+        transactions,
+        grandpa_protocol,
+        grandpa_notifications,
+    })
 }
 
 /// Runs pallets' off-chain workers after every block. Ours have none; a later runtime may.
@@ -155,10 +160,8 @@ fn rpc_builder(
     let babe = node.babe_handle.clone();
     let authority_set = node.grandpa_link.shared_authority_set().clone();
     let justifications = node.grandpa_link.justification_stream();
-    let finality_proofs = grandpa::FinalityProofProvider::new_for_service(
-        node.backend.clone(),
-        Some(authority_set.clone()),
-    );
+    let finality_proofs =
+        grandpa::FinalityProofProvider::new_for_service(node.backend.clone(), Some(authority_set.clone()));
     move |executor| {
         let deps = rpc::Deps {
             client: client.clone(),

@@ -186,10 +186,10 @@ pub struct ResultArgs {
     /// Where to write the output, in safetensors
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Print the nearest other line for N lines; needs the input, from --input or this home
+    /// Print the nearest other line for N lines of the input
     #[arg(long, value_name = "N")]
     pub nearest: Option<usize>,
-    /// The text that was submitted
+    /// The text that was submitted [default: fetched from this home or a peer]
     #[arg(long, value_name = "TEXT", requires = "nearest")]
     pub input: Option<PathBuf>,
 }

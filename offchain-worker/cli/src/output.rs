@@ -34,7 +34,8 @@ impl Output {
         let text = if self.json {
             serde_json::to_string_pretty(value).map_err(|e| CliError::Internal(e.to_string()))?
         } else {
-            text()
+            // Tables pad their last column.
+            text().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
         };
         match writeln!(io::stdout(), "{}", text.trim_end()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::file("standard output")(e)),

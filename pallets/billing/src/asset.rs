@@ -26,7 +26,7 @@ pub(crate) fn hold<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> Di
 }
 
 /// What is held on the client's account for all its tasks.
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 pub(crate) fn held<T: Config>(client: &T::AccountId) -> BalanceOf<T> {
     use frame_support::traits::fungible::InspectHold;
     T::Currency::balance_on_hold(&HoldReason::Escrow.into(), client)

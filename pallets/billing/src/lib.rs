@@ -10,7 +10,7 @@ mod mock;
 mod split;
 #[cfg(test)]
 mod tests;
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
 

@@ -11,7 +11,7 @@ use crate::{asset, BalanceOf, Config, Escrows, Pallet, Totals};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::bill_1_escrow_is_conserved()?;
         Self::bill_2_holds_are_the_records()?;
         Self::bill_3_no_record_is_empty()

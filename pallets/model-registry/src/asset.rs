@@ -6,7 +6,7 @@ use sp_runtime::DispatchResult;
 use crate::{BalanceOf, Config, HoldReason};
 
 /// What is on hold for all models of the owner.
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 pub(crate) fn held<T: Config>(owner: &T::AccountId) -> BalanceOf<T> {
     use frame_support::traits::fungible::hold::Inspect as _;
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 
-#[cfg(any(test, feature = "runtime-benchmarks", feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "runtime-benchmarks", feature = "try-runtime"))]
 extern crate alloc;
 
 pub use pallet::*;
@@ -17,7 +17,7 @@ mod catalog;
 mod mock;
 #[cfg(test)]
 mod tests;
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
 mod weights;

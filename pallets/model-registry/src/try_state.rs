@@ -12,7 +12,7 @@ use crate::{asset, calls::check_manifest, BalanceOf, Config, Models, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::model_1_keys_are_hashes()?;
         Self::model_2_manifests_are_sound()?;
         Self::model_3_deposits_are_held()

@@ -8,7 +8,7 @@ use crate::{Config, Pallet, Providers};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::prov_1_endpoints_are_well_formed()?;
         Self::prov_2_heartbeats_are_past()?;
         Self::prov_3_names_are_text()

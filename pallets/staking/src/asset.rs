@@ -10,7 +10,7 @@ use sp_runtime::DispatchResult;
 use crate::{BalanceOf, Config, HoldReason};
 
 /// What is on hold as stake.
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 pub(crate) fn held<T: Config>(stash: &T::AccountId) -> BalanceOf<T> {
     use frame_support::traits::fungible::hold::Inspect as _;
 

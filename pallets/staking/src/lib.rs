@@ -14,7 +14,7 @@ mod mock;
 mod stake_ledger;
 #[cfg(test)]
 mod tests;
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod weights;
 

@@ -7,7 +7,7 @@ use crate::{asset, ledger, Agents, Config, Ledgers, Pallet, PendingAgents};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::stake_1_holds_are_ledgers()?;
         Self::stake_2_locked_is_bonded()?;
         Self::stake_3_nothing_is_empty()?;

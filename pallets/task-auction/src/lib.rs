@@ -15,7 +15,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod tick;
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
 pub mod weights;

@@ -12,7 +12,7 @@ use crate::{
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::auc_1_ids_were_given_out()?;
         Self::auc_2_bids_are_counted()?;
         Self::auc_3_escrow_is_the_cap_until_the_end()?;

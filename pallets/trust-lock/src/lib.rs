@@ -11,7 +11,7 @@ mod mock;
 #[cfg(test)]
 mod tests;
 mod transitions;
-#[cfg(any(test, feature = "try-runtime"))]
+#[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 mod types;
 mod verdict;

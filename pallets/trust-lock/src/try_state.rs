@@ -8,7 +8,7 @@ use crate::{verdict, Config, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
-    pub(crate) fn do_try_state() -> Result<(), TryRuntimeError> {
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Rounds::<T>::iter_values().try_for_each(|round| {
             trust_1_members_are_different::<T>(&round)?;
             trust_2_progress_fits_the_phase::<T>(&round)?;

@@ -75,6 +75,7 @@ fn finite(row: &[f32]) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     extern crate std;
 

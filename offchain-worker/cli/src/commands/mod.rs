@@ -6,7 +6,7 @@ mod model;
 mod provider;
 mod task;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
 
 use surety_chain_client::{Chain, RpcChain, RpcConfig};
 use surety_engine::ModelStore;
@@ -141,7 +141,7 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
 /// Logs go to standard error. A provider tells what it does; other commands print that themselves.
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
-        Command::Provider(ProviderCommand::Up(_)) => "info",
+        Command::Provider(ProviderCommand::Up(_)) => "info,libp2p_swarm=warn",
         _ => "error",
     };
     let filter = config.log.as_deref().unwrap_or(default);
@@ -149,6 +149,7 @@ fn start_logging(config: &Config, command: &Command) -> Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .try_init()
         .map_err(|e| CliError::Internal(format!("cannot start logging: {e}")))
 }

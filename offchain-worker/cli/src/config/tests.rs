@@ -137,3 +137,23 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
     variables.sort();
     assert_eq!(names, variables);
 }
+
+#[test]
+fn the_example_in_the_readme_is_complete_and_valid() {
+    let readme = include_str!("../../README.md");
+    let example = readme
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let raw: RawConfig = Figment::from(Toml::string(example)).extract().unwrap();
+    let written = serde_json::to_value(&raw).unwrap();
+    for variable in ENVIRONMENT {
+        let path = format!("/{}", setting(variable).replace('.', "/"));
+        assert!(written.pointer(&path).is_some(), "{variable} is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    validate(raw, Some(dir.path().to_owned())).unwrap();
+}

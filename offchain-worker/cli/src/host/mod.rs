@@ -23,7 +23,7 @@ use std::sync::Arc;
 use surety_chain_client::{AccountId, Chain, Signer};
 use surety_journal::{Journal, JournalError};
 use surety_network::DataPlane;
-use surety_worker_core::{Event, Provider, Record};
+use surety_worker_core::{Effect, EffectKind, Event, Provider, Record};
 use tokio::sync::{mpsc, watch};
 
 pub use compute::Engines;
@@ -132,6 +132,13 @@ impl Host {
             let plane = &*self.tools.plane;
             self.outputs.see(plane, &self.tools.stash, tasks).await;
         }
+        if let Event::EffectDone {
+            task,
+            kind: EffectKind::Commit,
+        } = &event
+        {
+            self.outputs.committed(&*self.tools.plane, *task).await;
+        }
         log_event(&event);
         let step = self.core.step(self.block, event);
         if !step.records.is_empty() {
@@ -143,12 +150,18 @@ impl Host {
             self.crash_if_told_to(&step.records);
         }
         for effect in step.effects {
-            if let surety_worker_core::Effect::Forget { task } = effect {
-                self.jobs.forget(task).await;
-                self.outputs.forget(&*self.tools.plane, task).await;
-            } else {
-                self.jobs.start(effect);
+            match effect {
+                Effect::Forget { task } => {
+                    self.jobs.forget(task).await;
+                    self.outputs.forget(&*self.tools.plane, task).await;
+                    continue;
+                }
+                Effect::FetchInput {
+                    task, ref sources, ..
+                } => self.outputs.client_is_at(task, sources),
+                _ => {}
             }
+            self.jobs.start(effect);
         }
         Ok(())
     }

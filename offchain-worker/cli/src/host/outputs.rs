@@ -1,4 +1,4 @@
-//! Serving outputs: to the client as soon as the chain shows our commitment, to everyone once results are revealed.
+//! Serving outputs: to the client as soon as our commitment is in a block, to everyone once results are revealed.
 //!
 //! Not before: another provider of the task could copy it and commit to it, too.
 
@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use surety_chain_client::{AccountId, RoundRecord};
 use surety_network::{DataPlane, Readers};
 use surety_types::{
+    multiaddr::{Endpoint, Endpoints},
     task::{MemberProgress, RoundPhase},
     ContentHash, TaskId,
 };
@@ -26,16 +27,21 @@ struct Output {
 }
 
 /// Outputs of tasks that are not finished.
-pub(super) struct Outputs(BTreeMap<TaskId, Output>);
+#[derive(Default)]
+pub(super) struct Outputs {
+    made: BTreeMap<TaskId, Output>,
+    /// Where the clients of tasks that are being computed are.
+    clients: BTreeMap<TaskId, Endpoints>,
+}
 
 impl Outputs {
     /// The outputs that a journal knows of.
     pub(super) fn from_records(records: &[Record]) -> Self {
-        let mut outputs = Self(BTreeMap::new());
+        let mut outputs = Self::default();
         for record in records {
             outputs.record(record);
             if let Record::Finished { task, .. } = record {
-                outputs.0.remove(task);
+                outputs.made.remove(task);
             }
         }
         outputs
@@ -48,13 +54,13 @@ impl Outputs {
                 hash: claim.output,
                 announced: Audience::Nobody,
             };
-            self.0.insert(*task, output);
+            self.made.insert(*task, output);
         }
     }
 
     /// After a restart: makes sure that outputs are still there, and keeps them.
     pub(super) async fn restore(&self, plane: &dyn DataPlane) {
-        for (task, output) in &self.0 {
+        for (task, output) in &self.made {
             let kept = match plane.fetch(output.hash, None, &[]).await {
                 Ok(blob) => plane.publish(blob).await.map(drop),
                 Err(e) => Err(e),
@@ -65,36 +71,59 @@ impl Outputs {
         }
     }
 
+    /// Remembers where a task's client is.
+    pub(super) fn client_is_at(&mut self, task: TaskId, endpoints: &Endpoints) {
+        self.clients.insert(task, endpoints.clone());
+    }
+
+    /// Our commitment is in a block. Should the block be replaced, only the client has learnt anything.
+    pub(super) async fn committed(&mut self, plane: &dyn DataPlane, task: TaskId) {
+        if let Some(client) = self.clients.get(&task).cloned() {
+            self.announce(plane, task, Audience::Client, &client).await;
+        }
+    }
+
     /// Announces what finalised state allows to be announced.
     pub(super) async fn see(&mut self, plane: &dyn DataPlane, stash: &AccountId, tasks: &[TaskSnapshot]) {
         for snapshot in tasks {
-            let Some(output) = self.0.get_mut(&snapshot.id) else {
-                continue;
-            };
-            let audience = snapshot
-                .round
-                .as_ref()
-                .map_or(Audience::Nobody, |r| audience(r, stash));
-            if audience <= output.announced {
-                continue;
+            if let Some(round) = &snapshot.round {
+                let client = &snapshot.task.spec.sources;
+                self.announce(plane, snapshot.id, audience(round, stash), client)
+                    .await;
             }
-            let readers = match audience {
-                Audience::Everyone => Readers::Everyone,
-                _ => Readers::Only(&snapshot.task.spec.sources),
-            };
-            match plane.announce_output(snapshot.id, output.hash, readers).await {
-                Ok(()) => {
-                    tracing::info!(task = snapshot.id, to = ?audience, "output can be fetched");
-                    output.announced = audience;
-                }
-                Err(e) => tracing::warn!(task = snapshot.id, error = %e, "cannot serve the output"),
+        }
+    }
+
+    async fn announce(
+        &mut self,
+        plane: &dyn DataPlane,
+        task: TaskId,
+        audience: Audience,
+        client: &[Endpoint],
+    ) {
+        let Some(output) = self.made.get_mut(&task) else {
+            return;
+        };
+        if audience <= output.announced {
+            return;
+        }
+        let readers = match audience {
+            Audience::Everyone => Readers::Everyone,
+            _ => Readers::Only(client),
+        };
+        match plane.announce_output(task, output.hash, readers).await {
+            Ok(()) => {
+                tracing::info!(task, to = ?audience, "output can be fetched");
+                output.announced = audience;
             }
+            Err(e) => tracing::warn!(task, error = %e, "cannot serve the output"),
         }
     }
 
     /// The task is over: its output stays for as long as there is room, for whoever still asks.
     pub(super) async fn forget(&mut self, plane: &dyn DataPlane, task: TaskId) {
-        let Some(output) = self.0.remove(&task) else {
+        self.clients.remove(&task);
+        let Some(output) = self.made.remove(&task) else {
             return;
         };
         if let Err(e) = plane.announce_output(task, output.hash, Readers::Everyone).await {

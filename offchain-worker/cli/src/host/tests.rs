@@ -25,12 +25,6 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     let client = world.client_plane();
 
     world.until(|| !commits(&world).is_empty()).await;
-    let early = client.locate_output(task, &world.provider_endpoint()).await;
-    assert!(
-        early.is_err(),
-        "nothing is served before the chain shows the commitment"
-    );
-    world.chain.finalise();
     let found = world.output(task).await;
     let output = client
         .fetch(found, None, &[world.provider_endpoint()])

@@ -121,14 +121,17 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
             task: args.task,
             attempts,
         })?;
-    write_atomically(&args.out, &delivery.bytes)?;
     let neighbours = match args.nearest {
         Some(count) => {
-            let text = input_of(&node, &info, args.input.as_deref()).await?;
+            let text = match args.input.as_deref() {
+                Some(path) => input_from_file(path, &info)?,
+                None => input_from_peers(&*chain, &node, &info, &wanted).await?,
+            };
             nearest(&text, &Embeddings::decode(&delivery.bytes)?, count)?
         }
         None => Vec::new(),
     };
+    write_atomically(&args.out, &delivery.bytes)?;
     node.stop().await;
     let fetched = Fetched {
         task: args.task,
@@ -189,22 +192,28 @@ fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
     }
 }
 
-/// The task's input: from a file, this home, or whoever still serves it.
-async fn input_of(node: &Node, info: &TaskInfo, file: Option<&Path>) -> Result<Bytes> {
-    let spec = &info.task.spec;
-    match file {
-        Some(path) => {
-            let text = fs::read(path).map_err(CliError::file(path))?;
-            if content_hash(&text) != spec.input {
-                let text = format!("{} is not the text that was submitted", path.display());
-                return Err(CliError::Usage(text));
-            }
-            Ok(text.into())
-        }
-        None => Ok(node
-            .fetch(spec.input, Some(spec.input_bytes.into()), &spec.sources)
-            .await?),
+fn input_from_file(path: &Path, info: &TaskInfo) -> Result<Bytes> {
+    let text = fs::read(path).map_err(CliError::file(path))?;
+    if content_hash(&text) != info.task.spec.input {
+        let text = format!("{} is not the text that was submitted", path.display());
+        return Err(CliError::Usage(text));
     }
+    Ok(text.into())
+}
+
+/// The task's input from this home, its client, or a provider that has computed on it.
+async fn input_from_peers(chain: &dyn Chain, node: &Node, info: &TaskInfo, wanted: &Wanted) -> Result<Bytes> {
+    let spec = &info.task.spec;
+    let mut sources = Vec::new();
+    for provider in &wanted.providers {
+        if let Some(record) = chain.provider(When::Best, provider).await? {
+            sources.extend(record.endpoints);
+        }
+    }
+    sources.extend(spec.sources.iter().cloned());
+    Ok(node
+        .fetch(spec.input, Some(spec.input_bytes.into()), &sources)
+        .await?)
 }
 
 /// One task in a list. The cap is in plancks.
