@@ -1,5 +1,8 @@
 //! The Surety validator node.
 
+// The error type is sc-cli's, and it is made once in the life of a process.
+#![allow(clippy::result_large_err)]
+
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmark;
 mod chain_spec;

@@ -7,8 +7,9 @@ import threading
 
 from . import report
 from .console import Console
-from .devnet import TEXT, UNITS_MAX, Devnet, binaries, new_run_dir, remove_data
+from .devnet import TEXT, UNITS_MAX, Devnet
 from .errors import DevnetError, Interrupted
+from .folders import binaries, new_run_dir, remove_data
 from .ports import Ports
 from .watch import FinalityWatch
 

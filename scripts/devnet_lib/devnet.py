@@ -1,20 +1,16 @@
 """A whole development network: validators, providers, a client, and a real model."""
 
-import os
-import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import wait
-from .errors import DevnetError
+from .folders import REPO, binaries, cache_dir, write_secret
 from .ports import Ports
 from .processes import Process, Supervisor
 from .surety import Surety
 from .validators import Validators
 
-REPO = Path(__file__).resolve().parents[2]
 TEXT = REPO / "examples/text/paraphrases.txt"
 MODEL = "all-MiniLM-L6-v2"
 # Who pays for what: accounts that the `local` preset endows and everybody knows.
@@ -24,29 +20,6 @@ STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
 # More lines than there are: the difference comes back.
 UNITS_MAX = 100
 REGISTER_SECONDS = 90
-
-
-def cache_dir():
-    """Where builds and models are kept from run to run."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "surety"
-
-
-def binaries():
-    """Where the programs are: SURETY_BIN_DIR, or where scripts/devnet builds them."""
-    target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
-    folder = Path(os.environ.get("SURETY_BIN_DIR") or Path(target) / "release")
-    for name in ("surety-node", "surety"):
-        if not os.access(folder / name, os.X_OK):
-            raise DevnetError(f"no {name} in {folder}: run scripts/devnet without --no-build, or set SURETY_BIN_DIR")
-    return folder
-
-
-def write_secret(path, text):
-    """Writes a file that only its owner can read, from the first moment on."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text + "\n")
-    return path
 
 
 @dataclass
@@ -194,23 +167,3 @@ class Devnet:
             for name, pid, memory in rows
             if memory
         ]
-
-
-def new_run_dir():
-    """A fresh folder for one run."""
-    base = Path(os.environ.get("TMPDIR") or "/tmp")
-    for _ in range(100):
-        path = base / time.strftime("surety-devnet-%Y%m%d-%H%M%S")
-        try:
-            path.mkdir()
-            return path
-        except FileExistsError:
-            time.sleep(0.2)
-    raise DevnetError(f"no room for a run's folder in {base}")
-
-
-def remove_data(run_dir):
-    """Leaves the logs and the output of a run, and drops its databases and keys."""
-    for path in Path(run_dir).iterdir():
-        if path.is_dir() and path.name != "logs":
-            shutil.rmtree(path, ignore_errors=True)

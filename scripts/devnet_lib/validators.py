@@ -1,5 +1,6 @@
 """Validators: `surety-node` processes that make blocks and finality."""
 
+import hashlib
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 from . import wait
 from .chain import Chain
 from .errors import CommandFailed
+from .folders import cache_dir
 from .processes import Process
 
 DEV_NAMES = ("alice", "bob", "charlie")
@@ -22,6 +24,25 @@ def _run(argv):
     if done.returncode:
         raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
     return done
+
+
+def raw_spec(binary, chain):
+    """A chain's specification with its genesis worked out, made once for each build of the node.
+
+    That takes longer than all else in starting a node, and would be done by each of them.
+    """
+    folder = cache_dir() / "chain-specs"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(binary, "rb") as file:
+        build = hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+    path = folder / f"{chain}-{build}.json"
+    if not path.exists():
+        for old in folder.glob(f"{chain}-*.json"):
+            old.unlink()
+        fresh = path.with_suffix(".new")
+        _run([binary, "export-chain-spec", "--chain", chain, "--raw", "--output", fresh])
+        fresh.rename(path)
+    return path
 
 
 @dataclass
@@ -43,11 +64,12 @@ class Validators:
     def __init__(self, supervisor, binary, ports, home, chain="local", count=3):
         self.supervisor, self.binary, self.ports = supervisor, binary, ports
         self.home, self.chain_id, self.count = Path(home), chain, count
-        self.all = []
+        self.all, self.spec = [], None
 
     def prepare(self):
         """Checks the ports and makes what every validator needs before the first can start."""
         self.ports.check_validators(self.count)
+        self.spec = raw_spec(self.binary, self.chain_id)
         with ThreadPoolExecutor() as pool:
             self.all = list(pool.map(self._prepare, range(self.count)))
 
@@ -67,7 +89,7 @@ class Validators:
         for kind, scheme in SESSION_KEYS:
             _run(
                 [self.binary, "key", "insert", "--base-path", self.all[index].base_path]
-                + ["--chain", self.chain_id, "--key-type", kind, "--scheme", scheme, "--suri", uri_file]
+                + ["--chain", self.spec, "--key-type", kind, "--scheme", scheme, "--suri", uri_file]
             )
 
     def address(self, index, websocket=False):
@@ -79,7 +101,7 @@ class Validators:
         """Starts a validator, for the first time or again."""
         validator = self.all[index]
         others = [self.address(i) for i in range(self.count) if i != index]
-        argv = [self.binary, "--chain", self.chain_id, "--validator", "--base-path", validator.base_path]
+        argv = [self.binary, "--chain", self.spec, "--validator", "--base-path", validator.base_path]
         argv += [f"--{validator.name}"] if self.chain_id == "local" else ["--name", validator.name]
         argv += ["--node-key-file", validator.node_key]
         argv += ["--listen-addr", f"/ip4/127.0.0.1/tcp/{self.ports.p2p(index)}"]

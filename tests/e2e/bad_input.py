@@ -11,7 +11,8 @@ import unittest
 from pathlib import Path
 
 import support
-from devnet_lib.devnet import MODEL, TEXT, cache_dir, write_secret
+from devnet_lib.devnet import MODEL, TEXT
+from devnet_lib.folders import cache_dir, write_secret
 
 # An account that no other test uses.
 CLIENT = "//Bob//stash"
@@ -105,6 +106,9 @@ class BadInput(unittest.TestCase):
         path = self.file("binary", b"good line\n\xff\xfe\n")
         self.refused(FILE, "not UTF-8 from byte 10 on", *self.submit(file=path))
 
+    def test_an_input_with_more_lines_than_are_to_be_paid_for(self):
+        self.refused(FILE, "more than 79 items", *self.submit(units_max=79))
+
     def test_an_empty_input(self):
         path = self.file("empty", b"\n\n")
         self.refused(FILE, "there is no item in it", *self.submit(file=path))
@@ -116,9 +120,7 @@ class BadInput(unittest.TestCase):
         path = self.file("large", b"a line like any other\n" * 60_000)
         says = "blob of 1320000 bytes is over the limit of 1048576 bytes"
         limit = {"SURETY_STORAGE_BLOB_MIB_MAX": "1"}
-        outcome = self.surety.attempt(*self.submit(file=path), env=limit)
-        self.assertIn(outcome.code, (DATA, FILE), outcome.stderr)
-        self.assertIn(says, outcome.stderr)
+        self.refused(DATA, says, *self.submit(file=path, units_max=60_000), env=limit)
 
     # --- addresses, keys, the node ----------------------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class BadInput(unittest.TestCase):
 
     def test_a_key_without_money(self):
         surety = self.net.surety(self.home, write_secret(self.folder() / "key", "//Nobody//knows//this"))
-        self.refused(CHAIN, "balance", *self.submit(), surety=surety)
+        self.refused(CHAIN, "cannot pay the fee", *self.submit(), surety=surety)
 
     def test_a_key_that_is_nobodys_agent(self):
         self.refused(USAGE, "is nobody's agent yet", *self.provider_up(self.home), surety=self.worker(self.home))
@@ -189,7 +191,8 @@ class BadInput(unittest.TestCase):
         text.write_bytes(b"a line like any other\n" * 10_000)
         with self.tiny_disk(64) as home:
             surety = self.net.surety(home, self.key)
-            outcome = self.refused(FILE, "disk is full", *self.submit(file=text), surety=surety)
+            args = self.submit(file=text, units_max=10_000)
+            outcome = self.refused(DATA, "disk is full", *args, surety=surety)
             self.assertIn(str(home), outcome.stderr)
             self.assertEqual(list((home / "blobs").glob("??/*")), [], "nothing half written is left")
 

@@ -2,7 +2,6 @@
 
 import atexit
 import functools
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +10,8 @@ sys.path.insert(0, str(REPO / "scripts"))
 
 from devnet_lib import report, wait  # noqa: E402
 from devnet_lib.console import Silent  # noqa: E402
-from devnet_lib.devnet import Devnet, new_run_dir  # noqa: E402
+from devnet_lib.devnet import Devnet  # noqa: E402
+from devnet_lib.folders import new_run_dir, remove_data  # noqa: E402
 from devnet_lib.watch import FinalityWatch  # noqa: E402
 
 # A whole life takes about 80 s; one that waits for its commit window 90 s more.
@@ -30,7 +30,7 @@ def run_dir():
 def devnet():
     """Three validators and three providers, at work."""
     net = Devnet(run_dir(), Silent())
-    atexit.register(shutil.rmtree, run_dir() / "validators", ignore_errors=True)
+    atexit.register(remove_data, run_dir())
     atexit.register(net.stop)
     try:
         net.up()

@@ -8,9 +8,9 @@ import os
 import subprocess
 import unittest
 
+import bad_input
 import support
-from bad_input import BadInput  # noqa: F401 (run by this module)
-from devnet_lib.devnet import write_secret
+from devnet_lib.folders import write_secret
 
 DEAD = 1
 LIES = {}
@@ -49,6 +49,10 @@ def serve_damaged_input(net):
         "process": client.start("client-damaged", "task", "watch", posted["task"], "--out", out),
         "out": out,
     }
+
+
+class BadInput(bad_input.BadInput):
+    """Here, so that the module is set up before."""
 
 
 class JavaScript(unittest.TestCase):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import support
 from devnet_lib import wait
-from devnet_lib.devnet import binaries, write_secret
+from devnet_lib.folders import binaries, write_secret
 from devnet_lib.ports import Ports
 from devnet_lib.processes import Supervisor
 from devnet_lib.surety import Surety

@@ -5,10 +5,12 @@ import { after, test } from "node:test";
 
 import { createClient } from "polkadot-api";
 import { getWsProvider } from "polkadot-api/ws";
+import { WebSocket } from "ws";
 
 import { WS, within } from "./lib.mjs";
 
-const client = createClient(getWsProvider(WS));
+// Node has one of its own only from version 22 on.
+const client = createClient(getWsProvider(WS, { websocketClass: WebSocket }));
 
 after(() => client.destroy());
 

@@ -308,7 +308,7 @@ fn what_is_due_first_is_computed_first_and_only_so_much_at_once() {
 }
 
 #[test]
-fn a_journal_that_contradicts_itself_or_is_anothers_is_refused() {
+fn a_journal_that_contradicts_itself_or_is_of_another_stash_is_refused() {
     let mut maker = provider(Vec::new());
     let records = see(&mut maker, 10, vec![bidding(1)]).records;
     let mut other = records.clone();

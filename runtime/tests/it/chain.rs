@@ -189,7 +189,13 @@ impl Chain {
     }
 
     fn header(&mut self) -> Header {
-        let author = self.slot as usize % self.authorities.len();
+        let disabled = self.query(surety_runtime::Session::disabled_validators);
+        let turn = |slot: u64| slot as usize % self.authorities.len();
+        // The slot of a disabled validator stays empty.
+        while disabled.contains(&(turn(self.slot) as u32)) {
+            self.slot += 1;
+        }
+        let author = turn(self.slot);
         let key = self.authorities[author];
         let slot = Slot::from(self.slot);
         let randomness = self.query(pallet_babe::Randomness::<Runtime>::get);

@@ -47,7 +47,7 @@ fn finish(chain: &mut Chain, task: u64, members: &[Provider], claims: &[ResultCl
 /// Balances of everybody that a settlement may pay, in the order client, treasury, validators.
 fn parties(chain: &mut Chain) -> [Balance; 3] {
     chain.query(|| {
-        [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(|who| Balances::free_balance(who))
+        [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(Balances::free_balance)
     })
 }
 
@@ -164,6 +164,8 @@ fn an_absent_provider_is_replaced_by_the_reserve() {
         ),
     );
 
+    // A reserve that has not been heard of lately would be passed over.
+    heartbeats(&mut chain);
     chain.run_until(60, || {
         surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_some_and(|round| !round.dropped.is_empty())
     });

@@ -1,7 +1,7 @@
 //! Providers, models and tasks for the chain in memory.
 
 use sp_core::H256;
-use sp_keyring::Sr25519Keyring::{self, Alice, AliceStash, Bob, Charlie, Dave, Eve, Ferdie, One, Two};
+use sp_keyring::Sr25519Keyring::{self, AliceStash, Bob, BobStash, Charlie, Dave, Eve, Ferdie, One, Two};
 use surety_runtime::{units::SURE, AccountId, Balance, BlockNumber, Runtime, RuntimeCall};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -53,7 +53,7 @@ pub const PROVIDERS: [Provider; 4] = [
         price: 4 * SURE,
     },
     Provider {
-        stash: Alice,
+        stash: BobStash,
         agent: Two,
         price: 5 * SURE,
     },
@@ -234,6 +234,19 @@ pub fn auction(chain: &mut Chain, task: TaskId, bidders: &[Provider]) {
     chain.run_until(20, || matches!(state(task), TaskState::Revealing { .. }));
     all_ok(chain.block(bidders.iter().map(|bidder| bidder.opened(task)).collect()));
     chain.run_until(20, || !matches!(state(task), TaskState::Revealing { .. }));
+}
+
+/// A sign of life of every provider.
+pub fn heartbeats(chain: &mut Chain) {
+    let heartbeat = || surety_pallet_provider_registry::Call::heartbeat {}.into();
+    all_ok(
+        chain.block(
+            PROVIDERS
+                .iter()
+                .map(|provider| (provider.agent, heartbeat()))
+                .collect(),
+        ),
+    );
 }
 
 /// Who works on the task now.

@@ -91,9 +91,9 @@ fn windows_are_short_in_development_and_long_in_production() {
 
 #[test]
 fn an_unknown_parameter_is_an_error_and_not_ignored() {
-    let overrides = r#"{"auction": {"bidWindw": 3}}"#;
+    let overrides = r#"{"auction": {"bidWindows": 3}}"#;
     let parsed = serde_json::from_str::<surety_runtime::genesis_parameters::Overrides>(overrides);
-    assert!(parsed.unwrap_err().to_string().contains("bidWindw"));
+    assert!(parsed.unwrap_err().to_string().contains("bidWindows"));
 }
 
 #[test]
