@@ -1,5 +1,7 @@
 //! What the runtime answers to the node and to clients.
 
+#[cfg(feature = "runtime-benchmarks")]
+use alloc::string::String;
 use alloc::vec::Vec;
 use codec::Encode;
 use frame_support::{
@@ -278,7 +280,7 @@ impl_runtime_apis! {
         #[allow(non_local_definitions)]
         fn dispatch_benchmark(
             config: frame_benchmarking::BenchmarkConfig,
-        ) -> Result<Vec<frame_benchmarking::BenchmarkBatch>, alloc::string::String> {
+        ) -> Result<Vec<frame_benchmarking::BenchmarkBatch>, String> {
             use crate::*;
             use frame_benchmarking::BenchmarkBatch;
             use frame_support::traits::WhitelistedStorageKeys;

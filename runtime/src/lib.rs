@@ -20,6 +20,7 @@ pub mod genesis_config_presets;
 pub mod genesis_parameters;
 pub mod params;
 pub mod units;
+pub mod weights;
 
 use alloc::vec::Vec;
 use pallet_session::historical as pallet_session_historical;

@@ -1,9 +1,10 @@
 """`scripts/devnet`: the main job, from nothing to a settled task."""
 
 import argparse
+import os
 import signal
 import sys
-import threading
+import time
 
 from . import report
 from .console import Console
@@ -37,12 +38,15 @@ def interrupt(number, _frame):
 
 
 def keep(devnet, console):
-    """Waits for Ctrl-C, or for a process to end."""
-    console.title("Running until Ctrl-C")
+    """Waits for Ctrl-C. What is killed meanwhile, to see what happens, is named."""
+    console.title(f"Running until Ctrl-C, or: kill {os.getpid()}")
     console.table([(process.name, f"pid {process.pid}, log {process.log}") for process in devnet.supervisor.processes])
-    end = threading.Event()
-    while not end.wait(1.0):
-        devnet.supervisor.check()
+    while True:
+        for process in list(devnet.supervisor.processes):
+            if process.returncode() is not None:
+                console.step(f"{process.name} ended with {process.returncode()}; the others go on")
+                devnet.supervisor.forget(process)
+        time.sleep(1.0)
 
 
 def show_ended(devnet, shown, console):

@@ -37,7 +37,7 @@ class Provider:
 class Devnet:
     """Starts it, keeps it, stops it."""
 
-    def __init__(self, run_dir, console, providers=3, ports=None):
+    def __init__(self, run_dir, console, providers=3, ports=None, databases=None):
         ports = ports or Ports()
         self.run_dir, self.console, self.ports = Path(run_dir), console, ports
         self.provider_count = providers
@@ -45,7 +45,8 @@ class Devnet:
         self.logs = self.run_dir / "logs"
         self.logs.mkdir(parents=True)
         self.supervisor = Supervisor(self.logs)
-        self.validators = Validators(self.supervisor, self.bin / "surety-node", ports, self.run_dir / "validators")
+        databases = databases or self.run_dir / "validators"
+        self.validators = Validators(self.supervisor, self.bin / "surety-node", ports, databases)
         self.providers, self.client = [], None
 
     @property

@@ -2,7 +2,10 @@
 
 import atexit
 import functools
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -26,10 +29,19 @@ def run_dir():
     return path
 
 
+def scratch():
+    """A folder for databases, removed in the end. In memory where there is room: removing it from a disk takes long."""
+    memory = "/dev/shm"
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+    path = Path(tempfile.mkdtemp(prefix="surety-e2e-", dir=memory if roomy else None))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path / "validators"
+
+
 @functools.cache
 def devnet():
     """Three validators and three providers, at work."""
-    net = Devnet(run_dir(), Silent())
+    net = Devnet(run_dir(), Silent(), databases=scratch())
     atexit.register(remove_data, run_dir())
     atexit.register(net.stop)
     try:

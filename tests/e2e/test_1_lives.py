@@ -63,7 +63,7 @@ class HappyLife(unittest.TestCase):
                 self.assertIn("substrate_block_height", answer.read().decode())
 
     def test_every_secret_is_readable_by_its_owner_only(self):
-        keys = [path for path in self.net.run_dir.rglob("*.key")]
+        keys = [*self.net.run_dir.rglob("*.key"), *self.net.validators.home.rglob("*.key")]
         self.assertGreater(len(keys), 10)
         for path in keys:
             self.assertEqual(path.stat().st_mode & 0o077, 0, path)

@@ -13,28 +13,31 @@ import support
 from devnet_lib.folders import write_secret
 
 DEAD = 1
-LIES = {}
+LIVES = {}
 
 
 def setUpModule():
     support.happy_life()
     net = support.devnet()
-    LIES["life"] = life = support.Life(net, "client-kill")
+    LIVES["damaged"] = serve_damaged_input(net)
+    LIVES["life"] = life = support.Life(net, "client-kill")
     # Ahead of finality: providers start when the assignment is final.
     life.wait_for_state("Running", best=True)
     net.supervisor.forget(net.providers[DEAD].process)
     net.providers[DEAD].process.kill()
-    LIES["damaged"] = serve_damaged_input(net)
 
 
 def serve_damaged_input(net):
-    """Posts a task, damages its input in the client's store, and serves that."""
+    """Posts a task, damages its input in the client's store, and serves that.
+
+    For all three providers: with reserves it would take two commit windows to end.
+    """
     home = net.run_dir / "damaging-client"
     home.mkdir()
     client = net.surety(home, write_secret(home / "account.key", "//Eve"))
     text = home / "text.txt"
     text.write_text("One line.\nAnother line.\n" * 20)
-    args = net.task_args(text=text, redundancy=2)
+    args = net.task_args(text=text)
     args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 1}"
     posted = client.run(*args, "--detach")
     name = posted["input_hash"].removeprefix("0x")
@@ -45,7 +48,6 @@ def serve_damaged_input(net):
     out = home / "out.safetensors"
     return {
         "task": posted["task"],
-        "address": client,
         "process": client.start("client-damaged", "task", "watch", posted["task"], "--out", out),
         "out": out,
     }
@@ -83,7 +85,7 @@ class ProviderKilledMidTask(unittest.TestCase):
     """Runs last of this module: by then its windows have passed."""
 
     def test_an_input_that_is_not_what_its_hash_says_costs_nothing(self):
-        net, damaged = support.devnet(), LIES["damaged"]
+        net, damaged = support.devnet(), LIVES["damaged"]
 
         def over():
             view = net.chain.task(damaged["task"])
@@ -103,7 +105,7 @@ class ProviderKilledMidTask(unittest.TestCase):
         self.assertFalse(damaged["out"].exists())
 
     def test_the_task_settles_and_the_other_two_are_paid(self):
-        net, life = support.devnet(), LIES["life"]
+        net, life = support.devnet(), LIVES["life"]
         view = life.wait_for_state("Settled", "Failed")
         self.assertEqual(view["state"]["name"], "Settled")
         alive = {provider.stash for provider in net.providers if provider.index != DEAD}

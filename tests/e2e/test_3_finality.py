@@ -21,7 +21,7 @@ BLOCKS = 4
 class FourValidators(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        home = tempfile.TemporaryDirectory(prefix="surety-finality-")
+        home = tempfile.TemporaryDirectory(prefix="surety-e2e-")
         cls.addClassCleanup(home.cleanup)
         cls.home = Path(home.name)
         logs = support.run_dir() / "logs"
@@ -29,7 +29,7 @@ class FourValidators(unittest.TestCase):
         cls.supervisor = Supervisor(logs)
         cls.addClassCleanup(cls.supervisor.stop)
         node = binaries() / "surety-node"
-        cls.net = Validators(cls.supervisor, node, PORTS, cls.home / "net", chain="testnet", count=4)
+        cls.net = Validators(cls.supervisor, node, PORTS, support.scratch(), chain="testnet", count=4)
         cls.net.prepare()
         for index in range(4):
             cls.net.insert_keys(index, write_secret(cls.home / f"{index}.key", URI.format(index)))

@@ -42,8 +42,9 @@ fn longest_endpoint() -> Endpoint {
     BoundedVec::truncate_from([front, &host, back].concat())
 }
 
-/// A bonded provider and its agent.
+/// A bonded provider and its agent, in the block in which calls are measured.
 fn bonded<T: Config>() -> (T::AccountId, T::AccountId) {
+    frame_system::Pallet::<T>::set_block_number(One::one());
     let (stash, agent) = (account("stash", 0, 0), account("agent", 0, 0));
     T::Stake::endow(&stash, &agent, Role::Provider, One::one());
     (stash, agent)

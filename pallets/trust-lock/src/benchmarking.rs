@@ -58,8 +58,9 @@ fn full_round<T: Config>(
     }
 }
 
-/// The provider in `seat`, and its agent.
+/// The provider in `seat`, and its agent, in the block in which calls are measured.
 fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
+    frame_system::Pallet::<T>::set_block_number(One::one());
     let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
     T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
     (stash, agent)

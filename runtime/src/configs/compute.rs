@@ -5,11 +5,9 @@ use sp_runtime::traits::AccountIdConversion;
 use surety_types::{traits::Escrow, view::TaskView, TaskId};
 
 use crate::{
-    params::dynamic, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry, ProviderRegistry,
-    Runtime, RuntimeHoldReason, Staking, TaskAuction, TrustLock,
+    params::dynamic, weights, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry,
+    ProviderRegistry, Runtime, RuntimeHoldReason, Staking, TaskAuction, TrustLock,
 };
-
-type TrustWeights = ();
 
 parameter_types! {
     /// The treasury. Governance spends from it.
@@ -25,25 +23,25 @@ impl surety_pallet_staking::Config for Runtime {
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = dynamic::staking::MinBond;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
-    type WeightInfo = ();
+    type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
 }
 
 impl surety_pallet_provider_registry::Config for Runtime {
     type Balance = Balance;
     type Stake = Staking;
     type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
-    type WeightInfo = ();
+    type WeightInfo = weights::surety_pallet_provider_registry::WeightInfo<Runtime>;
 }
 
 impl surety_pallet_model_registry::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type ModelDeposit = dynamic::model_registry::ModelDeposit;
-    type WeightInfo = ();
+    type WeightInfo = weights::surety_pallet_model_registry::WeightInfo<Runtime>;
 }
 
 impl surety_pallet_task_auction::Config for Runtime {
-    type WeightInfo = ();
+    type WeightInfo = weights::surety_pallet_task_auction::WeightInfo<Runtime>;
     // Only the draw of providers uses it. Its authors know it early, so auditors are never drawn from it.
     type Randomness = pallet_babe::ParentBlockRandomness<Runtime>;
     type Stake = Staking;
@@ -71,7 +69,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type RevealWindow = dynamic::trust_lock::RevealWindow;
     type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
     type LockMultiple = dynamic::trust_lock::LockMultiple;
-    type WeightInfo = TrustWeights;
+    type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
 }
 
 impl surety_pallet_billing::Config for Runtime {

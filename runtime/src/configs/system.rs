@@ -138,7 +138,7 @@ impl WeightToFeePolynomial for WeightToFee {
 parameter_types! {
     /// Blocks a quarter full leave the price as it is.
     pub const TargetBlockFullness: Perquintill = Perquintill::from_percent(25);
-    /// How fast the price moves: when blocks stay full, about 30 % a day of 2-second blocks.
+    /// How fast the price moves: when blocks stay full, about 40 % a day.
     pub AdjustmentVariable: Multiplier = Multiplier::saturating_from_rational(1, 100_000);
     /// An idle chain stays dear enough to be no free storage.
     pub MinimumMultiplier: Multiplier = Multiplier::saturating_from_rational(1, 10);

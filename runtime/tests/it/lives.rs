@@ -46,9 +46,7 @@ fn finish(chain: &mut Chain, task: u64, members: &[Provider], claims: &[ResultCl
 
 /// Balances of everybody that a settlement may pay, in the order client, treasury, validators.
 fn parties(chain: &mut Chain) -> [Balance; 3] {
-    chain.query(|| {
-        [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(Balances::free_balance)
-    })
+    chain.query(|| [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(Balances::free_balance))
 }
 
 #[test]

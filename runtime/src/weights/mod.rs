@@ -1,0 +1,10 @@
+//! What our own calls cost, as `scripts/weights` measured it. Generated: run it again instead of editing.
+
+// Made by the benchmarking tool, in its own style.
+#![allow(clippy::all, missing_docs, unused_qualifications)]
+
+pub mod surety_pallet_model_registry;
+pub mod surety_pallet_provider_registry;
+pub mod surety_pallet_staking;
+pub mod surety_pallet_task_auction;
+pub mod surety_pallet_trust_lock;
