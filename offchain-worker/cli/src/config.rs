@@ -230,8 +230,9 @@ fn environment() -> Env {
         .map(|key| setting(key.as_str()).into())
 }
 
-/// The setting that a variable, without its prefix, stands for.
+/// The setting that a variable, without its prefix, stands for. Variables come as they are written: in capitals.
 fn setting(key: &str) -> String {
+    let key = key.to_ascii_lowercase();
     let in_section = |section: &str| {
         let rest = key.strip_prefix(section)?.strip_prefix('_')?;
         Some(format!("{section}.{rest}"))
@@ -239,7 +240,7 @@ fn setting(key: &str) -> String {
     ["provider", "task", "storage"]
         .into_iter()
         .find_map(in_section)
-        .unwrap_or_else(|| key.to_owned())
+        .unwrap_or_else(|| key.clone())
 }
 
 /// `${XDG_DATA_HOME:-~/.local/share}/surety`.

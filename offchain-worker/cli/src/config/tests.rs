@@ -157,3 +157,10 @@ fn the_example_in_the_readme_is_complete_and_valid() {
     let dir = tempfile::tempdir().unwrap();
     validate(raw, Some(dir.path().to_owned())).unwrap();
 }
+
+#[test]
+fn a_variable_in_capitals_names_its_section() {
+    assert_eq!(setting("PROVIDER_LISTEN"), "provider.listen");
+    assert_eq!(setting("STORAGE_BLOB_MIB_MAX"), "storage.blob_mib_max");
+    assert_eq!(setting("RPC"), "rpc");
+}
