@@ -31,7 +31,7 @@ pub struct Outcome {
 
 /// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a training its
 /// checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// So much is done.
@@ -40,6 +40,15 @@ pub enum Event {
         done: u32,
         /// Units in the input.
         total: u32,
+    },
+    /// A generation's next token.
+    Token {
+        /// Which token of the continuation, from 0.
+        index: u32,
+        /// The token.
+        token: u32,
+        /// What it adds to the text; empty while a character is not complete.
+        text: String,
     },
 }
 

@@ -73,6 +73,7 @@ pub fn all_minilm_l6_v2() -> KnownModel {
             weights_bytes: 90_868_376,
             tokenizer: hash("1643ffa5ce8bc87654926557226b9ef0669ee1b5c1817b753dae593afd43ee0a"),
             config: hash("c600b00649ab8fd6ec1d4b0edf1cf99d53375665c5f4b1fb4b61a6e277b6001e"),
+            weight_root: None,
         },
         tokenizer_bytes: 466_247,
         config_bytes: 612,

@@ -31,6 +31,7 @@ mod embeddings;
 mod engine;
 mod error;
 pub mod fetch;
+pub mod generation;
 mod hash;
 pub mod input;
 pub mod known;

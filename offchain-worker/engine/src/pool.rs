@@ -166,8 +166,9 @@ impl PoolSink {
 
 impl Sink for PoolSink {
     fn event(&mut self, event: Event) -> ControlFlow<()> {
-        let Event::Progress { done, total } = event;
-        self.progress.send_replace(Progress { done, total });
+        if let Event::Progress { done, total } = event {
+            self.progress.send_replace(Progress { done, total });
+        }
         match self.stopped() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

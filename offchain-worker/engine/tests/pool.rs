@@ -206,7 +206,7 @@ fn an_engine_stops_between_two_waves() {
     let run = engine.run(&embed_job(input), &mut sink);
     assert!(matches!(run, Err(EngineError::Cancelled)));
     assert_eq!(events[0], Event::Progress { done: 0, total: 500 });
-    let Event::Progress { done, .. } = events[2] else {
+    let Event::Progress { done, .. } = events[2].clone() else {
         panic!("{events:?}")
     };
     assert!(done < 500);

@@ -25,6 +25,7 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         weights_bytes: u64::MAX,
         tokenizer: ContentHash::repeat_byte(2),
         config: ContentHash::repeat_byte(3),
+        weight_root: Some(ContentHash::repeat_byte(4)),
     }
 }
 

@@ -1,16 +1,30 @@
-//! Canonical arithmetic: the definition of a right answer.
-//!
-//! Every function fixes its order of operations and uses only IEEE 754 additions, multiplications, divisions and
-//! square roots on `f32`, never fused, so that a processor, a GPU and the Wasm runtime give the same bits. What is
-//! here so far is the last step of a sentence embedding; quantised products, normalisation rows and attention follow
-//! with the exact engine.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
+
+mod attention;
+mod functions;
+mod lanes;
+mod norm;
+mod pooling;
+mod product;
+mod quantise;
+mod rotary;
+mod sampling;
+
+pub use attention::{attention_row, softmax_row};
+pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
+pub use lanes::{fold, sum, sum_of_squares, LANES};
+pub use norm::{layer_norm_row, rms_norm_row};
+pub use pooling::{l2_normalise, mean_pool};
+pub use product::{dot, product_cell};
+pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, GROUP, QUANTUM_MAX};
+pub use rotary::{rotate_pair, rotate_row, Turns};
+pub use sampling::{greedy, sample, Sampling};
 
 /// Why a row has no canonical result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No rows to pool, or a row of another width than the output.
+    /// Rows of lengths that do not fit together, or nothing at all.
     Shape,
     /// A NaN or an infinity came in or out.
     NotFinite,
@@ -18,106 +32,9 @@ pub enum Fault {
     ZeroNorm,
 }
 
-/// Mean over rows: `out[j] = (((0 + rows[0][j]) + rows[1][j]) + ...) / n`.
-///
-/// `rows` is row-major, `n` rows of `out.len()` columns.
-///
-/// # Errors
-/// [`Fault::Shape`] when `rows` holds no whole positive number of rows, [`Fault::NotFinite`] when a result is.
-pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), Fault> {
-    let width = out.len();
-    if width == 0 || rows.is_empty() || !rows.len().is_multiple_of(width) {
-        return Err(Fault::Shape);
-    }
-    out.fill(0.0);
-    for row in rows.chunks_exact(width) {
-        for (sum, value) in out.iter_mut().zip(row) {
-            *sum += value;
-        }
-    }
-    // Exact up to 2^24 rows, far above any sequence length.
-    let count = (rows.len() / width) as f32;
-    for sum in out.iter_mut() {
-        *sum /= count;
-    }
-    finite(out)
-}
-
-/// Scales a row to length 1: `row[j] / sqrt(((0 + row[0]^2) + row[1]^2) + ...)`.
-///
-/// # Errors
-/// [`Fault::ZeroNorm`] for a row of zeros or squares that vanish, [`Fault::NotFinite`] when a square overflows.
-pub fn l2_normalise(row: &mut [f32]) -> Result<(), Fault> {
-    let mut squares = 0.0f32;
-    for value in row.iter() {
-        // Two roundings: Rust never contracts this into a fused multiply-add.
-        squares += value * value;
-    }
-    if !squares.is_finite() {
-        return Err(Fault::NotFinite);
-    }
-    if squares == 0.0 {
-        return Err(Fault::ZeroNorm);
-    }
-    let norm = libm::sqrtf(squares);
-    for value in row.iter_mut() {
-        *value /= norm;
-    }
-    finite(row)
-}
-
 fn finite(row: &[f32]) -> Result<(), Fault> {
-    if row.iter().all(|value| value.is_finite()) {
-        Ok(())
-    } else {
-        Err(Fault::NotFinite)
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    extern crate std;
-
-    use super::*;
-    use proptest::prelude::*;
-    use std::vec::Vec;
-
-    #[test]
-    fn golden_bits_hold() {
-        let rows = [0.1f32, -0.2, 0.3, 0.7, 1e-3, -5.5];
-        let mut pooled = [0.0f32; 3];
-        mean_pool(&rows, &mut pooled).unwrap();
-        l2_normalise(&mut pooled).unwrap();
-        assert_eq!(pooled.map(f32::to_bits), [0x3e1b_9865, 0xbd1a_d13c, 0xbf7c_d7a4]);
-    }
-
-    #[test]
-    fn each_fault_is_named() {
-        let mut out = [0.0f32; 2];
-        assert_eq!(mean_pool(&[], &mut out), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[1.0; 3], &mut out), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[1.0; 2], &mut []), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[f32::NAN, 1.0], &mut out), Err(Fault::NotFinite));
-        assert_eq!(l2_normalise(&mut [0.0, 0.0]), Err(Fault::ZeroNorm));
-        assert_eq!(l2_normalise(&mut [f32::MAX, 1.0]), Err(Fault::NotFinite));
-    }
-
-    proptest! {
-        #[test]
-        fn a_normalised_row_has_length_one(mut row in proptest::collection::vec(-100.0f32..100.0, 1..512)) {
-            prop_assume!(row.iter().any(|value| value.abs() > 1e-3));
-            l2_normalise(&mut row).unwrap();
-            let length: f64 = row.iter().map(|value| f64::from(*value).powi(2)).sum();
-            prop_assert!((length - 1.0).abs() < 1e-4);
-        }
-
-        #[test]
-        fn pooling_equal_rows_gives_the_row(row in proptest::collection::vec(-100i16..100, 1..64), n in 1usize..64) {
-            let row: Vec<f32> = row.into_iter().map(f32::from).collect();
-            let mut out = row.clone();
-            mean_pool(&row.repeat(n), &mut out).unwrap();
-            prop_assert_eq!(out, row);
-        }
+    match row.iter().all(|value| value.is_finite()) {
+        true => Ok(()),
+        false => Err(Fault::NotFinite),
     }
 }

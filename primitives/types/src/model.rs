@@ -17,6 +17,8 @@ pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;
 pub enum ModelFamily {
     /// BERT-style encoders, for sentence embeddings.
     Bert,
+    /// Llama-architecture decoders: RMS norm, rotary positions, grouped attention, SwiGLU.
+    Llama,
 }
 
 /// How two honest results of the model compare. Never compared across tiers.
@@ -39,6 +41,8 @@ pub enum Tier {
 pub enum Operation {
     /// One vector per line of the input. Metered in lines.
     Embed,
+    /// Text that continues the input's prompt. Metered in tokens, those of the prompt included.
+    Generate,
 }
 
 /// Everything that fixes a model's answers. Its hash is the [`ModelId`].
@@ -60,6 +64,9 @@ pub struct ModelManifest {
     pub tokenizer: ContentHash,
     /// `blake2_256` of `config.json`.
     pub config: ContentHash,
+    /// Merkle root over the rows of every weight tensor, so that one row can be shown to be the model's. On the exact
+    /// tier alone.
+    pub weight_root: Option<H256>,
 }
 
 impl ModelManifest {

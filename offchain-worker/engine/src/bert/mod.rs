@@ -191,6 +191,7 @@ impl Engine for BertEngine {
         }
         match job.operation {
             Operation::Embed => self.embed(job, sink),
+            Operation::Generate => Err(EngineError::OperationNotOffered(job.operation)),
         }
     }
 }

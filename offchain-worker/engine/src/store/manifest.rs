@@ -17,12 +17,15 @@ struct ManifestJson {
     weights_bytes: u64,
     tokenizer: String,
     config: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight_root: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Family {
     Bert,
+    Llama,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -37,6 +40,7 @@ enum TierName {
 #[serde(rename_all = "kebab-case")]
 enum OperationName {
     Embed,
+    Generate,
 }
 
 /// The manifest as JSON text.
@@ -46,6 +50,7 @@ pub(super) fn to_json(manifest: &ModelManifest) -> String {
         name: String::from_utf8_lossy(&manifest.name).into_owned(),
         family: match manifest.family {
             ModelFamily::Bert => Family::Bert,
+            ModelFamily::Llama => Family::Llama,
         },
         tier: match manifest.tier {
             Tier::Exact => TierName::Exact,
@@ -57,12 +62,14 @@ pub(super) fn to_json(manifest: &ModelManifest) -> String {
             .iter()
             .map(|operation| match operation {
                 Operation::Embed => OperationName::Embed,
+                Operation::Generate => OperationName::Generate,
             })
             .collect(),
         weights: hash(&manifest.weights),
         weights_bytes: manifest.weights_bytes,
         tokenizer: hash(&manifest.tokenizer),
         config: hash(&manifest.config),
+        weight_root: manifest.weight_root.as_ref().map(hash),
     };
     // Strings and integers alone: nothing that could fail to serialise.
     serde_json::to_string_pretty(&json).unwrap_or_default()
@@ -76,6 +83,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         .iter()
         .map(|operation| match operation {
             OperationName::Embed => Operation::Embed,
+            OperationName::Generate => Operation::Generate,
         })
         .collect();
     Ok(ModelManifest {
@@ -86,6 +94,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
             .map_err(|_| "the name is too long")?,
         family: match json.family {
             Family::Bert => ModelFamily::Bert,
+            Family::Llama => ModelFamily::Llama,
         },
         tier: match json.tier {
             TierName::Exact => Tier::Exact,
@@ -97,6 +106,10 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         weights_bytes: json.weights_bytes,
         tokenizer: hash("tokenizer", &json.tokenizer)?,
         config: hash("config", &json.config)?,
+        weight_root: json
+            .weight_root
+            .map(|text| hash("weight_root", &text))
+            .transpose()?,
     })
 }
 
@@ -120,6 +133,7 @@ mod tests {
         let mut manifest = known::all_minilm_l6_v2().manifest;
         for tier in [Tier::Exact, Tier::HardwareClass, Tier::Tolerance] {
             manifest.tier = tier;
+            manifest.weight_root = (tier == Tier::Exact).then_some(manifest.config);
             let read = from_json(to_json(&manifest).as_bytes()).unwrap();
             assert_eq!(read, manifest);
             assert_eq!(read.id(), manifest.id());

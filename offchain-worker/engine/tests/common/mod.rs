@@ -139,6 +139,7 @@ pub fn files(weights: Vec<u8>, tokenizer: Vec<u8>, config: Vec<u8>) -> ModelFile
             weights_bytes: weights.len() as u64,
             tokenizer: content_hash(&tokenizer),
             config: content_hash(&config),
+            weight_root: None,
         },
         weights,
         tokenizer,

@@ -212,6 +212,7 @@ mod tests {
                 weights_bytes: 0,
                 tokenizer: ModelId::zero(),
                 config: ModelId::zero(),
+                weight_root: None,
             },
             deposit: 0,
         }

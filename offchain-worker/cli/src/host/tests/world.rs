@@ -90,6 +90,7 @@ fn manifest() -> ModelManifest {
         weights_bytes: 0,
         tokenizer: ContentHash::zero(),
         config: ContentHash::zero(),
+        weight_root: None,
     }
 }
 
