@@ -2,9 +2,9 @@
 
 use frame_support::traits::Get;
 use sp_runtime::traits::Saturating;
-use surety_types::traits::ProviderDirectory;
+use surety_types::traits::{ProviderDirectory, StashClosed};
 
-use crate::{Config, Pallet, Providers};
+use crate::{Config, Event, Pallet, Providers};
 
 /// The weight of every provider until the chain can check a measured one; the README says why.
 pub(crate) const WEIGHT_NEUTRAL: u32 = 1_000;
@@ -23,5 +23,15 @@ impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(stash: &T::AccountId) {
         Providers::<T>::insert(stash, crate::benchmarking::largest::<T>());
+    }
+}
+
+impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
+    fn closed(stash: &T::AccountId) {
+        if Providers::<T>::take(stash).is_some() {
+            Self::deposit_event(Event::Deregistered {
+                provider: stash.clone(),
+            });
+        }
     }
 }

@@ -1,13 +1,17 @@
 //! The only file that writes ledgers, and the arithmetic on one ledger.
 //!
 //! `write` closes a ledger that has run empty, whatever emptied it: stake that came out by `withdraw_unbonded`, or a
-//! slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5 hold without further care.
+//! slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5 hold without further care,
+//! and tells whoever keeps something for the stash.
 
 use sp_runtime::{
     traits::{Saturating, Zero},
     DispatchError,
 };
-use surety_types::stake::{Role, StakeRecord};
+use surety_types::{
+    stake::{Role, StakeRecord},
+    traits::StashClosed,
+};
 
 use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents};
 
@@ -38,6 +42,7 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
     if let Some(agent) = ledger.agent {
         Agents::<T>::remove(agent);
     }
+    T::OnClosed::closed(stash);
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });
 }
 

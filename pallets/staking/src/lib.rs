@@ -20,7 +20,7 @@ mod weights;
 
 use frame_support::traits::tokens::fungible;
 use frame_system::pallet_prelude::BlockNumberFor;
-use surety_types::stake::StakeRecord;
+use surety_types::{stake::StakeRecord, traits::StashClosed};
 
 /// Balances of the configured currency, in plancks.
 pub type BalanceOf<T> =
@@ -62,6 +62,9 @@ pub mod pallet {
 
         /// Blocks from `unbond` until the chunk can be withdrawn.
         type UnbondingPeriod: Get<BlockNumberFor<Self>>;
+
+        /// Who keeps something for stashes, and drops it when a ledger closes.
+        type OnClosed: StashClosed<Self::AccountId>;
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;

@@ -2,7 +2,7 @@
 
 use frame_support::{assert_ok, derive_impl, parameter_types};
 use sp_runtime::BuildStorage;
-use surety_types::stake::Role;
+use surety_types::{stake::Role, traits::StashClosed};
 
 use crate as pallet_staking;
 use crate::{asset, LedgerOf, Ledgers};
@@ -43,6 +43,16 @@ parameter_types! {
     pub const ExistentialDeposit: Balance = EXISTENTIAL_DEPOSIT;
     pub static MinBond: Balance = MINIMUM;
     pub static UnbondingPeriod: u64 = PERIOD;
+    pub static ClosedStashes: Vec<AccountId> = Vec::new();
+}
+
+/// Writes down which stashes it was told of.
+pub(crate) struct Closed;
+
+impl StashClosed<AccountId> for Closed {
+    fn closed(stash: &AccountId) {
+        ClosedStashes::mutate(|stashes| stashes.push(*stash));
+    }
 }
 
 #[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
@@ -63,6 +73,7 @@ impl pallet_staking::Config for Test {
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;
     type UnbondingPeriod = UnbondingPeriod;
+    type OnClosed = Closed;
     type WeightInfo = ();
 }
 
@@ -77,6 +88,7 @@ impl TestExt {
     pub(crate) fn new() -> Self {
         MinBond::set(MINIMUM);
         UnbondingPeriod::set(PERIOD);
+        ClosedStashes::take();
         Self {
             balances: Vec::new(),
             bonds: Vec::new(),

@@ -35,6 +35,16 @@ pub trait StakeLedger<AccountId, Balance> {
     fn endow(stash: &AccountId, agent: &AccountId, role: Role, amount: Balance);
 }
 
+/// Hears that a stash has left staking for good, whatever emptied it. Provided by whoever keeps something for stashes.
+pub trait StashClosed<AccountId> {
+    /// Drops what is kept for `stash`.
+    fn closed(stash: &AccountId);
+}
+
+impl<AccountId> StashClosed<AccountId> for () {
+    fn closed(_: &AccountId) {}
+}
+
 /// Which providers may be given work. Provided by provider-registry.
 pub trait ProviderDirectory<AccountId> {
     /// Whether the provider is registered and was heard of lately.

@@ -23,6 +23,7 @@ impl surety_pallet_staking::Config for Runtime {
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = dynamic::staking::MinBond;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
+    type OnClosed = ProviderRegistry;
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
 }
 

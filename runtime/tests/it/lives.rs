@@ -332,6 +332,36 @@ fn stake_behind_a_task_cannot_leave() {
 }
 
 #[test]
+fn a_provider_without_stake_is_off_the_list() {
+    let mut chain = open();
+    chain.query(|| {
+        use surety_runtime::{params::dynamic::staking, RuntimeParameters};
+        let short = RuntimeParameters::Staking(staking::Parameters::UnbondingPeriod(
+            staking::UnbondingPeriod,
+            Some(2),
+        ));
+        assert_ok!(surety_runtime::Parameters::set_parameter(
+            frame_system::RawOrigin::Root.into(),
+            short
+        ));
+    });
+    let stash = PROVIDERS[0].account();
+    let listed = || surety_pallet_provider_registry::Providers::<Runtime>::contains_key(&stash);
+    chain.call(
+        PROVIDERS[0].stash,
+        surety_pallet_staking::Call::unbond { amount: BOND },
+    );
+    assert!(chain.query(listed));
+    let until = chain.number() + 3;
+    chain.run_to(until);
+    chain.call(
+        PROVIDERS[0].stash,
+        surety_pallet_staking::Call::withdraw_unbonded {},
+    );
+    assert!(!chain.query(listed));
+}
+
+#[test]
 fn bad_tasks_change_nothing() {
     use surety_pallet_task_auction::{Call, Error, Pallet};
     let mut chain = open();

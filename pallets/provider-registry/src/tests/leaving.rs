@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
-use surety_types::traits::ProviderDirectory;
+use surety_types::traits::{ProviderDirectory, StashClosed};
 
 use crate::{mock::*, Error, Event, Providers};
 
@@ -40,6 +40,23 @@ fn a_stash_that_is_an_agent_elsewhere_takes_its_own_entry_off_first() {
             assert_ok!(ProviderRegistry::deregister(signed(1)));
             assert!(!Providers::<Test>::contains_key(2));
         });
+}
+
+#[test]
+fn an_entry_goes_with_the_stake_behind_it() {
+    TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        MockStake::remove(1);
+        ProviderRegistry::closed(&1);
+        System::assert_last_event(Event::Deregistered { provider: 1 }.into());
+        assert!(!Providers::<Test>::contains_key(1));
+        let events = System::event_count();
+        ProviderRegistry::closed(&1);
+        assert_eq!(
+            System::event_count(),
+            events,
+            "nothing is told of a stash that is not listed"
+        );
+    });
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn no_more_is_slashed_than_there_is_and_an_empty_ledger_closes() {
         System::assert_last_event(Event::Closed { stash: 1 }.into());
         assert!(!Ledgers::<Test>::contains_key(1));
         assert!(!Agents::<Test>::contains_key(11));
+        assert_eq!(ClosedStashes::get(), [1]);
         assert_eq!((held(1), spendable(1)), (0, 0));
         // The task that had locked it does not know yet.
         Staking::unlock(&1, 300);

@@ -183,13 +183,14 @@ fn a_full_exit_takes_ledger_agent_and_nomination_along() {
     TestExt::new().provider(1, 200).agent(1, 11).execute_with(|| {
         assert_ok!(Staking::set_agent(signed(1), 12));
         assert_ok!(Staking::unbond(signed(1), 200));
-        assert!(Ledgers::<Test>::contains_key(1));
+        assert!(Ledgers::<Test>::contains_key(1) && ClosedStashes::get().is_empty());
         pass_blocks(PERIOD);
         assert_ok!(Staking::withdraw_unbonded(signed(1)));
         System::assert_last_event(Event::Closed { stash: 1 }.into());
         assert!(!Ledgers::<Test>::contains_key(1));
         assert!(!Agents::<Test>::contains_key(11));
         assert!(!PendingAgents::<Test>::contains_key(1));
+        assert_eq!(ClosedStashes::get(), [1]);
         assert_eq!((held(1), spendable(1)), (0, 200));
     });
 }
