@@ -30,6 +30,7 @@ pub mod bert;
 mod embeddings;
 mod engine;
 mod error;
+pub mod exact;
 pub mod fetch;
 pub mod generation;
 mod hash;
