@@ -3,3 +3,6 @@
 //! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 
 pub mod weights;
+
+/// Fast kernels, equal to `surety-exact` bit for bit.
+pub use surety_kernels as kernels;

@@ -3,45 +3,7 @@
 //! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative.
 
 use surety_exact::Turns;
-
-/// A linear layer: int8 weights with one scale for each row and group of inputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Linear {
-    /// Length of a row.
-    pub inputs: usize,
-    /// Number of rows.
-    pub outputs: usize,
-    /// `[outputs][inputs]`.
-    pub q: Vec<i8>,
-    /// `[outputs][groups(inputs)]`.
-    pub scales: Vec<f32>,
-    /// `[outputs]`.
-    pub bias: Option<Vec<f32>>,
-}
-
-/// Vectors that are looked up by index.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Number of vectors.
-    pub rows: usize,
-    /// Their length.
-    pub width: usize,
-    /// `[rows][width]`.
-    pub q: Vec<i8>,
-    /// `[rows][groups(width)]`.
-    pub scales: Vec<f32>,
-}
-
-/// A normalisation's parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Norm {
-    /// One for each channel.
-    pub weight: Vec<f32>,
-    /// One for each channel; RMS norms have none.
-    pub bias: Option<Vec<f32>>,
-    /// What is added to the variance.
-    pub epsilon: f32,
-}
+pub use surety_kernels::weights::{Linear, Norm, Table};
 
 /// An encoder's activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod attention;
+mod isa;
+mod packed;
+mod product;
+mod rows;
+pub mod weights;
+
+pub use attention::{attention, Cache, Mask};
+pub use isa::{available, with_isa, Isa};
+pub use packed::Packed;
+pub use product::product;
+pub use rows::{add, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, Rows};
+pub use surety_exact::{Fault, Turns, GROUP};
