@@ -1,4 +1,6 @@
-//! The exact tier: results that are the same bits on every machine.
+//! Models of the exact tier: int8 weights, canonical arithmetic, the same bits on every device.
+//!
+//! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 
 pub mod weights;
 

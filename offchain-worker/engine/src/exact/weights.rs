@@ -1,95 +1,119 @@
-//! The weights of an exact model in memory.
-
-pub use surety_kernels::weights::{Linear, Norm, Table};
+//! The parameters of an exact model in memory.
+//!
+//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative.
 
 use surety_exact::Turns;
+pub use surety_kernels::weights::{Linear, Norm, Table};
 
-/// Which function a BERT layer applies between its two feed-forward products.
+/// An encoder's activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// `x Φ(x)`
+    /// [`surety_exact::gelu`].
     Gelu,
-    /// Its approximation by the hyperbolic tangent.
+    /// [`surety_exact::gelu_tanh`].
     GeluTanh,
 }
 
-/// One layer of a BERT. A `pre` multiplies the input of the products that it is named for, before quantisation.
+/// One layer of an encoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // The names are the documentation.
 pub struct BertLayer {
+    /// Before query, key and value.
     pub attention_pre: Option<Vec<f32>>,
+    /// Attention's queries.
     pub query: Linear,
+    /// Attention's keys.
     pub key: Linear,
+    /// Attention's values.
     pub value: Linear,
+    /// Before `output`.
     pub output_pre: Option<Vec<f32>>,
+    /// What attention found, back to the state's width.
     pub output: Linear,
+    /// After the sum of that and the state.
     pub attention_norm: Norm,
+    /// Before `up`.
     pub up_pre: Option<Vec<f32>>,
+    /// To the inner width.
     pub up: Linear,
+    /// Before `down`.
     pub down_pre: Option<Vec<f32>>,
+    /// Back to the state's width.
     pub down: Linear,
+    /// After the sum of that and the state.
     pub norm: Norm,
 }
 
-/// A BERT that makes embeddings.
+/// An encoder for sentence embeddings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BertWeights {
-    /// Attention heads.
+    /// Attention heads; they share the width evenly.
     pub heads: usize,
-    /// Between the feed-forward products.
+    /// Between `up` and `down`.
     pub activation: Activation,
-    /// Embeddings of tokens.
+    /// A vector for each token.
     pub words: Table,
-    /// Embeddings of positions.
+    /// A vector for each position.
     pub positions: Table,
-    /// Embeddings of segments.
+    /// A vector for each kind of segment.
     pub types: Table,
-    /// After the sum of the embeddings.
+    /// After the sum of the three.
     pub norm: Norm,
-    /// First to last.
+    /// From first to last.
     pub layers: Vec<BertLayer>,
 }
 
-/// One layer of a Llama. A `pre` multiplies the input of the products that it is named for, before quantisation.
+/// One layer of a decoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // The names are the documentation.
 pub struct LlamaLayer {
+    /// Before attention.
     pub attention_norm: Norm,
+    /// Before query, key and value.
     pub attention_pre: Option<Vec<f32>>,
+    /// Attention's queries.
     pub query: Linear,
+    /// Attention's keys, fewer than the queries where heads share them.
     pub key: Linear,
+    /// Attention's values, as many as keys.
     pub value: Linear,
+    /// Before `output`.
     pub output_pre: Option<Vec<f32>>,
+    /// What attention found, back to the state's width.
     pub output: Linear,
+    /// Before the gated layer.
     pub mlp_norm: Norm,
+    /// Before `gate` and `up`.
     pub mlp_pre: Option<Vec<f32>>,
+    /// What is let through.
     pub gate: Linear,
+    /// To the inner width.
     pub up: Linear,
+    /// Before `down`.
     pub down_pre: Option<Vec<f32>>,
+    /// Back to the state's width.
     pub down: Linear,
 }
 
-/// A Llama that writes text.
+/// A decoder that generates text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlamaWeights {
-    /// Attention heads of queries.
+    /// Heads of queries.
     pub heads: usize,
-    /// Attention heads of keys and values.
+    /// Heads of keys and values; `heads` is a multiple of it.
     pub kv_heads: usize,
-    /// Width of a head.
+    /// Width of one head.
     pub head_dim: usize,
-    /// Positions at most.
+    /// Most positions of prompt and continuation together.
     pub context: usize,
-    /// Rotary positions: `[head_dim / 2]`.
+    /// `[head_dim / 2]`.
     pub turns: Vec<Turns>,
-    /// Embeddings of tokens.
+    /// A vector for each token.
     pub tokens: Table,
-    /// First to last.
+    /// From first to last.
     pub layers: Vec<LlamaLayer>,
     /// After the last layer.
     pub norm: Norm,
-    /// Gives the logits; `None`: `tokens` does.
+    /// From a state to a logit for each token. `None`: `tokens` serves as the matrix.
     pub head: Option<Linear>,
-    /// Tokens that end the text.
+    /// Tokens that end a continuation.
     pub end_tokens: Vec<u32>,
 }
