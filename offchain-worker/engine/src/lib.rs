@@ -48,7 +48,7 @@ pub use fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
 pub use hash::{content_hash, content_hash_of};
 pub use input::InputError;
 pub use known::KnownModel;
-pub use pool::{EnginePool, PoolConfig, Progress, Ticket};
+pub use pool::{EnginePool, PoolConfig, Progress, Ticket, Token};
 pub use process::prepare_process;
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;
