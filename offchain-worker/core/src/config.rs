@@ -106,6 +106,7 @@ impl PriceList {
 fn operation_key(operation: Operation) -> u8 {
     match operation {
         Operation::Embed => 0,
+        Operation::Generate => 1,
     }
 }
 

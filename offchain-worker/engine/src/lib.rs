@@ -51,7 +51,7 @@ pub use hash::{content_hash, content_hash_of};
 pub use input::InputError;
 pub use known::KnownModel;
 pub use model_error::ModelError;
-pub use pool::{EnginePool, PoolConfig, Progress, Ticket};
+pub use pool::{EnginePool, PoolConfig, Progress, Ticket, Token};
 pub use process::prepare_process;
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;

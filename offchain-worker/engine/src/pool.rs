@@ -19,17 +19,22 @@ use std::{
 };
 
 use surety_types::ModelId;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     engine::{open, Engine, Event, Job, Outcome, Sink},
     error::EngineError,
+    generation::NEW_TOKENS_MAX,
     store::ModelStore,
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on top of
 /// its own stack.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Longest text of one token that is passed on, in bytes. No vocabulary needs as much; together with
+/// [`NEW_TOKENS_MAX`] it bounds what a job that nobody listens to keeps in memory.
+const TOKEN_BYTES_MAX: usize = 4096;
 
 /// How big the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,15 @@ pub struct Progress {
     pub done: u32,
     /// Units in all; 0 before the job has started.
     pub total: u32,
+}
+
+/// A token of a generation that is going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The token.
+    pub id: u32,
+    /// What it adds to the text; empty while a character is not complete.
+    pub text: String,
 }
 
 type Task = Box<dyn FnOnce(&rayon::ThreadPool) + Send>;
@@ -106,11 +120,15 @@ impl EnginePool {
     ) -> Result<Ticket<T>, EngineError> {
         let (result_sender, result) = oneshot::channel();
         let (progress_sender, progress) = watch::channel(Progress::default());
+        // Room for every token there can be: the sender never waits, and drops nothing. It takes memory as it fills.
+        let (token_sender, tokens) = mpsc::channel(NEW_TOKENS_MAX as usize);
         let cancelled = Arc::<AtomicBool>::default();
         let mut sink = PoolSink {
             cancelled: cancelled.clone(),
             closing: self.closing.clone(),
             progress: progress_sender,
+            tokens: Some(token_sender),
+            next_token: 0,
         };
         let task: Task = Box::new(move |threads| {
             let outcome = if sink.stopped() {
@@ -119,6 +137,8 @@ impl EnginePool {
                 let run = AssertUnwindSafe(|| threads.install(|| work(&mut sink)));
                 catch_unwind(run).unwrap_or_else(|panic| Err(EngineError::Panicked(message(&*panic))))
             };
+            // Whoever follows the tokens learns that there are no more, before the outcome.
+            drop(sink);
             // Nobody may be waiting any more.
             result_sender.send(outcome).ok();
         });
@@ -126,6 +146,7 @@ impl EnginePool {
             Ok(()) => Ok(Ticket {
                 result,
                 progress,
+                tokens: Some(tokens),
                 cancelled,
             }),
             Err(TrySendError::Full(_)) => Err(EngineError::QueueFull { limit: self.queue }),
@@ -156,9 +177,24 @@ struct PoolSink {
     cancelled: Arc<AtomicBool>,
     closing: Arc<AtomicBool>,
     progress: watch::Sender<Progress>,
+    /// Nothing once somebody has stopped listening, or there is more than is passed on.
+    tokens: Option<mpsc::Sender<Token>>,
+    next_token: u32,
 }
 
 impl PoolSink {
+    /// Never waits. A stream with a gap would be worse than one that ends: the first token that cannot be passed on is
+    /// the end of it.
+    fn pass_on(&mut self, index: u32, id: u32, text: String) {
+        let fits = index == self.next_token && text.len() <= TOKEN_BYTES_MAX;
+        let sent = |tokens: &mpsc::Sender<Token>| tokens.try_send(Token { id, text }).is_ok();
+        if fits && self.tokens.as_ref().is_some_and(sent) {
+            self.next_token += 1;
+        } else {
+            self.tokens = None;
+        }
+    }
+
     fn stopped(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed)
     }
@@ -166,8 +202,11 @@ impl PoolSink {
 
 impl Sink for PoolSink {
     fn event(&mut self, event: Event) -> ControlFlow<()> {
-        if let Event::Progress { done, total } = event {
-            self.progress.send_replace(Progress { done, total });
+        match event {
+            Event::Progress { done, total } => {
+                self.progress.send_replace(Progress { done, total });
+            }
+            Event::Token { index, token, text } => self.pass_on(index, token, text),
         }
         match self.stopped() {
             true => ControlFlow::Break(()),
@@ -180,7 +219,16 @@ impl Sink for PoolSink {
 pub struct Ticket<T> {
     result: oneshot::Receiver<Result<T, EngineError>>,
     progress: watch::Receiver<Progress>,
+    tokens: Option<mpsc::Receiver<Token>>,
     cancelled: Arc<AtomicBool>,
+}
+
+impl Ticket<Outcome> {
+    /// The tokens of a generation, as they come; nothing when they were taken already. They end with the job, however
+    /// that ends: only the outcome says whether they are all there are. Not listening costs the job nothing.
+    pub fn tokens(&mut self) -> Option<mpsc::Receiver<Token>> {
+        self.tokens.take()
+    }
 }
 
 impl<T> Ticket<T> {

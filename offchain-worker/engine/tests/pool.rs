@@ -15,8 +15,8 @@ use std::{
 
 use common::{embed_job, files, store_files, Tiny};
 use surety_engine::{
-    open, Engine, EngineError, EnginePool, Event, Job, ModelStore, Outcome, PoolConfig, Progress, Sink,
-    StoreError, Ticket,
+    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, ModelStore, Outcome,
+    PoolConfig, Progress, Sink, StoreError, Ticket, Token,
 };
 use surety_types::{model::ModelManifest, task::ResultClaim, ContentHash, ModelId};
 
@@ -45,6 +45,25 @@ impl Engine for Puppet {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 return Err(EngineError::Cancelled);
+            }
+            b"tell" => {
+                for index in 0..3 {
+                    let text = format!("word {index} ");
+                    let token = index + 10;
+                    assert!(sink.event(Event::Token { index, token, text }).is_continue());
+                }
+            }
+            b"tell too much" => {
+                for index in 0..10_000 {
+                    let text = String::new();
+                    assert!(sink
+                        .event(Event::Token {
+                            index,
+                            token: 0,
+                            text
+                        })
+                        .is_continue());
+                }
             }
             _ => {}
         }
@@ -141,6 +160,41 @@ async fn a_running_job_is_cancelled_at_its_next_event() {
     assert_eq!(*progress.borrow(), Progress { done: 1, total: 2 });
     job.cancel();
     assert!(matches!(job.await, Err(EngineError::Cancelled)));
+}
+
+async fn tokens(ticket: &mut Ticket<Outcome>) -> Vec<Token> {
+    let mut receiver = ticket.tokens().unwrap();
+    let mut all = Vec::new();
+    while let Some(token) = receiver.recv().await {
+        all.push(token);
+    }
+    all
+}
+
+#[tokio::test]
+async fn tokens_arrive_in_order_and_end_before_the_outcome() {
+    let stage = stage(1);
+    let mut job = stage.submit("tell").unwrap();
+    let token = |index: u32| Token {
+        id: index + 10,
+        text: format!("word {index} "),
+    };
+    assert_eq!(tokens(&mut job).await, [token(0), token(1), token(2)]);
+    job.await.unwrap();
+}
+
+#[tokio::test]
+async fn tokens_that_nobody_reads_never_hold_up_a_job() {
+    let stage = stage(3);
+    // More than a generation can have, read by nobody, by nobody any more, and late.
+    stage.submit("tell too much").unwrap().await.unwrap();
+    let mut deaf = stage.submit("tell too much").unwrap();
+    drop(deaf.tokens());
+    deaf.await.unwrap();
+    let mut late = stage.submit("tell too much").unwrap();
+    stage.submit("").unwrap().await.unwrap();
+    assert_eq!(tokens(&mut late).await.len(), NEW_TOKENS_MAX as usize);
+    late.await.unwrap();
 }
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 //!
 //! It does nothing that waits: disk is read on blocking threads, and every table is bounded by [`Limits`].
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+mod streams;
+
+use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt;
 use libp2p::{
@@ -17,7 +16,7 @@ use libp2p::{
         dial_opts::{DialOpts, PeerCondition},
         ConnectionId, DialError, NetworkBehaviour, SwarmEvent,
     },
-    PeerId, Swarm,
+    PeerId, StreamProtocol, Swarm,
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::{
@@ -26,43 +25,69 @@ use tokio::{
 };
 
 use crate::{
+    announced::{Announced, Audience},
     plane::Fault,
     store::{BlobStore, StoreError},
-    wire::{Request, Response, ScaleCodec, CHUNK_BYTES},
+    stream::StreamReader,
+    wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams, BLOBS, CHUNK_BYTES},
     Limits,
 };
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
     pub(crate) limits: connection_limits::Behaviour,
-    pub(crate) blobs: request_response::Behaviour<ScaleCodec>,
+    pub(crate) blobs: request_response::Behaviour<ScaleCodec<Blobs>>,
+    pub(crate) streams: request_response::Behaviour<ScaleCodec<Streams>>,
     /// Finds connections that died silently.
     pub(crate) ping: ping::Behaviour,
 }
 
-pub(crate) type Reply = oneshot::Sender<Result<Response, Fault>>;
+pub(crate) type Reply<R> = oneshot::Sender<Result<R, Fault>>;
+
+/// Something to ask a peer, and who waits for the answer.
+pub(crate) enum Question {
+    Blob(Request, Reply<Response>),
+    Page(PageRequest, Reply<PageResponse>),
+}
+
+impl Question {
+    fn fail(self, fault: Fault) {
+        match self {
+            Self::Blob(_, reply) => answer(reply, Err(fault)),
+            Self::Page(_, reply) => answer(reply, Err(fault)),
+        }
+    }
+}
 
 /// What the node's handle asks of the loop.
 pub(crate) enum Command {
-    /// Send a request to a peer, dialling it if need be.
+    /// Ask a peer, dialling it if need be.
     Ask {
         peer: PeerId,
         addresses: Vec<Multiaddr>,
-        request: Request,
-        reply: Reply,
+        question: Question,
     },
     /// Answer questions about this task's output.
-    Announce { task: TaskId, output: Output },
+    Announce {
+        task: TaskId,
+        output: ContentHash,
+        audience: Audience,
+    },
+    /// Serve this task's stream.
+    OpenStream {
+        task: TaskId,
+        stream: StreamReader,
+        audience: Audience,
+    },
+    /// No longer serve it.
+    CloseStream { task: TaskId },
 }
 
-/// An output, and who may know of it.
-pub(crate) struct Output {
-    pub(crate) hash: ContentHash,
-    /// Nothing: everyone.
-    pub(crate) readers: Option<Vec<PeerId>>,
+/// What was made apart from the loop, on its way to whoever asked.
+enum Answer {
+    Blob(ResponseChannel<Response>, Response),
+    Page(ResponseChannel<PageResponse>, PageResponse),
 }
-
-type Answer = (ResponseChannel<Response>, Response);
 
 pub(crate) struct EventLoop {
     swarm: Swarm<Behaviour>,
@@ -71,15 +96,18 @@ pub(crate) struct EventLoop {
     genesis: ContentHash,
     limits: Limits,
     /// Requests waiting for a connection.
-    dialling: HashMap<ConnectionId, (PeerId, Request, Reply)>,
+    dialling: HashMap<ConnectionId, (PeerId, Question)>,
     /// Requests waiting for a response.
-    asked: HashMap<OutboundRequestId, Reply>,
+    asked: HashMap<OutboundRequestId, Reply<Response>>,
+    /// The same for pages of streams.
+    pages_asked: HashMap<OutboundRequestId, Reply<PageResponse>>,
     /// Requests of others that are not fully answered, and who asked.
     inbound: HashMap<InboundRequestId, PeerId>,
+    /// The same for pages of streams. Counted apart: they wait for news, and must not keep others from blobs.
+    polls: HashMap<InboundRequestId, PeerId>,
     answers: JoinSet<Answer>,
-    outputs: HashMap<TaskId, Output>,
-    /// The tasks in `outputs`, oldest first.
-    announced: VecDeque<TaskId>,
+    outputs: Announced<ContentHash>,
+    streams: Announced<StreamReader>,
 }
 
 impl EventLoop {
@@ -95,13 +123,15 @@ impl EventLoop {
             commands,
             store,
             genesis,
-            limits,
             dialling: HashMap::new(),
             asked: HashMap::new(),
+            pages_asked: HashMap::new(),
             inbound: HashMap::new(),
+            polls: HashMap::new(),
             answers: JoinSet::new(),
-            outputs: HashMap::new(),
-            announced: VecDeque::new(),
+            outputs: Announced::new(limits.outputs_max),
+            streams: Announced::new(limits.streams_max),
+            limits,
         }
     }
 
@@ -115,8 +145,9 @@ impl EventLoop {
                 },
                 event = self.swarm.select_next_some() => self.on_event(event),
                 Some(answer) = self.answers.join_next() => match answer {
-                    Ok((channel, response)) => self.send(channel, response),
-                    Err(e) => tracing::error!(error = %e, "reading a blob panicked"),
+                    Ok(Answer::Blob(channel, response)) => self.send(channel, response),
+                    Ok(Answer::Page(channel, response)) => self.send_page(channel, response),
+                    Err(e) => tracing::error!(error = %e, "making an answer panicked"),
                 },
             }
         }
@@ -124,33 +155,33 @@ impl EventLoop {
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Announce { task, output } => {
-                if self.outputs.insert(task, output).is_none() {
-                    self.announced.push_back(task);
-                }
-                while self.announced.len() > self.limits.outputs_max {
-                    if let Some(oldest) = self.announced.pop_front() {
-                        self.outputs.remove(&oldest);
-                    }
-                }
-            }
+            Command::Announce {
+                task,
+                output,
+                audience,
+            } => self.outputs.insert(task, output, audience),
+            Command::OpenStream {
+                task,
+                stream,
+                audience,
+            } => self.streams.insert(task, stream, audience),
+            Command::CloseStream { task } => self.streams.remove(task),
             Command::Ask {
                 peer,
                 addresses,
-                request,
-                reply,
-            } => self.ask(peer, addresses, request, reply),
+                question,
+            } => self.ask(peer, addresses, question),
         }
     }
 
-    fn ask(&mut self, peer: PeerId, addresses: Vec<Multiaddr>, request: Request, reply: Reply) {
-        if self.dialling.len() + self.asked.len() >= self.limits.outbound_requests_max {
-            answer(reply, Err(Fault::Busy));
+    fn ask(&mut self, peer: PeerId, addresses: Vec<Multiaddr>, question: Question) {
+        let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();
+        if under_way >= self.limits.outbound_requests_max {
+            question.fail(Fault::Busy);
             return;
         }
         if self.swarm.is_connected(&peer) {
-            let id = self.swarm.behaviour_mut().blobs.send_request(&peer, request);
-            self.asked.insert(id, reply);
+            self.put(&peer, question);
             return;
         }
         let dial = DialOpts::peer_id(peer)
@@ -160,15 +191,31 @@ impl EventLoop {
         let connection = dial.connection_id();
         match self.swarm.dial(dial) {
             Ok(()) => {
-                self.dialling.insert(connection, (peer, request, reply));
+                self.dialling.insert(connection, (peer, question));
             }
-            Err(e) => answer(reply, Err(dial_fault(&e))),
+            Err(e) => question.fail(dial_fault(&e)),
+        }
+    }
+
+    /// Asks a peer that is connected.
+    fn put(&mut self, peer: &PeerId, question: Question) {
+        let behaviour = self.swarm.behaviour_mut();
+        match question {
+            Question::Blob(request, reply) => {
+                let id = behaviour.blobs.send_request(peer, request);
+                self.asked.insert(id, reply);
+            }
+            Question::Page(request, reply) => {
+                let id = behaviour.streams.send_request(peer, request);
+                self.pages_asked.insert(id, reply);
+            }
         }
     }
 
     fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Blobs(event)) => self.on_blob_event(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Streams(event)) => self.on_stream_event(event),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
                 connection,
                 result: Err(ping::Failure::Timeout | ping::Failure::Other { .. }),
@@ -177,16 +224,15 @@ impl EventLoop {
                 self.swarm.close_connection(connection);
             }
             SwarmEvent::ConnectionEstablished { connection_id, .. } => {
-                if let Some((peer, request, reply)) = self.dialling.remove(&connection_id) {
-                    let id = self.swarm.behaviour_mut().blobs.send_request(&peer, request);
-                    self.asked.insert(id, reply);
+                if let Some((peer, question)) = self.dialling.remove(&connection_id) {
+                    self.put(&peer, question);
                 }
             }
             SwarmEvent::OutgoingConnectionError {
                 connection_id, error, ..
             } => {
-                if let Some((.., reply)) = self.dialling.remove(&connection_id) {
-                    answer(reply, Err(dial_fault(&error)));
+                if let Some((_, question)) = self.dialling.remove(&connection_id) {
+                    question.fail(dial_fault(&error));
                 }
             }
             SwarmEvent::ListenerClosed {
@@ -228,7 +274,7 @@ impl EventLoop {
                     self.swarm.close_connection(connection_id);
                 }
                 if let Some(reply) = self.asked.remove(&request_id) {
-                    answer(reply, Err(request_fault(error)));
+                    answer(reply, Err(request_fault(error, &BLOBS)));
                 }
             }
             Event::InboundFailure {
@@ -263,12 +309,8 @@ impl EventLoop {
         }
         match request {
             Request::Output { genesis, task } => {
-                let may_know = |output: &&Output| {
-                    let listed = output.readers.as_ref().map(|readers| readers.contains(&peer));
-                    genesis == self.genesis && listed.unwrap_or(true)
-                };
-                let output = self.outputs.get(&task).filter(may_know);
-                let found = output.and_then(|output| Some((output.hash, self.store.size(&output.hash)?)));
+                let output = self.outputs.get(task, &peer).filter(|_| genesis == self.genesis);
+                let found = output.and_then(|hash| Some((*hash, self.store.size(hash)?)));
                 let response = match found {
                     Some((hash, bytes)) => Response::Output { hash, bytes },
                     None => Response::NotFound,
@@ -278,7 +320,7 @@ impl EventLoop {
             Request::Blob { hash, offset, len } => {
                 let store = self.store.clone();
                 self.answers
-                    .spawn_blocking(move || (channel, read_part(&store, hash, offset, len)));
+                    .spawn_blocking(move || Answer::Blob(channel, read_part(&store, hash, offset, len)));
             }
         }
     }
@@ -309,7 +351,7 @@ fn read_part(store: &BlobStore, hash: ContentHash, offset: u64, len: u32) -> Res
     }
 }
 
-fn answer(reply: Reply, result: Result<Response, Fault>) {
+fn answer<R>(reply: Reply<R>, result: Result<R, Fault>) {
     if reply.send(result).is_err() {
         tracing::trace!("whoever asked no longer waits");
     }
@@ -338,13 +380,13 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-fn request_fault(error: request_response::OutboundFailure) -> Fault {
+fn request_fault(error: request_response::OutboundFailure, protocol: &StreamProtocol) -> Fault {
     use request_response::OutboundFailure as Failure;
     match error {
         Failure::Timeout => Fault::TimedOut,
         Failure::DialFailure => Fault::Unreachable("cannot be dialled".into()),
         Failure::ConnectionClosed => Fault::Unreachable("closed the connection".into()),
-        Failure::UnsupportedProtocols => Fault::Protocol("does not speak /surety/blob/1".into()),
+        Failure::UnsupportedProtocols => Fault::Protocol(format!("does not speak {protocol}")),
         Failure::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => Fault::Protocol(e.to_string()),
         Failure::Io(e) => Fault::Unreachable(root_cause(&e)),
     }

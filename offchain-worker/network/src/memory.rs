@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -13,12 +14,20 @@ use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 use crate::{
     address::endpoint_text,
     plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers},
+    stream::{StreamPage, StreamReader, StreamWriter},
 };
+
+/// How long a page waits for news: tests wait for nothing long.
+const POLL_WAIT: Duration = Duration::from_millis(100);
+
+/// Who may read something; nothing: everyone.
+type Allowed = Option<Vec<Endpoint>>;
 
 #[derive(Default)]
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
-    outputs: HashMap<TaskId, (ContentHash, Option<Vec<Endpoint>>)>,
+    outputs: HashMap<TaskId, (ContentHash, Allowed)>,
+    streams: HashMap<TaskId, (StreamReader, Allowed)>,
     down: bool,
 }
 
@@ -64,6 +73,17 @@ impl MemoryPlane {
             .filter(|peer| !peer.down || *endpoint == self.own)
             .ok_or_else(|| Fault::Unreachable("no such peer".into()))?;
         read(peer).ok_or(Fault::NotFound)
+    }
+
+    fn is_among(&self, allowed: &Allowed) -> bool {
+        allowed.as_ref().is_none_or(|readers| readers.contains(&self.own))
+    }
+}
+
+fn allowed(readers: Readers<'_>) -> Allowed {
+    match readers {
+        Readers::Everyone => None,
+        Readers::Only(endpoints) => Some(endpoints.to_vec()),
     }
 }
 
@@ -112,12 +132,8 @@ impl DataPlane for MemoryPlane {
         hash: ContentHash,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
-        let readers = match readers {
-            Readers::Everyone => None,
-            Readers::Only(endpoints) => Some(endpoints.to_vec()),
-        };
         self.with(&self.own, |peer| {
-            peer.outputs.insert(task, (hash, readers));
+            peer.outputs.insert(task, (hash, allowed(readers)));
             Some(())
         })
         .map_err(|_| PlaneError::Closed)
@@ -126,8 +142,7 @@ impl DataPlane for MemoryPlane {
     async fn locate_output(&self, task: TaskId, endpoint: &Endpoint) -> Result<OutputLocation, PlaneError> {
         let found = self.with(endpoint, |peer| {
             let (hash, readers) = peer.outputs.get(&task)?;
-            let may_know = readers.as_ref().is_none_or(|readers| readers.contains(&self.own));
-            let hash = may_know.then_some(*hash)?;
+            let hash = self.is_among(readers).then_some(*hash)?;
             let bytes = peer.blobs.get(&hash)?.len() as u64;
             Some(OutputLocation { hash, bytes })
         });
@@ -138,5 +153,27 @@ impl DataPlane for MemoryPlane {
                 fault,
             }],
         })
+    }
+
+    async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError> {
+        let (writer, reader) = StreamWriter::new();
+        self.with(&self.own, |peer| {
+            peer.streams.insert(task, (reader, allowed(readers)));
+            Some(writer)
+        })
+        .map_err(|_| PlaneError::Closed)
+    }
+
+    async fn close_stream(&self, task: TaskId) {
+        // Closing what is not open is no error.
+        self.with(&self.own, |peer| peer.streams.remove(&task)).ok();
+    }
+
+    async fn read_stream(&self, task: TaskId, endpoint: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
+        let stream = self.with(endpoint, |peer| {
+            let (stream, readers) = peer.streams.get(&task)?;
+            self.is_among(readers).then(|| stream.clone())
+        })?;
+        Ok(stream.page(from, POLL_WAIT).await)
     }
 }

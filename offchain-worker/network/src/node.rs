@@ -22,12 +22,14 @@ use tokio::{
 
 use crate::{
     address::{announceable, endpoint_text, parse_endpoint, parse_listen, resolve, split_endpoint},
-    event_loop::{root_cause, Behaviour, Command, EventLoop, Output},
+    announced::Audience,
+    event_loop::{root_cause, Behaviour, Command, EventLoop, Question, Reply},
     fetch::{self, Ask},
     identity,
     plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers},
     store::{BlobStore, StoreError},
-    wire::{Request, Response, PROTOCOL},
+    stream::{StreamPage, StreamWriter},
+    wire::{PageRequest, PageResponse, Request, Response, BLOBS, STREAMS},
 };
 
 /// How much a node does at once, and for how long it waits.
@@ -63,6 +65,21 @@ pub struct Limits {
     pub connections_per_peer_max: u32,
     /// Outputs that are remembered; the oldest are forgotten first.
     pub outputs_max: usize,
+    /// Streams that are served; the oldest are forgotten first. Each may take 2 MiB of memory.
+    pub streams_max: usize,
+    /// A request for a page of a stream waits so long for news; see [`Limits::poll_wait`].
+    pub poll_wait_max: Duration,
+    /// Requests of others for pages that wait.
+    pub polls_max: usize,
+    /// The same for one peer.
+    pub polls_per_peer_max: usize,
+}
+
+impl Limits {
+    /// How long a page may wait: whoever asked must not have given up before.
+    pub fn poll_wait(&self) -> Duration {
+        self.poll_wait_max.min(self.request_timeout / 2)
+    }
 }
 
 impl Default for Limits {
@@ -83,6 +100,12 @@ impl Default for Limits {
             inbound_connections_max: 256,
             connections_per_peer_max: 8,
             outputs_max: 4096,
+            // More than a provider computes at once, with those that are done and not settled yet.
+            streams_max: 64,
+            // Long enough that an idle stream costs next to nothing.
+            poll_wait_max: Duration::from_secs(5),
+            polls_max: 64,
+            polls_per_peer_max: 8,
         }
     }
 }
@@ -189,9 +212,12 @@ impl Node {
     }
 }
 
-#[async_trait]
-impl Ask for Node {
-    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault> {
+impl Node {
+    async fn put<R>(
+        &self,
+        endpoint: &Endpoint,
+        question: impl FnOnce(Reply<R>) -> Question,
+    ) -> Result<R, Fault> {
         let (address, peer) = split_endpoint(endpoint).map_err(Fault::Address)?;
         let addresses = resolve(&address).await.map_err(Fault::Address)?;
         let stopped = || Fault::Unreachable("the data plane has stopped".into());
@@ -199,11 +225,41 @@ impl Ask for Node {
         let command = Command::Ask {
             peer,
             addresses,
-            request,
-            reply,
+            question: question(reply),
         };
         self.send(command).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
+    }
+}
+
+#[async_trait]
+impl Ask for Node {
+    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault> {
+        self.put(endpoint, |reply| Question::Blob(request, reply)).await
+    }
+}
+
+/// The peers at the readers' endpoints.
+fn audience(readers: Readers<'_>) -> Result<Audience, PlaneError> {
+    match readers {
+        Readers::Everyone => Ok(Audience::Everyone),
+        Readers::Only(endpoints) => {
+            let peers = endpoints
+                .iter()
+                .map(|endpoint| split_endpoint(endpoint).map(|(_, peer)| peer));
+            Ok(Audience::Only(peers.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+/// What is said when one peer was asked in vain.
+fn in_vain(what: String, peer: &Endpoint, fault: Fault) -> PlaneError {
+    PlaneError::AllFailed {
+        what,
+        attempts: vec![Attempt {
+            endpoint: endpoint_text(peer),
+            fault,
+        }],
     }
 }
 
@@ -269,17 +325,12 @@ impl DataPlane for Node {
         if self.store.size(&hash).is_none() {
             return Err(StoreError::NotFound(hash).into());
         }
-        let readers = match readers {
-            Readers::Everyone => None,
-            Readers::Only(endpoints) => Some(
-                endpoints
-                    .iter()
-                    .map(|endpoint| split_endpoint(endpoint).map(|(_, peer)| peer))
-                    .collect::<Result<_, _>>()?,
-            ),
+        let command = Command::Announce {
+            task,
+            output: hash,
+            audience: audience(readers)?,
         };
-        let output = Output { hash, readers };
-        self.send(Command::Announce { task, output }).await
+        self.send(command).await
     }
 
     async fn locate_output(&self, task: TaskId, peer: &Endpoint) -> Result<OutputLocation, PlaneError> {
@@ -294,13 +345,36 @@ impl DataPlane for Node {
             Ok(_) => Fault::Protocol("unexpected answer".into()),
             Err(fault) => fault,
         };
-        Err(PlaneError::AllFailed {
-            what: format!("the output of task {task}"),
-            attempts: vec![Attempt {
-                endpoint: endpoint_text(peer),
-                fault,
-            }],
-        })
+        Err(in_vain(format!("the output of task {task}"), peer, fault))
+    }
+
+    async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError> {
+        let (writer, stream) = StreamWriter::new();
+        let command = Command::OpenStream {
+            task,
+            stream,
+            audience: audience(readers)?,
+        };
+        self.send(command).await?;
+        Ok(writer)
+    }
+
+    async fn close_stream(&self, task: TaskId) {
+        // A node that has stopped serves nothing anyway.
+        self.send(Command::CloseStream { task }).await.ok();
+    }
+
+    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
+        let request = PageRequest {
+            genesis: self.genesis,
+            task,
+            from,
+        };
+        match self.put(peer, |reply| Question::Page(request, reply)).await? {
+            PageResponse::Page(page) => Ok(page),
+            PageResponse::NotFound => Err(Fault::NotFound),
+            PageResponse::Busy => Err(Fault::Busy),
+        }
     }
 }
 
@@ -315,6 +389,9 @@ fn build_swarm(key: Keypair, limits: &Limits) -> Result<Swarm<Behaviour>, PlaneE
         .with_request_timeout(request_timeout)
         // Of one connection, in both directions; the event loop's own limits are what others notice.
         .with_max_concurrent_streams(limits.inbound_per_peer_max + limits.outbound_requests_max);
+    let streams_config = request_response::Config::default()
+        .with_request_timeout(request_timeout)
+        .with_max_concurrent_streams(limits.polls_per_peer_max + limits.outbound_requests_max);
     let connections = ConnectionLimits::default()
         .with_max_pending_incoming(Some(limits.inbound_connections_max / 4))
         .with_max_established_incoming(Some(limits.inbound_connections_max))
@@ -333,7 +410,8 @@ fn build_swarm(key: Keypair, limits: &Limits) -> Result<Swarm<Behaviour>, PlaneE
         })
         .with_behaviour(|_| Behaviour {
             limits: connection_limits::Behaviour::new(connections),
-            blobs: request_response::Behaviour::new([(PROTOCOL, ProtocolSupport::Full)], blobs_config),
+            blobs: request_response::Behaviour::new([(BLOBS, ProtocolSupport::Full)], blobs_config),
+            streams: request_response::Behaviour::new([(STREAMS, ProtocolSupport::Full)], streams_config),
             ping: ping::Behaviour::new(ping::Config::new().with_timeout(request_timeout)),
         })
         .map_err(|e| transport_error(e.to_string()))?

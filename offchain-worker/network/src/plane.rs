@@ -6,7 +6,12 @@ use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 
-use crate::{address::AddressError, identity::IdentityError, store::StoreError};
+use crate::{
+    address::AddressError,
+    identity::IdentityError,
+    store::StoreError,
+    stream::{StreamPage, StreamWriter},
+};
 
 /// What a provider says its output is. Nothing of it is checked: the chain's verdict does that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,17 @@ pub trait DataPlane: Send + Sync {
 
     /// Asks `peer` for its output of `task`.
     async fn locate_output(&self, task: TaskId, peer: &Endpoint) -> Result<OutputLocation, PlaneError>;
+
+    /// Starts serving what this peer computes for `task`, token by token, to `readers`. Opening again starts over.
+    async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError>;
+
+    /// No longer serves it.
+    async fn close_stream(&self, task: TaskId);
+
+    /// The tokens that `peer` has for `task`, from index `from` on: at once when there are some, else as soon as there
+    /// is one, and none when there was nothing new for a few seconds. Nothing of it is checked: the chain's verdict
+    /// does that, when the output is there.
+    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, Fault>;
 }
 
 /// Why the data plane could not do something.

@@ -1,17 +1,22 @@
-//! `/surety/blob/1`: messages and their framing.
+//! `/surety/blob/1` and `/surety/stream/1`: messages and their framing.
 //!
-//! One request and one response a stream. A frame is its length as `u32`, little endian, then SCALE. The length is
+//! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The length is
 //! checked before anything is allocated.
 
-use std::io;
+use std::{io, marker::PhantomData};
 
 use codec::{Decode, DecodeAll, Encode};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::{request_response::Codec, StreamProtocol};
 use surety_types::{ContentHash, TaskId};
 
-/// The protocol's name.
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/surety/blob/1");
+use crate::stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX};
+
+/// Blobs, and which blob is a task's output.
+pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/1");
+
+/// Tokens of tasks that are being computed.
+pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
 
 /// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round trips
 /// do not matter on fast links.
@@ -51,46 +56,111 @@ pub(crate) enum Response {
     Refused,
 }
 
-/// Frames with SCALE in them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ScaleCodec;
+/// One page of a task's stream. Answered as soon as there is something new, or when there was nothing for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct PageRequest {
+    /// The chain that the task is on.
+    pub(crate) genesis: ContentHash,
+    pub(crate) task: TaskId,
+    /// Index of the first token that is wanted.
+    pub(crate) from: u32,
+}
 
-impl Codec for ScaleCodec {
-    type Protocol = StreamProtocol;
+/// A page, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum PageResponse {
+    Page(StreamPage),
+    /// There is no such stream here, or none that the asking peer may read.
+    NotFound,
+    /// Ask later, or somebody else.
+    Busy,
+}
+
+/// A protocol's messages.
+pub(crate) trait Messages: Send + 'static {
+    type Request: Encode + Decode + Send;
+    type Response: Encode + Decode + Send;
+    const REQUEST_BYTES_MAX: u32;
+    const RESPONSE_BYTES_MAX: u32;
+}
+
+/// Those of `/surety/blob/1`.
+pub(crate) enum Blobs {}
+
+impl Messages for Blobs {
     type Request = Request;
     type Response = Response;
+    const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
+    const RESPONSE_BYTES_MAX: u32 = RESPONSE_BYTES_MAX;
+}
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Request>
+/// Those of `/surety/stream/1`.
+pub(crate) enum Streams {}
+
+impl Messages for Streams {
+    type Request = PageRequest;
+    type Response = PageResponse;
+    const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
+    /// A token takes its text and at most 8 bytes; the rest of a page a reason and at most 16.
+    const RESPONSE_BYTES_MAX: u32 = (PAGE_BYTES_MAX + PAGE_TOKENS_MAX * 8 + REASON_BYTES_MAX + 16) as u32;
+}
+
+/// Frames with SCALE in them.
+pub(crate) struct ScaleCodec<M>(PhantomData<fn() -> M>);
+
+impl<M> Clone for ScaleCodec<M> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl<M> Default for ScaleCodec<M> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<M: Messages> Codec for ScaleCodec<M> {
+    type Protocol = StreamProtocol;
+    type Request = M::Request;
+    type Response = M::Response;
+
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Request>
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io, REQUEST_BYTES_MAX).await
+        read_frame(io, M::REQUEST_BYTES_MAX).await
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Response>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io, RESPONSE_BYTES_MAX).await
+        read_frame(io, M::RESPONSE_BYTES_MAX).await
     }
 
-    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, request: Request) -> io::Result<()>
+    async fn write_request<T>(
+        &mut self,
+        _: &StreamProtocol,
+        io: &mut T,
+        request: M::Request,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &request.encode(), REQUEST_BYTES_MAX).await
+        write_frame(io, &request.encode(), M::REQUEST_BYTES_MAX).await
     }
 
     async fn write_response<T>(
         &mut self,
         _: &StreamProtocol,
         io: &mut T,
-        response: Response,
+        response: M::Response,
     ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &response.encode(), RESPONSE_BYTES_MAX).await
+        write_frame(io, &response.encode(), M::RESPONSE_BYTES_MAX).await
     }
 }
 
@@ -136,9 +206,18 @@ mod tests {
     use futures::io::Cursor;
 
     use super::*;
+    use crate::stream::{StreamEnd, StreamToken};
+
+    fn blobs() -> ScaleCodec<Blobs> {
+        ScaleCodec::default()
+    }
+
+    fn streams() -> ScaleCodec<Streams> {
+        ScaleCodec::default()
+    }
 
     async fn read(bytes: Vec<u8>) -> io::Result<Response> {
-        ScaleCodec.read_response(&PROTOCOL, &mut Cursor::new(bytes)).await
+        blobs().read_response(&BLOBS, &mut Cursor::new(bytes)).await
     }
 
     #[tokio::test]
@@ -148,8 +227,8 @@ mod tests {
             bytes: vec![7; CHUNK_BYTES as usize],
         };
         let mut io = Cursor::new(Vec::new());
-        ScaleCodec
-            .write_response(&PROTOCOL, &mut io, chunk.clone())
+        blobs()
+            .write_response(&BLOBS, &mut io, chunk.clone())
             .await
             .unwrap();
         assert_eq!(read(io.into_inner()).await.unwrap(), chunk);
@@ -160,15 +239,55 @@ mod tests {
             len: u32::MAX,
         };
         let mut io = Cursor::new(Vec::new());
-        ScaleCodec
-            .write_request(&PROTOCOL, &mut io, request.clone())
+        blobs()
+            .write_request(&BLOBS, &mut io, request.clone())
             .await
             .unwrap();
         io.set_position(0);
-        assert_eq!(
-            ScaleCodec.read_request(&PROTOCOL, &mut io).await.unwrap(),
-            request
-        );
+        assert_eq!(blobs().read_request(&BLOBS, &mut io).await.unwrap(), request);
+    }
+
+    #[tokio::test]
+    async fn the_largest_page_passes() {
+        let mut tokens = vec![
+            StreamToken {
+                id: u32::MAX,
+                text: String::new()
+            };
+            PAGE_TOKENS_MAX
+        ];
+        // As many tokens as there may be, most of them with texts whose lengths take two bytes.
+        for token in tokens.iter_mut() {
+            token.text = "x".repeat(PAGE_BYTES_MAX / PAGE_TOKENS_MAX);
+        }
+        let end = Some(StreamEnd::Failed {
+            reason: "y".repeat(REASON_BYTES_MAX),
+        });
+        let page = PageResponse::Page(StreamPage { tokens, end });
+        let mut io = Cursor::new(Vec::new());
+        streams()
+            .write_response(&STREAMS, &mut io, page.clone())
+            .await
+            .unwrap();
+        io.set_position(0);
+        assert_eq!(streams().read_response(&STREAMS, &mut io).await.unwrap(), page);
+    }
+
+    #[tokio::test]
+    async fn a_page_that_is_no_text_is_an_error() {
+        let page = PageResponse::Page(StreamPage {
+            tokens: vec![StreamToken {
+                id: 1,
+                text: "ab".into(),
+            }],
+            end: None,
+        });
+        let mut frame = page.encode();
+        let at = frame.iter().position(|byte| *byte == b'a').unwrap();
+        frame[at] = 0xff;
+        let bytes = [(frame.len() as u32).to_le_bytes().to_vec(), frame].concat();
+        let read = streams().read_response(&STREAMS, &mut Cursor::new(bytes)).await;
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[tokio::test]

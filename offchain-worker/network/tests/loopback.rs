@@ -1,56 +1,15 @@
 //! Real sockets on loopback: who delivers, who does not, and what is said of those who do not.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{fs, net::TcpListener, sync::Arc, time::Duration};
+mod common;
 
+use std::{fs, net::TcpListener};
+
+use common::{endpoint, limits, peer, peer_with, Peer, QUIC, TCP};
 use surety_network::{
-    parse_endpoint, Attempt, BlobStore, Bytes, DataPlane, Fault, Limits, NetworkConfig, Node, OutputLocation,
-    PlaneError, Readers, StoreError, StoreLimits,
+    parse_endpoint, Attempt, Bytes, DataPlane, Fault, Limits, OutputLocation, PlaneError, Readers, StoreError,
 };
 use surety_types::{multiaddr::Endpoint, ContentHash};
-
-const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
-const TCP: &str = "/ip4/127.0.0.1/tcp/0";
-
-struct Peer {
-    node: Node,
-    dir: tempfile::TempDir,
-}
-
-fn limits() -> Limits {
-    Limits {
-        request_timeout: Duration::from_secs(2),
-        dial_timeout: Duration::from_secs(2),
-        fetch_rounds: 1,
-        ..Limits::default()
-    }
-}
-
-async fn peer_with(listen: &[&str], genesis: u8, limits: Limits) -> Result<Peer, PlaneError> {
-    let dir = tempfile::tempdir().unwrap();
-    let store_limits = StoreLimits {
-        blob_bytes_max: 64 << 20,
-        total_bytes_max: 256 << 20,
-    };
-    let store = Arc::new(BlobStore::open(dir.path().join("blobs"), store_limits).unwrap());
-    let config = NetworkConfig {
-        key_file: dir.path().join("network.key"),
-        listen: listen.iter().map(|text| text.to_string()).collect(),
-        external: Vec::new(),
-        genesis: ContentHash::repeat_byte(genesis),
-        limits,
-    };
-    let node = Node::start(config, store).await?;
-    Ok(Peer { node, dir })
-}
-
-async fn peer(listen: &[&str]) -> Peer {
-    peer_with(listen, 0, limits()).await.unwrap()
-}
-
-fn endpoint(peer: &Peer) -> Endpoint {
-    peer.node.endpoints()[0].clone()
-}
 
 fn attempts(result: Result<Bytes, PlaneError>) -> Vec<Attempt> {
     match result {

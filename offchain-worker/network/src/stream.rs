@@ -1,0 +1,262 @@
+//! The tokens of a task while it is computed: written by its provider, read by its client in pages.
+//!
+//! A log that only grows, with bounds on everything. Writing never waits; a reader that is slow, or starts late, or
+//! starts over misses nothing.
+
+use std::time::Duration;
+
+use codec::{Decode, Encode};
+use tokio::sync::watch;
+
+/// Most tokens of one stream. A generation cannot have more.
+pub const STREAM_TOKENS_MAX: usize = 4096;
+
+/// Most bytes of text in one stream.
+pub const STREAM_BYTES_MAX: usize = 1 << 20;
+
+/// Longest text of one token, in bytes: a page always has room for one.
+pub const TOKEN_BYTES_MAX: usize = 4096;
+
+/// Longest reason for a failure, in bytes. It is said to a person.
+pub const REASON_BYTES_MAX: usize = 512;
+
+/// Most tokens in one page.
+pub(crate) const PAGE_TOKENS_MAX: usize = 256;
+
+/// Most bytes of text in one page.
+pub(crate) const PAGE_BYTES_MAX: usize = 64 << 10;
+
+/// A token as its client sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct StreamToken {
+    /// The token.
+    pub id: u32,
+    /// What it adds to the text; empty while a character is not complete.
+    pub text: String,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum StreamEnd {
+    /// These were all tokens.
+    Complete,
+    /// No more will come.
+    Failed {
+        /// Why, in the provider's words.
+        reason: String,
+    },
+}
+
+/// A part of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct StreamPage {
+    /// The tokens from the index on that was asked for. Empty when there was nothing new for a while.
+    pub tokens: Vec<StreamToken>,
+    /// How the stream ended, once its last token is in this page or before it.
+    pub end: Option<StreamEnd>,
+}
+
+#[derive(Default)]
+struct Log {
+    tokens: Vec<StreamToken>,
+    bytes: usize,
+    end: Option<StreamEnd>,
+}
+
+impl Log {
+    fn page(&self, from: usize) -> StreamPage {
+        let mut room = PAGE_BYTES_MAX;
+        let rest = self.tokens.get(from..).unwrap_or_default();
+        let tokens: Vec<StreamToken> = rest
+            .iter()
+            .take(PAGE_TOKENS_MAX)
+            .map_while(|token| {
+                room = room.checked_sub(token.text.len())?;
+                Some(token.clone())
+            })
+            .collect();
+        let last = tokens.len() == rest.len();
+        StreamPage {
+            end: self.end.clone().filter(|_| last),
+            tokens,
+        }
+    }
+}
+
+/// The provider's end of a stream. Dropping it ends the stream as failed.
+pub struct StreamWriter(watch::Sender<Log>);
+
+impl StreamWriter {
+    /// A new stream, with its first reader.
+    pub(crate) fn new() -> (Self, StreamReader) {
+        let (sender, receiver) = watch::channel(Log::default());
+        (Self(sender), StreamReader(receiver))
+    }
+
+    /// Adds a token. One that is over a bound ends the stream.
+    pub fn push(&self, token: StreamToken) {
+        self.0.send_modify(|log| {
+            if log.end.is_some() {
+                return;
+            }
+            let bytes = log.bytes.saturating_add(token.text.len());
+            let fits = log.tokens.len() < STREAM_TOKENS_MAX
+                && token.text.len() <= TOKEN_BYTES_MAX
+                && bytes <= STREAM_BYTES_MAX;
+            if fits {
+                log.bytes = bytes;
+                log.tokens.push(token);
+            } else {
+                let reason = "there is more than is streamed".into();
+                log.end = Some(StreamEnd::Failed { reason });
+            }
+        });
+    }
+
+    /// There are no more tokens: the task is computed.
+    pub fn complete(self) {
+        self.end(StreamEnd::Complete);
+    }
+
+    /// There will be no more tokens.
+    pub fn fail(self, reason: &str) {
+        self.end(failed(reason));
+    }
+
+    fn end(&self, end: StreamEnd) {
+        self.0.send_modify(|log| {
+            log.end.get_or_insert(end);
+        });
+    }
+}
+
+impl Drop for StreamWriter {
+    fn drop(&mut self) {
+        self.end(failed("the provider has stopped computing it"));
+    }
+}
+
+fn failed(reason: &str) -> StreamEnd {
+    let cut = (0..=reason.len().min(REASON_BYTES_MAX))
+        .rev()
+        .find(|end| reason.is_char_boundary(*end));
+    StreamEnd::Failed {
+        reason: reason.get(..cut.unwrap_or_default()).unwrap_or_default().into(),
+    }
+}
+
+/// Reads a stream, from any place and as often as is wanted.
+#[derive(Clone)]
+pub(crate) struct StreamReader(watch::Receiver<Log>);
+
+impl StreamReader {
+    /// What there is from index `from` on, as soon as there is something; nothing when `wait` has passed.
+    pub(crate) async fn page(mut self, from: u32, wait: Duration) -> StreamPage {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let news = self
+            .0
+            .wait_for(|log| log.end.is_some() || log.tokens.len() > from);
+        // Neither time that is up nor a writer that is gone is an error: the log says what there is.
+        drop(tokio::time::timeout(wait, news).await);
+        self.0.borrow().page(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn token(id: u32, text: &str) -> StreamToken {
+        StreamToken {
+            id,
+            text: text.into(),
+        }
+    }
+
+    const NOW: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[tokio::test]
+    async fn a_reader_waits_for_news_and_starts_anywhere() {
+        let (writer, reader) = StreamWriter::new();
+        assert_eq!(reader.clone().page(0, NOW).await, StreamPage::default());
+        let waiting = tokio::spawn(reader.clone().page(1, LONG));
+        writer.push(token(5, "a"));
+        writer.push(token(6, "b"));
+        assert_eq!(waiting.await.unwrap().tokens, [token(6, "b")]);
+        let all = reader.clone().page(0, LONG).await;
+        assert_eq!(all.tokens, [token(5, "a"), token(6, "b")]);
+        assert_eq!(all.end, None);
+        writer.complete();
+        let end = reader.page(2, LONG).await;
+        assert_eq!((end.tokens.len(), end.end), (0, Some(StreamEnd::Complete)));
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_is_dropped_leaves_what_it_wrote_and_a_failure() {
+        let (writer, reader) = StreamWriter::new();
+        writer.push(token(1, "x"));
+        drop(writer);
+        let page = reader.clone().page(0, LONG).await;
+        assert_eq!(page.tokens, [token(1, "x")]);
+        assert!(matches!(page.end, Some(StreamEnd::Failed { .. })));
+        // Beyond the end there is the end, at once.
+        assert!(reader.page(u32::MAX, LONG).await.end.is_some());
+    }
+
+    #[tokio::test]
+    async fn pages_are_bounded_and_together_they_are_everything() {
+        let (writer, reader) = StreamWriter::new();
+        for id in 0..300 {
+            writer.push(token(id, "y"));
+        }
+        for id in 300..400 {
+            writer.push(token(id, &"z".repeat(TOKEN_BYTES_MAX)));
+        }
+        writer.complete();
+        let (mut read, mut pages) = (Vec::new(), 0);
+        loop {
+            let page = reader.clone().page(read.len() as u32, NOW).await;
+            let bytes: usize = page.tokens.iter().map(|token| token.text.len()).sum();
+            assert!(page.tokens.len() <= PAGE_TOKENS_MAX && bytes <= PAGE_BYTES_MAX);
+            read.extend(page.tokens);
+            pages += 1;
+            if let Some(end) = page.end {
+                assert_eq!(end, StreamEnd::Complete);
+                break;
+            }
+        }
+        assert_eq!(
+            read.iter().map(|token| token.id).collect::<Vec<_>>(),
+            (0..400).collect::<Vec<_>>()
+        );
+        assert!(pages > 6, "{pages}");
+    }
+
+    #[tokio::test]
+    async fn what_is_over_a_bound_ends_the_stream() {
+        let (writer, reader) = StreamWriter::new();
+        for id in 0..=STREAM_TOKENS_MAX as u32 {
+            writer.push(token(id, ""));
+        }
+        let last = reader.page(STREAM_TOKENS_MAX as u32, NOW).await;
+        assert!(last.tokens.is_empty() && matches!(last.end, Some(StreamEnd::Failed { .. })));
+
+        let (writer, reader) = StreamWriter::new();
+        writer.push(token(0, &"w".repeat(TOKEN_BYTES_MAX + 1)));
+        writer.push(token(1, "w"));
+        let page = reader.page(0, NOW).await;
+        assert!(page.tokens.is_empty() && matches!(page.end, Some(StreamEnd::Failed { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_long_reason_is_cut_between_two_characters() {
+        let (writer, reader) = StreamWriter::new();
+        writer.fail(&format!("x{}", "ä".repeat(REASON_BYTES_MAX)));
+        let Some(StreamEnd::Failed { reason }) = reader.page(0, NOW).await.end else {
+            panic!("it has not failed");
+        };
+        assert_eq!(reason.len(), REASON_BYTES_MAX - 1);
+    }
+}

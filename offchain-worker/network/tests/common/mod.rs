@@ -1,0 +1,50 @@
+//! Nodes on loopback.
+#![allow(dead_code, unreachable_pub)]
+
+use std::{sync::Arc, time::Duration};
+
+use surety_network::{BlobStore, DataPlane, Limits, NetworkConfig, Node, PlaneError, StoreLimits};
+use surety_types::{multiaddr::Endpoint, ContentHash};
+
+pub const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
+pub const TCP: &str = "/ip4/127.0.0.1/tcp/0";
+
+pub struct Peer {
+    pub node: Node,
+    pub dir: tempfile::TempDir,
+}
+
+pub fn limits() -> Limits {
+    Limits {
+        request_timeout: Duration::from_secs(2),
+        dial_timeout: Duration::from_secs(2),
+        fetch_rounds: 1,
+        ..Limits::default()
+    }
+}
+
+pub async fn peer_with(listen: &[&str], genesis: u8, limits: Limits) -> Result<Peer, PlaneError> {
+    let dir = tempfile::tempdir().unwrap();
+    let store_limits = StoreLimits {
+        blob_bytes_max: 64 << 20,
+        total_bytes_max: 256 << 20,
+    };
+    let store = Arc::new(BlobStore::open(dir.path().join("blobs"), store_limits).unwrap());
+    let config = NetworkConfig {
+        key_file: dir.path().join("network.key"),
+        listen: listen.iter().map(|text| text.to_string()).collect(),
+        external: Vec::new(),
+        genesis: ContentHash::repeat_byte(genesis),
+        limits,
+    };
+    let node = Node::start(config, store).await?;
+    Ok(Peer { node, dir })
+}
+
+pub async fn peer(listen: &[&str]) -> Peer {
+    peer_with(listen, 0, limits()).await.unwrap()
+}
+
+pub fn endpoint(peer: &Peer) -> Endpoint {
+    peer.node.endpoints()[0].clone()
+}
