@@ -1,0 +1,276 @@
+//! An NVIDIA device, by libraries that are looked for when the program runs.
+#![allow(
+    unsafe_code,
+    reason = "kernels and library calls take raw addresses; what each one needs is said where it is called"
+)]
+
+use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+
+use cudarc::{
+    cublas::{
+        self,
+        sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
+        CudaBlas,
+    },
+    driver::{
+        self,
+        sys::{CUdevice_attribute, CUresult},
+        CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError, LaunchConfig,
+        PushKernelArg,
+    },
+    nvrtc::{self, CompileError, CompileOptions, Ptx},
+};
+use surety_exact::GROUP;
+
+use crate::{
+    machine::{Argument, Machine, Product, Shape, OPTIONS, SOURCE},
+    Error,
+};
+
+/// CUDA 12.0: the oldest driver that the compilers in use write for.
+const DRIVER_MIN: i32 = 12_000;
+/// Turing: the oldest devices that current compilers know, and the first with integer tensor cores.
+const CAPABILITY_MIN: (i32, i32) = (7, 5);
+/// Newer devices take it too: the driver translates it when the kernels are loaded.
+const TARGET: &str = "compute_75";
+const _: () = assert!(
+    CAPABILITY_MIN.0 == 7 && CAPABILITY_MIN.1 == 5,
+    "TARGET says the same"
+);
+
+/// One device with the kernels loaded. All work goes to one stream, in order.
+#[derive(Debug)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    module: Arc<CudaModule>,
+    functions: BTreeMap<String, CudaFunction>,
+    library: Option<CudaBlas>,
+}
+
+impl Device {
+    /// The device of a number, from 0.
+    ///
+    /// # Errors
+    /// [`Error`] says what is missing on this machine.
+    pub fn open(number: usize) -> Result<Self, Error> {
+        check_driver()?;
+        if usize::try_from(CudaContext::device_count().map_err(failed)?).is_ok_and(|count| number >= count) {
+            return Err(Error::NoDevice(number));
+        }
+        let context = CudaContext::new(number).map_err(failed)?;
+        let (major, minor) = context.compute_capability().map_err(failed)?;
+        if (major, minor) < CAPABILITY_MIN {
+            return Err(Error::DeviceTooOld { major, minor });
+        }
+        // SAFETY: events order the work of several streams, and there is one.
+        unsafe { context.disable_event_tracking() };
+        let module = context.load_module(compile()?).map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverOlderThanCompiler,
+            _ => failed(error),
+        })?;
+        let stream = context.default_stream();
+        // Without the library our own kernel does its work: slower for many rows, the same bits.
+        // SAFETY: looking for a library and loading it; what is found under these names is trusted with the machine.
+        let found = unsafe { cublas::sys::is_culib_present() };
+        let library = found.then(|| CudaBlas::new(stream.clone()).ok()).flatten();
+        Ok(Self {
+            context,
+            stream,
+            module,
+            functions: BTreeMap::new(),
+            library,
+        })
+    }
+
+    /// What the device calls itself.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn name(&self) -> Result<String, Error> {
+        self.context.name().map_err(failed)
+    }
+
+    /// Whether the vendor's library for products was found.
+    pub fn has_library(&self) -> bool {
+        self.library.is_some()
+    }
+
+    /// Multiprocessors of the device.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn processors(&self) -> Result<i32, Error> {
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        self.context.attribute(attribute).map_err(failed)
+    }
+
+    fn function(&mut self, kernel: &str) -> Result<CudaFunction, Error> {
+        if let Some(function) = self.functions.get(kernel) {
+            return Ok(function.clone());
+        }
+        let function = self.module.load_function(kernel).map_err(failed)?;
+        self.functions.insert(kernel.to_owned(), function.clone());
+        Ok(function)
+    }
+}
+
+fn check_driver() -> Result<(), Error> {
+    // SAFETY: looking for the driver and loading it.
+    if !unsafe { driver::sys::is_culib_present() } {
+        return Err(Error::NoDriver);
+    }
+    let mut found = 0;
+    // SAFETY: the one function that may come before all others; it writes one integer.
+    unsafe { driver::sys::cuDriverGetVersion(&mut found) }
+        .result()
+        .map_err(failed)?;
+    match found < DRIVER_MIN {
+        true => Err(Error::DriverTooOld {
+            found,
+            needed: DRIVER_MIN,
+        }),
+        false => driver::result::init().map_err(failed),
+    }
+}
+
+fn compile() -> Result<Ptx, Error> {
+    // SAFETY: looking for the compiler and loading it.
+    if !unsafe { nvrtc::sys::is_culib_present() } {
+        return Err(Error::NoCompiler);
+    }
+    let mut options = vec![format!("--define-macro=GROUP={GROUP}")];
+    options.extend(OPTIONS.map(str::to_owned));
+    let options = CompileOptions {
+        arch: Some(TARGET),
+        options,
+        ..CompileOptions::default()
+    };
+    nvrtc::compile_ptx_with_opts(SOURCE, options).map_err(|error| match error {
+        CompileError::CompileError { log, .. } => Error::Compile(log.to_string_lossy().into_owned()),
+        other => Error::Compile(format!("{other:?}")),
+    })
+}
+
+fn failed(error: DriverError) -> Error {
+    match error.0 {
+        // There is a driver, and nothing for it to drive.
+        CUresult::CUDA_ERROR_NO_DEVICE => Error::NoDevice(0),
+        _ => Error::Device(error.to_string()),
+    }
+}
+
+impl Machine for Device {
+    type Memory = CudaSlice<u8>;
+
+    fn allocate(&mut self, bytes: usize) -> Result<CudaSlice<u8>, Error> {
+        // SAFETY: bytes have no invalid values, and nothing is read here before it is written.
+        unsafe { self.stream.alloc(bytes) }.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory(bytes),
+            _ => failed(error),
+        })
+    }
+
+    fn write(&mut self, into: &mut CudaSlice<u8>, bytes: &[u8]) -> Result<(), Error> {
+        fits(bytes.len(), into)?;
+        self.stream.memcpy_htod(bytes, into).map_err(failed)
+    }
+
+    fn read(&mut self, from: &CudaSlice<u8>, bytes: &mut [u8]) -> Result<(), Error> {
+        fits(bytes.len(), from)?;
+        let front = from.slice(..bytes.len());
+        self.stream.memcpy_dtoh(&front, bytes).map_err(failed)?;
+        self.stream.synchronize().map_err(failed)
+    }
+
+    fn launch(
+        &mut self,
+        kernel: &str,
+        shape: Shape,
+        arguments: &[Argument<'_, CudaSlice<u8>>],
+    ) -> Result<(), Error> {
+        let function = self.function(kernel)?;
+        let [x, y, z] = shape.grid;
+        let config = LaunchConfig {
+            grid_dim: (x, y, z),
+            block_dim: (shape.block, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut launch = self.stream.launch_builder(&function);
+        for argument in arguments {
+            match argument {
+                Argument::Memory(memory) => launch.arg(*memory),
+                Argument::Null => launch.arg(&0u64),
+                Argument::U32(value) => launch.arg(value),
+                Argument::U64(value) => launch.arg(value),
+                Argument::F32(value) => launch.arg(value),
+            };
+        }
+        // SAFETY: `Kernels` gives each kernel the arguments of the source, with sizes that it has checked; the tests
+        // run the same calls on a machine that checks number, kinds and bounds.
+        unsafe { launch.launch(config) }.map(drop).map_err(failed)
+    }
+
+    fn product(&mut self, product: &Product<'_, CudaSlice<u8>>) -> Result<bool, Error> {
+        let Some(library) = &self.library else {
+            return Ok(false);
+        };
+        self.context.bind_to_thread().map_err(failed)?;
+        let (one, zero) = (1i32, 0i32);
+        let (a, _a) = product.a.device_ptr(&self.stream);
+        let (b, _b) = product.b.device_ptr(&self.stream);
+        let (c, _c) = product.c.device_ptr(&self.stream);
+        // SAFETY: the addresses are of live memory that `Kernels` made as large as these numbers say; the two factors
+        // are read before the call returns.
+        let status = unsafe {
+            cublas::sys::cublasGemmStridedBatchedEx(
+                *library.handle(),
+                cublasOperation_t::CUBLAS_OP_T,
+                cublasOperation_t::CUBLAS_OP_N,
+                int(product.m)?,
+                int(product.n)?,
+                int(product.k)?,
+                (&raw const one).cast(),
+                a as *const c_void,
+                cudaDataType::CUDA_R_8I,
+                int(product.a_row)?,
+                product.a_stride.into(),
+                (b + product.b_from as u64) as *const c_void,
+                cudaDataType::CUDA_R_8I,
+                int(product.b_row)?,
+                product.b_stride.into(),
+                (&raw const zero).cast(),
+                c as *mut c_void,
+                cudaDataType::CUDA_R_32I,
+                int(product.c_row)?,
+                i64::try_from(product.c_stride).map_err(|_| too_large())?,
+                int(product.batch)?,
+                cublasComputeType_t::CUBLAS_COMPUTE_32I,
+                cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        };
+        match status {
+            cublasStatus_t::CUBLAS_STATUS_SUCCESS => Ok(true),
+            // This device or version has no such product: our own kernel has.
+            cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED | cublasStatus_t::CUBLAS_STATUS_ARCH_MISMATCH => {
+                Ok(false)
+            }
+            other => Err(Error::Device(format!("the product library: {other:?}"))),
+        }
+    }
+}
+
+fn fits(bytes: usize, memory: &CudaSlice<u8>) -> Result<(), Error> {
+    match bytes <= memory.len() {
+        true => Ok(()),
+        false => Err(surety_exact::Fault::Shape.into()),
+    }
+}
+
+fn int(value: u32) -> Result<i32, Error> {
+    i32::try_from(value).map_err(|_| too_large())
+}
+
+fn too_large() -> Error {
+    surety_exact::Fault::Shape.into()
+}

@@ -1,0 +1,220 @@
+//! What every operation needs: arrays on the machine, and a place for faults.
+
+use std::ops::Range;
+
+use surety_exact::Fault;
+
+use crate::{
+    machine::{Argument, Machine, Shape},
+    Error,
+};
+
+/// Threads of a block, where the number does not matter. The source's `BLOCK`.
+pub(crate) const BLOCK: u32 = 128;
+/// Blocks along y or z.
+pub(crate) const GRID_MAX: usize = 65_535;
+/// The source's bits of `faults`.
+const ZERO_NORM: u32 = 2;
+
+/// An array of `f32` on the machine.
+#[derive(Debug)]
+pub struct Floats<M: Machine> {
+    pub(crate) memory: M::Memory,
+    pub(crate) len: usize,
+}
+
+impl<M: Machine> Floats<M> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many rows of a width these are.
+    pub(crate) fn rows(&self, width: usize) -> Result<usize, Fault> {
+        match width > 0 && self.len > 0 && self.len.is_multiple_of(width) {
+            true => Ok(self.len / width),
+            false => Err(Fault::Shape),
+        }
+    }
+}
+
+/// An array of row numbers, tokens or positions on the machine.
+#[derive(Debug)]
+pub struct Numbers<M: Machine> {
+    pub(crate) memory: M::Memory,
+    pub(crate) len: usize,
+    pub(crate) largest: u32,
+}
+
+/// A range of rows per query row or sequence, on the machine.
+#[derive(Debug)]
+pub struct Spans<M: Machine> {
+    pub(crate) memory: M::Memory,
+    pub(crate) len: usize,
+    /// Of the longest.
+    pub(crate) reach: usize,
+    /// The largest end.
+    pub(crate) end: usize,
+}
+
+/// The exact engine's operations on one machine.
+///
+/// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`] wait, and
+/// report a result that is not finite: everything computed since the last check is then void.
+#[derive(Debug)]
+pub struct Kernels<M: Machine> {
+    pub(crate) machine: M,
+    pub(crate) faults: M::Memory,
+    /// Grows to what the largest operation took: the groups' dot products, or scores.
+    pub(crate) scratch: Option<Floats<M>>,
+    pub(crate) totals: Option<Floats<M>>,
+    pub(crate) path: crate::Path,
+}
+
+impl<M: Machine> Kernels<M> {
+    /// Of a machine that is ready.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn new(mut machine: M) -> Result<Self, Error> {
+        let mut faults = machine.allocate(4)?;
+        machine.write(&mut faults, &[0; 4])?;
+        let (scratch, totals) = (None, None);
+        Ok(Self {
+            machine,
+            faults,
+            scratch,
+            totals,
+            path: crate::Path::default(),
+        })
+    }
+
+    /// An array whose values are unspecified, for results.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn floats(&mut self, len: usize) -> Result<Floats<M>, Error> {
+        // No allocator gives nothing.
+        let memory = self.machine.allocate(len.max(1) * 4)?;
+        Ok(Floats { memory, len })
+    }
+
+    /// Copies values to the machine.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn upload(&mut self, values: &[f32]) -> Result<Floats<M>, Error> {
+        let mut floats = self.floats(values.len())?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.machine.write(&mut floats.memory, &bytes)?;
+        Ok(floats)
+    }
+
+    /// Copies tokens, positions or row numbers to the machine.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn numbers(&mut self, values: &[u32]) -> Result<Numbers<M>, Error> {
+        let mut memory = self.machine.allocate(values.len().max(1) * 4)?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.machine.write(&mut memory, &bytes)?;
+        let largest = values.iter().copied().max().unwrap_or(0);
+        Ok(Numbers {
+            memory,
+            len: values.len(),
+            largest,
+        })
+    }
+
+    /// Copies ranges of rows to the machine.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] for an empty range, or the machine's own.
+    pub fn spans(&mut self, spans: &[Range<u32>]) -> Result<Spans<M>, Error> {
+        if spans.iter().any(|span| span.start >= span.end) {
+            return Err(Fault::Shape.into());
+        }
+        let ends: Vec<u32> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
+        let reach = spans.iter().map(|span| span.end - span.start).max();
+        let Numbers { memory, largest, .. } = self.numbers(&ends)?;
+        Ok(Spans {
+            memory,
+            len: spans.len(),
+            reach: reach.unwrap_or(0) as usize,
+            end: largest as usize,
+        })
+    }
+
+    /// Waits, and copies values from the machine.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::check`].
+    pub fn download(&mut self, floats: &Floats<M>) -> Result<Vec<f32>, Error> {
+        self.check()?;
+        let mut bytes = vec![0; floats.len * 4];
+        self.machine.read(&floats.memory, &mut bytes)?;
+        let (values, _) = bytes.as_chunks::<4>();
+        Ok(values.iter().map(|value| f32::from_le_bytes(*value)).collect())
+    }
+
+    /// Waits for the work given so far, and says whether all of it had a canonical result. Forgets the fault.
+    ///
+    /// # Errors
+    /// [`Fault::NotFinite`], [`Fault::ZeroNorm`], or the machine's own.
+    pub fn check(&mut self) -> Result<(), Error> {
+        let mut bytes = [0; 4];
+        self.machine.read(&self.faults, &mut bytes)?;
+        let faults = u32::from_le_bytes(bytes);
+        if faults == 0 {
+            return Ok(());
+        }
+        self.machine.write(&mut self.faults, &[0; 4])?;
+        match faults {
+            ZERO_NORM => Err(Fault::ZeroNorm.into()),
+            _ => Err(Fault::NotFinite.into()),
+        }
+    }
+
+    /// A kernel with a thread per element.
+    pub(crate) fn each(
+        machine: &mut M,
+        kernel: &str,
+        count: usize,
+        arguments: &[Argument<'_, M::Memory>],
+    ) -> Result<(), Error> {
+        let grid = [size(count.div_ceil(BLOCK as usize))?, 1, 1];
+        machine.launch(kernel, Shape { grid, block: BLOCK }, arguments)
+    }
+
+    /// At least `len` values of working space.
+    pub(crate) fn ensure(machine: &mut M, space: &mut Option<Floats<M>>, len: usize) -> Result<(), Error> {
+        if space.as_ref().is_none_or(|space| space.len < len) {
+            // The old one first: both may not fit.
+            *space = None;
+            let memory = machine.allocate(len.max(1) * 4)?;
+            *space = Some(Floats { memory, len });
+        }
+        Ok(())
+    }
+}
+
+/// A size as kernels take it; a grid's x has one bit less.
+pub(crate) fn size(value: usize) -> Result<u32, Fault> {
+    match i32::try_from(value) {
+        Ok(value) => Ok(value.unsigned_abs()),
+        Err(_) => Err(Fault::Shape),
+    }
+}
+
+/// Fails unless a condition on shapes holds.
+pub(crate) fn fits(condition: bool) -> Result<(), Fault> {
+    match condition {
+        true => Ok(()),
+        false => Err(Fault::Shape),
+    }
+}

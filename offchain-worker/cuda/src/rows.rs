@@ -1,0 +1,210 @@
+//! Operations on rows and single values.
+
+use surety_exact::Turns;
+
+use crate::{
+    kernels::{fits, size, Floats, Kernels, Numbers, BLOCK},
+    machine::{Argument, Machine, Shape},
+    Error,
+};
+
+/// Rows of one block of the normalisations. The source's `NORM_ROWS`.
+const NORM_ROWS: usize = 8;
+
+impl<M: Machine> Kernels<M> {
+    /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// not finite.
+    pub fn layer_norm(
+        &mut self,
+        rows: &Floats<M>,
+        weight: &Floats<M>,
+        bias: &Floats<M>,
+        epsilon: f32,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
+        let width = weight.len;
+        let count = rows.rows(width)?;
+        fits(bias.len == width && out.len == rows.len)?;
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::Memory(&weight.memory),
+            Argument::Memory(&bias.memory),
+            Argument::F32(epsilon),
+            Argument::U32(size(count)?),
+            Argument::U32(size(width)?),
+            Argument::Memory(&out.memory),
+            Argument::Memory(&self.faults),
+        ];
+        self.machine.launch("layer_norm", norm_shape(count)?, &arguments)
+    }
+
+    /// `exact::rms_norm_row` of every row, which are as long as `weight`.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// not finite.
+    pub fn rms_norm(
+        &mut self,
+        rows: &Floats<M>,
+        weight: &Floats<M>,
+        epsilon: f32,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
+        let width = weight.len;
+        let count = rows.rows(width)?;
+        fits(out.len == rows.len)?;
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::Memory(&weight.memory),
+            Argument::F32(epsilon),
+            Argument::U32(size(count)?),
+            Argument::U32(size(width)?),
+            Argument::Memory(&out.memory),
+            Argument::Memory(&self.faults),
+        ];
+        self.machine.launch("rms_norm", norm_shape(count)?, &arguments)
+    }
+
+    /// `exact::gelu` in place.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn gelu(&mut self, values: &mut Floats<M>) -> Result<(), Error> {
+        self.map("gelu", values, None)
+    }
+
+    /// `exact::gelu_tanh` in place.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn gelu_tanh(&mut self, values: &mut Floats<M>) -> Result<(), Error> {
+        self.map("gelu_tanh", values, None)
+    }
+
+    /// `gate = exact::silu(gate) * up`.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] unless both are of one length, or the machine's own.
+    pub fn swiglu(&mut self, gate: &mut Floats<M>, up: &Floats<M>) -> Result<(), Error> {
+        self.map("swiglu", gate, Some(up))
+    }
+
+    /// `into += other`.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] unless both are of one length, or the machine's own.
+    pub fn add(&mut self, into: &mut Floats<M>, other: &Floats<M>) -> Result<(), Error> {
+        self.map("accumulate", into, Some(other))
+    }
+
+    fn map(&mut self, kernel: &str, values: &mut Floats<M>, other: Option<&Floats<M>>) -> Result<(), Error> {
+        fits(other.is_none_or(|other| other.len == values.len))?;
+        if values.len == 0 {
+            return Ok(());
+        }
+        let count = values.len as u64;
+        let mut arguments = vec![Argument::Memory(&values.memory)];
+        arguments.extend(other.map(|other| Argument::Memory(&other.memory)));
+        arguments.push(Argument::U64(count));
+        Self::each(&mut self.machine, kernel, values.len, &arguments)
+    }
+
+    /// Copies rows of a width, by number.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] for a row that is not there or an output of another size, or the machine's own.
+    pub fn gather(
+        &mut self,
+        rows: &Floats<M>,
+        width: usize,
+        numbers: &Numbers<M>,
+        out: &mut Floats<M>,
+    ) -> Result<(), Error> {
+        let count = rows.rows(width)?;
+        fits((numbers.largest as usize) < count && out.len == numbers.len * width)?;
+        if numbers.len == 0 {
+            return Ok(());
+        }
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::Memory(&numbers.memory),
+            Argument::U32(size(numbers.len)?),
+            Argument::U32(size(width)?),
+            Argument::Memory(&out.memory),
+        ];
+        Self::each(&mut self.machine, "gather", out.len, &arguments)
+    }
+
+    /// Copies a rotary table to the machine.
+    ///
+    /// # Errors
+    /// The machine's own.
+    pub fn turns(&mut self, turns: &[Turns]) -> Result<Floats<M>, Error> {
+        let halves = turns
+            .iter()
+            .flat_map(|turns| [turns.0 as u32, (turns.0 >> 32) as u32]);
+        let words: Vec<f32> = halves.map(f32::from_bits).collect();
+        self.upload(&words)
+    }
+
+    /// `exact::rotate_row` of every head of every row in place. Row `i` is at position `first_position + i`.
+    ///
+    /// # Errors
+    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own.
+    pub fn rotate(
+        &mut self,
+        rows: &mut Floats<M>,
+        heads: usize,
+        turns: &Floats<M>,
+        first_position: u32,
+    ) -> Result<(), Error> {
+        self.rotate_with(rows, heads, turns, first_position, None)
+    }
+
+    /// [`Kernels::rotate`] with a position for each row: several sequences at once.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::rotate`].
+    pub fn rotate_at(
+        &mut self,
+        rows: &mut Floats<M>,
+        heads: usize,
+        turns: &Floats<M>,
+        positions: &Numbers<M>,
+    ) -> Result<(), Error> {
+        self.rotate_with(rows, heads, turns, 0, Some(positions))
+    }
+
+    fn rotate_with(
+        &mut self,
+        rows: &mut Floats<M>,
+        heads: usize,
+        turns: &Floats<M>,
+        first: u32,
+        positions: Option<&Numbers<M>>,
+    ) -> Result<(), Error> {
+        // A turn is two words: as many words as a head has elements.
+        let count = rows.rows(heads.saturating_mul(turns.len))?;
+        fits(positions.is_none_or(|positions| positions.len == count))?;
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::Memory(&turns.memory),
+            positions.map_or(Argument::Null, |positions| Argument::Memory(&positions.memory)),
+            Argument::U32(first),
+            Argument::U32(size(count)?),
+            Argument::U32(size(heads)?),
+            Argument::U32(size(turns.len / 2)?),
+        ];
+        Self::each(&mut self.machine, "rotate", rows.len / 2, &arguments)
+    }
+}
+
+fn norm_shape(count: usize) -> Result<Shape, Error> {
+    Ok(Shape {
+        grid: [size(count.div_ceil(NORM_ROWS))?, 1, 1],
+        block: BLOCK,
+    })
+}

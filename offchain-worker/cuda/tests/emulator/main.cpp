@@ -1,0 +1,197 @@
+// Runs the kernels on a processor, as a process that a test talks to. Usage: emulator forwards|backwards
+//
+// Requests come on standard input, answers go to standard output. All numbers are u64, little-endian.
+//   'A' bytes                                    allocate       -> number of the piece
+//   'W' piece length data                        write
+//   'R' piece length                             read           -> data
+//   'L' length name grid[3] block count (kind value)*          launch
+//   'P' a b b_from c m n k a_row a_stride b_row b_stride c_row c_stride batch      product
+// A request that is not sound ends the process with a message.
+
+#include "shim.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace kernels {
+#include "kernels.cu"
+}
+
+namespace {
+
+using Word = std::uint64_t;
+
+// The source's kinds of arguments, as machine.rs numbers them.
+enum Kind : Word { MEMORY = 0, NOTHING = 1, U32 = 2, U64 = 3, F32 = 4 };
+
+struct Argument {
+  Word kind, value;
+};
+
+struct Piece {
+  unsigned char *at;
+  Word bytes;
+};
+
+std::vector<Piece> pieces;
+
+// Ends where a page begins that nobody may touch: an access behind the end stops the process.
+Word allocate(Word bytes) {
+  const Word page = static_cast<Word>(sysconf(_SC_PAGESIZE));
+  Word whole = (bytes + page - 1) / page * page;
+  void *at = mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED || mprotect(static_cast<char *>(at) + whole, page, PROT_NONE) != 0) fail("no memory");
+  // Not a number, as f32.
+  std::memset(at, 0xff, whole);
+  pieces.push_back({static_cast<unsigned char *>(at) + whole - bytes, bytes});
+  return pieces.size() - 1;
+}
+
+const Piece &piece(Word number, Word bytes) {
+  if (number >= pieces.size() || bytes > pieces[number].bytes) fail("outside of memory");
+  return pieces[number];
+}
+
+template <class T>
+T convert(const Argument &argument) {
+  if constexpr (std::is_pointer_v<T>) {
+    if (argument.kind == NOTHING) return nullptr;
+    if (argument.kind != MEMORY) fail("a number where the kernel takes memory");
+    unsigned char *at = piece(argument.value, 0).at;
+    if (reinterpret_cast<std::uintptr_t>(at) % alignof(std::remove_pointer_t<T>) != 0) fail("memory is not aligned");
+    return reinterpret_cast<T>(at);
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (argument.kind != F32) fail("another kind where the kernel takes a float");
+    return __uint_as_float(static_cast<unsigned>(argument.value));
+  } else {
+    static_assert(std::is_unsigned_v<T>);
+    if (argument.kind != (sizeof(T) == 4 ? U32 : U64)) fail("another kind where the kernel takes an integer");
+    return static_cast<T>(argument.value);
+  }
+}
+
+using Kernel = std::function<void(const std::vector<Argument> &)>;
+std::function<void()> thread;
+
+template <class... T, std::size_t... I>
+Kernel checked(void (*kernel)(T...), std::index_sequence<I...>) {
+  return [kernel](const std::vector<Argument> &arguments) {
+    if (arguments.size() != sizeof...(T)) fail("another number of arguments than the kernel takes");
+    std::tuple<T...> values(convert<T>(arguments[I])...);
+    thread = [kernel, values] { std::apply(kernel, values); };
+  };
+}
+
+template <class... T>
+Kernel checked(void (*kernel)(T...)) {
+  return checked(kernel, std::index_sequence_for<T...>());
+}
+
+#define KERNEL(name) {#name, checked(kernels::name)}
+const std::map<std::string, Kernel> KERNELS = {
+    KERNEL(quantise), KERNEL(dots),     KERNEL(flush),      KERNEL(embed),  KERNEL(layer_norm),
+    KERNEL(rms_norm), KERNEL(gelu),     KERNEL(gelu_tanh),  KERNEL(swiglu), KERNEL(accumulate),
+    KERNEL(gather),   KERNEL(rotate),   KERNEL(append),     KERNEL(score),  KERNEL(softmax),
+    KERNEL(mix),      KERNEL(mean_pool), KERNEL(l2_normalise),
+};
+
+void read_exactly(void *into, Word bytes) {
+  if (bytes != 0 && std::fread(into, 1, bytes, stdin) != bytes) fail("half a request");
+}
+
+Word word() {
+  unsigned char bytes[8];
+  read_exactly(bytes, 8);
+  Word value = 0;
+  for (int i = 7; i >= 0; i--) value = value << 8 | bytes[i];
+  return value;
+}
+
+void launch(bool backwards) {
+  std::string name(word(), ' ');
+  read_exactly(name.data(), name.size());
+  Word grid[3] = {word(), word(), word()};
+  Word block = word();
+  std::vector<Argument> arguments(word());
+  for (Argument &argument : arguments) {
+    argument.kind = word();
+    argument.value = word();
+  }
+  auto kernel = KERNELS.find(name);
+  if (kernel == KERNELS.end()) fail("no such kernel");
+  if (grid[0] == 0 || grid[0] >> 31 || grid[1] == 0 || grid[1] > 65535 || grid[2] == 0 || grid[2] > 65535) {
+    fail("no device takes such a grid");
+  }
+  if (block == 0 || block > 1024) fail("no device takes such a block");
+  kernel->second(arguments);
+  fibres::body = [] { thread(); };
+  gridDim = {unsigned(grid[0]), unsigned(grid[1]), unsigned(grid[2])};
+  blockDim = {unsigned(block), 1, 1};
+  for (unsigned z = 0; z < grid[2]; z++) {
+    for (unsigned y = 0; y < grid[1]; y++) {
+      for (unsigned x = 0; x < grid[0]; x++) {
+        blockIdx = {x, y, z};
+        fibres::run_block(unsigned(block), backwards);
+      }
+    }
+  }
+}
+
+// The vendor's cublasGemmStridedBatchedEx, int8 to int32, transposed a; with its conditions for tensor cores.
+void product() {
+  Word a = word(), b = word(), b_from = word(), c = word(), m = word(), n = word(), k = word();
+  Word a_row = word(), a_stride = word(), b_row = word(), b_stride = word(), c_row = word(), c_stride = word();
+  Word batch = word();
+  for (Word number : {m, k, a_row, a_stride, b_from, b_row, b_stride, c_row, c_stride}) {
+    if (number % 16 != 0) fail("a size or a stride that tensor cores do not take");
+  }
+  auto *x = reinterpret_cast<std::int8_t *>(piece(a, (batch - 1) * a_stride + (m - 1) * a_row + k).at);
+  auto *y = reinterpret_cast<std::int8_t *>(piece(b, b_from + (batch - 1) * b_stride + (n - 1) * b_row + k).at);
+  auto *z = reinterpret_cast<std::int32_t *>(piece(c, 4 * ((batch - 1) * c_stride + (n - 1) * c_row + m)).at);
+  for (Word g = 0; g < batch; g++) {
+    for (Word j = 0; j < n; j++) {
+      for (Word i = 0; i < m; i++) {
+        std::int32_t sum = 0;
+        for (Word l = 0; l < k; l++) sum += x[g * a_stride + i * a_row + l] * y[b_from + g * b_stride + j * b_row + l];
+        z[g * c_stride + j * c_row + i] = sum;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main(int count, char **words) {
+  if (count != 2) fail("usage: emulator forwards|backwards");
+  bool backwards = std::string(words[1]) == "backwards";
+  for (int request; (request = std::getchar()) != EOF;) {
+    if (request == 'A') {
+      Word number = allocate(word());
+      unsigned char bytes[8];
+      for (unsigned char &byte : bytes) {
+        byte = static_cast<unsigned char>(number);
+        number >>= 8;
+      }
+      std::fwrite(bytes, 1, 8, stdout);
+    } else if (request == 'W') {
+      Word number = word(), bytes = word();
+      read_exactly(piece(number, bytes).at, bytes);
+    } else if (request == 'R') {
+      Word number = word(), bytes = word();
+      std::fwrite(piece(number, bytes).at, 1, bytes, stdout);
+    } else if (request == 'L') {
+      launch(backwards);
+    } else if (request == 'P') {
+      product();
+    } else {
+      fail("no such request");
+    }
+    std::fflush(stdout);
+  }
+}

@@ -1,0 +1,177 @@
+//! A machine that is a C++ program with the kernels in it: `main.cpp` says how to talk to it.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::OnceLock,
+};
+
+use surety_cuda::{Argument, Error, Machine, Product, Shape, SOURCE};
+use surety_exact::GROUP;
+
+/// In which order the threads of a block run between barriers.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    Forwards,
+    Backwards,
+}
+
+/// The running program.
+#[derive(Debug)]
+pub struct Emulator {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: ChildStdout,
+}
+
+/// A piece of the program's memory, by number.
+#[derive(Debug)]
+pub struct Piece(u64);
+
+impl Emulator {
+    pub fn start(order: Order) -> Self {
+        let word = match order {
+            Order::Forwards => "forwards",
+            Order::Backwards => "backwards",
+        };
+        let mut child = Command::new(program())
+            .arg(word)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the emulator starts");
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().expect("a pipe");
+        Self {
+            child,
+            requests,
+            answers,
+        }
+    }
+
+    fn ask(&mut self, request: u8, numbers: &[u64], data: &[u8]) -> Result<(), Error> {
+        let mut bytes = vec![request];
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(data);
+        self.send(&bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let pipe = self.requests.as_mut().expect("open until dropped");
+        pipe.write_all(bytes).and_then(|()| pipe.flush()).map_err(gone)
+    }
+}
+
+fn gone(error: std::io::Error) -> Error {
+    Error::Device(format!("the emulator stopped: {error}"))
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        // The end of its input is the end of its work.
+        self.requests = None;
+        let status = self.child.wait().expect("a child that was started");
+        if !std::thread::panicking() {
+            assert!(status.success(), "the emulator failed: {status}");
+        }
+    }
+}
+
+impl Machine for Emulator {
+    type Memory = Piece;
+
+    fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {
+        self.ask(b'A', &[bytes as u64], &[])?;
+        let mut number = [0; 8];
+        self.answers.read_exact(&mut number).map_err(gone)?;
+        Ok(Piece(u64::from_le_bytes(number)))
+    }
+
+    fn write(&mut self, into: &mut Piece, bytes: &[u8]) -> Result<(), Error> {
+        self.ask(b'W', &[into.0, bytes.len() as u64], bytes)
+    }
+
+    fn read(&mut self, from: &Piece, bytes: &mut [u8]) -> Result<(), Error> {
+        self.ask(b'R', &[from.0, bytes.len() as u64], &[])?;
+        self.answers.read_exact(bytes).map_err(gone)
+    }
+
+    fn launch(&mut self, kernel: &str, shape: Shape, arguments: &[Argument<'_, Piece>]) -> Result<(), Error> {
+        let [x, y, z] = shape.grid.map(u64::from);
+        let mut numbers = vec![x, y, z, shape.block.into(), arguments.len() as u64];
+        for argument in arguments {
+            numbers.extend(match argument {
+                Argument::Memory(piece) => [0, piece.0],
+                Argument::Null => [1, 0],
+                Argument::U32(value) => [2, u64::from(*value)],
+                Argument::U64(value) => [3, *value],
+                Argument::F32(value) => [4, value.to_bits().into()],
+            });
+        }
+        let mut bytes = vec![b'L'];
+        bytes.extend((kernel.len() as u64).to_le_bytes());
+        bytes.extend(kernel.as_bytes());
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        self.send(&bytes)
+    }
+
+    fn product(&mut self, p: &Product<'_, Piece>) -> Result<bool, Error> {
+        let sizes = [p.m, p.n, p.k, p.a_row, p.a_stride, p.b_row, p.b_stride, p.c_row].map(u64::from);
+        let mut numbers = vec![p.a.0, p.b.0, p.b_from as u64, p.c.0];
+        numbers.extend(sizes);
+        numbers.extend([p.c_stride, p.batch.into()]);
+        self.ask(b'P', &numbers, &[]).map(|()| true)
+    }
+}
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(build)
+}
+
+/// Builds the program, once for one state of its sources.
+fn build() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
+    let parts = [
+        SOURCE,
+        include_str!("main.cpp"),
+        include_str!("shim.h"),
+        compiler.as_str(),
+    ];
+    let mut hasher = DefaultHasher::new();
+    (parts, GROUP).hash(&mut hasher);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{:016x}", hasher.finish()));
+    if program.exists() {
+        return program;
+    }
+    // Test processes run side by side: each builds its own, and the last one stays.
+    let own = program.with_extension(std::process::id().to_string());
+    let output = Command::new(&compiler)
+        .args([
+            "-std=c++17",
+            "-O2",
+            "-Wall",
+            "-Wno-unknown-pragmas",
+            "-ffp-contract=off",
+            "-fno-math-errno",
+        ])
+        .arg(format!("-DGROUP={GROUP}"))
+        .arg("-I")
+        .arg(source.join("src"))
+        .arg(source.join("tests/emulator/main.cpp"))
+        .arg("-o")
+        .arg(&own)
+        .output()
+        .unwrap_or_else(|error| panic!("a C++ compiler is needed, and {compiler} does not start: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "the kernels do not compile as C++:\n{said}"
+    );
+    fs::rename(&own, &program).expect("the emulator takes its place");
+    program
+}

@@ -1,0 +1,119 @@
+// What a CUDA compiler gives kernels without being asked, for a C++ compiler: indices, barriers, rounding.
+//
+// A block's threads are fibres that run one after the other, each until its next barrier. Compile with
+// -ffp-contract=off: then the plain operators are the correctly rounded ones.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __align__(n) alignas(n)
+// Blocks run one after the other.
+#define __shared__ static
+
+struct Index {
+  unsigned x, y, z;
+};
+inline Index threadIdx, blockIdx, blockDim, gridDim;
+
+[[noreturn]] inline void fail(const char *what) {
+  std::fprintf(stderr, "emulator: %s\n", what);
+  std::exit(1);
+}
+
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return __builtin_sqrtf(a); }
+inline float __int2float_rn(int a) { return static_cast<float>(a); }
+inline float __uint_as_float(unsigned a) {
+  float b;
+  std::memcpy(&b, &a, 4);
+  return b;
+}
+inline unsigned __float_as_uint(float a) {
+  unsigned b;
+  std::memcpy(&b, &a, 4);
+  return b;
+}
+inline int __dp4a(int a, int b, int sum) {
+  std::int8_t x[4], y[4];
+  std::memcpy(x, &a, 4);
+  std::memcpy(y, &b, 4);
+  for (int i = 0; i < 4; i++) sum += x[i] * y[i];
+  return sum;
+}
+inline unsigned atomicOr(unsigned *at, unsigned value) {
+  unsigned old = *at;
+  *at |= value;
+  return old;
+}
+inline unsigned atomicMax(unsigned *at, unsigned value) {
+  unsigned old = *at;
+  *at = old > value ? old : value;
+  return old;
+}
+
+namespace fibres {
+
+constexpr std::size_t STACK = 64 * 1024;
+enum class State { Ready, AtBarrier, Done };
+
+struct Fibre {
+  ucontext_t context;
+  std::vector<char> stack = std::vector<char>(STACK);
+  State state;
+};
+
+inline std::vector<Fibre> all;
+inline ucontext_t scheduler;
+inline Fibre *current;
+inline void (*body)();
+
+inline void leave(State state) {
+  current->state = state;
+  swapcontext(&current->context, &scheduler);
+}
+
+inline void enter() {
+  body();
+  leave(State::Done);
+}
+
+// Runs one block. A barrier that only some of the threads reach is a fault of the kernel.
+inline void run_block(unsigned threads, bool backwards) {
+  if (all.size() < threads) all.resize(threads);
+  for (unsigned i = 0; i < threads; i++) {
+    Fibre &fibre = all[i];
+    getcontext(&fibre.context);
+    fibre.context.uc_stack.ss_sp = fibre.stack.data();
+    fibre.context.uc_stack.ss_size = STACK;
+    fibre.context.uc_link = nullptr;
+    makecontext(&fibre.context, enter, 0);
+    fibre.state = State::Ready;
+  }
+  for (unsigned done = 0; done < threads;) {
+    done = 0;
+    for (unsigned turn = 0; turn < threads; turn++) {
+      unsigned i = backwards ? threads - 1 - turn : turn;
+      threadIdx = {i, 0, 0};
+      current = &all[i];
+      swapcontext(&scheduler, &current->context);
+      done += current->state == State::Done;
+    }
+    if (done != 0 && done != threads) fail("a barrier was not reached by all threads of a block");
+  }
+}
+
+}  // namespace fibres
+
+inline void __syncthreads() { fibres::leave(fibres::State::AtBarrier); }

@@ -1,0 +1,148 @@
+//! Attention and rotary positions.
+
+use std::ops::Range;
+
+use surety_cuda::{Kernels, Machine, Mask};
+use surety_exact::{self as exact, Turns};
+
+use super::{assert_same, values, Random};
+
+struct Case {
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    /// How many positions are cached.
+    len: usize,
+    keys: Vec<f32>,
+    values: Vec<f32>,
+    queries: Vec<f32>,
+}
+
+impl Case {
+    fn new(random: &mut Random, shape: (usize, usize, usize), len: usize, rows: usize) -> Self {
+        let (heads, kv_heads, head_dim) = shape;
+        let width = kv_heads * head_dim;
+        Self {
+            heads,
+            kv_heads,
+            head_dim,
+            len,
+            keys: random.activations(len * width),
+            values: random.activations(len * width),
+            queries: random.activations(rows * heads * head_dim),
+        }
+    }
+
+    /// By the definition; row `i` sees `spans[i]`.
+    fn expected(&self, spans: &[Range<u32>]) -> Vec<f32> {
+        let Self {
+            heads,
+            kv_heads,
+            head_dim,
+            ..
+        } = *self;
+        let mut out = vec![0.0; self.queries.len()];
+        let width = heads * head_dim;
+        for (row, span) in spans.iter().enumerate() {
+            for head in 0..heads {
+                let kv = head / (heads / kv_heads);
+                let at = |j: usize, d: usize| ((span.start as usize + j) * kv_heads + kv) * head_dim + d;
+                let cell = row * width + head * head_dim..row * width + (head + 1) * head_dim;
+                exact::attention_row(
+                    &self.queries[cell.clone()],
+                    |j, d| self.keys[at(j, d)],
+                    |j, d| self.values[at(j, d)],
+                    exact::rsqrt(head_dim as f32),
+                    &mut vec![0.0; span.len()],
+                    &mut out[cell],
+                )
+                .unwrap();
+            }
+        }
+        out
+    }
+
+    fn found<M: Machine>(&self, kernels: &mut Kernels<M>, mask: Mask<'_, M>) -> Vec<f32> {
+        let width = self.kv_heads * self.head_dim;
+        let mut cache = kernels.cache(self.kv_heads, self.head_dim, self.len + 3).unwrap();
+        let first = (self.len / 3).max(1);
+        for part in [0..first, first..self.len] {
+            if part.is_empty() {
+                continue;
+            }
+            let cells = part.start * width..part.end * width;
+            let keys = kernels.upload(&self.keys[cells.clone()]).unwrap();
+            let values = kernels.upload(&self.values[cells]).unwrap();
+            kernels.append(&mut cache, &keys, &values).unwrap();
+        }
+        let queries = kernels.upload(&self.queries).unwrap();
+        let mut out = kernels.floats(self.queries.len()).unwrap();
+        kernels
+            .attention(&queries, &cache, self.heads, mask, &mut out)
+            .unwrap();
+        values(kernels, &out)
+    }
+}
+
+pub fn attention_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(7);
+    for shape in [(1, 1, 8), (4, 2, 32), (6, 1, 5), (3, 3, 64)] {
+        for (len, rows) in [(1, 1), (2, 1), (17, 17), (129, 2), (300, 3)] {
+            let what = format!("{shape:?}, {rows} queries of {len} positions");
+            let case = Case::new(&mut random, shape, len, rows);
+            let end = len as u32;
+
+            let full = vec![0..end; rows];
+            assert_same(
+                &case.found(kernels, Mask::Full),
+                &case.expected(&full),
+                &format!("full, {what}"),
+            );
+
+            let first = len - rows;
+            let causal: Vec<_> = (0..rows).map(|i| 0..(first + i + 1) as u32).collect();
+            let found = case.found(kernels, Mask::Causal { first });
+            assert_same(&found, &case.expected(&causal), &format!("causal, {what}"));
+
+            let spans: Vec<_> = (0..rows as u32)
+                .map(|i| i..end.min(i + 1 + 2 * end / 3))
+                .collect();
+            let on_machine = kernels.spans(&spans).unwrap();
+            let found = case.found(kernels, Mask::Spans(&on_machine));
+            assert_same(&found, &case.expected(&spans), &format!("spans, {what}"));
+        }
+    }
+}
+
+pub fn rotating_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(8);
+    for (heads, head_dim, first) in [(1, 2, 0), (3, 8, 1), (2, 64, 1_000_000), (4, 10, u32::MAX - 40)] {
+        let turns: Vec<Turns> = (0..head_dim / 2).map(|_| Turns(random.next())).collect();
+        let rows = random.activations(33 * heads * head_dim);
+        let table = kernels.turns(&turns).unwrap();
+        let rotated = |position: &dyn Fn(u32) -> u32| {
+            let mut out = rows.clone();
+            for (i, row) in (0u32..).zip(out.chunks_mut(heads * head_dim)) {
+                for head in row.chunks_mut(head_dim) {
+                    exact::rotate_row(head, &turns, position(i)).unwrap();
+                }
+            }
+            out
+        };
+        let what = format!("{heads} heads of {head_dim} from {first}");
+
+        let mut out = kernels.upload(&rows).unwrap();
+        kernels.rotate(&mut out, heads, &table, first).unwrap();
+        assert_same(&values(kernels, &out), &rotated(&|i| first + i), &what);
+
+        let positions: Vec<u32> = (0..33).map(|i| (i * 7919) % 1000).collect();
+        let numbers = kernels.numbers(&positions).unwrap();
+        let mut out = kernels.upload(&rows).unwrap();
+        kernels.rotate_at(&mut out, heads, &table, &numbers).unwrap();
+        assert_same(
+            &values(kernels, &out),
+            &rotated(&|i| positions[i as usize]),
+            &what,
+        );
+    }
+}

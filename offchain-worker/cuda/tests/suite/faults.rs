@@ -1,0 +1,145 @@
+//! What has no canonical result.
+
+use surety_cuda::{Error, Kernels, Machine, Mask, Rows, Weights};
+use surety_exact::Fault;
+
+pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
+    let not_finite = Err(Error::Fault(Fault::NotFinite));
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let rows = kernels.upload(&[1.0, bad, 2.0]).unwrap();
+        kernels.quantise(&rows, 3, None, &mut Rows::new()).unwrap();
+        assert_eq!(kernels.check(), not_finite, "{bad}");
+        assert_eq!(kernels.check(), Ok(()), "a fault is reported once");
+    }
+
+    // 127 * 127 times scales that are each finite.
+    let large = kernels.upload(&[f32::MAX; 2]).unwrap();
+    let weights = Weights {
+        inputs: 2,
+        outputs: 1,
+        q: &[127, 127],
+        scales: &[1e30],
+        bias: None,
+    };
+    let packed = kernels.pack(&weights).unwrap();
+    let mut rows = Rows::new();
+    kernels.quantise(&large, 2, None, &mut rows).unwrap();
+    let mut out = kernels.floats(1).unwrap();
+    kernels.product(&rows, &packed, &mut out).unwrap();
+    assert_eq!(
+        kernels.download(&out).map(drop),
+        not_finite,
+        "a product that overflows"
+    );
+
+    let one = kernels.upload(&[1.0; 2]).unwrap();
+    let mut out = kernels.floats(2).unwrap();
+    let infinite = kernels.upload(&[f32::MAX, f32::INFINITY]).unwrap();
+    kernels.rms_norm(&infinite, &one, 1e-5, &mut out).unwrap();
+    assert_eq!(kernels.check(), not_finite, "a norm of an infinity");
+
+    let mut cache = kernels.cache(1, 2, 4).unwrap();
+    kernels.append(&mut cache, &large, &one).unwrap();
+    kernels
+        .attention(&large, &cache, 1, Mask::Full, &mut out)
+        .unwrap();
+    assert_eq!(kernels.check(), not_finite, "a score that overflows");
+
+    let mut zeros = kernels.upload(&[0.0; 2]).unwrap();
+    kernels.l2_normalise(&mut zeros, 2).unwrap();
+    assert_eq!(kernels.check(), Err(Error::Fault(Fault::ZeroNorm)));
+    let mut large = kernels.upload(&[f32::MAX; 2]).unwrap();
+    kernels.l2_normalise(&mut large, 2).unwrap();
+    assert_eq!(kernels.check(), not_finite, "squares that overflow");
+
+    shapes(kernels);
+}
+
+/// Nothing of a wrong shape reaches the machine.
+fn shapes<M: Machine>(kernels: &mut Kernels<M>) {
+    let shape = Err(Error::Fault(Fault::Shape));
+    let weights = Weights {
+        inputs: 2,
+        outputs: 3,
+        q: &[1; 6],
+        scales: &[1.0; 3],
+        bias: None,
+    };
+    assert_eq!(
+        kernels
+            .pack(&Weights {
+                outputs: 2,
+                ..weights
+            })
+            .map(drop),
+        shape
+    );
+    assert_eq!(
+        kernels
+            .pack(&Weights {
+                scales: &[1.0],
+                ..weights
+            })
+            .map(drop),
+        shape
+    );
+    assert_eq!(
+        kernels
+            .pack(&Weights {
+                bias: Some(&[0.0]),
+                ..weights
+            })
+            .map(drop),
+        shape
+    );
+    let packed = kernels.pack(&weights).unwrap();
+
+    let four = kernels.upload(&[1.0; 4]).unwrap();
+    let mut rows = Rows::new();
+    let mut out = kernels.floats(6).unwrap();
+    assert_eq!(
+        kernels.quantise(&four, 3, None, &mut rows),
+        shape,
+        "no whole rows"
+    );
+    assert_eq!(
+        kernels.product(&rows, &packed, &mut out),
+        shape,
+        "nothing quantised"
+    );
+    kernels.quantise(&four, 2, None, &mut rows).unwrap();
+    let mut small = kernels.floats(5).unwrap();
+    assert_eq!(
+        kernels.product(&rows, &packed, &mut small),
+        shape,
+        "a small output"
+    );
+
+    let numbers = kernels.numbers(&[0, 3]).unwrap();
+    let mut out = kernels.floats(4).unwrap();
+    assert_eq!(
+        kernels.embed(&packed, &numbers, &mut out),
+        shape,
+        "a token that the table has not"
+    );
+    assert_eq!(
+        kernels.gather(&four, 2, &numbers, &mut out),
+        shape,
+        "a row that is not there"
+    );
+    assert_eq!(
+        kernels.spans(std::slice::from_ref(&(3..3))).map(drop),
+        shape,
+        "an empty span"
+    );
+
+    let mut cache = kernels.cache(1, 2, 3).unwrap();
+    kernels.append(&mut cache, &four, &four).unwrap();
+    assert_eq!(kernels.append(&mut cache, &four, &four), shape, "a full cache");
+    assert_eq!(
+        kernels.attention(&four, &cache, 1, Mask::Causal { first: 1 }, &mut out),
+        shape,
+        "the future"
+    );
+    assert_eq!(kernels.check(), Ok(()));
+}

@@ -1,0 +1,91 @@
+//! Every operation against `surety-exact`, bit for bit, on whatever machine.
+
+mod attention;
+mod faults;
+mod products;
+mod rows;
+
+use std::ops::Range;
+
+use surety_cuda::{Floats, Kernels, Machine};
+
+pub use attention::{attention_equals_the_definition, rotating_equals_the_definition};
+pub use faults::each_fault_is_reported_once;
+pub use products::products_equal_the_definition;
+pub use products::{a_row_does_not_depend_on_its_neighbours, embedding_equals_the_definition};
+pub use rows::{functions_equal_the_definition, norms_equal_the_definition, pooling_equals_the_definition};
+
+/// A small generator (splitmix64): the same numbers on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// Between -1 and 1.
+    fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
+    }
+
+    /// As activations are: most of them small, some zero, an outlier now and then.
+    fn activations(&mut self, count: usize) -> Vec<f32> {
+        let mut one = || match self.below(40) {
+            0 => 0.0,
+            1 => -0.0,
+            2 => self.unit() * 50.0,
+            3 => self.unit() * 1e-6,
+            _ => self.unit(),
+        };
+        (0..count).map(|_| one()).collect()
+    }
+
+    /// Any finite bits: subnormals, and sizes of all magnitudes.
+    fn finite(&mut self) -> f32 {
+        loop {
+            let value = f32::from_bits(self.next() as u32);
+            if value.is_finite() {
+                return value;
+            }
+        }
+    }
+
+    fn quanta(&mut self, count: usize) -> Vec<i8> {
+        (0..count).map(|_| (self.below(255) as i32 - 127) as i8).collect()
+    }
+
+    fn scales(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.unit().abs() * 0.01).collect()
+    }
+}
+
+/// Compares bits; all NaN are one.
+#[track_caller]
+fn assert_same(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let same = found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan());
+        assert!(
+            same,
+            "{what}: value {i} is {found:e} ({:08x}), not {expected:e}",
+            found.to_bits()
+        );
+    }
+}
+
+/// What an array on the machine holds.
+fn values<M: Machine>(kernels: &mut Kernels<M>, floats: &Floats<M>) -> Vec<f32> {
+    kernels.download(floats).unwrap()
+}
+
+fn range(span: &Range<u32>, width: usize) -> Range<usize> {
+    span.start as usize * width..span.end as usize * width
+}

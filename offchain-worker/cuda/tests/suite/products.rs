@@ -1,0 +1,164 @@
+//! Quantised products and tables.
+
+use surety_cuda::{Kernels, Machine, Path, Rows, Weights};
+use surety_exact as exact;
+
+use super::{assert_same, values, Random};
+
+struct Case {
+    inputs: usize,
+    outputs: usize,
+    q: Vec<i8>,
+    scales: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    pre: Option<Vec<f32>>,
+}
+
+impl Case {
+    fn new(random: &mut Random, inputs: usize, outputs: usize, extras: bool) -> Self {
+        Self {
+            inputs,
+            outputs,
+            q: random.quanta(inputs * outputs),
+            scales: random.scales(outputs * exact::groups(inputs)),
+            bias: extras.then(|| random.activations(outputs)),
+            pre: extras.then(|| (0..inputs).map(|_| 0.5 + random.unit().abs()).collect()),
+        }
+    }
+
+    fn weights(&self) -> Weights<'_> {
+        Weights {
+            inputs: self.inputs,
+            outputs: self.outputs,
+            q: &self.q,
+            scales: &self.scales,
+            bias: self.bias.as_deref(),
+        }
+    }
+
+    /// By the definition.
+    fn expected(&self, rows: &[f32]) -> Vec<f32> {
+        let groups = exact::groups(self.inputs);
+        let mut out = Vec::new();
+        for row in rows.chunks(self.inputs) {
+            let mut row = row.to_vec();
+            if let Some(pre) = &self.pre {
+                exact::scale_row(&row.clone(), pre, &mut row).unwrap();
+            }
+            let (mut q, mut s) = (vec![0; self.inputs], vec![0.0; groups]);
+            exact::quantise_row(&row, &mut q, &mut s).unwrap();
+            for output in 0..self.outputs {
+                let w = &self.q[output * self.inputs..][..self.inputs];
+                let t = &self.scales[output * groups..][..groups];
+                let bias = self.bias.as_ref().map_or(0.0, |bias| bias[output]);
+                out.push(exact::product_cell(&q, &s, w, t, bias).unwrap());
+            }
+        }
+        out
+    }
+
+    fn found<M: Machine>(&self, kernels: &mut Kernels<M>, rows: &[f32]) -> Vec<f32> {
+        let count = rows.len() / self.inputs;
+        let packed = kernels.pack(&self.weights()).unwrap();
+        let pre = self.pre.as_ref().map(|pre| kernels.upload(pre).unwrap());
+        let rows = kernels.upload(rows).unwrap();
+        let mut quantised = Rows::new();
+        kernels
+            .quantise(&rows, self.inputs, pre.as_ref(), &mut quantised)
+            .unwrap();
+        let mut out = kernels.floats(count * self.outputs).unwrap();
+        kernels.product(&quantised, &packed, &mut out).unwrap();
+        values(kernels, &out)
+    }
+}
+
+/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in rounding.
+fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
+    let mut rows = random.activations(count * width);
+    for (i, group) in rows.chunks_mut(width.min(exact::GROUP)).enumerate() {
+        let by = match i % 7 {
+            1 => 0.0,
+            2 => 1e-33,
+            3 => 1e20,
+            4 => 1e-20,
+            _ => 1.0,
+        };
+        for (j, value) in group.iter_mut().enumerate() {
+            *value = if i % 7 == 5 {
+                (j % 255) as f32 - 126.5
+            } else {
+                *value * by
+            };
+        }
+        if i % 7 == 5 {
+            group[0] = 127.0;
+        }
+    }
+    rows
+}
+
+pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(1);
+    let sizes = [
+        (1, 1),
+        (5, 3),
+        (127, 16),
+        (128, 17),
+        (129, 130),
+        (384, 40),
+        (1000, 7),
+    ];
+    for (inputs, outputs) in sizes {
+        for count in [1, 2, 8, 9, 33] {
+            let case = Case::new(&mut random, inputs, outputs, count % 2 == 1);
+            let rows = rows(&mut random, count, inputs);
+            let expected = case.expected(&rows);
+            for path in [Path::Own, Path::Library, Path::Auto] {
+                kernels.take(path);
+                let what = format!("{count} rows, {inputs} to {outputs}, {path:?}");
+                assert_same(&case.found(kernels, &rows), &expected, &what);
+            }
+        }
+    }
+    kernels.take(Path::Auto);
+}
+
+pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(2);
+    let case = Case::new(&mut random, 256, 48, true);
+    let rows = random.activations(65 * 256);
+    let alone: Vec<f32> = rows
+        .chunks(256)
+        .flat_map(|row| case.found(kernels, row))
+        .collect();
+    for count in [2, 7, 32, 65] {
+        let together = case.found(kernels, &rows[..count * 256]);
+        assert_same(&together, &alone[..count * 48], &format!("{count} rows"));
+    }
+}
+
+pub fn embedding_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(3);
+    for (rows, width) in [(1, 1), (50, 129), (20, 384)] {
+        let case = Case::new(&mut random, width, rows, false);
+        let table = kernels.pack(&case.weights()).unwrap();
+        let tokens: Vec<u32> = (0..23).map(|_| random.below(rows) as u32).collect();
+        let groups = exact::groups(width);
+        let element = |token: u32, j: usize| {
+            let row = token as usize;
+            f32::from(case.q[row * width + j]) * case.scales[row * groups + j / exact::GROUP]
+        };
+        let cells = tokens
+            .iter()
+            .flat_map(|token| (0..width).map(move |j| (*token, j)));
+        let expected: Vec<f32> = cells.map(|(token, j)| element(token, j)).collect();
+        let numbers = kernels.numbers(&tokens).unwrap();
+        let mut out = kernels.floats(tokens.len() * width).unwrap();
+        kernels.embed(&table, &numbers, &mut out).unwrap();
+        assert_same(
+            &values(kernels, &out),
+            &expected,
+            &format!("a table of {rows} rows of {width}"),
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Functions of one value, normalisations, pooling.
+
+use std::ops::Range;
+
+use surety_cuda::{Kernels, Machine};
+use surety_exact as exact;
+
+use super::{assert_same, range, values, Random};
+
+/// Values at which something changes, and many of all magnitudes.
+fn arguments(random: &mut Random) -> Vec<f32> {
+    let edges = [
+        0.0,
+        f32::MIN_POSITIVE,
+        1e-45,
+        1e-40,
+        0.5,
+        1.0,
+        43.4,
+        86.9,
+        87.0,
+        88.0,
+        88.1,
+        1e19,
+        f32::MAX,
+    ];
+    let mut all: Vec<f32> = edges.iter().flat_map(|x| [*x, -*x]).collect();
+    all.extend((0..4000).map(|_| random.unit() * 12.0));
+    all.extend((0..2000).map(|_| random.finite()));
+    all
+}
+
+pub fn functions_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(4);
+    let x = arguments(&mut random);
+    let y: Vec<f32> = (0..x.len()).map(|_| random.finite()).collect();
+    let other = kernels.upload(&y).unwrap();
+    let pairs = || x.iter().zip(&y);
+
+    let mut floats = kernels.upload(&x).unwrap();
+    kernels.gelu(&mut floats).unwrap();
+    let expected: Vec<f32> = x.iter().map(|x| exact::gelu(*x)).collect();
+    assert_same(&values(kernels, &floats), &expected, "gelu");
+
+    let mut floats = kernels.upload(&x).unwrap();
+    kernels.gelu_tanh(&mut floats).unwrap();
+    let expected: Vec<f32> = x.iter().map(|x| exact::gelu_tanh(*x)).collect();
+    assert_same(&values(kernels, &floats), &expected, "gelu_tanh");
+
+    let mut floats = kernels.upload(&x).unwrap();
+    kernels.swiglu(&mut floats, &other).unwrap();
+    let expected: Vec<f32> = pairs().map(|(x, y)| exact::silu(*x) * y).collect();
+    assert_same(&values(kernels, &floats), &expected, "swiglu");
+
+    let mut floats = kernels.upload(&x).unwrap();
+    kernels.add(&mut floats, &other).unwrap();
+    let expected: Vec<f32> = pairs().map(|(x, y)| x + y).collect();
+    assert_same(&values(kernels, &floats), &expected, "add");
+}
+
+pub fn norms_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(5);
+    for width in [1, 2, 15, 16, 17, 33, 384, 1000] {
+        for count in [1, 7, 8, 20] {
+            let what = format!("{count} rows of {width}");
+            let size = [1.0, 1e-4, 300.0][count % 3];
+            let rows: Vec<f32> = random
+                .activations(count * width)
+                .iter()
+                .map(|x| x * size)
+                .collect();
+            let (weight, bias) = (random.activations(width), random.activations(width));
+            let epsilon = [1e-12, 1e-5][count % 2];
+            let mut expected = vec![0.0; rows.len()];
+            let on_machine = kernels.upload(&rows).unwrap();
+            let (by, plus) = (kernels.upload(&weight).unwrap(), kernels.upload(&bias).unwrap());
+            let mut out = kernels.floats(rows.len()).unwrap();
+
+            for (row, out) in rows.chunks(width).zip(expected.chunks_mut(width)) {
+                exact::layer_norm_row(row, &weight, &bias, epsilon, out).unwrap();
+            }
+            kernels
+                .layer_norm(&on_machine, &by, &plus, epsilon, &mut out)
+                .unwrap();
+            assert_same(&values(kernels, &out), &expected, &format!("layer norm, {what}"));
+
+            for (row, out) in rows.chunks(width).zip(expected.chunks_mut(width)) {
+                exact::rms_norm_row(row, &weight, epsilon, out).unwrap();
+            }
+            kernels.rms_norm(&on_machine, &by, epsilon, &mut out).unwrap();
+            assert_same(&values(kernels, &out), &expected, &format!("rms norm, {what}"));
+        }
+    }
+}
+
+pub fn pooling_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(6);
+    let spans: [Range<u32>; 4] = [0..1, 1..8, 8..40, 3..37];
+    for width in [1, 5, 384] {
+        let rows = random.activations(40 * width);
+        let mut expected = vec![0.0; spans.len() * width];
+        for (span, out) in spans.iter().zip(expected.chunks_mut(width)) {
+            exact::mean_pool(&rows[range(span, width)], out).unwrap();
+        }
+        let on_machine = kernels.upload(&rows).unwrap();
+        let sequences = kernels.spans(&spans).unwrap();
+        let mut out = kernels.floats(expected.len()).unwrap();
+        kernels
+            .mean_pool(&on_machine, width, &sequences, &mut out)
+            .unwrap();
+        assert_same(&values(kernels, &out), &expected, "mean");
+
+        for row in expected.chunks_mut(width) {
+            exact::l2_normalise(row).unwrap();
+        }
+        kernels.l2_normalise(&mut out, width).unwrap();
+        assert_same(&values(kernels, &out), &expected, "length");
+
+        let numbers = [39, 0, 7];
+        let some = kernels.numbers(&numbers).unwrap();
+        let mut out = kernels.floats(numbers.len() * width).unwrap();
+        kernels.gather(&on_machine, width, &some, &mut out).unwrap();
+        let picked = numbers
+            .iter()
+            .flat_map(|row| rows[*row as usize * width..][..width].to_vec());
+        assert_same(
+            &values(kernels, &out),
+            &picked.collect::<Vec<_>>(),
+            "rows by number",
+        );
+    }
+}
