@@ -47,7 +47,7 @@ parameter_types! {
 }
 
 /// Writes down which stashes it was told of.
-pub(crate) struct Closed;
+pub struct Closed;
 
 impl StashClosed<AccountId> for Closed {
     fn closed(stash: &AccountId) {
