@@ -274,3 +274,18 @@ fn int(value: u32) -> Result<i32, Error> {
 fn too_large() -> Error {
     surety_exact::Fault::Shape.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs libnvrtc"]
+    fn the_kernels_compile() {
+        let ptx = compile().map(|ptx| ptx.to_src());
+        assert!(
+            ptx.is_ok_and(|ptx| ptx.contains(".entry softmax(")),
+            "no kernels came out"
+        );
+    }
+}
