@@ -229,7 +229,10 @@ extern "C" __global__ void layer_norm(const float *rows, const float *weight, co
     sum = add(sum, mul(difference, difference));
   }
   mine[lane] = sum;
-  float scale = inverse_root(add(div(fold(mine, lane), n), epsilon));
+  float squares = fold(mine, lane);
+  // Else the quotient would be 0, and the values would vanish.
+  expect_finite(squares, faults);
+  float scale = inverse_root(add(div(squares, n), epsilon));
   for (u32 j = lane; j < end; j += LANES) {
     float value = add(mul(mul(sub(of[j], mean), scale), weight[j]), bias[j]);
     expect_finite(value, faults);
@@ -249,7 +252,9 @@ extern "C" __global__ void rms_norm(const float *rows, const float *weight, floa
   float sum = 0.0f;
   for (u32 j = lane; j < end; j += LANES) sum = add(sum, mul(of[j], of[j]));
   mine[lane] = sum;
-  float scale = inverse_root(add(div(fold(mine, lane), (float)width), epsilon));
+  float squares = fold(mine, lane);
+  expect_finite(squares, faults);
+  float scale = inverse_root(add(div(squares, (float)width), epsilon));
   for (u32 j = lane; j < end; j += LANES) {
     float value = mul(mul(of[j], scale), weight[j]);
     expect_finite(value, faults);
