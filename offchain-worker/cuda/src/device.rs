@@ -38,6 +38,12 @@ const _: () = assert!(
     "TARGET says the same"
 );
 
+/// An engine's threads hand it on.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<crate::Kernels<Device>>();
+};
+
 /// One device with the kernels loaded. All work goes to one stream, in order.
 #[derive(Debug)]
 pub struct Device {
