@@ -8,9 +8,6 @@ use crate::{
     Error,
 };
 
-/// Most scores in flight, in values: 256 MiB. More query rows go in several rounds.
-const SCORES_MAX: usize = 1 << 26;
-
 /// Keys and values of one layer, for one sequence or several behind each other.
 #[derive(Debug)]
 pub struct Cache<M: Machine> {
@@ -172,7 +169,7 @@ impl<M: Machine> Kernels<M> {
         fits(out.len == queries.len)?;
         let sight = mask.sight(rows, cache.len)?;
         let cells = heads.checked_mul(sight.reach).ok_or(Fault::Shape)?;
-        let most = (SCORES_MAX / cells).clamp(1, GRID_MAX);
+        let most = (self.room / cells).clamp(1, GRID_MAX);
         Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows) * cells)?;
         Self::ensure(&mut self.machine, &mut self.totals, most.min(rows) * heads)?;
         for base in (0..rows).step_by(most) {

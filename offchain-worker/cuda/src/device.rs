@@ -38,6 +38,12 @@ const _: () = assert!(
     "TARGET says the same"
 );
 
+/// An engine's threads hand it on.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<crate::Kernels<Device>>();
+};
+
 /// One device with the kernels loaded. All work goes to one stream, in order.
 #[derive(Debug)]
 pub struct Device {
@@ -273,4 +279,19 @@ fn int(value: u32) -> Result<i32, Error> {
 
 fn too_large() -> Error {
     surety_exact::Fault::Shape.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs libnvrtc"]
+    fn the_kernels_compile() {
+        let ptx = compile().map(|ptx| ptx.to_src());
+        assert!(
+            ptx.is_ok_and(|ptx| ptx.contains(".entry softmax(")),
+            "no kernels came out"
+        );
+    }
 }

@@ -31,6 +31,15 @@ __device__ __forceinline__ float mul(float a, float b) { return __fmul_rn(a, b);
 __device__ __forceinline__ float div(float a, float b) { return __fdiv_rn(a, b); }
 __device__ __forceinline__ float root(float a) { return __fsqrt_rn(a); }
 
+#ifdef __CUDACC_RTC__
+// sum + the dot product of four int8 with four others. Older compilers lack `__dp4a` without their headers.
+__device__ __forceinline__ int dot4(int a, int b, int sum) {
+  int out;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+  return out;
+}
+#endif
+
 // Signs are bits: -0 and NaN keep theirs.
 __device__ __forceinline__ float negate(float a) { return __uint_as_float(__float_as_uint(a) ^ 0x80000000u); }
 __device__ __forceinline__ float size_of(float a) { return __uint_as_float(__float_as_uint(a) & 0x7fffffffu); }
@@ -152,10 +161,10 @@ extern "C" __global__ void dots(const i8 *q, const i8 *weights, u32 first, u32 r
     for (u32 r = 0; r < TILE; r++) {
       if (tile + r < rows) {
         Quad of = ((const Quad *)(x + r * width))[k];
-        sums[r] = __dp4a(by.a, of.a, sums[r]);
-        sums[r] = __dp4a(by.b, of.b, sums[r]);
-        sums[r] = __dp4a(by.c, of.c, sums[r]);
-        sums[r] = __dp4a(by.d, of.d, sums[r]);
+        sums[r] = dot4(by.a, of.a, sums[r]);
+        sums[r] = dot4(by.b, of.b, sums[r]);
+        sums[r] = dot4(by.c, of.c, sums[r]);
+        sums[r] = dot4(by.d, of.d, sums[r]);
       }
     }
   }
@@ -179,7 +188,6 @@ extern "C" __global__ void flush(const int *dots, const float *s, const float *t
     int dot = dots[((u64)group * rows + row) * stride + output];
     sum = add(sum, mul(__int2float_rn(dot), scale));
   }
-  // Also without a bias: -0 + 0 is 0.
   sum = add(sum, bias ? bias[output] : 0.0f);
   expect_finite(sum, faults);
   out[(u64)(first + row) * outputs + output] = sum;
@@ -221,7 +229,10 @@ extern "C" __global__ void layer_norm(const float *rows, const float *weight, co
     sum = add(sum, mul(difference, difference));
   }
   mine[lane] = sum;
-  float scale = inverse_root(add(div(fold(mine, lane), n), epsilon));
+  float squares = fold(mine, lane);
+  // Else the quotient would be 0, and the values would vanish.
+  expect_finite(squares, faults);
+  float scale = inverse_root(add(div(squares, n), epsilon));
   for (u32 j = lane; j < end; j += LANES) {
     float value = add(mul(mul(sub(of[j], mean), scale), weight[j]), bias[j]);
     expect_finite(value, faults);
@@ -241,7 +252,9 @@ extern "C" __global__ void rms_norm(const float *rows, const float *weight, floa
   float sum = 0.0f;
   for (u32 j = lane; j < end; j += LANES) sum = add(sum, mul(of[j], of[j]));
   mine[lane] = sum;
-  float scale = inverse_root(add(div(fold(mine, lane), (float)width), epsilon));
+  float squares = fold(mine, lane);
+  expect_finite(squares, faults);
+  float scale = inverse_root(add(div(squares, (float)width), epsilon));
   for (u32 j = lane; j < end; j += LANES) {
     float value = mul(mul(of[j], scale), weight[j]);
     expect_finite(value, faults);

@@ -15,6 +15,8 @@ pub(crate) const BLOCK: u32 = 128;
 pub(crate) const GRID_MAX: usize = 65_535;
 /// The source's bits of `faults`.
 const ZERO_NORM: u32 = 2;
+/// Dot products or scores in flight, unless said otherwise: 256 MiB.
+const ROOM: usize = 1 << 26;
 
 /// An array of `f32` on the machine.
 #[derive(Debug)]
@@ -74,6 +76,7 @@ pub struct Kernels<M: Machine> {
     pub(crate) scratch: Option<Floats<M>>,
     pub(crate) totals: Option<Floats<M>>,
     pub(crate) path: crate::Path,
+    pub(crate) room: usize,
 }
 
 impl<M: Machine> Kernels<M> {
@@ -91,7 +94,14 @@ impl<M: Machine> Kernels<M> {
             scratch,
             totals,
             path: crate::Path::default(),
+            room: ROOM,
         })
+    }
+
+    /// How many dot products or scores to hold at once, at least those of one row. Operations on more rows take several
+    /// rounds, with the same result. It is 2^26 by default, of 4 bytes each.
+    pub fn limit(&mut self, values: usize) {
+        self.room = values;
     }
 
     /// An array whose values are unspecified, for results.

@@ -15,8 +15,6 @@ const TILE: usize = 8;
 /// Most rows for which [`Path::Auto`] takes our own kernel: reading the weights is then all the work, and the library's
 /// tiles of 64 rows and more would be mostly empty. Not measured yet.
 const OWN_ROWS_MAX: usize = 16;
-/// Most dot products in flight, in values: 256 MiB. More rows go in several rounds.
-const DOTS_MAX: usize = 1 << 26;
 
 /// Who computes the groups' dot products. No choice changes a bit: they are integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,7 +197,7 @@ impl<M: Machine> Kernels<M> {
     pub fn product(&mut self, rows: &Rows<M>, weights: &Packed<M>, out: &mut Floats<M>) -> Result<(), Error> {
         fits(rows.width == weights.inputs && out.len == rows.count * weights.outputs)?;
         let (groups, stride) = (groups(rows.width), weights.stride());
-        let most = (DOTS_MAX / (groups * stride)).clamp(1, GRID_MAX);
+        let most = (self.room / (groups * stride)).clamp(1, GRID_MAX);
         Self::ensure(
             &mut self.machine,
             &mut self.scratch,

@@ -25,6 +25,8 @@ fn a_device_equals_the_definition() {
     suite::attention_equals_the_definition(&mut kernels);
     suite::rotating_equals_the_definition(&mut kernels);
     suite::each_fault_is_reported_once(&mut kernels);
+    suite::rounds_of_rows_do_not_show(&mut kernels);
+    suite::rounds_of_queries_do_not_show(&mut kernels);
 }
 
 /// On a machine without a device the reason is named; with one, a number that is too high is.

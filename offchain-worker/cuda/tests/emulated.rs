@@ -58,3 +58,13 @@ fn rotating_equals_the_definition() {
 fn each_fault_is_reported_once() {
     both_orders(suite::each_fault_is_reported_once);
 }
+
+#[test]
+fn rounds_of_rows_do_not_show() {
+    both_orders(suite::rounds_of_rows_do_not_show);
+}
+
+#[test]
+fn rounds_of_queries_do_not_show() {
+    both_orders(suite::rounds_of_queries_do_not_show);
+}

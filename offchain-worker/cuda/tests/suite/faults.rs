@@ -38,6 +38,17 @@ pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
     kernels.rms_norm(&infinite, &one, 1e-5, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "a norm of an infinity");
 
+    // Each result would be 0.
+    kernels.rms_norm(&large, &one, 1e-5, &mut out).unwrap();
+    assert_eq!(
+        kernels.check(),
+        not_finite,
+        "squares that overflow, without a mean"
+    );
+    let apart = kernels.upload(&[1e30, -1e30]).unwrap();
+    kernels.layer_norm(&apart, &one, &one, 1e-5, &mut out).unwrap();
+    assert_eq!(kernels.check(), not_finite, "squares that overflow, about a mean");
+
     let mut cache = kernels.cache(1, 2, 4).unwrap();
     kernels.append(&mut cache, &large, &one).unwrap();
     kernels

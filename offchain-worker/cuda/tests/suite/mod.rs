@@ -9,10 +9,12 @@ use std::ops::Range;
 
 use surety_cuda::{Floats, Kernels, Machine};
 
-pub use attention::{attention_equals_the_definition, rotating_equals_the_definition};
+pub use attention::{
+    attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
+};
 pub use faults::each_fault_is_reported_once;
-pub use products::products_equal_the_definition;
 pub use products::{a_row_does_not_depend_on_its_neighbours, embedding_equals_the_definition};
+pub use products::{products_equal_the_definition, rounds_of_rows_do_not_show};
 pub use rows::{functions_equal_the_definition, norms_equal_the_definition, pooling_equals_the_definition};
 
 /// A small generator (splitmix64): the same numbers on every machine.

@@ -137,6 +137,27 @@ pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels
     }
 }
 
+/// Little room: a round takes few of the rows.
+pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
+    let mut random = Random(9);
+    let case = Case::new(&mut random, 300, 20, true);
+    let rows = random.activations(23 * 300);
+    let expected = case.expected(&rows);
+    // A row takes 3 groups of 32 padded outputs.
+    for room in [1, 5 * 3 * 32, 22 * 3 * 32] {
+        kernels.limit(room);
+        for path in [Path::Own, Path::Library] {
+            kernels.take(path);
+            assert_same(
+                &case.found(kernels, &rows),
+                &expected,
+                &format!("room for {room}, {path:?}"),
+            );
+        }
+    }
+    kernels.take(Path::Auto);
+}
+
 pub fn embedding_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
     let mut random = Random(3);
     for (rows, width) in [(1, 1), (50, 129), (20, 384)] {
