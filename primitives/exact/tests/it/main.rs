@@ -7,6 +7,7 @@ mod functions;
 mod product;
 mod rows;
 mod sampling;
+mod vectors;
 
 use proptest::prelude::*;
 
