@@ -8,7 +8,7 @@ pub(crate) const ROUNDER: f32 = 12_582_912.0;
 
 const LOG2_E: f32 = f32::from_bits(0x3fb8_aa3b);
 /// ln 2 in two parts; the upper has few enough bits for products with small integers to be exact.
-const LN2_HIGH: f32 = 0.693_359_375;
+const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = f32::from_bits(0xb95e_8083);
 /// Below it the result would not be a normal number; above it, not finite.
 const EXP_MIN: f32 = -87.0;

@@ -133,12 +133,12 @@ def layer_norm_row(row, weight, bias, epsilon):
     mean = F(lane_sum(row) / n)
     centred = [F(value - mean) for value in row]
     scale = rsqrt(F(F(sum_of_squares(centred) / n) + F(epsilon)))
-    return [F(F(F(c * scale) * w) + b) for c, w, b in zip(centred, weight, bias)]
+    return [F(F(F(c * scale) * w) + b) for c, w, b in zip(centred, weight, bias, strict=True)]
 
 
 def rms_norm_row(row, weight, epsilon):
     scale = rsqrt(F(F(sum_of_squares(row) / F(len(row))) + F(epsilon)))
-    return [F(F(value * scale) * w) for value, w in zip(row, weight)]
+    return [F(F(value * scale) * w) for value, w in zip(row, weight, strict=True)]
 
 
 def rotate_pair(a, b, sin, cos):
@@ -169,12 +169,12 @@ def quantise_row(row):
 
 
 def dot(a, b) -> int:
-    return sum(x * y for x, y in zip(a, b))
+    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def product_cell(q, q_scales, w, w_scales, bias):
     total = F(0)
-    for g, (s, t) in enumerate(zip(q_scales, w_scales)):
+    for g, (s, t) in enumerate(zip(q_scales, w_scales, strict=True)):
         part = slice(g * GROUP, (g + 1) * GROUP)
         total = F(total + F(F(dot(q[part], w[part])) * F(s * t)))
     return F(total + F(bias))
@@ -194,9 +194,9 @@ def one_by_one(terms):
 
 
 def attention_row(query, keys, values, scale):
-    scores = [F(one_by_one(F(q * k) for q, k in zip(query, key)) * F(scale)) for key in keys]
+    scores = [F(one_by_one(F(q * k) for q, k in zip(query, key, strict=True)) * F(scale)) for key in keys]
     weights, total = softmax_row(scores)
-    mixed = (one_by_one(F(w * value[d]) for w, value in zip(weights, values)) for d in range(len(query)))
+    mixed = (one_by_one(F(w * value[d]) for w, value in zip(weights, values, strict=True)) for d in range(len(query)))
     return [F(value / total) for value in mixed]
 
 
@@ -221,9 +221,8 @@ def sample(logits, temperature_milli, top_k, top_p_milli, number) -> int:
     order = order[: top_k or len(order)]
     sharpness = F(F(1000) / F(temperature_milli))
     weights = [int(exp(F(F(logits[t] - logits[order[0]]) * sharpness)) * F(2**30)) for t in order]
-    nucleus = next(
-        n for n in range(1, len(order) + 1) if sum(weights[:n]) * 1000 >= sum(weights) * min(top_p_milli, 1000)
-    )
+    wanted = sum(weights) * min(top_p_milli, 1000)
+    nucleus = next(n for n in range(1, len(order) + 1) if sum(weights[:n]) * 1000 >= wanted)
     drawn = number * sum(weights[:nucleus]) >> 64
     return order[next(i for i in range(nucleus) if sum(weights[: i + 1]) > drawn)]
 
@@ -286,7 +285,7 @@ def rounded():
 def quantised():
     for n in (1, 31, 128, 129, 300):
         values, by = outlier_row(n), row(n, 1.5)
-        scaled = [F(value * factor) for value, factor in zip(values, by)]
+        scaled = [F(value * factor) for value, factor in zip(values, by, strict=True)]
         q, scales = quantise_row(scaled)
         yield {
             "row": floats(values),
