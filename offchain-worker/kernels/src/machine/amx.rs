@@ -272,7 +272,7 @@ pub(crate) unsafe fn columns(job: &Job<'_>, pairs: Range<usize>) -> bool {
                     poison = poison.add(rows(job, row, count, block));
                     row += count;
                 }
-                poison = poison.add(pair::<Avx512, 4>(job, row, end, block));
+                poison = poison.add(pair::<Avx512, 4, 2, 4, 4>(job, row, end, block));
             }
         }
         asm!("tilerelease", options(nostack, nomem, preserves_flags));
