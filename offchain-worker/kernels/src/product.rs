@@ -4,6 +4,7 @@
 //! exact, become `f32`, are scaled and added. The order within a cell is that of the groups, whatever the tile: so the
 //! result of a row depends neither on its neighbours nor on the machine.
 #![allow(unsafe_code)] // Pointers into the tile's rows; bounds are checked once per product.
+#![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Every instruction set gives the rows of `surety_exact`, bit for bit.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -2,6 +2,7 @@
 //!
 //! The intrinsics are not stable in this Rust, hence assembly. Products of few rows stay with [`Avx512`]: there the
 //! weights' way from memory counts.
+#![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::{
     arch::{
