@@ -2,6 +2,9 @@
 //!
 //! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 
+pub mod config;
+pub mod convert;
+pub mod format;
 pub mod weights;
 
 /// Fast kernels, equal to `surety-exact` bit for bit.
