@@ -69,20 +69,25 @@ fn lookup(table: &Table, index: usize, out: &mut [f32], write: impl Fn(&mut f32,
     Ok(())
 }
 
+fn sites<const N: usize>(layers: [&Linear; N]) -> Result<[Packed; N], Fault> {
+    let all: Vec<Packed> = layers.into_iter().map(Packed::new).collect::<Result<_, _>>()?;
+    all.try_into().map_err(|_| Fault::Shape)
+}
+
 /// Linear layers that share an input: notes its sizes and multiplies.
 fn linears<const N: usize>(
     maxima: &mut Vec<f32>,
     rows: &[f32],
-    layers: [(&Linear, &Packed); N],
+    layers: [&Packed; N],
 ) -> Result<[Vec<f32>; N], Fault> {
-    let width = layers.first().map_or(0, |(layer, _)| layer.inputs);
+    let width = layers.first().map_or(0, |layer| layer.inputs());
     observe(maxima, rows, width)?;
     let mut quantised = Rows::new();
     quantised.quantise(rows, width, None)?;
     let mut results = [const { Vec::new() }; N];
-    for ((layer, packed), out) in layers.iter().zip(&mut results) {
-        out.resize(rows.len() / width.max(1) * layer.outputs, 0.0);
-        product(&quantised, packed, out)?;
+    for (layer, out) in layers.iter().zip(&mut results) {
+        out.resize(rows.len() / width.max(1) * layer.outputs(), 0.0);
+        product(&quantised, layer, out)?;
     }
     Ok(results)
 }
@@ -137,32 +142,30 @@ fn bert_layer(
     states: &mut [Vec<f32>],
     maxima: &mut LayerMaxima,
 ) -> Result<(), Fault> {
-    let [query, key, value, output, up, down] = [
+    let [query, key, value, output, up, down] = packed([
         &layer.query,
         &layer.key,
         &layer.value,
         &layer.output,
         &layer.up,
         &layer.down,
-    ]
-    .map(|linear| (linear, Packed::new(linear)));
+    ])?;
     let width = layer.query.inputs;
     for state in states {
-        let three = [&query, &key, &value].map(|(linear, packed)| (*linear, packed));
-        let [queries, keys, values] = linears(&mut maxima.attention, state, three)?;
+        let [queries, keys, values] = linears(&mut maxima.attention, state, [&query, &key, &value])?;
         let mut cache = Cache::new(weights.heads, width / weights.heads, state.len() / width);
         cache.append(&keys, &values)?;
         let mut mixed = vec![0.0; queries.len()];
         attention(&queries, &cache, weights.heads, Mask::Full, &mut mixed)?;
-        let [mut sum] = linears(&mut maxima.output, &mixed, [(output.0, &output.1)])?;
+        let [mut sum] = linears(&mut maxima.output, &mixed, [&output])?;
         add(&mut sum, state)?;
         let middle = normed(&sum, &layer.attention_norm, layer_norm)?;
-        let [mut inner] = linears(&mut maxima.up, &middle, [(up.0, &up.1)])?;
+        let [mut inner] = linears(&mut maxima.up, &middle, [&up])?;
         match weights.activation {
             Activation::Gelu => gelu(&mut inner),
             Activation::GeluTanh => gelu_tanh(&mut inner),
         }
-        let [mut sum] = linears(&mut maxima.down, &inner, [(down.0, &down.1)])?;
+        let [mut sum] = linears(&mut maxima.down, &inner, [&down])?;
         add(&mut sum, &middle)?;
         *state = normed(&sum, &layer.norm, layer_norm)?;
     }
@@ -205,7 +208,7 @@ fn llama_layer(
     states: &mut [Vec<f32>],
     maxima: &mut LayerMaxima,
 ) -> Result<(), Fault> {
-    let [query, key, value, output, gate, up, down] = [
+    let [query, key, value, output, gate, up, down] = packed([
         &layer.query,
         &layer.key,
         &layer.value,
@@ -213,27 +216,25 @@ fn llama_layer(
         &layer.gate,
         &layer.up,
         &layer.down,
-    ]
-    .map(|linear| (linear, Packed::new(linear)));
+    ])?;
     let (heads, kv_heads, dim) = (weights.heads, weights.kv_heads, weights.head_dim);
     let width = weights.tokens.width;
     for state in states {
         let normal = normed(state, &layer.attention_norm, rms_norm)?;
-        let three = [&query, &key, &value].map(|(linear, packed)| (*linear, packed));
-        let [mut queries, mut keys, values] = linears(&mut maxima.attention, &normal, three)?;
+        let [mut queries, mut keys, values] =
+            linears(&mut maxima.attention, &normal, [&query, &key, &value])?;
         rotate(&mut queries, heads, &weights.turns, 0)?;
         rotate(&mut keys, kv_heads, &weights.turns, 0)?;
         let mut cache = Cache::new(kv_heads, dim, state.len() / width);
         cache.append(&keys, &values)?;
         let mut mixed = vec![0.0; queries.len()];
         attention(&queries, &cache, heads, Mask::Causal { first: 0 }, &mut mixed)?;
-        let [sum] = linears(&mut maxima.output, &mixed, [(output.0, &output.1)])?;
+        let [sum] = linears(&mut maxima.output, &mixed, [&output])?;
         add(state, &sum)?;
         let normal = normed(state, &layer.mlp_norm, rms_norm)?;
-        let two = [&gate, &up].map(|(linear, packed)| (*linear, packed));
-        let [mut gates, ups] = linears(&mut maxima.up, &normal, two)?;
+        let [mut gates, ups] = linears(&mut maxima.up, &normal, [&gate, &up])?;
         swiglu(&mut gates, &ups)?;
-        let [sum] = linears(&mut maxima.down, &gates, [(down.0, &down.1)])?;
+        let [sum] = linears(&mut maxima.down, &gates, [&down])?;
         add(state, &sum)?;
     }
     Ok(())
