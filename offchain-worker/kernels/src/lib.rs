@@ -2,6 +2,8 @@
 
 mod attention;
 mod isa;
+mod machine;
+mod norm;
 mod packed;
 mod product;
 mod rows;
@@ -9,7 +11,8 @@ pub mod weights;
 
 pub use attention::{attention, Cache, Mask};
 pub use isa::{available, with_isa, Isa};
+pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;
 pub use product::product;
-pub use rows::{add, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, Rows};
+pub use rows::{add, gelu, gelu_tanh, swiglu, Rows};
 pub use surety_exact::{Fault, Turns, GROUP};
