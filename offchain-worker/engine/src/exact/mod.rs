@@ -13,7 +13,7 @@ mod probe;
 pub mod weights;
 
 pub use bert::{BertModel, Scratch, TokensOf};
-pub use calibrate::{calibrate_bert, calibrate_llama, Maxima, Site};
+pub use calibrate::{calibrate_bert, calibrate_llama};
 pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
