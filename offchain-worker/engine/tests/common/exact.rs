@@ -5,7 +5,9 @@ use std::{fs, path::Path};
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::{json, Value};
 
-use super::{Tensors, Tiny};
+use surety_engine::ModelFiles;
+
+use super::{files, Tensors, Tiny};
 
 /// How the values of a published file are written.
 #[derive(Clone, Copy)]
@@ -126,6 +128,16 @@ impl Published {
             config,
             tokenizer: bytes_tokenizer(),
         }
+    }
+
+    /// The three files as a hub has them. Their manifest is of no use.
+    pub fn files(&self) -> ModelFiles {
+        let weights = safetensors(&self.tensors, As::F32);
+        files(
+            weights,
+            self.tokenizer.to_string().into(),
+            self.config.to_string().into(),
+        )
     }
 
     /// Writes the three files.
