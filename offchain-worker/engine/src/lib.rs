@@ -38,6 +38,7 @@ pub mod known;
 pub mod paths;
 mod pool;
 mod process;
+mod prompt;
 mod store;
 mod trace;
 
@@ -50,5 +51,6 @@ pub use input::InputError;
 pub use known::KnownModel;
 pub use pool::{EnginePool, PoolConfig, Progress, Ticket, Token};
 pub use process::prepare_process;
+pub use prompt::{prompt_size, PromptSize};
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;

@@ -17,6 +17,7 @@ mod heartbeat;
 mod jobs;
 mod outputs;
 mod retry;
+mod stream;
 
 use std::sync::Arc;
 

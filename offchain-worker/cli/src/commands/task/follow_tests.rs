@@ -78,8 +78,10 @@ impl World {
             plane: self.client.clone(),
             out: Output::new(true),
             task: TASK,
+            operation: Operation::Embed,
             age: Some(Duration::from_secs(1)),
             output_path: Some(self.path()),
+            show_tokens: false,
         })
     }
 
@@ -253,7 +255,7 @@ async fn a_failed_task_is_reported_and_has_no_result() {
     let mut run = world.run();
     let report = run.until_over().await.unwrap();
     assert_eq!((report.state.as_str(), report.refund), ("Failed", 100));
-    assert!(run.failure.unwrap().contains("too few"));
+    assert!(run.failure.take().unwrap().contains("too few"));
 }
 
 #[tokio::test]
