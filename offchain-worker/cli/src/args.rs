@@ -162,8 +162,7 @@ pub struct SubmitArgs {
     /// The most to pay in all, fee included, such as "5 SURE"
     #[arg(long, value_name = "AMOUNT")]
     pub cap: Amount,
-    /// Most units to pay for [default: the lines of the text; or the prompt's tokens, or as many as it can have, and
-    /// --max-tokens]
+    /// Most units to pay for [default: the lines of the text; or --max-tokens and those of the prompt]
     #[arg(long, value_name = "N")]
     pub units_max: Option<u32>,
     /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]
