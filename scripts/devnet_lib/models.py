@@ -44,7 +44,9 @@ def train(surety, console):
     with telling(console, "still training"):
         args = ("--text", TRAINING_TEXT, "--out", source)
         trained = surety.run("model", "train-demo", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
-    console.step(f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}")
+    console.step(
+        f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}"
+    )
     args = ("--from", source, "--name", GENERATOR)
     surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
     console.step(f"{GENERATOR} is converted to the exact tier")

@@ -120,6 +120,8 @@ pub struct UpArgs {
 pub enum CrashPoint {
     /// A result is in the journal, and its commitment is not yet on its way to the chain.
     AfterJournalCommit,
+    /// The first token of a generation was made.
+    MidGeneration,
 }
 
 /// `surety task`.

@@ -85,11 +85,9 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         stash,
         plane: node.clone(),
         engines,
-    };
-    let settings = Settings {
-        heartbeat_blocks,
         crash_at: args.crash_at,
     };
+    let settings = Settings { heartbeat_blocks };
     let result = Host::new(tools, settings, core, Arc::new(journal), &records)
         .run(stop_signal()?)
         .await;

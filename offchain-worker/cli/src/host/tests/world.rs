@@ -124,11 +124,9 @@ impl World {
             stash,
             plane: self.provider_plane.clone(),
             engines: Engines::new(pool.unwrap(), [engine]),
-        };
-        let settings = Settings {
-            heartbeat_blocks,
             crash_at: None,
         };
+        let settings = Settings { heartbeat_blocks };
         let (stop, stopped) = watch::channel(false);
         let host = Host::new(tools, settings, core, journal, &records);
         Running {
