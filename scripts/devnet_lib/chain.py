@@ -149,9 +149,9 @@ class Chain:
         """How many extrinsics an account has sent, those included that wait in the pool."""
         return self.rpc.call("system_accountNextIndex", address)
 
-    def next_task(self, block=None):
+    def next_task(self):
         """The number the next task will get."""
-        value = self.storage(storage_key("TaskAuction", "NextTaskId"), block)
+        value = self.storage(storage_key("TaskAuction", "NextTaskId"))
         return int.from_bytes(value or b"", "little")
 
     def task(self, task, block=None):

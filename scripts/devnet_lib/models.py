@@ -41,7 +41,7 @@ def train(surety, console):
     """Trains the demonstration model, and converts it to the exact tier."""
     source = cache_dir() / "demo-source"
     console.step(f"training {GENERATOR} on {TRAINING_TEXT.name}: minutes, and only this once")
-    with telling(console, "still training"):
+    with Telling(console, "still training"):
         args = ("--text", TRAINING_TEXT, "--out", source)
         trained = surety.run("model", "train-demo", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
     console.step(
@@ -52,7 +52,7 @@ def train(surety, console):
     console.step(f"{GENERATOR} is converted to the exact tier")
 
 
-class telling:
+class Telling:
     """Says now and then that something long is still going on."""
 
     def __init__(self, console, what):
