@@ -8,7 +8,7 @@ import time
 
 from . import report
 from .console import Console
-from .devnet import TEXT, UNITS_MAX, Devnet
+from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import DevnetError, Interrupted
 from .folders import binaries, new_run_dir, remove_data
 from .ports import Ports
@@ -19,7 +19,7 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="scripts/devnet",
         description="Starts three validators and three providers as processes of their own, has a real text embedded "
-        "by a real model, and shows who was paid what. Stops everything at the end.",
+        "by a real model and a prompt continued by another, and shows who was paid what. Stops everything at the end.",
     )
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
@@ -63,8 +63,11 @@ def run(options, devnet, console):
     console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE for up to {UNITS_MAX} lines")
     with FinalityWatch(devnet.chain) as watch:
         result = devnet.submit(out)
-    console.step(f"task {result['task']} is {result['state']}")
-    found = report.make(devnet, result, out, watch)
+        console.step(f"task {result['task']} is {result['state']}")
+        console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
+        second = devnet.generate(on_event=report.Tokens(console))
+    console.step(f"task {second['task']} is {second['state']}")
+    found = report.make(devnet, result, out, watch, report.generation(devnet, PROMPT, second))
     report.show(found, console)
     if options.report:
         report.write(found, options.report)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import wait
+from . import models, wait
 from .folders import REPO, binaries, cache_dir, write_secret
 from .ports import Ports
 from .processes import Process, Supervisor
@@ -12,7 +12,8 @@ from .surety import Surety
 from .validators import Validators
 
 TEXT = REPO / "examples/text/paraphrases.txt"
-MODEL = "all-MiniLM-L6-v2"
+MODEL, GENERATOR = models.EMBEDDER, models.GENERATOR
+PROMPT = "It was a clear steel-blue day, and"
 # Who pays for what: accounts that the `local` preset endows and everybody knows.
 SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Eve")
 CLIENT = "//Ferdie"
@@ -76,9 +77,9 @@ class Devnet:
         self.console.step("validators answer; waiting for the first final block")
         number = self.validators.wait_for_finality(1)
         self.console.step(f"block {number} is final")
-        models = self.fetch_model()
+        home = self.prepare_models()
         self.make_accounts()
-        self.register_model(models)
+        self.register_models(home)
         self.console.step(f"starting {self.provider_count} providers")
         for provider in self.providers:
             self.start_provider(provider)
@@ -86,15 +87,12 @@ class Devnet:
             self.wait_for_provider(provider)
         self.console.step("all providers are registered on the chain")
 
-    def fetch_model(self):
-        """The model's files, from the cache or from the network, checked either way."""
+    def prepare_models(self):
+        """The models' files, from the cache, the network, or made here; checked in any case."""
         # The engine's own tests keep their models there, too.
         home = cache_dir()
-        home.mkdir(parents=True, exist_ok=True)
-        self.console.step(f"fetching the model {MODEL} (kept in {home / 'models'})")
-        fetched = self.surety(home).run("model", "fetch", MODEL, on_line=self.console.detail)
-        self.console.step(f"{fetched['model']} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
-        self.model = fetched["id"]
+        self.models = models.prepare(self.surety(home), self.console)
+        self.model = self.models[MODEL]
         return home
 
     def make_accounts(self):
@@ -122,19 +120,23 @@ class Devnet:
         self.console.detail(f"provider {index + 1}: stash {stash}, agent {agent}")
         return Provider(index, by["agent"], stash, agent, keys["stash"])
 
-    def register_model(self, models):
-        """Publishes the model, and hands its files to the providers."""
-        self.surety(models, self.client.key_file).run("model", "register", MODEL)
-        self.console.step(f"the model is registered on the chain as {self.model}")
+    def register_models(self, home):
+        """Publishes the models, and hands their files to the providers."""
+        client = self.surety(home, self.client.key_file)
+        for name, model in self.models.items():
+            client.run("model", "register", name)
+            self.console.step(f"{name} is registered on the chain as {model}")
         for provider in self.providers:
             # They are only read.
-            (provider.surety.home / "models").symlink_to(models / "models")
+            (provider.surety.home / "models").symlink_to(home / "models")
 
     def start_provider(self, provider, *flags, env=None):
         """Starts a provider, for the first time or again."""
         listen = f"127.0.0.1:{self.ports.data(provider.index)}"
         # One thread each: on a small machine the validators need theirs.
-        args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1", *flags]
+        args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
+        # There may be other models in the cache.
+        args += ["--model", MODEL, "--model", GENERATOR, *flags]
         provider.process = provider.surety.start(f"provider-{provider.index + 1}", *args, env=env)
 
     def wait_for_provider(self, provider):
@@ -154,6 +156,17 @@ class Devnet:
     def submit(self, out, **options):
         """Posts a task, follows it to its end, and returns the client's report."""
         return self.client.run(*self.task_args(**options), "--out", out, on_line=self.console.detail)
+
+    def generation_args(self, prompt=PROMPT, cap="1 SURE", redundancy=3, max_tokens=64, temperature=0.8, seed=7):
+        """What `surety task submit` needs to be told to have text generated."""
+        args = ["task", "submit", "--prompt", prompt, "--model", GENERATOR, "--redundancy", redundancy, "--cap", cap]
+        args += ["--max-tokens", max_tokens, "--temperature", temperature, "--seed", seed]
+        return args + ["--listen", f"127.0.0.1:{self.ports.client()}"]
+
+    def generate(self, on_event=None, **options):
+        """Has text generated, and returns the client's report."""
+        args = self.generation_args(**options)
+        return self.client.follow(*args, "--follow", on_event=on_event, on_line=self.console.detail)
 
     def nearest(self, out, text=TEXT):
         """For every line of the text, the nearest other line by its vector."""

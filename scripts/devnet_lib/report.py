@@ -14,12 +14,76 @@ def block_seconds(chain, first, last):
     return (chain.timestamp_ms(last) - chain.timestamp_ms(first)) / 1000 / (last - first)
 
 
-def make(devnet, result, out, watch):
+def _money(devnet, view):
+    """Who got what of a finished task. Amounts are in plancks."""
+    paid = {payment["provider"]: payment["price"] for payment in view["state"].get("payments", [])}
+    return {
+        "cap": view["cap"],
+        "providers": [
+            {"account": provider.stash, "agent": provider.agent, "paid": paid.get(provider.stash, 0)}
+            for provider in devnet.providers
+        ],
+        "fee": view["state"].get("fee"),
+        "client_refund": view["state"].get("refund"),
+        "escrow_left": view["escrow"],
+    }
+
+
+class Tokens:
+    """Takes the events of a generation, and shows its text in lines as it grows."""
+
+    WIDTH = 100
+
+    def __init__(self, console):
+        self.console, self.line, self.count = console, "", 0
+
+    def __call__(self, event):
+        if event["event"] == "token":
+            self.count += 1
+            self.line += event["text"]
+            *done, self.line = self.line.split("\n")
+            for line in done:
+                self.console.detail(line)
+            if len(self.line) > self.WIDTH and " " in self.line:
+                head, _, self.line = self.line.rpartition(" ")
+                self.console.detail(head)
+        elif event["event"] == "restart":
+            self.console.detail(f"{self.line} … {event['reason']}")
+            self.line, self.count = "", 0
+        elif self.line:
+            self.console.detail(self.line)
+            self.line = ""
+
+
+def generation(devnet, prompt, result):
+    """Everything that is known of a finished generation."""
+    view = devnet.chain.task(result["task"])
+    made = result["generation"]
+    return {
+        "task": result["task"],
+        "state": view["state"]["name"],
+        "model": view["spec"]["model"],
+        "prompt": prompt,
+        "text": made["text"],
+        "tokens": len(made["tokens"]),
+        "prompt_tokens": made["prompt_tokens"],
+        "finish_reason": made["finish_reason"],
+        "tokens_streamed": made["streamed"]["tokens"],
+        "streamed_as_settled": made["streamed"]["as_settled"],
+        "seconds_post_to_first_token": made["streamed"]["seconds_post_to_first_token"],
+        "seconds_post_to_result": result["seconds_post_to_result"],
+        "seconds_post_to_settled": result["seconds_post_to_settled"],
+        "redundancy": view["spec"]["redundancy"],
+        "units": view["state"].get("claim", {}).get("units"),
+        "output_hash": view["state"].get("claim", {}).get("output"),
+        **_money(devnet, view),
+    }
+
+
+def make(devnet, result, out, watch, generated=None):
     """Everything that is known of a finished task. Amounts are in plancks."""
     chain, task = devnet.chain, result["task"]
     view = chain.task(task)
-    paid = {payment["provider"]: payment["price"] for payment in view["state"].get("payments", [])}
-    agents = {provider.stash: provider.agent for provider in devnet.providers}
     nearest = devnet.nearest(out)
     half = len(nearest) // 2
     hits = sum(found["nearest"] == nearest[(i + half) % len(nearest)]["line"] for i, found in enumerate(nearest))
@@ -30,16 +94,10 @@ def make(devnet, result, out, watch):
         "client": view["client"],
         "model": view["spec"]["model"],
         "redundancy": view["spec"]["redundancy"],
-        "cap": view["cap"],
+        **_money(devnet, view),
         "posted_block": view["posted_at"],
         "settled_block": view["state"].get("at"),
         "finalized_block": result["finalized_block"],
-        "providers": [
-            {"account": stash, "agent": agent, "paid": paid.get(stash, 0)} for stash, agent in agents.items()
-        ],
-        "fee": view["state"].get("fee"),
-        "client_refund": view["state"].get("refund"),
-        "escrow_left": view["escrow"],
         "output_hash": view["state"].get("claim", {}).get("output"),
         "output_path": str(out),
         "vectors_sha256": hashlib.sha256(Path(out).read_bytes()).hexdigest(),
@@ -49,6 +107,7 @@ def make(devnet, result, out, watch):
         "paraphrases": len(nearest),
         "seconds_post_to_result": result["seconds_post_to_result"],
         "seconds_post_to_settled": result["seconds_post_to_settled"],
+        "generation": generated,
         "seconds_per_block": block_seconds(chain, max(1, final - 100), final),
         "finality_lag_blocks": watch.lags(),
         "memory": devnet.memory(),
@@ -63,6 +122,34 @@ def write(report, path):
 
 def _seconds(value):
     return "unknown" if value is None else f"{value:.1f} s"
+
+
+def _show_money(report, client, console):
+    console.title(f"Money of task {report['task']}")
+    console.table(
+        [(f"paid to {provider['account']}", sure(provider["paid"])) for provider in report["providers"]]
+        + [
+            ("protocol fee", sure(report["fee"])),
+            (f"refund to {client}", sure(report["client_refund"])),
+            ("left in escrow", sure(report["escrow_left"])),
+        ]
+    )
+
+
+def _show_generation(found, client, console):
+    console.title(f"Task {found['task']}: {found['state']}")
+    streamed = f"{found['tokens_streamed']} of {found['tokens']}, the first after "
+    console.table(
+        [
+            ("model", found["model"]),
+            ("prompt", f"{found['prompt']!r}, {found['prompt_tokens']} tokens"),
+            ("content hash", found["output_hash"]),
+            ("tokens streamed", streamed + _seconds(found["seconds_post_to_first_token"])),
+            ("post to settled", _seconds(found["seconds_post_to_settled"])),
+        ]
+    )
+    console.text(f"\n  {found['prompt']}{found['text']}")
+    _show_money(found, client, console)
 
 
 def show(report, console):
@@ -85,15 +172,9 @@ def show(report, console):
         console.text(f"  {found['line']}\n  {found['cosine']:.3f}  {found['nearest']}\n")
     found, all_of_them = report["paraphrases_found"], report["paraphrases"]
     console.text(f"  Of {all_of_them} sentences {found} have their own paraphrase as the nearest.")
-    console.title("Money")
-    console.table(
-        [(f"paid to {provider['account']}", sure(provider["paid"])) for provider in report["providers"]]
-        + [
-            ("protocol fee", sure(report["fee"])),
-            (f"refund to {report['client']}", sure(report["client_refund"])),
-            ("left in escrow", sure(report["escrow_left"])),
-        ]
-    )
+    _show_money(report, report["client"], console)
+    if report["generation"]:
+        _show_generation(report["generation"], report["client"], console)
     console.title("Machine")
     lags = report["finality_lag_blocks"]
     console.table(

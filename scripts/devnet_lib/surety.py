@@ -23,8 +23,11 @@ class Surety:
             argv += ["--key-file", self.key_file]
         return [str(part) for part in argv]
 
-    def attempt(self, *args, on_line=None, timeout=600, env=None):
-        """Runs a command to its end, whatever that is. `on_line` gets each line of standard error as it is said."""
+    def attempt(self, *args, on_line=None, on_output=None, timeout=600, env=None):
+        """Runs a command to its end, whatever that is.
+
+        `on_line` gets each line of standard error as it is said, `on_output` each of standard output.
+        """
         said = []
 
         def read(stream):
@@ -44,16 +47,30 @@ class Surety:
             timer = threading.Timer(timeout, process.kill)
             timer.start()
             try:
-                stdout = process.stdout.read()
+                printed = []
+                for line in process.stdout:
+                    printed.append(line)
+                    if on_output:
+                        on_output(line.rstrip("\n"))
                 code = process.wait()
             finally:
                 timer.cancel()
             reader.join()
-        return Outcome(argv, code, stdout, "".join(said))
+        return Outcome(argv, code, "".join(printed), "".join(said))
 
     def run(self, *args, on_line=None, timeout=600, env=None):
         """Runs a command that must succeed, and returns what its JSON says."""
         return self.attempt(*args, on_line=on_line, timeout=timeout, env=env).json()
+
+    def follow(self, *args, on_event=None, **options):
+        """Runs a command that prints one event a line, must succeed, and ends with its report. Returns that."""
+
+        def read(line):
+            if on_event:
+                on_event(json.loads(line))
+
+        outcome = self.attempt(*args, on_output=read, **options)
+        return outcome.events()[-1]["report"]
 
     def start(self, name, *args, env=None):
         """Starts a command that runs until it is stopped."""
@@ -71,3 +88,9 @@ class Outcome:
         if self.code:
             raise CommandFailed(self.argv, self.code, self.stdout, self.stderr)
         return json.loads(self.stdout)
+
+    def events(self):
+        """What it printed, where that is one event a line; raises when it failed."""
+        if self.code:
+            raise CommandFailed(self.argv, self.code, self.stdout, self.stderr)
+        return [json.loads(line) for line in self.stdout.splitlines()]

@@ -11,8 +11,9 @@ import unittest
 from pathlib import Path
 
 import support
-from devnet_lib.devnet import MODEL, TEXT
+from devnet_lib.devnet import GENERATOR, MODEL, TEXT
 from devnet_lib.folders import cache_dir, write_secret
+from devnet_lib.models import GENERATOR_CONTEXT
 
 # An account that no other test uses.
 CLIENT = "//Bob//stash"
@@ -122,6 +123,40 @@ class BadInput(unittest.TestCase):
         limit = {"SURETY_STORAGE_BLOB_MIB_MAX": "1"}
         self.refused(DATA, says, *self.submit(file=path, units_max=60_000), env=limit)
 
+    # --- generation -------------------------------------------------------------------------------------------------
+
+    def generation(self, *flags, prompt="It is", model=GENERATOR):
+        args = ["task", "submit", "--prompt", prompt, "--model", model, "--cap", "1 SURE", *flags]
+        return [*args, "--listen", f"127.0.0.1:{self.net.ports.client() + 2}"]
+
+    def test_a_request_out_of_range(self):
+        self.refused(
+            USAGE, "max_tokens is 5000, but must be between 1 and 4096", *self.generation("--max-tokens", 5000)
+        )
+        self.refused(USAGE, "must be between 0 and 10", *self.generation("--temperature", "10.1"))
+        self.refused(USAGE, "must be between 0.001 and 1", *self.generation("--top-p", 0))
+        self.refused(USAGE, "the prompt holds no token", *self.generation(prompt=""))
+
+    def test_a_prompt_that_is_no_text(self):
+        path = self.file("prompt", b"good\xff")
+        args = self.generation()
+        args[args.index("--prompt") : args.index("--prompt") + 2] = ["--prompt-file", path]
+        self.refused(FILE, "not UTF-8 from byte 4 on", *args)
+
+    def test_a_model_without_the_operation(self):
+        self.refused(USAGE, f"{MODEL} does not offer to generate text", *self.generation(model=MODEL))
+        self.refused(USAGE, f"{GENERATOR} does not offer to embed text", *self.submit(model=GENERATOR))
+
+    def test_a_prompt_over_the_context_of_a_model_that_is_here(self):
+        surety = self.worker(self.folder())
+        says = f"is over the model's {GENERATOR_CONTEXT}"
+        self.refused(USAGE, says, *self.generation("--max-tokens", GENERATOR_CONTEXT), surety=surety)
+
+    def test_flags_that_an_output_has_no_use_for(self):
+        task = support.happy_life()["task"]
+        self.refused(USAGE, "there is nothing for --follow", "task", "watch", task, "--follow")
+        self.refused(USAGE, "--out FILE says where the vectors go", "task", "result", task)
+
     # --- addresses, keys, the node ----------------------------------------------------------------------------------
 
     def test_a_malformed_multiaddr(self):
@@ -223,9 +258,10 @@ class BadInput(unittest.TestCase):
         shutil.copytree(cache_dir() / "models" / MODEL, home / "models" / MODEL)
         weights = home / "models" / MODEL / "model.safetensors"
         with open(weights, "r+b") as file:
-            file.seek(40_000_000)
+            middle = weights.stat().st_size // 2
+            file.seek(middle)
             byte = file.read(1)[0]
-            file.seek(40_000_000)
+            file.seek(middle)
             file.write(bytes([byte ^ 1]))
         says = f"{weights} has the hash"
         dead = self.net.providers[1]

@@ -65,11 +65,11 @@ def happy_life():
 class Life:
     """A task that a client has posted and follows, beside the test."""
 
-    def __init__(self, net, name, **options):
+    def __init__(self, net, name, args=None, **options):
         self.net, self.name = net, name
-        self.out = net.run_dir / f"{name}.safetensors"
+        self.out = net.run_dir / f"{name}.out"
         self.task = net.chain.next_task()
-        self.process = net.client.start(name, *net.task_args(**options), "--out", self.out)
+        self.process = net.client.start(name, *(args or net.task_args(**options)), "--out", self.out)
 
     def view(self, block=None):
         """The task as the last final block, or the given one, has it."""
@@ -95,6 +95,17 @@ class Life:
         finally:
             self.process.stop()
         return self.process.returncode()
+
+
+def restart(provider, env=None):
+    """Stops a provider and starts it again. Returns once the chain has heard of it."""
+    net = devnet()
+    registered = net.chain.provider_record(provider.stash)
+    if provider.process.returncode() is None:
+        net.supervisor.forget(provider.process)
+        provider.process.stop()
+    net.start_provider(provider, env=env)
+    wait.until("its sign of life", lambda: net.chain.provider_record(provider.stash) != registered, 60)
 
 
 def paid(view):

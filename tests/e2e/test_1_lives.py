@@ -28,7 +28,7 @@ class HappyLife(unittest.TestCase):
         self.assertEqual(report["escrow_left"], 0)
         out = sum(provider["paid"] for provider in report["providers"]) + report["fee"] + report["client_refund"]
         self.assertEqual(out, report["cap"])
-        self.assertEqual(self.net.chain.account(report["client"])["held"], 10 * 10**12, "only the model's deposit")
+        self.assertEqual(self.net.chain.account(report["client"])["held"], 20 * 10**12, "only two models' deposits")
 
     def test_every_validator_has_the_settlement_in_a_final_block(self):
         report = self.report
@@ -76,11 +76,7 @@ class WorkerKilledBetweenJournalAndExtrinsic(unittest.TestCase):
         support.happy_life()
         net = support.devnet()
         provider = net.providers[2]
-        registered = net.chain.provider_record(provider.stash)
-        net.supervisor.forget(provider.process)
-        provider.process.stop()
-        net.start_provider(provider, env={"SURETY_CRASH_AT": "after-journal-commit"})
-        support.wait.until("its sign of life", lambda: net.chain.provider_record(provider.stash) != registered, 60)
+        support.restart(provider, env={"SURETY_CRASH_AT": "after-journal-commit"})
         net.supervisor.forget(provider.process)
         first = net.chain.finalised_number()
 

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use surety_types::TaskId;
 
-use crate::amount::Amount;
+use crate::{
+    amount::Amount,
+    decimal::{temperature, top_p},
+    prices::PriceArg,
+};
 
 /// Explained below every help text.
 const EXIT_CODES: &str = "\
@@ -99,9 +103,10 @@ pub struct UpArgs {
     /// A model to offer, by name or id; repeatable [default: every model whose files are here]
     #[arg(long, value_name = "MODEL")]
     pub model: Vec<String>,
-    /// What to ask for one unit of work, for example a line to embed [default: 0.001 SURE]
-    #[arg(long, value_name = "AMOUNT")]
-    pub price: Option<Amount>,
+    /// What to ask for one unit of work: AMOUNT for any, generate=AMOUNT for an operation, or
+    /// MODEL/generate=AMOUNT; repeatable [default: 0.001 SURE for a line, 0.0001 SURE for a token]
+    #[arg(long, value_name = "PRICE")]
+    pub price: Vec<PriceArg>,
     /// Threads that compute [default: one less than there are cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -115,6 +120,8 @@ pub struct UpArgs {
 pub enum CrashPoint {
     /// A result is in the journal, and its commitment is not yet on its way to the chain.
     AfterJournalCommit,
+    /// The first token of a generation was made.
+    MidGeneration,
 }
 
 /// `surety task`.
@@ -124,7 +131,7 @@ pub enum TaskCommand {
     Submit(Box<SubmitArgs>),
     /// Follow a task to its end; serves its input, if it was submitted from this home
     Watch(WatchArgs),
-    /// Fetch the result of a task from its providers, and check it
+    /// Fetch the result of a task from its providers, and check it; prints a generated text
     Result(ResultArgs),
     /// Tasks that the chain knows, newest first
     List(ListArgs),
@@ -136,10 +143,18 @@ pub enum TaskCommand {
 
 /// Flags of `surety task submit`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("work").required(true).args(["file", "prompt", "prompt_file"]))]
+#[command(group = ArgGroup::new("prompting").args(["prompt", "prompt_file"]))]
 pub struct SubmitArgs {
     /// Text to embed, UTF-8, one item a line; empty lines are skipped
-    #[arg(long, value_name = "TEXT")]
-    pub file: PathBuf,
+    #[arg(long, alias = "input", value_name = "TEXT")]
+    pub file: Option<PathBuf>,
+    /// Text to have continued by a model that generates
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// The same from a file, UTF-8, taken as it is
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
     /// Model, by name or id
     #[arg(long, value_name = "MODEL")]
     pub model: String,
@@ -149,7 +164,7 @@ pub struct SubmitArgs {
     /// The most to pay in all, fee included, such as "5 SURE"
     #[arg(long, value_name = "AMOUNT")]
     pub cap: Amount,
-    /// Most units to pay for [default: the lines of the text]
+    /// Most units to pay for [default: the lines of the text; or --max-tokens and those of the prompt]
     #[arg(long, value_name = "N")]
     pub units_max: Option<u32>,
     /// Where to serve the input: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4101]
@@ -158,12 +173,39 @@ pub struct SubmitArgs {
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
     #[arg(long, value_name = "ADDR")]
     pub external: Vec<String>,
-    /// Where to write the output, in safetensors
-    #[arg(long, value_name = "FILE", required_unless_present = "detach")]
+    /// Where to write the output: vectors in safetensors, a generation in JSON; needed for vectors
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
     pub out: Option<PathBuf>,
     /// Post and leave; providers get the input only while "surety task watch ID" runs
     #[arg(long)]
     pub detach: bool,
+    /// Print generated text while it is made; with --json as one event a line, the last of them the report
+    #[arg(long, requires = "prompting", conflicts_with = "detach")]
+    pub follow: bool,
+    /// How to go on from the prompt.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+}
+
+/// How a prompt is continued.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Generating")]
+pub struct GenerateArgs {
+    /// Most tokens to add to the prompt [default: 128]
+    #[arg(long, value_name = "N", requires = "prompting")]
+    pub max_tokens: Option<u32>,
+    /// From 0, always the best token, to 10 [default: 0]
+    #[arg(long, value_name = "T", value_parser = temperature, requires = "prompting")]
+    pub temperature: Option<u32>,
+    /// Choose among so many of the best tokens [default: all]
+    #[arg(long, value_name = "N", requires = "prompting")]
+    pub top_k: Option<u32>,
+    /// Choose among the best tokens that together have so much of the probability, such as 0.95 [default: 1]
+    #[arg(long, value_name = "P", value_parser = top_p, requires = "prompting")]
+    pub top_p: Option<u32>,
+    /// Another seed draws other tokens; the same one always the same [default: 0]
+    #[arg(long, value_name = "N", requires = "prompting")]
+    pub seed: Option<u64>,
 }
 
 /// Flags of `surety task watch`.
@@ -172,9 +214,12 @@ pub struct WatchArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output, in safetensors
+    /// Where to write the output: vectors in safetensors, a generation in JSON
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Print generated text while it is made; with --json as one event a line, the last of them the report
+    #[arg(long)]
+    pub follow: bool,
 }
 
 /// Flags of `surety task result`.
@@ -183,9 +228,9 @@ pub struct ResultArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output, in safetensors
+    /// Where to write the output: vectors in safetensors, a generation in JSON; needed for vectors
     #[arg(long, value_name = "FILE")]
-    pub out: PathBuf,
+    pub out: Option<PathBuf>,
     /// Print the nearest other line for N lines of the input
     #[arg(long, value_name = "N")]
     pub nearest: Option<usize>,

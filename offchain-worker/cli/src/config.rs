@@ -4,6 +4,7 @@
 //! file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use surety_chain_client::AccountId;
 use surety_network::{check_listen, StoreLimits};
 
-use crate::{amount::Amount, keys, SURE};
+use crate::{amount::Amount, keys, prices::Prices};
 
 /// Settings as written. Every one may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +62,12 @@ pub struct RawProvider {
     /// See [`ProviderConfig::models`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// See [`ProviderConfig::price_per_unit`].
+    /// Of everything that `prices` does not name; see [`ProviderConfig::prices`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_per_unit: Option<Amount>,
+    /// By `operation` or `model/operation`; see [`ProviderConfig::prices`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Amount>,
     /// See [`ProviderConfig::threads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
@@ -132,7 +136,7 @@ pub struct ProviderConfig {
     /// Models to offer; all that are here when empty.
     pub models: Vec<String>,
     /// What to ask for a unit.
-    pub price_per_unit: Amount,
+    pub prices: Prices,
     /// Threads that compute.
     pub threads: usize,
     /// What the machine is expected to do in a second. Only breaks ties between equal bids.
@@ -205,7 +209,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 }
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so on.
-const ENVIRONMENT: [&str; 16] = [
+const ENVIRONMENT: [&str; 17] = [
     "home",
     "rpc",
     "key_file",
@@ -215,6 +219,7 @@ const ENVIRONMENT: [&str; 16] = [
     "provider_external",
     "provider_models",
     "provider_price_per_unit",
+    "provider_prices",
     "provider_threads",
     "provider_units_per_second",
     "provider_tasks_max",
@@ -325,11 +330,13 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         (1..=1024).contains(&threads),
         "provider.threads: must be between 1 and 1024",
     );
-    let price_per_unit = raw.price_per_unit.unwrap_or(Amount(SURE / 1000));
-    problems.require(
-        price_per_unit.0 > 0,
-        "provider.price_per_unit: must be more than nothing",
-    );
+    let prices = Prices::new(raw.price_per_unit, raw.prices).unwrap_or_else(|faults| {
+        let texts = faults
+            .into_iter()
+            .map(|(name, reason)| format!("provider.{name}: {reason}"));
+        problems.0.extend(texts);
+        Prices::default()
+    });
     let units_per_second = raw.units_per_second.unwrap_or(20);
     problems.require(
         units_per_second > 0,
@@ -349,7 +356,7 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
             external: problems.addresses("provider.external", raw.external, &[]),
         },
         models: raw.models.unwrap_or_default(),
-        price_per_unit,
+        prices,
         threads,
         units_per_second,
         tasks_max,

@@ -3,7 +3,10 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_engine::{exact::convert::ConvertError, EmbeddingsError, EngineError, FetchError, InputError};
+use surety_engine::{
+    exact::convert::ConvertError, generation::RequestError, EmbeddingsError, EngineError, FetchError,
+    InputError,
+};
 use surety_journal::JournalError;
 use surety_network::PlaneError;
 use surety_types::TaskId;
@@ -58,9 +61,15 @@ pub enum CliError {
         /// What is wrong with it.
         source: InputError,
     },
+    /// What is to be generated makes no sense.
+    #[error("{0}")]
+    Request(#[from] RequestError),
     /// The task's output is no output.
     #[error("the output cannot be read: {0}")]
     Output(#[from] EmbeddingsError),
+    /// The same of a generation.
+    #[error("the output cannot be read: {0}")]
+    NotGenerated(String),
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
@@ -125,7 +134,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Internal(_) | Self::Interrupted(_) => 1,
-            Self::Usage(_) | Self::Config(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
+            Self::Usage(_) | Self::Config(_) | Self::Request(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
             Self::Chain(e) => match e {
                 ChainError::Unreachable { .. }
                 | ChainError::WrongChain { .. }
@@ -141,7 +150,11 @@ impl CliError {
             },
             Self::UnknownTask(_) | Self::UnknownModel(_) | Self::CapBelowFee { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
-            Self::Data(_) | Self::Undelivered { .. } | Self::Output(_) | Self::Fetch(_) => 6,
+            Self::Data(_)
+            | Self::Undelivered { .. }
+            | Self::Output(_)
+            | Self::NotGenerated(_)
+            | Self::Fetch(_) => 6,
             Self::Key(_)
             | Self::Blobs(_)
             | Self::Journal(_)

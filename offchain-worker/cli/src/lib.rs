@@ -3,12 +3,14 @@
 //! - [`args`] is the command line as typed, [`config`] what it means together with file and environment.
 //! - [`commands`] has one module per command.
 //! - [`host`] runs the pure state machine of `surety-worker-core` against chain, disk, network and engine.
+//! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 
 pub mod amount;
 pub mod args;
 pub mod commands;
 pub mod config;
+pub mod decimal;
 pub mod error;
 pub mod host;
 pub mod keys;
@@ -16,5 +18,6 @@ pub mod machine;
 pub mod models;
 pub mod nearest;
 pub mod output;
+pub mod prices;
 
 pub use amount::SURE;

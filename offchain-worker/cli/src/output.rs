@@ -43,6 +43,31 @@ impl Output {
         }
     }
 
+    /// Whether results are JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a part of a text at once, as it is. What could steer a terminal is left out when there is one: the text
+    /// is another's.
+    pub fn piece(&self, text: &str) {
+        let mut out = io::stdout().lock();
+        let done = match io::stdout().is_terminal() {
+            true => out.write_all(harmless(text).as_bytes()),
+            false => out.write_all(text.as_bytes()),
+        };
+        // Nobody reads any more: the task goes on, and its report says how it ended.
+        done.and_then(|()| out.flush()).ok();
+    }
+
+    /// Prints one event as a line of JSON.
+    pub fn line<T: Serialize>(&self, event: &T) {
+        // Values of this program's own types: they serialise.
+        let text = serde_json::to_string(event).unwrap_or_default();
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+    }
+
     /// Says what is going on.
     pub fn step(&self, text: &str) {
         eprintln!("{text}");
@@ -78,6 +103,12 @@ impl Output {
     }
 }
 
+/// Text without control characters, but for those that shape it.
+fn harmless(text: &str) -> String {
+    let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(keep).collect()
+}
+
 /// Prints an error for people.
 pub fn print_error(error: &CliError) {
     eprintln!("error: {error}");
@@ -92,4 +123,14 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_steer_a_terminal() {
+        assert_eq!(harmless("a\n\tb\x1b[2Jc\u{9b}d\rä"), "a\n\tb[2Jcdä");
+    }
 }

@@ -176,6 +176,29 @@ fn an_output_is_asked_for_unless_detached() {
 }
 
 #[test]
+fn a_request_that_makes_no_sense_is_refused() {
+    let case = Case::new();
+    let refused = |flags: &[&str]| {
+        let args = ["task", "submit", "--prompt", "p", "--model", "m", "--cap", "1"];
+        case.fails(&[&args, flags].concat())
+    };
+    insta::assert_snapshot!("a_temperature_out_of_range", refused(&["--temperature", "10.5"]));
+    insta::assert_snapshot!("too_many_tokens", refused(&["--max-tokens", "5000"]));
+    insta::assert_snapshot!(
+        "flags_of_another_operation",
+        refused(&["--file", "f", "--out", "o"])
+    );
+}
+
+#[test]
+fn an_unknown_operation_has_no_price() {
+    let case = Case::new().with_key(0o600);
+    let key = case.key();
+    let args = ["provider", "up", "--key-file", &key, "--price", "translate=1"];
+    insta::assert_snapshot!(case.fails(&args));
+}
+
+#[test]
 fn a_model_that_nobody_knows_is_refused() {
     let case = Case::new();
     insta::assert_snapshot!(case.fails(&["model", "fetch", "gpt-5"]));

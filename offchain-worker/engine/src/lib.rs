@@ -40,6 +40,7 @@ mod model_error;
 pub mod paths;
 mod pool;
 mod process;
+mod prompt;
 mod store;
 mod trace;
 
@@ -53,5 +54,6 @@ pub use known::KnownModel;
 pub use model_error::ModelError;
 pub use pool::{EnginePool, PoolConfig, Progress, Ticket, Token};
 pub use process::prepare_process;
+pub use prompt::{prompt_size, PromptSize};
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;

@@ -40,7 +40,9 @@ pub struct StreamToken {
 pub enum StreamEnd {
     /// These were all tokens.
     Complete,
-    /// No more will come.
+    /// The provider has stopped before the last one. It may begin again.
+    Stopped,
+    /// It cannot compute the task.
     Failed {
         /// Why, in the provider's words.
         reason: String,
@@ -83,7 +85,7 @@ impl Log {
     }
 }
 
-/// The provider's end of a stream. Dropping it ends the stream as failed.
+/// The provider's end of a stream. Dropping it ends the stream as stopped.
 pub struct StreamWriter(watch::Sender<Log>);
 
 impl StreamWriter {
@@ -107,8 +109,7 @@ impl StreamWriter {
                 log.bytes = bytes;
                 log.tokens.push(token);
             } else {
-                let reason = "there is more than is streamed".into();
-                log.end = Some(StreamEnd::Failed { reason });
+                log.end = Some(StreamEnd::Stopped);
             }
         });
     }
@@ -118,7 +119,7 @@ impl StreamWriter {
         self.end(StreamEnd::Complete);
     }
 
-    /// There will be no more tokens.
+    /// There is no computing it, for good.
     pub fn fail(self, reason: &str) {
         self.end(failed(reason));
     }
@@ -132,7 +133,7 @@ impl StreamWriter {
 
 impl Drop for StreamWriter {
     fn drop(&mut self) {
-        self.end(failed("the provider has stopped computing it"));
+        self.end(StreamEnd::Stopped);
     }
 }
 
@@ -194,13 +195,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_that_is_dropped_leaves_what_it_wrote_and_a_failure() {
+    async fn a_writer_that_is_dropped_leaves_what_it_wrote_and_has_stopped() {
         let (writer, reader) = StreamWriter::new();
         writer.push(token(1, "x"));
         drop(writer);
         let page = reader.clone().page(0, LONG).await;
         assert_eq!(page.tokens, [token(1, "x")]);
-        assert!(matches!(page.end, Some(StreamEnd::Failed { .. })));
+        assert_eq!(page.end, Some(StreamEnd::Stopped));
         // Beyond the end there is the end, at once.
         assert!(reader.page(u32::MAX, LONG).await.end.is_some());
     }
@@ -241,13 +242,13 @@ mod tests {
             writer.push(token(id, ""));
         }
         let last = reader.page(STREAM_TOKENS_MAX as u32, NOW).await;
-        assert!(last.tokens.is_empty() && matches!(last.end, Some(StreamEnd::Failed { .. })));
+        assert_eq!((last.tokens.len(), last.end), (0, Some(StreamEnd::Stopped)));
 
         let (writer, reader) = StreamWriter::new();
         writer.push(token(0, &"w".repeat(TOKEN_BYTES_MAX + 1)));
         writer.push(token(1, "w"));
         let page = reader.page(0, NOW).await;
-        assert!(page.tokens.is_empty() && matches!(page.end, Some(StreamEnd::Failed { .. })));
+        assert_eq!((page.tokens.len(), page.end), (0, Some(StreamEnd::Stopped)));
     }
 
     #[tokio::test]

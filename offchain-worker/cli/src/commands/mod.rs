@@ -126,7 +126,12 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             raw.provider.listen = given(&up.listen);
             raw.provider.external = given(&up.external);
             raw.provider.models = given(&up.model);
-            raw.provider.price_per_unit = up.price;
+            for price in &up.price {
+                match &price.name {
+                    Some(name) => drop(raw.provider.prices.insert(name.clone(), price.price)),
+                    None => raw.provider.price_per_unit = Some(price.price),
+                }
+            }
             raw.provider.threads = up.threads;
         }
         Command::Task(TaskCommand::Submit(submit)) => {

@@ -8,7 +8,7 @@ use surety_engine::{EnginePool, ModelStore, PoolConfig};
 use surety_journal::Journal;
 use surety_network::{DataPlane, Node};
 use surety_types::{
-    model::{ModelManifest, Operation},
+    model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
     ModelId,
@@ -85,11 +85,9 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         stash,
         plane: node.clone(),
         engines,
-    };
-    let settings = Settings {
-        heartbeat_blocks,
         crash_at: args.crash_at,
     };
+    let settings = Settings { heartbeat_blocks };
     let result = Host::new(tools, settings, core, Arc::new(journal), &records)
         .run(stop_signal()?)
         .await;
@@ -227,15 +225,15 @@ fn core_config(
     config: &ProviderConfig,
     stored: &[ModelManifest],
 ) -> CoreConfig {
-    let rate = Rate {
-        price_per_unit: config.price_per_unit.0,
+    let rate = |manifest: &ModelManifest, operation| Rate {
+        price_per_unit: config.prices.per_unit(&models::name(manifest), operation).0,
         units_per_second: config.units_per_second,
         seconds_ahead: 5, // fetching an input of the usual size
     };
     let mut prices = PriceList::new(INPUT_BYTES_MAX, UNITS_MAX);
     for manifest in stored {
         for operation in &manifest.operations {
-            prices = prices.with(manifest.id(), *operation, rate);
+            prices = prices.with(manifest.id(), *operation, rate(manifest, *operation));
         }
     }
     let mut core = CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret));
@@ -269,12 +267,6 @@ async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) -> Re
         if !known.contains(&manifest.id()) {
             let name = models::name(manifest);
             tracing::warn!("{name} is not registered on the chain: no task can ask for it yet");
-        }
-        if !manifest.operations.contains(&Operation::Embed) {
-            tracing::warn!(
-                "{} offers nothing that this program can do",
-                models::name(manifest)
-            );
         }
     }
     Ok(())

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use std::fs;
 
+use surety_types::model::Operation;
+
 use super::*;
+use crate::SURE;
 
 fn flags(home: &Path) -> RawConfig {
     RawConfig {
@@ -37,7 +40,10 @@ fn flags_win_over_the_file_in_the_home_folder() {
     let config = load(None, raw).unwrap();
     assert_eq!(config.rpc, "ws://file:1");
     assert_eq!(config.provider.threads, 4);
-    assert_eq!(config.provider.price_per_unit, Amount(2 * SURE));
+    assert_eq!(
+        config.provider.prices.per_unit("m", Operation::Embed),
+        Amount(2 * SURE)
+    );
 }
 
 #[test]
@@ -112,6 +118,7 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             external: Some(Vec::new()),
             models: Some(Vec::new()),
             price_per_unit: Some(Amount(1)),
+            prices: BTreeMap::from([("embed".into(), Amount(1))]),
             threads: Some(1),
             units_per_second: Some(1),
             tasks_max: Some(1),

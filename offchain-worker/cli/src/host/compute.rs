@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome};
+use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome, Ticket};
 use surety_types::ModelId;
 
 /// The pool and the models that are loaded into it.
@@ -21,10 +21,10 @@ impl Engines {
         }
     }
 
-    /// Runs one job.
-    pub(super) async fn run(&self, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
+    /// Queues one job.
+    pub(super) fn submit(&self, model: &ModelId, job: Job) -> Result<Ticket<Outcome>, ComputeError> {
         let engine = self.loaded.get(model).ok_or(ComputeError::NotLoaded(*model))?;
-        Ok(self.pool.submit(engine.clone(), job)?.await?)
+        Ok(self.pool.submit(engine.clone(), job)?)
     }
 }
 
@@ -40,6 +40,16 @@ pub(super) enum ComputeError {
 }
 
 impl ComputeError {
+    /// What its client is told: what is wrong with the input, and nothing of this machine.
+    pub(super) fn for_client(&self) -> String {
+        match self {
+            Self::Engine(
+                e @ (EngineError::Input(_) | EngineError::Request(_) | EngineError::OperationNotOffered(_)),
+            ) => e.to_string(),
+            _ => "the provider cannot compute it".into(),
+        }
+    }
+
     /// Whether trying again may help: not when the input is at fault, or the engine is the same as before.
     pub(super) fn is_retryable(&self) -> bool {
         match self {

@@ -13,7 +13,7 @@ use surety_types::{model::Operation, multiaddr::Endpoints, task::ResultClaim, Co
 use surety_worker_core::{Effect, EffectKind, Event};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::Tools;
+use super::{stream, Tools};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);
@@ -24,8 +24,14 @@ pub(super) struct Jobs {
     running: JoinSet<Event>,
     /// Which effect a job carries out; needed when it panics, and then says nothing itself.
     effects: HashMap<Id, (TaskId, EffectKind, AbortHandle)>,
-    /// Inputs that are pinned, by task.
-    inputs: BTreeMap<TaskId, ContentHash>,
+    /// Tasks whose inputs are pinned.
+    inputs: BTreeMap<TaskId, Input>,
+}
+
+struct Input {
+    hash: ContentHash,
+    /// Where it came from: the client.
+    sources: Endpoints,
 }
 
 impl Jobs {
@@ -64,11 +70,16 @@ impl Jobs {
     pub(super) fn start(&mut self, effect: Effect) {
         let (task, kind) = (effect.task(), effect.kind());
         tracing::info!(task, ?kind, "starting");
-        if let Effect::FetchInput { hash, .. } = &effect {
-            self.inputs.insert(task, *hash);
+        if let Effect::FetchInput { hash, sources, .. } = &effect {
+            let (hash, sources) = (*hash, sources.clone());
+            self.inputs.insert(task, Input { hash, sources });
         }
+        // Whatever is computed was fetched before, since the last start.
+        let client = self.inputs.get(&task).map(|input| input.sources.clone());
         let tools = self.tools.clone();
-        let handle = self.running.spawn(carry_out(tools, effect));
+        let handle = self
+            .running
+            .spawn(carry_out(tools, effect, client.unwrap_or_default()));
         self.effects.insert(handle.id(), (task, kind, handle));
     }
 
@@ -81,8 +92,10 @@ impl Jobs {
             *of != task
         });
         if let Some(input) = self.inputs.remove(&task) {
-            self.tools.plane.release(input).await;
+            self.tools.plane.release(input.hash).await;
         }
+        // Its output is served as a blob from now on.
+        self.tools.plane.close_stream(task).await;
     }
 
     /// Stops fetching and computing, and waits a while for calls that are on their way to the chain.
@@ -112,7 +125,7 @@ fn failed(task: TaskId, kind: EffectKind, retryable: bool) -> Event {
     }
 }
 
-async fn carry_out(tools: Arc<Tools>, effect: Effect) -> Event {
+async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Event {
     let (task, kind) = (effect.task(), effect.kind());
     match effect {
         Effect::SubmitBid { task, seal } => submit(&tools, task, kind, Call::Bid { task, seal }).await,
@@ -143,6 +156,7 @@ async fn carry_out(tools: Arc<Tools>, effect: Effect) -> Event {
                 operation,
                 input,
                 units_max,
+                client,
             };
             compute(&tools, task, job).await
         }
@@ -190,10 +204,12 @@ struct Work {
     operation: Operation,
     input: ContentHash,
     units_max: u32,
+    /// Who may see it grow.
+    client: Endpoints,
 }
 
 async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
-    match try_compute(tools, work).await {
+    match try_compute(tools, task, work).await {
         Ok(claim) => {
             tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
             Event::ResultReady { task, claim }
@@ -208,7 +224,7 @@ async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
 /// Why, and whether trying again may help.
 type Failure = (String, bool);
 
-async fn try_compute(tools: &Tools, work: Work) -> Result<ResultClaim, Failure> {
+async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, Failure> {
     let from_disk = |e: PlaneError| (e.to_string(), true);
     let input = tools
         .plane
@@ -220,11 +236,11 @@ async fn try_compute(tools: &Tools, work: Work) -> Result<ResultClaim, Failure> 
         input: input.to_vec(),
         units_max: work.units_max,
     };
-    let outcome = tools
-        .engines
-        .run(&work.model, job)
-        .await
-        .map_err(|e| (e.to_string(), e.is_retryable()))?;
+    let outcome = match work.operation {
+        Operation::Embed => stream::quietly(tools, &work.model, job).await,
+        Operation::Generate => stream::aloud(tools, task, &work.model, job, &work.client).await,
+    };
+    let outcome = outcome.map_err(|e| (e.to_string(), e.is_retryable()))?;
     // On disk before core hears of the result: what is committed to can be delivered.
     let output = Bytes::from(outcome.output);
     tools.plane.publish(output).await.map_err(from_disk)?;

@@ -17,12 +17,14 @@ mod heartbeat;
 mod jobs;
 mod outputs;
 mod retry;
+mod stream;
 
 use std::sync::Arc;
 
 use surety_chain_client::{AccountId, Chain, Signer};
 use surety_journal::{Journal, JournalError};
 use surety_network::DataPlane;
+use surety_types::TaskId;
 use surety_worker_core::{Effect, EffectKind, Event, Provider, Record};
 use tokio::sync::{mpsc, watch};
 
@@ -46,6 +48,18 @@ pub struct Tools {
     pub plane: Arc<dyn DataPlane>,
     /// Loaded models.
     pub engines: Engines,
+    /// Test aid: where to abort.
+    pub crash_at: Option<CrashPoint>,
+}
+
+impl Tools {
+    /// Ends the process as a power cut would, when this is where it was told to.
+    fn crash_if_told_to(&self, point: CrashPoint, task: TaskId) {
+        if self.crash_at == Some(point) {
+            tracing::error!(task, "aborting, as --crash-at demands");
+            std::process::abort();
+        }
+    }
 }
 
 /// How the loop is run.
@@ -53,8 +67,6 @@ pub struct Tools {
 pub struct Settings {
     /// Blocks between two signs of life.
     pub heartbeat_blocks: u32,
-    /// Test aid: where to abort.
-    pub crash_at: Option<CrashPoint>,
 }
 
 /// A provider at work.
@@ -184,9 +196,9 @@ impl Host {
 
     fn crash_if_told_to(&self, records: &[Record]) {
         let result = records.iter().find(|r| matches!(r, Record::ResultMade { .. }));
-        if let (Some(CrashPoint::AfterJournalCommit), Some(record)) = (self.settings.crash_at, result) {
-            tracing::error!(task = record.task(), "aborting, as --crash-at demands");
-            std::process::abort();
+        if let Some(record) = result {
+            let point = CrashPoint::AfterJournalCommit;
+            self.tools.crash_if_told_to(point, record.task());
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Whole lives of tasks: the real core, journal and loop against a chain, a network and an engine in memory.
 #![allow(clippy::unwrap_used)]
 
+mod engine;
+mod generation;
 mod world;
 
 use std::time::Duration;

@@ -191,7 +191,7 @@ impl StoredModel {
         })
     }
 
-    fn read_file(&self, file: ModelFile) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read_file(&self, file: ModelFile) -> Result<Vec<u8>, StoreError> {
         let path = self.path.join(file.name());
         let opened = open_bounded(&path, file.bytes_max())?;
         self.check_size(file, &path, &opened)?;

@@ -3,18 +3,20 @@
 use std::fmt::Write;
 
 use surety_chain_client::{AccountId, Chain, When};
-use surety_engine::Embeddings;
+use surety_engine::{generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane};
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{model::Operation, multiaddr::Endpoint, ContentHash, TaskId};
 
 use crate::keys::short;
 
 /// What is looked for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
+    /// What it is the output of.
+    pub(super) operation: Operation,
     /// Its hash, once the chain has decided; before that, whatever a provider says.
     pub(super) hash: Option<ContentHash>,
-    /// How many vectors must be in it, where that is known.
+    /// How many units must be in it, where that is known.
     pub(super) units: Option<u32>,
     /// Who should have it.
     pub(super) providers: Vec<AccountId>,
@@ -73,7 +75,7 @@ async fn from_one(
         .fetch(hash, bytes, &endpoints)
         .await
         .map_err(|e| e.to_string())?;
-    check(&bytes, wanted.units)?;
+    check(wanted.operation, &bytes, wanted.units)?;
     Ok(Delivery {
         hash,
         bytes,
@@ -98,12 +100,43 @@ async fn locate(
 }
 
 /// A blob with the right hash may still be nonsense, as long as the chain has not decided.
-fn check(bytes: &[u8], units: Option<u32>) -> Result<(), String> {
-    let embeddings = Embeddings::decode(bytes).map_err(|e| format!("sent no embeddings: {e}"))?;
-    match units {
-        Some(units) if embeddings.len() as u64 != u64::from(units) => {
-            Err(format!("sent {} vectors, not {units}", embeddings.len()))
+fn check(operation: Operation, bytes: &[u8], units: Option<u32>) -> Result<(), String> {
+    let (found, what) = match operation {
+        Operation::Embed => {
+            let embeddings = Embeddings::decode(bytes).map_err(|e| format!("sent no embeddings: {e}"))?;
+            (embeddings.len(), "vectors")
         }
+        Operation::Generate => {
+            let made = Generation::decode(bytes).map_err(|e| format!("sent no generation: {e}"))?;
+            let prompt = usize::try_from(made.prompt_tokens).unwrap_or(usize::MAX);
+            (made.tokens.len().saturating_add(prompt), "tokens")
+        }
+    };
+    match units {
+        Some(units) if found as u64 != u64::from(units) => Err(format!("sent {found} {what}, not {units}")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use surety_engine::generation::FinishReason;
+
+    use super::*;
+
+    #[test]
+    fn an_output_must_be_the_operation_s_and_as_long_as_is_claimed() {
+        let made = Generation {
+            text: "b c".into(),
+            tokens: vec![7, 8],
+            prompt_tokens: 3,
+            finish_reason: FinishReason::Stop,
+        };
+        let blob = made.encode();
+        assert_eq!(check(Operation::Generate, &blob, Some(5)), Ok(()));
+        assert_eq!(check(Operation::Generate, &blob, None), Ok(()));
+        assert!(check(Operation::Generate, &blob, Some(4)).is_err());
+        assert!(check(Operation::Embed, &blob, None).is_err());
+        assert!(check(Operation::Generate, b"{}", None).is_err());
     }
 }

@@ -4,23 +4,30 @@
 
 use std::{
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{Chain, ChainError, TaskInfo, When};
+use surety_chain_client::{AccountId, Chain, ChainError, TaskInfo, When};
 use surety_network::DataPlane;
 use surety_types::{
+    model::Operation,
     task::{MemberProgress, TaskState},
     TaskId,
 };
-use tokio::task::JoinHandle;
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinHandle},
+};
 
 use super::{
     decided,
     deliver::{self, Delivery, Wanted},
-    report::{reason_text, Report, Times},
+    generation,
+    report::{reason_text, Generated, Report, Times},
     steps::Steps,
+    stream::{Patience, Reader},
+    transcript::Transcript,
 };
 use crate::{
     error::{CliError, Result},
@@ -45,10 +52,13 @@ pub(super) struct Follow {
     pub(super) plane: Arc<dyn DataPlane>,
     pub(super) out: Output,
     pub(super) task: TaskId,
+    pub(super) operation: Operation,
     /// How long ago the task was posted, where that is known.
     pub(super) age: Option<Duration>,
-    /// Where the output goes; none: it is not fetched.
+    /// Where the output goes; none: vectors are not fetched, and text is only printed.
     pub(super) output_path: Option<PathBuf>,
+    /// Print generated text while it is made.
+    pub(super) show_tokens: bool,
 }
 
 impl Follow {
@@ -58,7 +68,7 @@ impl Follow {
     /// When there is no result, or it cannot be had.
     pub(super) async fn until_settled(self) -> Result<()> {
         let task = self.task;
-        let out = self.out;
+        let (out, follows) = (self.out, self.show_tokens);
         let mut run = Run::new(self);
         let report = tokio::select! {
             report = run.until_over() => report?,
@@ -67,8 +77,13 @@ impl Follow {
                 return Err(CliError::Interrupted(hint));
             }
         };
-        out.result(&report, || report.text())?;
-        match run.failure {
+        match report.generation.is_some() && !out.is_json() {
+            // The text is what is on standard output.
+            true => out.step(&report.text()),
+            false if follows && out.is_json() => out.line(&report.as_event()),
+            false => out.result(&report, || report.text())?,
+        }
+        match run.failure.take() {
             Some(reason) => Err(CliError::NoResult { task, reason }),
             None => Ok(()),
         }
@@ -77,6 +92,10 @@ impl Follow {
 
 struct Run {
     follow: Follow,
+    /// Of a generation: what is streamed, and who streams.
+    transcript: Arc<Mutex<Transcript>>,
+    members: watch::Sender<Vec<AccountId>>,
+    reading: Option<AbortHandle>,
     /// When the task was posted, if that is known.
     posted: Option<Instant>,
     steps: Steps,
@@ -92,10 +111,19 @@ struct Run {
     failure: Option<String>,
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stop_reading();
+    }
+}
+
 impl Run {
     fn new(follow: Follow) -> Self {
         Self {
             posted: follow.age.and_then(|age| Instant::now().checked_sub(age)),
+            transcript: Arc::new(Mutex::new(Transcript::new(follow.out, follow.show_tokens))),
+            members: watch::Sender::default(),
+            reading: None,
             follow,
             steps: Steps::default(),
             block_seen: 0,
@@ -153,7 +181,8 @@ impl Run {
         let info = info.ok_or(CliError::UnknownTask(task))?;
         let texts = self.steps.state(&info);
         self.say(&texts);
-        if self.follow.output_path.is_some() {
+        self.see_to_stream(&info);
+        if self.fetches() {
             self.see_to_delivery(&info).await?;
         }
 
@@ -165,18 +194,82 @@ impl Run {
             TaskState::Settled { claim, .. } => {
                 let delivered = self.delivery.as_ref().is_some_and(|d| d.hash == claim.output);
                 self.times.settled = self.times.settled.or_else(|| self.seconds());
-                if self.follow.output_path.is_some() && !delivered {
+                if self.fetches() && !delivered {
                     return self.wait_for_delivery();
                 }
             }
-            TaskState::Failed { reason, .. } => self.failure = Some(reason_text(*reason).into()),
+            TaskState::Failed { reason, .. } => self.failure = Some(self.failure_text(reason_text(*reason))),
             TaskState::Cancelled { .. } => self.failure = Some("it was cancelled".into()),
             _ => return Ok(None),
         }
         self.times.settled = self.times.settled.or_else(|| self.seconds());
         let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
         let path = self.follow.output_path.as_deref();
-        Ok(Report::new(task, &info, block.number, delivery, path, self.times))
+        let report = Report::new(task, &info, block.number, delivery, path, self.times);
+        report.map(|report| self.with_generation(report)).transpose()
+    }
+
+    /// Whether the output is fetched at all.
+    fn fetches(&self) -> bool {
+        self.follow.operation == Operation::Generate || self.follow.output_path.is_some()
+    }
+
+    /// Starts reading what providers stream, and tells the reader who they are.
+    fn see_to_stream(&mut self, info: &TaskInfo) {
+        let Some(round) = info
+            .round
+            .as_ref()
+            .filter(|_| self.follow.operation == Operation::Generate)
+        else {
+            return;
+        };
+        let members: Vec<AccountId> = round.members.iter().map(|m| m.provider.clone()).collect();
+        self.members.send_if_modified(|known| {
+            let changed = *known != members;
+            *known = members;
+            changed
+        });
+        if self.reading.is_none() {
+            let reader = Reader {
+                chain: self.follow.chain.clone(),
+                plane: self.follow.plane.clone(),
+                task: self.follow.task,
+                tokens_max: usize::try_from(info.task.spec.units_max).unwrap_or(usize::MAX),
+                posted: self.posted,
+                members: self.members.subscribe(),
+                transcript: self.transcript.clone(),
+                patience: Patience::default(),
+            };
+            self.reading = Some(tokio::spawn(reader.read()).abort_handle());
+        }
+    }
+
+    /// Compares what was settled with what was streamed, and shows it.
+    fn with_generation(&mut self, mut report: Report) -> Result<Report> {
+        self.stop_reading();
+        let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
+        if let Some(delivery) = delivery.filter(|_| self.follow.operation == Operation::Generate) {
+            let made = generation(&delivery.bytes)?;
+            let mut transcript = self.transcript.lock().unwrap_or_else(PoisonError::into_inner);
+            let streamed = transcript.settle(&made);
+            report.generation = Some(Generated { made, streamed });
+        }
+        Ok(report)
+    }
+
+    fn stop_reading(&self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
+
+    /// Why there is no result, with what providers say of it.
+    fn failure_text(&self, reason: &str) -> String {
+        let transcript = self.transcript.lock().unwrap_or_else(PoisonError::into_inner);
+        match transcript.reasons() {
+            Some(said) => format!("{reason} ({said})"),
+            None => reason.into(),
+        }
     }
 
     fn wait_for_delivery(&mut self) -> Result<Option<Report>> {
@@ -227,18 +320,18 @@ impl Run {
     }
 
     fn take_delivery(&mut self, delivery: Delivery) -> Result<()> {
-        let Some(path) = &self.follow.output_path else {
-            return Ok(());
-        };
-        super::write_atomically(path, &delivery.bytes)?;
+        let path = self.follow.output_path.as_deref();
+        if let Some(path) = path {
+            super::write_atomically(path, &delivery.bytes)?;
+        }
         self.times.result = self.seconds();
         let after = self.times.result.map(|s| format!(" after {s:.1} s"));
         let text = format!(
-            "output received from {}{}: {:?}, in {}",
+            "output received from {}{}: {:?}{}",
             delivery.from,
             after.unwrap_or_default(),
             delivery.hash,
-            path.display()
+            path.map_or_else(String::new, |path| format!(", in {}", path.display()))
         );
         self.follow.out.step(&text);
         self.delivery = Some(delivery);
@@ -270,6 +363,7 @@ fn wanted(info: &TaskInfo) -> Wanted {
         )
     });
     Wanted {
+        operation: info.task.spec.operation,
         hash: None,
         units: None,
         providers: done.map(|member| member.provider.clone()).collect(),

@@ -1,9 +1,13 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, TaskRecord};
-use surety_engine::{content_hash, Embeddings};
+use surety_engine::{
+    content_hash,
+    generation::{FinishReason, Generation},
+    Embeddings,
+};
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
-    Bytes, Readers,
+    Bytes, Readers, StreamToken, StreamWriter,
 };
 use surety_types::{
     model::Operation,
@@ -12,7 +16,7 @@ use surety_types::{
     ContentHash,
 };
 
-use super::*;
+use super::{super::transcript::tests::Paper, *};
 use crate::machine;
 
 const TASK: TaskId = 5;
@@ -78,9 +82,34 @@ impl World {
             plane: self.client.clone(),
             out: Output::new(true),
             task: TASK,
+            operation: Operation::Embed,
             age: Some(Duration::from_secs(1)),
             output_path: Some(self.path()),
+            show_tokens: false,
         })
+    }
+
+    /// The same task, but for the operation, on both sides; what it prints is on the paper.
+    fn generating(&self) -> (Run, Paper) {
+        self.chain.change(|state| {
+            let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
+            (spec.operation, spec.units_max) = (Operation::Generate, 9);
+        });
+        self.chain.finalise();
+        let mut run = self.run();
+        (run.follow.operation, run.follow.output_path) = (Operation::Generate, None);
+        let paper = Paper::default();
+        run.transcript = Arc::new(Mutex::new(Transcript::new(paper.clone(), true)));
+        (run, paper)
+    }
+
+    /// A provider starts to stream to the client.
+    async fn stream(&self, index: usize) -> StreamWriter {
+        let plane = &self.providers[index];
+        plane
+            .open_stream(TASK, Readers::Only(&[endpoint(9)]))
+            .await
+            .unwrap()
     }
 
     fn path(&self) -> PathBuf {
@@ -219,6 +248,78 @@ async fn the_output_is_here_before_the_task_is_settled() {
 }
 
 #[tokio::test]
+async fn a_generation_is_shown_while_it_is_made_and_compared_with_what_is_settled() {
+    let world = World::new();
+    let (mut run, paper) = world.generating();
+    let generation = Generation {
+        text: "so it goes".into(),
+        tokens: vec![4, 5, 6],
+        prompt_tokens: 2,
+        finish_reason: FinishReason::Length,
+    };
+    let blob = Bytes::from(generation.encode());
+    let script = async {
+        let stream = world.stream(1).await;
+        let mut shown = String::new();
+        for (id, text) in [(4, "so"), (5, " it")] {
+            shown.push_str(text);
+            let text = text.to_owned();
+            stream.push(StreamToken { id, text });
+            while paper.text() != shown {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        // The last token never comes; the other provider's output does.
+        world.commit(0, &blob).await;
+        world.settle(TaskState::Settled {
+            at: 3,
+            claim: ResultClaim {
+                units: 5,
+                ..claim(&blob)
+            },
+            payments: vec![assignment(0, 7)].try_into().unwrap(),
+            refund: 92,
+            fee: 1,
+        });
+        stream
+    };
+    let (report, _stream) = tokio::join!(run.until_over(), script);
+    let report = report.unwrap();
+    assert!(paper.text().starts_with("so it goes\n"), "{}", paper.text());
+    let generated = report.generation.as_ref().unwrap();
+    assert_eq!(generated.made, generation);
+    assert_eq!(
+        (generated.streamed.tokens, generated.streamed.as_settled),
+        (2, true)
+    );
+    assert!(generated.streamed.seconds_post_to_first_token < report.seconds_post_to_settled);
+    let event = report.as_event();
+    assert_eq!(event["event"], "end");
+    assert_eq!(event["report"]["generation"]["text"], "so it goes");
+    assert_eq!(event["report"]["generation"]["finish_reason"], "length");
+}
+
+#[tokio::test]
+async fn a_generation_that_nobody_can_compute_ends_with_the_providers_reason() {
+    let world = World::new();
+    let (mut run, paper) = world.generating();
+    let script = async {
+        world.stream(0).await.fail("the prompt has 900 tokens");
+        while !paper.text().contains("900") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.settle(TaskState::Failed {
+            at: 3,
+            reason: FailureReason::NotEnoughResults,
+        });
+    };
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!((report.refund, report.generation), (100, None));
+    let failure = run.failure.take().unwrap();
+    assert!(failure.contains("the prompt has 900 tokens"), "{failure}");
+}
+
+#[tokio::test]
 async fn an_output_that_the_majority_does_not_share_is_fetched_again() {
     let world = World::new();
     let (wrong, right) = (output(-1.0), output(1.0));
@@ -253,7 +354,7 @@ async fn a_failed_task_is_reported_and_has_no_result() {
     let mut run = world.run();
     let report = run.until_over().await.unwrap();
     assert_eq!((report.state.as_str(), report.refund), ("Failed", 100));
-    assert!(run.failure.unwrap().contains("too few"));
+    assert!(run.failure.take().unwrap().contains("too few"));
 }
 
 #[tokio::test]

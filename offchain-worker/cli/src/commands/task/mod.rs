@@ -5,7 +5,10 @@ mod follow;
 mod record;
 mod report;
 mod steps;
+mod stream;
 mod submit;
+mod transcript;
+mod work;
 
 use std::{
     fs,
@@ -15,9 +18,10 @@ use std::{
 
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When};
-use surety_engine::{content_hash, Embeddings};
+use surety_engine::{content_hash, generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane, Node};
 use surety_types::{
+    model::Operation,
     task::{RoundPhase, TaskState, Verdict},
     TaskId,
 };
@@ -51,6 +55,14 @@ pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
 async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     let chain = context.chain().await?;
     let info = known_task(&*chain, args.task).await?;
+    let operation = info.task.spec.operation;
+    if args.follow && operation != Operation::Generate {
+        let text = format!(
+            "task {} generates no text: there is nothing for --follow",
+            args.task
+        );
+        return Err(CliError::Usage(text));
+    }
     let genesis = chain.info().genesis;
     let record = ClientRecord::load(&context.config.home, &genesis, args.task)?;
     let mut data = context.config.task.clone();
@@ -69,8 +81,10 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         plane: std::sync::Arc::new(node),
         out: context.out,
         task: args.task,
+        operation,
         age: posted,
         output_path: args.out.clone(),
+        show_tokens: args.follow,
     };
     follow.until_settled().await
 }
@@ -99,16 +113,29 @@ async fn known_task(chain: &dyn Chain, task: TaskId) -> Result<TaskInfo> {
 struct Fetched {
     task: TaskId,
     output_hash: String,
-    output_path: String,
+    output_path: Option<String>,
     output_bytes: u64,
     from: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nearest: Vec<Neighbour>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+}
+
+/// Flags that the task's operation has no use for, or needs.
+fn check_result_flags(args: &ResultArgs, operation: Operation) -> Result<()> {
+    let text = match operation {
+        Operation::Embed if args.out.is_none() => "--out FILE says where the vectors go",
+        Operation::Generate if args.nearest.is_some() => "--nearest is for vectors: this task generated text",
+        _ => return Ok(()),
+    };
+    Err(CliError::Usage(text.into()))
 }
 
 async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
     let chain = context.chain().await?;
     let info = known_task(&*chain, args.task).await?;
+    check_result_flags(args, info.task.spec.operation)?;
     let wanted = decided(&info).ok_or_else(|| no_result(args.task, &info))?;
     let data = crate::config::DataConfig {
         listen: Vec::new(),
@@ -131,26 +158,46 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         }
         None => Vec::new(),
     };
-    write_atomically(&args.out, &delivery.bytes)?;
+    let generation = match wanted.operation {
+        Operation::Generate => Some(generation(&delivery.bytes)?),
+        Operation::Embed => None,
+    };
+    if let Some(path) = &args.out {
+        write_atomically(path, &delivery.bytes)?;
+    }
     node.stop().await;
     let fetched = Fetched {
         task: args.task,
         output_hash: format!("{:?}", delivery.hash),
-        output_path: args.out.display().to_string(),
+        output_path: args.out.as_ref().map(|path| path.display().to_string()),
         output_bytes: delivery.bytes.len() as u64,
         from: delivery.from,
         nearest: neighbours,
+        generation,
     };
-    context.out.result(&fetched, || {
-        format!(
-            "{} ({} bytes, {}), as the chain has accepted it, from {}\n{}",
-            fetched.output_path,
-            fetched.output_bytes,
-            fetched.output_hash,
-            fetched.from,
-            neighbours_text(&fetched.nearest)
-        )
-    })
+    let about = format!(
+        "{} ({} bytes, {}), as the chain has accepted it, from {}",
+        fetched.output_path.as_deref().unwrap_or("output"),
+        fetched.output_bytes,
+        fetched.output_hash,
+        fetched.from
+    );
+    match &fetched.generation {
+        Some(made) if !context.out.is_json() => {
+            context.out.piece(&made.text);
+            context.out.piece("\n");
+            context.out.step(&about);
+            Ok(())
+        }
+        _ => context.out.result(&fetched, || {
+            format!("{about}\n{}", neighbours_text(&fetched.nearest))
+        }),
+    }
+}
+
+/// What a generation's output blob holds.
+fn generation(blob: &[u8]) -> Result<Generation> {
+    Generation::decode(blob).map_err(|e| CliError::NotGenerated(e.to_string()))
 }
 
 /// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
@@ -168,6 +215,7 @@ fn decided(info: &TaskInfo) -> Option<Wanted> {
         },
     };
     Some(Wanted {
+        operation: info.task.spec.operation,
         hash: Some(claim.output),
         units: Some(claim.units),
         providers,

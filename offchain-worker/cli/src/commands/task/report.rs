@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::{json, Value};
 use surety_chain_client::{AccountId, Balance, BlockNumber, TaskInfo};
+use surety_engine::generation::{FinishReason, Generation};
 use surety_types::{
     task::{FailureReason, TaskState},
     TaskId,
 };
 
-use super::deliver::Delivery;
+use super::{deliver::Delivery, transcript::Streamed};
 use crate::{
     amount::Amount,
     keys::{address, short},
@@ -38,6 +40,17 @@ pub(super) struct Report {
     pub(super) seconds_post_to_settled: Option<f64>,
     pub(super) output_path: Option<String>,
     pub(super) output_hash: Option<String>,
+    /// Of a generation, once its output is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) generation: Option<Generated>,
+}
+
+/// A generation, and what came of streaming it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Generated {
+    #[serde(flatten)]
+    pub(super) made: Generation,
+    pub(super) streamed: Streamed,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -107,7 +120,13 @@ impl Report {
             seconds_post_to_settled: times.settled,
             output_path: delivery.and(output_path).map(|path| path.display().to_string()),
             output_hash: delivery.map(|delivery| format!("{:?}", delivery.hash)),
+            generation: None,
         })
+    }
+
+    /// The last of the events that `--follow --json` prints.
+    pub(super) fn as_event(&self) -> Value {
+        json!({ "event": "end", "report": self })
     }
 
     /// For people.
@@ -128,7 +147,32 @@ impl Report {
         if let (Some(path), Some(hash)) = (&self.output_path, &self.output_hash) {
             lines.push(format!("  output    {path} ({hash})"));
         }
+        if let Some(generated) = &self.generation {
+            lines.push(format!("  tokens    {}", generated.text()));
+        }
         lines.join("\n")
+    }
+}
+
+impl Generated {
+    fn text(&self) -> String {
+        let Generation {
+            tokens,
+            prompt_tokens,
+            finish_reason,
+            ..
+        } = &self.made;
+        let why = match finish_reason {
+            FinishReason::Stop => "the model was done",
+            FinishReason::Length => "as many as were asked for",
+        };
+        let seconds = self.streamed.seconds_post_to_first_token;
+        let first = seconds.map_or_else(String::new, |s| format!(", the first after {s:.1} s"));
+        format!(
+            "{} after a prompt of {prompt_tokens} ({why}); {} were streamed{first}",
+            tokens.len(),
+            self.streamed.tokens
+        )
     }
 }
 

@@ -1,15 +1,13 @@
 //! `surety task submit`.
 
 use std::{
-    fs,
     sync::Arc,
     time::{Instant, SystemTime},
 };
 
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, RegisteredModel, Until, When};
-use surety_engine::input;
-use surety_network::{Bytes, DataPlane, Node};
+use surety_network::{DataPlane, Node};
 use surety_types::{
     limits,
     model::Operation,
@@ -18,7 +16,7 @@ use surety_types::{
     TaskId,
 };
 
-use super::{follow::Follow, record::ClientRecord, steps::posted_text, Context};
+use super::{follow::Follow, record::ClientRecord, steps::posted_text, work, Context};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -36,22 +34,24 @@ struct Posted {
 }
 
 pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
-    let (text, units) = read_input(args)?;
+    let work = work::read(args, &context.models())?;
     check_redundancy(args.redundancy)?;
     let key = context.key()?;
     let chain = context.chain().await?;
     let (model, registered) = models::registered(&*chain, &context.models(), &args.model).await?;
-    check_offer(&*chain, args, &registered).await?;
+    check_offer(&*chain, args, work.operation, &registered).await?;
     let node = context.node(&*chain, &context.config.task).await?;
-    let input_bytes = u32::try_from(text.len()).map_err(|_| too_large(args))?;
-    let input = node.publish(text).await?;
+    let (operation, units_max) = (work.operation, work.units_max);
+    let input_bytes = u32::try_from(work.input.len())
+        .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
+    let input = node.publish(work.input).await?;
     let sources = sources(&node)?;
     let spec = TaskSpec {
         model,
-        operation: Operation::Embed,
+        operation,
         input,
         input_bytes,
-        units_max: args.units_max.unwrap_or(units),
+        units_max,
         redundancy: args.redundancy,
         sources: sources.clone(),
     };
@@ -62,7 +62,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         task,
         args.cap.0,
         args.redundancy,
-        args.units_max.unwrap_or(units),
+        units_max,
         posted.block,
     ));
     remember(context, &*chain, task, started)?;
@@ -77,25 +77,12 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         plane: Arc::new(node),
         out: context.out,
         task,
+        operation,
         age: Some(started.elapsed()),
         output_path: args.out.clone(),
+        show_tokens: args.follow,
     };
     follow.until_settled().await
-}
-
-fn read_input(args: &SubmitArgs) -> Result<(Bytes, u32)> {
-    let text = fs::read(&args.file).map_err(CliError::file(&args.file))?;
-    let max = args.units_max.unwrap_or(u32::MAX);
-    let items = input::items(&text, max).map_err(|source| CliError::Input {
-        path: args.file.clone(),
-        source,
-    })?;
-    let units = u32::try_from(items.len()).map_err(|_| too_large(args))?;
-    Ok((text.into(), units))
-}
-
-fn too_large(args: &SubmitArgs) -> CliError {
-    CliError::Usage(format!("{} is too large for one task", args.file.display()))
 }
 
 fn check_redundancy(redundancy: u32) -> Result<()> {
@@ -109,10 +96,19 @@ fn check_redundancy(redundancy: u32) -> Result<()> {
 }
 
 /// The chain would say the same, and take a fee for it.
-async fn check_offer(chain: &dyn Chain, args: &SubmitArgs, model: &RegisteredModel) -> Result<()> {
-    if !model.manifest.operations.contains(&Operation::Embed) {
+async fn check_offer(
+    chain: &dyn Chain,
+    args: &SubmitArgs,
+    operation: Operation,
+    model: &RegisteredModel,
+) -> Result<()> {
+    if !model.manifest.operations.contains(&operation) {
         let name = models::name(&model.manifest);
-        return Err(CliError::Usage(format!("{name} does not offer to embed text")));
+        let what = match operation {
+            Operation::Embed => "embed text",
+            Operation::Generate => "generate text",
+        };
+        return Err(CliError::Usage(format!("{name} does not offer to {what}")));
     }
     let limit = chain
         .price_limit(When::Finalised, args.cap.0, args.redundancy)
@@ -192,6 +188,8 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command, TaskCommand};
 
+    const EMBED: Operation = Operation::Embed;
+
     fn args(flags: &str) -> SubmitArgs {
         let line = format!("surety task submit --file text --model m --out o {flags}");
         match Cli::try_parse_from(line.split(' ')).unwrap().command {
@@ -223,29 +221,21 @@ mod tests {
         let chain = FakeChain::new();
         let model = model(vec![Operation::Embed]);
         let low = args("--cap 2planck --redundancy 3");
-        let error = check_offer(&chain, &low, &model).await.unwrap_err();
+        let error = check_offer(&chain, &low, EMBED, &model).await.unwrap_err();
         assert!(matches!(error, CliError::CapBelowFee { redundancy: 3, .. }));
         assert_eq!(error.exit_code(), 4);
         let enough = args("--cap 3planck --redundancy 3");
-        check_offer(&chain, &enough, &model).await.unwrap();
+        check_offer(&chain, &enough, EMBED, &model).await.unwrap();
         assert!(chain.calls().is_empty());
     }
 
     #[tokio::test]
-    async fn a_model_that_does_not_embed_is_refused() {
+    async fn a_model_without_the_operation_is_refused() {
         let chain = FakeChain::new();
-        let error = check_offer(&chain, &args("--cap 1"), &model(Vec::new())).await;
-        assert!(matches!(error, Err(CliError::Usage(_))));
-    }
-
-    #[test]
-    fn an_input_with_more_units_than_are_paid_for_is_refused() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), "a\n\nb\n").unwrap();
-        let mut args = args("--cap 1");
-        args.file = file.path().to_owned();
-        assert_eq!(read_input(&args).unwrap().1, 2);
-        args.units_max = Some(1);
-        assert!(matches!(read_input(&args), Err(CliError::Input { .. })));
+        for (offered, asked) in [(EMBED, Operation::Generate), (Operation::Generate, EMBED)] {
+            let error = check_offer(&chain, &args("--cap 1"), asked, &model(vec![offered])).await;
+            let text = error.unwrap_err().to_string();
+            assert!(text.starts_with("m does not offer to"), "{text}");
+        }
     }
 }

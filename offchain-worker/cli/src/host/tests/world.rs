@@ -2,33 +2,29 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        Arc, Mutex, Weak,
-    },
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
 use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
-use surety_engine::{
-    content_hash, Engine, EngineError, EnginePool, InputError, Job, Outcome, PoolConfig, Sink,
-};
+use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::Journal;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Bytes, DataPlane,
 };
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::Operation,
     multiaddr::Endpoint,
     provider::Provider as ProviderRecord,
     stake::Role,
-    task::{MemberProgress, ResultClaim, TaskSpec},
+    task::{MemberProgress, TaskSpec},
     ContentHash, TaskId,
 };
 use surety_worker_core::{Config, PriceList, Provider, Rate, Record, SecretSalts};
 use tokio::{sync::watch, task::JoinHandle};
 
+use super::engine::{manifest, Puppet};
 use crate::{
     host::{Engines, Host, Settings, Tools},
     machine,
@@ -43,7 +39,7 @@ pub struct World {
     stash: Signer,
     agent: Signer,
     client: Signer,
-    engine: Arc<CountingEngine>,
+    engine: Arc<Puppet>,
     /// The running provider's.
     journal: Mutex<Weak<Journal>>,
     dir: tempfile::TempDir,
@@ -51,47 +47,6 @@ pub struct World {
 
 fn endpoint(name: &str) -> Endpoint {
     Endpoint::try_from(name.as_bytes().to_vec()).unwrap()
-}
-
-/// Counts lines; refuses inputs that say so.
-struct CountingEngine {
-    manifest: ModelManifest,
-    runs: AtomicUsize,
-}
-
-impl Engine for CountingEngine {
-    fn manifest(&self) -> &ModelManifest {
-        &self.manifest
-    }
-
-    fn run(&self, job: &Job, _: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        if job.input.starts_with(b"refuse") {
-            return Err(InputError::NoItems.into());
-        }
-        let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
-        let output = format!("{units} items").into_bytes();
-        let claim = ResultClaim {
-            output: content_hash(&output),
-            trace_root: Hash::repeat_byte(1),
-            units,
-        };
-        Ok(Outcome { output, claim })
-    }
-}
-
-fn manifest() -> ModelManifest {
-    ModelManifest {
-        name: b"counter".to_vec().try_into().unwrap(),
-        family: ModelFamily::Bert,
-        tier: Tier::HardwareClass,
-        operations: vec![Operation::Embed].try_into().unwrap(),
-        weights: ContentHash::zero(),
-        weights_bytes: 0,
-        tokenizer: ContentHash::zero(),
-        config: ContentHash::zero(),
-        weight_root: None,
-    }
 }
 
 impl World {
@@ -106,10 +61,7 @@ impl World {
             stash: Signer::from_uri("//Stash").unwrap(),
             agent: Signer::from_uri("//Agent").unwrap(),
             client: Signer::from_uri("//Client").unwrap(),
-            engine: Arc::new(CountingEngine {
-                manifest: manifest(),
-                runs: AtomicUsize::new(0),
-            }),
+            engine: Arc::default(),
             journal: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
         };
@@ -158,7 +110,9 @@ impl World {
             units_per_second: 1,
             seconds_ahead: 0,
         };
-        let prices = PriceList::new(1000, 1000).with(manifest().id(), Operation::Embed, rate);
+        let prices = PriceList::new(1000, 1000)
+            .with(manifest().id(), Operation::Embed, rate)
+            .with(manifest().id(), Operation::Generate, rate);
         let stash = self.stash.account().clone();
         let config = Config::new(stash.clone(), prices, SecretSalts::new([7; 32]));
         let core = Provider::new(config, records.clone()).unwrap();
@@ -170,11 +124,9 @@ impl World {
             stash,
             plane: self.provider_plane.clone(),
             engines: Engines::new(pool.unwrap(), [engine]),
-        };
-        let settings = Settings {
-            heartbeat_blocks,
             crash_at: None,
         };
+        let settings = Settings { heartbeat_blocks };
         let (stop, stopped) = watch::channel(false);
         let host = Host::new(tools, settings, core, journal, &records);
         Running {
@@ -185,6 +137,10 @@ impl World {
 
     /// Posts a task whose input the client serves.
     pub async fn post(&self, input: &[u8]) -> TaskId {
+        self.post_for(Operation::Embed, input).await
+    }
+
+    pub async fn post_for(&self, operation: Operation, input: &[u8]) -> TaskId {
         let hash = self
             .client_plane
             .publish(Bytes::copy_from_slice(input))
@@ -192,7 +148,7 @@ impl World {
             .unwrap();
         let spec = TaskSpec {
             model: manifest().id(),
-            operation: Operation::Embed,
+            operation,
             input: hash,
             input_bytes: input.len() as u32,
             units_max: 10,
@@ -286,7 +242,12 @@ impl World {
     }
 
     pub fn engine_runs(&self) -> usize {
-        self.engine.runs.load(Ordering::SeqCst)
+        self.engine.runs()
+    }
+
+    /// Lets a generation make so many more tokens.
+    pub fn let_tokens(&self, count: usize) {
+        self.engine.let_tokens(count);
     }
 
     /// What is on disk, while a provider runs or not.

@@ -1,0 +1,155 @@
+//! Generations: streamed to their client while they are made, refused with a reason, and taken up again.
+
+use surety_chain_client::{Chain, When};
+use surety_engine::generation::{Generation, Request};
+use surety_network::{DataPlane, Fault, StreamEnd, StreamPage};
+use surety_types::{
+    model::Operation,
+    task::{MemberProgress, TaskState},
+    TaskId,
+};
+
+use super::{commits, world::World};
+
+fn request(prompt: &str, max_tokens: u32) -> Vec<u8> {
+    let request = Request {
+        prompt: prompt.into(),
+        max_tokens,
+        temperature_milli: 0,
+        top_k: 0,
+        top_p_milli: 1000,
+        seed: 0,
+    };
+    request.encode()
+}
+
+/// Posts a generation and gives it to the provider.
+async fn post(world: &World, input: &[u8]) -> TaskId {
+    let task = world.post_for(Operation::Generate, input).await;
+    world.bid_and_assign(task).await;
+    task
+}
+
+/// Reads as a client does: again and again until there is something.
+async fn read(world: &World, task: TaskId, from: u32) -> StreamPage {
+    for _ in 0..200 {
+        match world
+            .client_plane()
+            .read_stream(task, &world.provider_endpoint(), from)
+            .await
+        {
+            Ok(page) if !page.tokens.is_empty() || page.end.is_some() => return page,
+            Ok(_) => {}
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        }
+    }
+    panic!("nothing is streamed");
+}
+
+fn words(page: &StreamPage) -> String {
+    page.tokens.iter().map(|token| token.text.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = post(&world, &request("so it goes", 4)).await;
+    world.let_tokens(1);
+    let first = read(&world, task, 0).await;
+    assert_eq!((words(&first).as_str(), first.end), (" so", None));
+    assert!(commits(&world).is_empty(), "the rest is still to be computed");
+    let rival = world.rival_plane();
+    let read_by_rival = rival.read_stream(task, &world.provider_endpoint(), 0).await;
+    assert_eq!(read_by_rival, Err(Fault::NotFound));
+
+    world.let_tokens(3);
+    world.until(|| !commits(&world).is_empty()).await;
+    let all = read(&world, task, 0).await;
+    assert_eq!(
+        (words(&all).as_str(), &all.end),
+        (" so it goes so", &Some(StreamEnd::Complete))
+    );
+    let found = world.output(task).await;
+    let at = [world.provider_endpoint()];
+    let output = world.client_plane().fetch(found, None, &at).await.unwrap();
+    assert_eq!(Generation::decode(&output).unwrap().text, words(&all));
+
+    world.chain.open_reveals(task, 99);
+    world.chain.finalise();
+    world.until_revealed(task).await;
+    world.chain.finalise();
+    world.chain.settle(task);
+    world.chain.finalise();
+    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    let TaskState::Settled { claim, .. } = info.task.state else {
+        panic!("not settled: {:?}", info.task.state);
+    };
+    assert_eq!((claim.output, claim.units), (found, 7));
+    world.until(|| world.is_finished(task)).await;
+    host.stop().await;
+    let over = world.client_plane().read_stream(task, &at[0], 0).await;
+    assert_eq!(over, Err(Fault::NotFound), "memory is not kept for what is over");
+}
+
+/// What the client is told of a task that cannot be computed.
+async fn refused(input: &[u8]) -> String {
+    let world = World::new().await;
+    let host = world.start();
+    let task = post(&world, input).await;
+    let page = read(&world, task, 0).await;
+    for _ in 0..5 {
+        world.chain.finalise();
+    }
+    host.stop().await;
+    assert!(commits(&world).is_empty());
+    assert_eq!(world.engine_runs(), 1, "tried once, and never again");
+    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    assert_eq!(info.round.unwrap().members[0].progress, MemberProgress::Working);
+    match page.end {
+        Some(StreamEnd::Failed { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_request_is_said_to_its_client() {
+    let said = refused(b"{\"prompt\": 7}").await;
+    assert!(said.contains("not a generation request"), "{said}");
+    let said = refused(b"{\"prompt\": \"p\", \"max_tokens\": 2, \"colour\": 1}").await;
+    assert!(said.contains("colour"), "{said}");
+    let said = refused(b"{\"prompt\": \"p\", \"max_tokens\": 5000}").await;
+    assert!(
+        said.contains("max_tokens is 5000, but must be between 1 and 4096"),
+        "{said}"
+    );
+    let said = refused(&request("one two three four five six", 3)).await;
+    assert!(
+        said.contains("the prompt has 6 tokens; with 3 more it is over the model's 8"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_killed_in_the_middle_starts_over_and_commits_once() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = post(&world, &request("so it goes", 4)).await;
+    world.let_tokens(2);
+    while read(&world, task, 0).await.tokens.len() < 2 {}
+    host.kill().await;
+    let page = read(&world, task, 2).await;
+    assert_eq!(page.end, Some(StreamEnd::Stopped));
+
+    let host = world.start();
+    world.chain.finalise();
+    world.let_tokens(4);
+    world.until(|| !commits(&world).is_empty()).await;
+    let again = read(&world, task, 0).await;
+    assert_eq!(
+        (words(&again).as_str(), again.end),
+        (" so it goes so", Some(StreamEnd::Complete))
+    );
+    host.stop().await;
+    assert_eq!(commits(&world).len(), 1);
+}

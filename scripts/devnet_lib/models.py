@@ -1,0 +1,74 @@
+"""The two models of the devnet, in the cache: made once, checked every time."""
+
+import fcntl
+import threading
+import time
+
+from .folders import REPO, cache_dir
+
+# Embeds sentences: published weights, converted to the exact tier.
+EMBEDDER = "all-MiniLM-L6-v2-exact"
+# Continues text: a small decoder that is trained here, since no published one is both small and free of conditions.
+GENERATOR = "surety-demo-exact"
+GENERATOR_CONTEXT = 256
+TRAINING_TEXT = REPO / "examples/text/moby-dick.txt"
+TRAINING_SECONDS_MAX = 3600
+TELL_SECONDS = 30
+
+
+def prepare(surety, console):
+    """Both models' files in the home of `surety`. Returns their ids by name."""
+    surety.home.mkdir(parents=True, exist_ok=True)
+    # Two runs at once would train twice, and write the same files.
+    with open(surety.home / "models.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        console.step(f"fetching the model {EMBEDDER} (kept in {surety.home / 'models'})")
+        fetched = surety.run("model", "fetch", EMBEDDER, on_line=console.detail, timeout=1800)
+        console.step(f"{EMBEDDER} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
+        if not (surety.home / "models" / GENERATOR / "manifest.json").exists():
+            train(surety, console)
+    ids = {EMBEDDER: fetched["id"], GENERATOR: shown(surety, GENERATOR)["id"]}
+    console.step(f"{GENERATOR} is here, too")
+    return ids
+
+
+def shown(surety, name):
+    """What is known of a model whose files are here."""
+    return surety.run("model", "show", name)
+
+
+def train(surety, console):
+    """Trains the demonstration model, and converts it to the exact tier."""
+    source = cache_dir() / "demo-source"
+    console.step(f"training {GENERATOR} on {TRAINING_TEXT.name}: minutes, and only this once")
+    with Telling(console, "still training"):
+        args = ("--text", TRAINING_TEXT, "--out", source)
+        trained = surety.run("model", "train-demo", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
+    console.step(
+        f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}"
+    )
+    args = ("--from", source, "--name", GENERATOR)
+    surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
+    console.step(f"{GENERATOR} is converted to the exact tier")
+
+
+class Telling:
+    """Says now and then that something long is still going on."""
+
+    def __init__(self, console, what):
+        self.console, self.what = console, what
+        self.started = time.monotonic()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        while not self._end.wait(TELL_SECONDS):
+            self.console.detail(f"{self.what}, for {time.monotonic() - self.started:.0f} s now")
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
