@@ -205,6 +205,25 @@ mod tests {
     }
 
     #[test]
+    fn each_operation_of_a_model_has_a_price_of_its_own() {
+        let rate = |price_per_unit| Rate {
+            price_per_unit,
+            units_per_second: 10,
+            seconds_ahead: 3,
+        };
+        let model = H256([1; 32]);
+        let list = PriceList::new(1000, 100)
+            .with(model, Operation::Embed, rate(7))
+            .with(model, Operation::Generate, rate(2));
+        let generate = TaskSpec {
+            operation: Operation::Generate,
+            ..spec(25, 1000)
+        };
+        assert_eq!(list.offer(&spec(25, 1000)).unwrap().price, 175);
+        assert_eq!(list.offer(&generate).unwrap().price, 50);
+    }
+
+    #[test]
     fn a_price_that_overflows_is_no_offer() {
         let rate = Rate {
             price_per_unit: Balance::MAX,
