@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_engine::{EmbeddingsError, EngineError, FetchError, InputError};
+use surety_engine::{EmbeddingsError, EngineError, FetchError, InputError, TrainError};
 use surety_journal::JournalError;
 use surety_network::PlaneError;
 use surety_types::TaskId;
@@ -47,6 +47,9 @@ pub enum CliError {
     /// Loading or running a model.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Training a model.
+    #[error(transparent)]
+    Train(TrainError),
     /// The task's input.
     #[error("{}: {source}", path.display())]
     Input {
@@ -145,6 +148,7 @@ impl CliError {
             | Self::Replay(_)
             | Self::Models(_)
             | Self::Engine(_)
+            | Self::Train(_)
             | Self::Input { .. }
             | Self::File { .. } => 7,
             Self::Unhealthy(_) => 8,
@@ -155,6 +159,18 @@ impl CliError {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::File { path, source }
+    }
+}
+
+impl From<TrainError> for CliError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Cancelled => Self::Interrupted("no model was written".into()),
+            TrainError::OutOfRange { .. } | TrainError::Heads { .. } | TrainError::Occupied { .. } => {
+                Self::Usage(error.to_string())
+            }
+            _ => Self::Train(error),
+        }
     }
 }
 

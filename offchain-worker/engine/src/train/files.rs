@@ -111,7 +111,7 @@ fn config(dimensions: &Dimensions) -> String {
         "head_dim": dimensions.head_dim,
         "max_position_embeddings": dimensions.context,
         "hidden_act": "silu",
-        "rms_norm_eps": 1e-5,
+        "rms_norm_eps": NORM_EPSILON,
         "rope_theta": ROPE_THETA,
         "attention_bias": false,
         "mlp_bias": false,
@@ -120,7 +120,6 @@ fn config(dimensions: &Dimensions) -> String {
         "eos_token_id": END_ID,
         "torch_dtype": "float32",
     });
-    debug_assert!((NORM_EPSILON - 1e-5).abs() < f32::EPSILON);
     // Keys are sorted: equal dimensions give equal bytes.
     format!("{config:#}\n")
 }

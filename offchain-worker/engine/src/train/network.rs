@@ -9,7 +9,7 @@ use super::{
     random::Random,
 };
 
-pub(super) const NORM_EPSILON: f32 = 1e-5;
+pub(super) const NORM_EPSILON: f64 = 1e-5;
 pub(super) const ROPE_THETA: f32 = 10_000.0;
 
 /// Spread of the initial embedding, and of a product's weights times the root of its inputs.
@@ -110,7 +110,7 @@ impl Network {
     }
 
     fn norm(&self, rows: &Tensor, name: &str) -> Result<Tensor> {
-        let epsilon = NORM_EPSILON;
+        let epsilon = NORM_EPSILON as f32;
         rows.apply_op2(self.parameter(name)?, RmsNorm { epsilon })
     }
 

@@ -11,7 +11,7 @@ impl Random {
 
     /// A generator of its own for a purpose, so that drawing more for one changes nothing for another.
     pub(super) fn stream(seed: u64, purpose: u64) -> Self {
-        let mut random = Self(seed);
+        let mut random = Self::new(seed);
         let start = random.next();
         Self(start ^ purpose.wrapping_mul(0xd134_2543_de82_ef95))
     }
@@ -42,7 +42,7 @@ impl Random {
             }
         }
         const UNIT: f32 = 2_097_152.0;
-        // At most 12 * 2^21, halves cancel: exact in f32 up to the last bit.
+        // Under 2^24 either way: the conversion is exact.
         (sum - 6 * 0x20_0000) as f32 / UNIT
     }
 
