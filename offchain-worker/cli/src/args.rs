@@ -390,6 +390,31 @@ pub enum ModelCommand {
         #[arg(value_name = "MODEL")]
         model: String,
     },
+    /// Train a small language model on a text, to try things with; takes some minutes
+    TrainDemo(TrainDemoArgs),
+}
+
+/// Flags of `surety model train-demo`.
+#[derive(Debug, Args)]
+pub struct TrainDemoArgs {
+    /// Text to learn from, UTF-8, paragraphs between empty lines
+    #[arg(long, value_name = "TEXT", default_value = "examples/text/moby-dick.txt")]
+    pub text: PathBuf,
+    /// Folder for the model; a model that is there is replaced [default: HOME/demo-source]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Train for a fifth of the time: for tests that need a model more than they need English
+    #[arg(long)]
+    pub quick: bool,
+    /// Steps of training [default: 2000, with --quick 400]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+    /// Decides everything that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Threads that compute [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
 }
 
 /// Where model files come from.

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use surety_chain_client::ChainError;
 use surety_engine::{
     exact::convert::ConvertError, generation::RequestError, EmbeddingsError, EngineError, FetchError,
-    InputError,
+    InputError, TrainError,
 };
 use surety_journal::JournalError;
 use surety_network::PlaneError;
@@ -53,6 +53,9 @@ pub enum CliError {
     /// Loading or running a model.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Training a model.
+    #[error(transparent)]
+    Train(TrainError),
     /// The task's input.
     #[error("{}: {source}", path.display())]
     Input {
@@ -162,6 +165,7 @@ impl CliError {
             | Self::Models(_)
             | Self::Convert(_)
             | Self::Engine(_)
+            | Self::Train(_)
             | Self::Input { .. }
             | Self::File { .. } => 7,
             Self::Unhealthy(_) => 8,
@@ -172,6 +176,18 @@ impl CliError {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::File { path, source }
+    }
+}
+
+impl From<TrainError> for CliError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Cancelled => Self::Interrupted("no model was written".into()),
+            TrainError::OutOfRange { .. } | TrainError::Heads { .. } | TrainError::Occupied { .. } => {
+                Self::Usage(error.to_string())
+            }
+            _ => Self::Train(error),
+        }
     }
 }
 

@@ -254,3 +254,47 @@ fn nearest_lines_need_an_output_that_is_one() {
     let said = case.fails(&["task", "nearest", "--input", &text, "--output", &blob]);
     assert!(said.starts_with("exit 6\n"), "{said}");
 }
+
+#[test]
+fn a_demonstration_model_is_trained_and_told_about() {
+    let case = Case::new();
+    let text = case.home.path().join("text");
+    let paragraph =
+        "The sailor who had seen the whale said nothing of it, and the sea said nothing either.\n\n";
+    fs::write(&text, paragraph.repeat(400)).unwrap();
+    let out = case.home.path().join("demo");
+    let args = |out: &str| {
+        let text = text.display().to_string();
+        [
+            "model",
+            "train-demo",
+            "--json",
+            "--steps",
+            "2",
+            "--text",
+            &text,
+            "--out",
+            out,
+        ]
+        .map(str::to_owned)
+    };
+    let run = |out: &Path| {
+        let args = args(&out.display().to_string());
+        surety(case.home.path(), &args.each_ref().map(String::as_str))
+    };
+    let output = run(&out);
+    assert!(output.status.success(), "{}", stderr(&output, case.home.path()));
+    let told: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(told["path"], out.display().to_string());
+    assert_eq!(told["tokens"], 2 * 1024);
+    assert!(told["perplexity"].as_f64().unwrap() > 1.0);
+    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+
+    // The home itself holds more than a model.
+    let output = run(case.home.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.exists());
+    assert!(stderr(&output, case.home.path()).contains("choose another folder"));
+}

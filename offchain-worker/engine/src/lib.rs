@@ -43,6 +43,7 @@ mod process;
 mod prompt;
 mod store;
 mod trace;
+pub mod train;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
 pub use engine::{open, Engine, Event, Job, Outcome, Sink};
@@ -57,3 +58,4 @@ pub use process::prepare_process;
 pub use prompt::{prompt_size, PromptSize};
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;
+pub use train::{train, TrainError, TrainEvent, TrainOptions, Trained};

@@ -5,6 +5,7 @@ mod doctor;
 mod model;
 mod provider;
 mod task;
+mod train;
 
 use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
 

@@ -41,6 +41,7 @@ pub(super) async fn run(context: &Context, command: ModelCommand) -> Result<()> 
         ModelCommand::List => list(context).await,
         ModelCommand::Register { model } => register(context, &model).await,
         ModelCommand::Show { model } => show(context, &model).await,
+        ModelCommand::TrainDemo(args) => super::train::run(context, args).await,
     }
 }
 
