@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod attention;
+mod cache;
 mod isa;
 mod machine;
 mod norm;
@@ -9,7 +10,8 @@ mod product;
 mod rows;
 pub mod weights;
 
-pub use attention::{attention, Cache, Mask};
+pub use attention::{attention, Mask};
+pub use cache::Cache;
 pub use isa::{available, with_isa, Isa};
 pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;

@@ -1,61 +1,35 @@
 //! What a converter wants to know of a model before it gives some channels' range to others.
 
-use std::collections::BTreeMap;
-
 use surety_exact::Fault;
 use surety_kernels::Rows;
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
+    convert::calibration::{observe, LayerMaxima, Maxima},
     llama::{LlamaModel, Sequence},
     probe::{Op, Probe, Step},
     weights::{BertWeights, LlamaWeights},
 };
 
-/// Products that share an input, and so the factors of its channels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Site {
-    /// Query, key and value.
-    Qkv,
-    /// What attention found.
-    Output,
-    /// `up`, with Llama also `gate`.
-    Mlp,
-    /// `down`.
-    Down,
-}
-
-/// The largest size that each channel of each site's input had.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Maxima(BTreeMap<(usize, Site), Vec<f32>>);
-
-impl Maxima {
-    /// Those of one site of a layer, one per channel.
-    pub fn of(&self, layer: usize, site: Site) -> Option<&[f32]> {
-        self.0.get(&(layer, site)).map(|maxima| &maxima[..])
-    }
-}
-
 impl Probe for Maxima {
     fn real(&mut self, _: Step, _: &[f32], _: usize) {}
 
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
-        let site = match step.op {
-            Op::QuantQkv => Site::Qkv,
-            Op::QuantOutput => Site::Output,
-            Op::QuantMlp => Site::Mlp,
-            Op::QuantDown => Site::Down,
+        if self.layers.len() <= step.layer {
+            self.layers.resize_with(step.layer + 1, LayerMaxima::default);
+        }
+        let Some(layer) = self.layers.get_mut(step.layer) else {
+            return;
+        };
+        let maxima = match step.op {
+            Op::QuantQkv => &mut layer.attention,
+            Op::QuantOutput => &mut layer.output,
+            Op::QuantMlp => &mut layer.up,
+            Op::QuantDown => &mut layer.down,
             _ => return,
         };
-        let maxima = self
-            .0
-            .entry((step.layer, site))
-            .or_insert_with(|| vec![0.0; width]);
-        for row in input.chunks(width) {
-            for (most, value) in maxima.iter_mut().zip(row) {
-                *most = most.max(value.abs());
-            }
-        }
+        // A site's inputs are all of one width.
+        observe(maxima, input, width).ok();
     }
 }
 
