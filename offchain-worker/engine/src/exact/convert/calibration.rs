@@ -1,6 +1,12 @@
 //! What the activations of a model are like, seen on a fixed text.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
 use surety_exact::Fault;
+use tokenizers::Tokenizer;
+
+use super::ConvertError;
+use crate::model_error::ModelError;
 
 /// The text. It is part of what a conversion means: another text makes another file.
 const TEXT: &str = include_str!("calibration.txt");
@@ -8,14 +14,37 @@ const TEXT: &str = include_str!("calibration.txt");
 /// Longest piece, in tokens.
 const TOKENS_MAX: usize = 256;
 
-/// The lines of the calibration text.
-pub fn lines() -> impl Iterator<Item = &'static str> {
-    TEXT.lines()
-}
-
-/// Tokens of a line that are looked at, for a model with so many positions.
-pub fn tokens_max(positions: usize) -> usize {
-    positions.min(TOKENS_MAX)
+/// The calibration text in tokens of this model, each line cut to what it has positions for.
+pub(super) fn tokens(
+    tokenizer: &[u8],
+    vocabulary: usize,
+    positions: usize,
+) -> Result<Vec<Vec<u32>>, ConvertError> {
+    // The library is not written for hostile files.
+    let encoded = catch_unwind(AssertUnwindSafe(|| {
+        let mut tokenizer = Tokenizer::from_bytes(tokenizer)?;
+        tokenizer.with_truncation(None)?.with_padding(None);
+        TEXT.lines()
+            .map(|line| Ok(tokenizer.encode(line, true)?.get_ids().to_vec()))
+            .collect::<Result<Vec<_>, tokenizers::Error>>()
+    }));
+    let mut rows = match encoded {
+        Ok(Ok(rows)) => rows,
+        Ok(Err(error)) => return Err(ModelError::Tokenizer(error.to_string()).into()),
+        Err(_) => return Err(ModelError::Tokenizer("the tokenizer library panicked".into()).into()),
+    };
+    for row in &mut rows {
+        row.truncate(positions.min(TOKENS_MAX));
+        if let Some(token) = row.iter().find(|token| **token as usize >= vocabulary) {
+            return Err(ModelError::Vocabulary {
+                token: *token,
+                vocabulary,
+            }
+            .into());
+        }
+    }
+    rows.retain(|row| !row.is_empty());
+    Ok(rows)
 }
 
 /// The largest size of each channel of the inputs of a layer's linear layers, before any `pre`.

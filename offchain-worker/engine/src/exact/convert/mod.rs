@@ -9,7 +9,6 @@
 
 mod bert;
 pub mod calibration;
-mod forward;
 mod llama;
 mod quantise;
 mod rotary;
@@ -29,6 +28,7 @@ use surety_types::{
 };
 
 use super::{
+    calibrate_bert, calibrate_llama,
     config::{BertConfig, LlamaConfig},
     format::{weight_root, write, Weights},
 };
@@ -58,8 +58,8 @@ pub enum ConvertError {
         fault: Fault,
     },
     /// The quantised model cannot read the calibration text.
-    #[error("calibration failed: {0}")]
-    Calibration(String),
+    #[error("the quantised model does not compute with the calibration text: {0:?}")]
+    Calibration(Fault),
     /// There is another model of that name.
     #[error("there is another model in {}; choose another name", path.display())]
     NameTaken {
@@ -143,8 +143,20 @@ pub fn convert(
     name: &str,
     on_event: OnConvert<'_>,
 ) -> Result<StoredModel, ConvertError> {
-    let target = store.folder(name)?;
+    // A bad name should create nothing.
+    store.folder(name)?;
     let _lock = store.lock()?;
+    convert_locked(folder, store, name, on_event)
+}
+
+/// [`convert`], for a caller that has locked the store.
+pub(crate) fn convert_locked(
+    folder: &Path,
+    store: &ModelStore,
+    name: &str,
+    on_event: OnConvert<'_>,
+) -> Result<StoredModel, ConvertError> {
+    let target = store.folder(name)?;
     let staging = store.path().join(format!(".{name}.convert"));
     // What an interrupted run has left.
     remove(&staging)?;
@@ -277,21 +289,21 @@ fn quantise(
     match family(config)? {
         ModelFamily::Bert => {
             let config = BertConfig::parse(config)?;
-            let text = forward::tokens(tokenizer, config.vocabulary, config.positions)?;
+            let text = calibration::tokens(tokenizer, config.vocabulary, config.positions)?;
             let source = Source::open(folder)?.with_prefix(bert::PREFIX, bert::ANCHOR);
             let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
                 bert::quantise(source, &config, maxima, step)
             };
-            two_passes(source, config.layers, &text, pass, forward::bert, on_event).map(Weights::Bert)
+            two_passes(source, config.layers, &text, pass, calibrate_bert, on_event).map(Weights::Bert)
         }
         ModelFamily::Llama => {
             let config = LlamaConfig::parse(config)?;
-            let text = forward::tokens(tokenizer, config.vocabulary, config.context)?;
+            let text = calibration::tokens(tokenizer, config.vocabulary, config.context)?;
             let source = Source::open(folder)?;
             let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
                 llama::quantise(source, &config, maxima, step)
             };
-            two_passes(source, config.layers, &text, pass, forward::llama, on_event).map(Weights::Llama)
+            two_passes(source, config.layers, &text, pass, calibrate_llama, on_event).map(Weights::Llama)
         }
     }
 }
@@ -302,7 +314,7 @@ fn two_passes<W>(
     layers: usize,
     text: &[Vec<u32>],
     pass: impl Fn(&mut Source, Option<&Maxima>, &mut Step<'_>) -> Result<W, ConvertError>,
-    look: impl Fn(&W, &[Vec<u32>], &mut Step<'_>) -> Result<Maxima, ConvertError>,
+    look: impl Fn(&W, &[Vec<u32>]) -> Result<Maxima, Fault>,
     on_event: OnConvert<'_>,
 ) -> Result<W, ConvertError> {
     let mut step = Step {
@@ -313,7 +325,8 @@ fn two_passes<W>(
     let plain = pass(&mut source, None, &mut step)?;
     step.stage = Stage::Calibrating;
     step.total = text.len();
-    let maxima = look(&plain, text, &mut step)?;
+    step.done(0);
+    let maxima = look(&plain, text).map_err(ConvertError::Calibration)?;
     drop(plain);
     step.stage = Stage::Smoothing;
     step.total = layers + 1;
