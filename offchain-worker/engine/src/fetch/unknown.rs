@@ -52,7 +52,7 @@ impl FromStr for HubModel {
         let (repository, revision) = text.split_once('@').unwrap_or((text, MAIN));
         repository
             .split_once('/')
-            .filter(|(owner, name)| [*owner, *name, revision].iter().all(|part| plain(part)))
+            .filter(|(owner, name)| [*owner, *name, revision].iter().all(plain))
             .map(|(owner, name)| Self {
                 owner: owner.into(),
                 name: name.into(),

@@ -32,7 +32,8 @@ pub(crate) struct Entry {
 /// Element types that a model file may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Dtype {
-    BOOL,
+    #[serde(rename = "BOOL")]
+    Bool,
     U8,
     I8,
     U16,
@@ -50,7 +51,7 @@ pub(crate) enum Dtype {
 impl Dtype {
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Self::BOOL | Self::U8 | Self::I8 => 1,
+            Self::Bool | Self::U8 | Self::I8 => 1,
             Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 => 8,
