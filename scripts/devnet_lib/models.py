@@ -47,7 +47,7 @@ def train(surety, console):
     console.step(
         f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}"
     )
-    args = ("--from", source, "--name", GENERATOR)
+    args = (source, "--name", GENERATOR)
     surety.run("model", "convert", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
     console.step(f"{GENERATOR} is converted to the exact tier")
 
