@@ -161,6 +161,8 @@ fn clip(gradients: &[Vec<f32>]) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use candle_core::Device;
 
     use super::*;

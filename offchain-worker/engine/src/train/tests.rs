@@ -1,4 +1,5 @@
 //! Short trainings of tiny networks.
+#![allow(clippy::unwrap_used)]
 
 use std::{fs, sync::Mutex};
 

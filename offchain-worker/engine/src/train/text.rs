@@ -129,6 +129,8 @@ impl<'a> Iterator for Windows<'a> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

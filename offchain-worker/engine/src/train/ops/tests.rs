@@ -1,4 +1,5 @@
 //! Every gradient against differences of the forward pass.
+#![allow(clippy::unwrap_used)]
 
 use candle_core::{Device, Var};
 
