@@ -4,7 +4,9 @@
 
 pub mod exact;
 pub mod fetching;
+pub mod reference;
 pub mod server;
+pub mod synthetic;
 
 use std::{
     collections::BTreeMap,
