@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
+// Its x87 registers keep more digits than f32 has: the bits would differ.
+#[cfg(all(target_arch = "x86", not(target_feature = "sse2")))]
+compile_error!("surety-exact needs IEEE single precision: build for x86 with SSE2");
+
 mod attention;
 mod functions;
 mod lanes;

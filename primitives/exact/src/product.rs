@@ -2,18 +2,21 @@
 
 use crate::{quantise::groups, Fault, GROUP};
 
-/// Exact dot product of int8 rows. Fits i32 up to 133,144 values.
+/// Dot product of int8 rows, modulo 2^32. Exact up to 131,071 values whatever they are (-128 included); the order of
+/// the terms makes no difference.
 #[inline(always)]
 pub fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter()
-        .zip(b)
-        .fold(0, |sum, (a, b)| sum + i32::from(*a) * i32::from(*b))
+    // Wrapping, so that a build with overflow checks computes the same and does not panic.
+    a.iter().zip(b).fold(0i32, |sum, (a, b)| {
+        sum.wrapping_add(i32::from(*a) * i32::from(*b))
+    })
 }
 
 /// One output: `acc = ((0 + dot_0 * (s_0 * t_0)) + dot_1 * (s_1 * t_1)) + ...; acc + bias`.
 ///
-/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. A group's dot product is
-/// at most 2,064,512, which `f32` holds exactly. Without a bias, pass 0.
+/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. A group's dot product is at
+/// most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes: `f32` holds it exactly.
+/// Without a bias, pass 0.
 ///
 /// # Errors
 /// [`Fault::Shape`] unless the rows are of one length and have a scale per group, [`Fault::NotFinite`] when the

@@ -25,6 +25,8 @@ pub fn round(x: f32) -> i32 {
 
 /// `out[k] = row[k] * by[k]`: channels with large values give some of their range to the weights.
 ///
+/// A product that overflows becomes an infinity here, which [`quantise_group`] refuses.
+///
 /// # Errors
 /// [`Fault::Shape`] unless all three are of one length.
 #[inline(always)]

@@ -25,6 +25,8 @@ pub fn rotate_pair(a: f32, b: f32, (sin, cos): (f32, f32)) -> (f32, f32) {
 
 /// Rotates one head in place: pair `i` is the elements `i` and `i + d / 2`, as Llama in its published form has it.
 ///
+/// A product that overflows becomes an infinity here, which [`crate::attention_row`] refuses.
+///
 /// # Errors
 /// [`Fault::Shape`] unless there are half as many turns as elements.
 #[inline(always)]

@@ -21,7 +21,7 @@ pub struct Sampling {
 /// # Errors
 /// [`Fault::Shape`] for no logits, [`Fault::NotFinite`] when one is not.
 pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
-    finite(logits)?;
+    check(logits)?;
     let mut best: Option<(u32, f32)> = None;
     for (token, logit) in (0u32..).zip(logits) {
         if best.is_none_or(|(_, most)| *logit > most) {
@@ -31,7 +31,7 @@ pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
     best.map(|(token, _)| token).ok_or(Fault::Shape)
 }
 
-/// Draws a token with a uniform 64-bit number.
+/// Draws a token with a uniform 64-bit number. At temperature 0 it is [`greedy`], and nothing else of `how` counts.
 ///
 /// Tokens are ordered by logit, largest first, then by number. The first `top_k` are kept; their weights are
 /// `floor(2^30 e^((logit - largest) * (1000 / temperature)))`; then the fewest from the front whose weights make
@@ -46,7 +46,7 @@ pub fn sample(logits: &[f32], how: &Sampling, random: u64, order: &mut [u32]) ->
     if how.temperature_milli == 0 {
         return greedy(logits);
     }
-    finite(logits)?;
+    check(logits)?;
     let kept = best(logits, how.top_k, order)?;
     let largest = kept.first().map_or(0.0, |token| logit(logits, *token));
     let sharpness = 1000.0 / how.temperature_milli as f32;
@@ -73,13 +73,21 @@ pub fn sample(logits: &[f32], how: &Sampling, random: u64, order: &mut [u32]) ->
     Err(Fault::Shape)
 }
 
+/// At least one, no more than there are numbers for, all finite.
+fn check(logits: &[f32]) -> Result<(), Fault> {
+    match logits.is_empty() || u32::try_from(logits.len()).is_err() {
+        true => Err(Fault::Shape),
+        false => finite(logits),
+    }
+}
+
 fn logit(logits: &[f32], token: u32) -> f32 {
     logits.get(token as usize).copied().unwrap_or(f32::MIN)
 }
 
 /// The tokens of the `top_k` largest logits, in order.
 fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32], Fault> {
-    if logits.is_empty() || order.len() != logits.len() {
+    if order.len() != logits.len() {
         return Err(Fault::Shape);
     }
     for (slot, token) in order.iter_mut().zip(0..) {
@@ -94,7 +102,7 @@ fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32
     if keep < order.len() {
         order.select_nth_unstable_by_key(keep - 1, key);
     }
-    let kept = &mut order[..keep];
+    let kept = order.get_mut(..keep).ok_or(Fault::Shape)?;
     kept.sort_unstable_by_key(key);
     Ok(kept)
 }

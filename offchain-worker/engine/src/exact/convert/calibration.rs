@@ -1,12 +1,15 @@
 //! What the activations of a model are like, seen on a fixed text.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
 use surety_exact::Fault;
-use tokenizers::Tokenizer;
 
-use super::ConvertError;
-use crate::model_error::ModelError;
+use crate::{
+    bert::Tokens,
+    exact::{
+        config::{BertConfig, LlamaConfig},
+        prompt::Prompts,
+    },
+    model_error::ModelError,
+};
 
 /// The text. It is part of what a conversion means: another text makes another file.
 const TEXT: &str = include_str!("calibration.txt");
@@ -14,37 +17,37 @@ const TEXT: &str = include_str!("calibration.txt");
 /// Longest piece, in tokens.
 const TOKENS_MAX: usize = 256;
 
-/// The calibration text in tokens of this model, each line cut to what it has positions for.
-pub(super) fn tokens(
-    tokenizer: &[u8],
-    vocabulary: usize,
+/// The text in an encoder's tokens, as its engine makes them.
+pub(super) fn for_encoder(tokenizer: &[u8], config: &BertConfig) -> Result<Vec<Vec<u32>>, ModelError> {
+    let tokens = Tokens::load(tokenizer, config.vocabulary, config.positions)?;
+    lines(config.positions, |line| Ok(tokens.of(line)?.ids))
+}
+
+/// The text in a decoder's tokens, as its engine makes them.
+pub(super) fn for_decoder(tokenizer: &[u8], config: &LlamaConfig) -> Result<Vec<Vec<u32>>, ModelError> {
+    let prompts = Prompts::load(tokenizer, config.vocabulary)?;
+    lines(config.context, |line| prompts.encode(line))
+}
+
+/// Every line that has tokens, cut to what the model has positions for.
+fn lines(
     positions: usize,
-) -> Result<Vec<Vec<u32>>, ConvertError> {
-    // The library is not written for hostile files.
-    let encoded = catch_unwind(AssertUnwindSafe(|| {
-        let mut tokenizer = Tokenizer::from_bytes(tokenizer)?;
-        tokenizer.with_truncation(None)?.with_padding(None);
-        TEXT.lines()
-            .map(|line| Ok(tokenizer.encode(line, true)?.get_ids().to_vec()))
-            .collect::<Result<Vec<_>, tokenizers::Error>>()
-    }));
-    let mut rows = match encoded {
-        Ok(Ok(rows)) => rows,
-        Ok(Err(error)) => return Err(ModelError::Tokenizer(error.to_string()).into()),
-        Err(_) => return Err(ModelError::Tokenizer("the tokenizer library panicked".into()).into()),
-    };
-    for row in &mut rows {
-        row.truncate(positions.min(TOKENS_MAX));
-        if let Some(token) = row.iter().find(|token| **token as usize >= vocabulary) {
-            return Err(ModelError::Vocabulary {
-                token: *token,
-                vocabulary,
-            }
-            .into());
-        }
-    }
+    tokens: impl Fn(&str) -> Result<Vec<u32>, String>,
+) -> Result<Vec<Vec<u32>>, ModelError> {
+    let mut rows = TEXT
+        .lines()
+        .map(tokens)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(ModelError::Tokenizer)?;
+    rows.iter_mut()
+        .for_each(|row| row.truncate(positions.min(TOKENS_MAX)));
     rows.retain(|row| !row.is_empty());
-    Ok(rows)
+    match rows.is_empty() {
+        true => Err(ModelError::Tokenizer(
+            "it makes no tokens of the calibration text".into(),
+        )),
+        false => Ok(rows),
+    }
 }
 
 /// The largest size of each channel of the inputs of a layer's linear layers, before any `pre`.

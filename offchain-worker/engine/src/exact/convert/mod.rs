@@ -289,7 +289,7 @@ fn quantise(
     match family(config)? {
         ModelFamily::Bert => {
             let config = BertConfig::parse(config)?;
-            let text = calibration::tokens(tokenizer, config.vocabulary, config.positions)?;
+            let text = calibration::for_encoder(tokenizer, &config)?;
             let source = Source::open(folder)?.with_prefix(bert::PREFIX, bert::ANCHOR);
             let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
                 bert::quantise(source, &config, maxima, step)
@@ -298,7 +298,7 @@ fn quantise(
         }
         ModelFamily::Llama => {
             let config = LlamaConfig::parse(config)?;
-            let text = calibration::tokens(tokenizer, config.vocabulary, config.context)?;
+            let text = calibration::for_decoder(tokenizer, &config)?;
             let source = Source::open(folder)?;
             let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
                 llama::quantise(source, &config, maxima, step)

@@ -32,7 +32,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads the headers. `prefixes` are what the names of all tensors may begin with.
+    /// Reads the headers.
     pub(crate) fn open(folder: &Path) -> Result<Self, ConvertError> {
         let mut source = Self {
             files: Vec::new(),
@@ -74,11 +74,6 @@ impl Source {
         }
         self.files.push((path, file));
         Ok(())
-    }
-
-    /// Whether there is such a tensor.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(&format!("{}{name}", self.prefix))
     }
 
     /// A vector.

@@ -29,16 +29,8 @@ pub(crate) struct Entry {
     pub(crate) bytes: usize,
 }
 
-impl Entry {
-    /// How many elements it has.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes / self.dtype.bytes()
-    }
-}
-
 /// Element types that a model file may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs)] // The names are the documentation.
 pub(crate) enum Dtype {
     BOOL,
     U8,

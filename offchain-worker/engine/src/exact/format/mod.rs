@@ -20,7 +20,7 @@ mod parts;
 mod read;
 mod write;
 
-pub(crate) use header::{header_bytes, parse, Dtype, Entry, Header, PREFIX_BYTES};
+pub(crate) use header::{header_bytes, parse, Dtype, Entry, PREFIX_BYTES};
 pub use parts::{weight_root, Part, Parts};
 pub use read::{read, Weights};
 pub use write::write;

@@ -1,0 +1,200 @@
+//! Quantised rows and their products.
+
+use super::{bits, row, wide};
+use proptest::{collection::vec, prelude::*};
+use surety_exact::{dot, groups, product_cell, quantise_group, quantise_row, round, scale_row, Fault, GROUP};
+
+fn quantised(row: &[f32]) -> (Vec<i8>, Vec<f32>) {
+    let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
+    quantise_row(row, &mut q, &mut scales).unwrap();
+    (q, scales)
+}
+
+/// The real number that a quantised value stands for.
+fn value((q, scales): &(Vec<i8>, Vec<f32>), k: usize) -> f64 {
+    f64::from(q[k]) * f64::from(scales[k / GROUP])
+}
+
+#[test]
+fn ties_go_to_the_even_integer() {
+    for (x, expected) in [
+        (0.5, 0),
+        (1.5, 2),
+        (2.5, 2),
+        (-0.5, 0),
+        (-1.5, -2),
+        (-2.5, -2),
+        (126.5, 126),
+    ] {
+        assert_eq!(round(x), expected, "{x}");
+    }
+    assert_eq!((round(4_194_304.0), round(-4_194_304.0)), (1 << 22, -(1 << 22)));
+}
+
+#[test]
+fn what_is_not_finite_is_refused() {
+    for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        assert_eq!(
+            quantise_group(&[1.0, bad, 2.0], &mut [0; 3]),
+            Err(Fault::NotFinite)
+        );
+        assert_eq!(
+            product_cell(&[1], &[bad], &[1], &[1.0], 0.0),
+            Err(Fault::NotFinite)
+        );
+        assert_eq!(
+            product_cell(&[0], &[1.0], &[0], &[bad], 0.0),
+            Err(Fault::NotFinite)
+        );
+        assert_eq!(
+            product_cell(&[1], &[1.0], &[1], &[1.0], bad),
+            Err(Fault::NotFinite)
+        );
+    }
+    assert_eq!(
+        product_cell(&[127], &[f32::MAX], &[127], &[1.0], 0.0),
+        Err(Fault::NotFinite)
+    );
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_refused() {
+    assert_eq!(quantise_group(&[1.0; 2], &mut [0; 3]), Err(Fault::Shape));
+    assert_eq!(
+        quantise_row(&[1.0; 2], &mut [0; 2], &mut [0.0; 2]),
+        Err(Fault::Shape)
+    );
+    assert_eq!(
+        quantise_row(&[1.0; 2], &mut [0; 1], &mut [0.0; 1]),
+        Err(Fault::Shape)
+    );
+    assert_eq!(scale_row(&[1.0; 2], &[1.0; 3], &mut [0.0; 2]), Err(Fault::Shape));
+    assert_eq!(
+        product_cell(&[1, 2], &[1.0], &[1], &[1.0], 0.0),
+        Err(Fault::Shape)
+    );
+    assert_eq!(
+        product_cell(&[1], &[1.0], &[1], &[1.0, 1.0], 0.0),
+        Err(Fault::Shape)
+    );
+    assert_eq!(product_cell(&[1], &[], &[1], &[1.0], 0.0), Err(Fault::Shape));
+}
+
+#[test]
+fn the_extremes_of_int8_are_exact() {
+    for (a, b) in [(127i8, 127i8), (-128, -128), (-128, 127)] {
+        let (q, w) = ([a; GROUP], [b; GROUP]);
+        let right = GROUP as i32 * i32::from(a) * i32::from(b);
+        assert_eq!(dot(&q, &w), right);
+        assert_eq!(product_cell(&q, &[1.0], &w, &[1.0], 0.0), Ok(right as f32));
+        assert_eq!(right as f32 as i32, right);
+    }
+}
+
+#[test]
+fn a_sum_past_32_bits_wraps_in_every_build() {
+    let row = vec![-128i8; 131_072];
+    assert_eq!(dot(&row, &row), i32::MIN);
+}
+
+#[test]
+fn what_vanishes_is_zero_and_the_largest_floats_are_kept() {
+    assert_eq!(quantised(&[9.9e-31, -9.9e-31]), (vec![0, 0], vec![0.0]));
+    assert_eq!(quantised(&[1.1e-30, -0.0]).0, [127, 0]);
+    let (q, scales) = quantised(&[f32::MAX, f32::MIN, 1.0]);
+    assert_eq!((q, scales[0]), (vec![127, -127, 0], f32::MAX / 127.0));
+}
+
+proptest! {
+    #[test]
+    fn round_is_to_the_nearest_and_to_even(x in -4_194_304.0f32..4_194_304.0, half in -8_388_608i32..8_388_608) {
+        prop_assert_eq!(f64::from(round(x)), f64::from(x).round_ties_even());
+        let tie = half as f32 / 2.0;
+        prop_assert_eq!(f64::from(round(tie)), f64::from(tie).round_ties_even());
+    }
+
+    #[test]
+    fn a_quantised_value_is_within_half_a_step(row in row(0..400)) {
+        let quantised = quantised(&row);
+        for (k, x) in wide(&row).into_iter().enumerate() {
+            // The inverse of the scale is rounded: some parts in a million more.
+            let step = f64::from(quantised.1[k / GROUP]);
+            prop_assert!((value(&quantised, k) - x).abs() <= step * 0.500_02 + 1e-30, "{}", k);
+        }
+    }
+
+    #[test]
+    fn the_largest_of_a_group_is_127_and_nothing_is_beyond(row in row(1..400)) {
+        for (values, q) in row.chunks(GROUP).zip(quantised(&row).0.chunks(GROUP)) {
+            let largest = q.iter().map(|q| q.unsigned_abs()).max();
+            prop_assert_eq!(largest, Some(if values.iter().all(|x| *x == 0.0) { 0 } else { 127 }));
+        }
+    }
+
+    #[test]
+    fn groups_know_nothing_of_each_other(one in row(GROUP..GROUP + 1), other in row(1..GROUP)) {
+        let both = quantised(&[&one[..], &other[..]].concat());
+        let (one, other) = (quantised(&one), quantised(&other));
+        prop_assert_eq!(both.0, [one.0, other.0].concat());
+        prop_assert_eq!(bits(&both.1), bits(&[one.1, other.1].concat()));
+    }
+
+    #[test]
+    fn negation_is_exact(row in row(0..300)) {
+        let (q, scales) = quantised(&row);
+        let (negated, same) = quantised(&row.iter().map(|x| -x).collect::<Vec<_>>());
+        prop_assert_eq!(negated, q.iter().map(|q| -q).collect::<Vec<_>>());
+        prop_assert_eq!(same, scales);
+    }
+
+    #[test]
+    fn scaling_is_by_element(row in row(0..64)) {
+        let by: Vec<f32> = row.iter().map(|x| x * 0.3 + 1.0).collect();
+        let mut out = vec![0.0; row.len()];
+        scale_row(&row, &by, &mut out).unwrap();
+        prop_assert_eq!(out, row.iter().zip(&by).map(|(x, by)| x * by).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cell_is_the_real_product_within_a_few_roundings(
+        pairs in vec((-4.0f32..4.0, -0.5f32..0.5), 1..700), bias in -2.0f32..2.0,
+    ) {
+        let (x, w): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
+        let (x, w) = (quantised(&x), quantised(&w));
+        let found = product_cell(&x.0, &x.1, &w.0, &w.1, bias).unwrap();
+        let terms = || (0..x.0.len()).map(|k| value(&x, k) * value(&w, k));
+        let size: f64 = terms().map(f64::abs).sum::<f64>() + f64::from(bias.abs());
+        let right = terms().sum::<f64>() + f64::from(bias);
+        // Three roundings a group, one for the bias.
+        let roundings = 3.0 * groups(x.0.len()) as f64 + 1.0;
+        prop_assert!((f64::from(found) - right).abs() <= size * roundings * 2f64.powi(-24));
+    }
+
+    #[test]
+    fn zeros_at_the_end_change_nothing(
+        pairs in vec(any::<(i8, i8)>(), 1..400), zeros in 0usize..300, s in 1e-3f32..1.0, bias in -2.0f32..2.0,
+    ) {
+        let (mut q, mut w): (Vec<i8>, Vec<i8>) = pairs.into_iter().unzip();
+        let cell = |q: &[i8], w: &[i8]| {
+            let scales = vec![s; groups(q.len())];
+            product_cell(q, &scales, w, &scales, bias).unwrap().to_bits()
+        };
+        let before = cell(&q, &w);
+        q.resize(q.len() + zeros, 0);
+        w.resize(q.len(), 0);
+        prop_assert_eq!(cell(&q, &w), before);
+    }
+
+    #[test]
+    fn the_order_within_a_group_makes_no_difference(
+        (pairs, shuffled) in vec(any::<(i8, i8)>(), 1..=GROUP).prop_flat_map(|pairs| {
+            (Just(pairs.clone()), Just(pairs).prop_shuffle())
+        }),
+    ) {
+        let cell = |pairs: Vec<(i8, i8)>| {
+            let (q, w): (Vec<i8>, Vec<i8>) = pairs.into_iter().unzip();
+            product_cell(&q, &[0.1], &w, &[0.7], 0.3)
+        };
+        prop_assert_eq!(cell(pairs), cell(shuffled));
+    }
+}
