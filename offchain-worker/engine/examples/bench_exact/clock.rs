@@ -1,0 +1,60 @@
+//! Where the time of a forward pass goes.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use serde_json::{json, Value};
+use surety_engine::exact::{kernels::Rows, Op, Probe, Step};
+
+/// Looks away, and costs nothing.
+pub struct Blind;
+
+impl Probe for Blind {
+    #[inline(always)]
+    fn real(&mut self, _: Step, _: &[f32], _: usize) {}
+
+    #[inline(always)]
+    fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
+}
+
+/// Books the time since the step before on each step.
+pub struct Clock {
+    last: Instant,
+    seconds: BTreeMap<Op, f64>,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self {
+            last: Instant::now(),
+            seconds: BTreeMap::new(),
+        }
+    }
+
+    /// What happens between two passes is nobody's.
+    pub fn resume(&mut self) {
+        self.last = Instant::now();
+    }
+
+    fn book(&mut self, op: Op) {
+        let now = Instant::now();
+        *self.seconds.entry(op).or_default() += (now - self.last).as_secs_f64();
+        self.last = now;
+    }
+
+    /// Share of each kind of step, summed over the layers.
+    pub fn shares(&self) -> Value {
+        let total: f64 = self.seconds.values().sum();
+        let share = |(op, seconds): (&Op, &f64)| (format!("{op:?}"), json!(seconds / total));
+        Value::Object(self.seconds.iter().map(share).collect())
+    }
+}
+
+impl Probe for Clock {
+    fn real(&mut self, step: Step, _: &[f32], _: usize) {
+        self.book(step.op);
+    }
+
+    fn quantised(&mut self, step: Step, _: &[f32], _: usize, _: &Rows) {
+        self.book(step.op);
+    }
+}
