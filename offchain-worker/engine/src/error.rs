@@ -2,7 +2,7 @@
 
 use surety_types::model::{ModelFamily, Operation, Tier};
 
-use crate::{bert::ModelError, input::InputError, store::StoreError};
+use crate::{input::InputError, model_error::ModelError, store::StoreError};
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]

@@ -32,8 +32,13 @@ pub enum Fault {
     ZeroNorm,
 }
 
+#[inline(always)]
 fn finite(row: &[f32]) -> Result<(), Fault> {
-    match row.iter().all(|value| value.is_finite()) {
+    // All of them, without leaving early: a loop that wide registers can take.
+    let size = row
+        .iter()
+        .fold(0, |size, value| size.max(value.to_bits() & 0x7fff_ffff));
+    match size < f32::INFINITY.to_bits() {
         true => Ok(()),
         false => Err(Fault::NotFinite),
     }

@@ -33,6 +33,7 @@ fn parameter(file: &SafeTensors<'_>, name: &str, expected: Vec<usize>) -> Result
     if view.dtype() != Dtype::F32 {
         return Err(ModelError::WrongType {
             name: name.into(),
+            expected: "F32",
             dtype: view.dtype().to_string(),
         });
     }

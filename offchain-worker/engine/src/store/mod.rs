@@ -21,7 +21,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const MANIFEST_BYTES_MAX: u64 = 16 * 1024;
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 const TOKENIZER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The weights are read into memory and copied once: twice this must fit.
+/// The weights are read into memory, and copied once outside of the exact tier: there twice this must fit.
 const WEIGHTS_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 /// The files that a manifest names by hash.
@@ -48,7 +48,7 @@ impl ModelFile {
         }
     }
 
-    fn bytes_max(self) -> u64 {
+    pub(crate) fn bytes_max(self) -> u64 {
         match self {
             Self::Weights => WEIGHTS_BYTES_MAX,
             Self::Tokenizer => TOKENIZER_BYTES_MAX,
@@ -285,6 +285,15 @@ impl ModelStore {
         self.find(model)?.read()
     }
 
+    /// Keeps other processes from putting models into the store for as long as the result lives. The lock is the
+    /// folder's own, so that no file of it is left behind.
+    pub(crate) fn lock(&self) -> Result<File, StoreError> {
+        fs::create_dir_all(&self.models).map_err(StoreError::io(&self.models))?;
+        let lock = File::open(&self.models).map_err(StoreError::io(&self.models))?;
+        lock.lock().map_err(StoreError::io(&self.models))?;
+        Ok(lock)
+    }
+
     /// Where a model of this name lives.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -315,7 +324,7 @@ fn open_bounded(path: &Path, max: u64) -> Result<File, StoreError> {
     Ok(file)
 }
 
-fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
     read_all(open_bounded(path, max)?, max).map_err(StoreError::io(path))
 }
 

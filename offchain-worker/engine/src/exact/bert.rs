@@ -1,0 +1,265 @@
+//! The forward pass of an exact encoder: post-norm BERT.
+//!
+//! Several sequences go through the products together, as rows below each other; only attention looks at more than
+//! one row, and only within a sequence. So which sequences are computed together changes no bit.
+
+use surety_exact::Fault;
+use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+
+use super::{
+    pass::{check_table, look_up, pack, part, sized, step, Pass},
+    probe::{Op, Probe},
+    weights::{Activation, BertLayer, BertWeights, Norm, Table},
+};
+
+/// A sequence's tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokensOf {
+    /// Indices into the vocabulary.
+    pub ids: Vec<u32>,
+    /// Which segment each belongs to.
+    pub types: Vec<u32>,
+}
+
+/// An encoder with its weights in the layout of the kernels.
+pub struct BertModel {
+    heads: usize,
+    activation: Activation,
+    words: Table,
+    positions: Table,
+    types: Table,
+    norm: Norm,
+    layers: Vec<Layer>,
+}
+
+struct Layer {
+    attention_pre: Option<Vec<f32>>,
+    query: Packed,
+    key: Packed,
+    value: Packed,
+    output_pre: Option<Vec<f32>>,
+    output: Packed,
+    attention_norm: Norm,
+    up_pre: Option<Vec<f32>>,
+    up: Packed,
+    down_pre: Option<Vec<f32>>,
+    down: Packed,
+    norm: Norm,
+}
+
+impl Layer {
+    fn new(layer: BertLayer, width: usize) -> Result<Self, Fault> {
+        let inner = layer.up.outputs;
+        let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
+        Ok(Self {
+            query: pack(&layer.query, width, width, attention_pre)?,
+            key: pack(&layer.key, width, width, attention_pre)?,
+            value: pack(&layer.value, width, width, attention_pre)?,
+            output: pack(&layer.output, width, width, output_pre)?,
+            up: pack(&layer.up, width, inner, layer.up_pre.as_ref())?,
+            down: pack(&layer.down, inner, width, layer.down_pre.as_ref())?,
+            attention_pre: layer.attention_pre,
+            output_pre: layer.output_pre,
+            attention_norm: layer.attention_norm,
+            up_pre: layer.up_pre,
+            down_pre: layer.down_pre,
+            norm: layer.norm,
+        })
+    }
+}
+
+/// Memory of a forward pass. Reuse one: it keeps its size.
+#[derive(Default)]
+pub struct Scratch {
+    state: Vec<f32>,
+    sum: Vec<f32>,
+    query: Vec<f32>,
+    key: Vec<f32>,
+    value: Vec<f32>,
+    attended: Vec<f32>,
+    inner: Vec<f32>,
+    rows: Rows,
+    cache: Option<Cache>,
+}
+
+impl BertModel {
+    /// Lays the weights out. Their lengths must fit together, as a reader of model files makes sure.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] when they do not.
+    pub fn new(weights: BertWeights) -> Result<Self, Fault> {
+        let width = weights.words.width;
+        let fits = width > 0 && weights.heads > 0 && width.is_multiple_of(weights.heads);
+        if !fits || weights.layers.is_empty() {
+            return Err(Fault::Shape);
+        }
+        for table in [&weights.words, &weights.positions, &weights.types] {
+            check_table(table, width)?;
+        }
+        Ok(Self {
+            heads: weights.heads,
+            activation: weights.activation,
+            words: weights.words,
+            positions: weights.positions,
+            types: weights.types,
+            norm: weights.norm,
+            layers: weights
+                .layers
+                .into_iter()
+                .map(|layer| Layer::new(layer, width))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Numbers in a state and in the result.
+    pub fn width(&self) -> usize {
+        self.words.width
+    }
+
+    /// How many layers there are.
+    pub fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Longest sequence, in tokens.
+    pub fn positions(&self) -> usize {
+        self.positions.rows
+    }
+
+    /// Size of the vocabulary.
+    pub fn vocabulary(&self) -> usize {
+        self.words.rows
+    }
+
+    /// One vector for each sequence, of length 1.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] for an empty sequence, one that is too long, or tokens that there are no vectors for; the
+    /// faults of the arithmetic.
+    pub fn embed(
+        &self,
+        sequences: &[&TokensOf],
+        scratch: &mut Scratch,
+        probe: &mut impl Probe,
+    ) -> Result<Vec<f32>, Fault> {
+        self.first_states(sequences, scratch)?;
+        probe.real(step(0, Op::Embed), &scratch.state, self.width());
+        for (index, layer) in self.layers.iter().enumerate() {
+            self.layer(index, layer, sequences, scratch, probe)?;
+        }
+        let pooled = self.pool(sequences, &scratch.state)?;
+        probe.real(step(self.layers() - 1, Op::Pool), &pooled, self.width());
+        Ok(pooled)
+    }
+
+    fn first_states(&self, sequences: &[&TokensOf], scratch: &mut Scratch) -> Result<(), Fault> {
+        let width = self.width();
+        let count: usize = sequences.iter().map(|tokens| tokens.ids.len()).sum();
+        let sum = sized(&mut scratch.sum, count * width);
+        let mut rows = sum.chunks_exact_mut(width);
+        for tokens in sequences {
+            if tokens.ids.is_empty() || tokens.ids.len() != tokens.types.len() {
+                return Err(Fault::Shape);
+            }
+            for ((position, id), (kind, row)) in
+                (0u32..).zip(&tokens.ids).zip(tokens.types.iter().zip(&mut rows))
+            {
+                look_up(&self.words, *id, row, |_, word| word)?;
+                look_up(&self.positions, position, row, |sum, value| sum + value)?;
+                look_up(&self.types, *kind, row, |sum, value| sum + value)?;
+            }
+        }
+        let state = sized(&mut scratch.state, count * width);
+        kernels::layer_norm(sum, &self.norm, state)
+    }
+
+    fn layer(
+        &self,
+        index: usize,
+        layer: &Layer,
+        sequences: &[&TokensOf],
+        scratch: &mut Scratch,
+        probe: &mut impl Probe,
+    ) -> Result<(), Fault> {
+        let width = self.width();
+        let Scratch {
+            state,
+            sum,
+            query,
+            key,
+            value,
+            attended,
+            inner,
+            rows,
+            cache,
+        } = scratch;
+        let mut pass = Pass {
+            layer: index,
+            rows,
+            probe,
+        };
+
+        pass.quantise(Op::QuantQkv, state, width, layer.attention_pre.as_deref())?;
+        pass.product(Op::Query, &layer.query, query)?;
+        pass.product(Op::Key, &layer.key, key)?;
+        pass.product(Op::Value, &layer.value, value)?;
+        let attended = sized(attended, query.len());
+        self.attention(sequences, (query, key, value), cache, attended)?;
+        pass.real(Op::Attention, attended, width);
+        pass.quantise(Op::QuantOutput, attended, width, layer.output_pre.as_deref())?;
+        pass.product(Op::Output, &layer.output, sum)?;
+        kernels::add(sum, state)?;
+        kernels::layer_norm(sum, &layer.attention_norm, state)?;
+        pass.real(Op::AttentionSum, state, width);
+
+        let inner_width = layer.up.outputs();
+        pass.quantise(Op::QuantMlp, state, width, layer.up_pre.as_deref())?;
+        pass.product(Op::Up, &layer.up, inner)?;
+        match self.activation {
+            Activation::Gelu => kernels::gelu(inner),
+            Activation::GeluTanh => kernels::gelu_tanh(inner),
+        }
+        pass.real(Op::Activation, inner, inner_width);
+        pass.quantise(Op::QuantDown, inner, inner_width, layer.down_pre.as_deref())?;
+        pass.product(Op::Down, &layer.down, sum)?;
+        kernels::add(sum, state)?;
+        kernels::layer_norm(sum, &layer.norm, state)?;
+        pass.real(Op::Sum, state, width);
+        Ok(())
+    }
+
+    fn attention(
+        &self,
+        sequences: &[&TokensOf],
+        (query, key, value): (&[f32], &[f32], &[f32]),
+        cache: &mut Option<Cache>,
+        out: &mut [f32],
+    ) -> Result<(), Fault> {
+        let width = self.width();
+        let cache =
+            cache.get_or_insert_with(|| Cache::new(self.heads, width / self.heads, self.positions.rows));
+        let mut start = 0;
+        for tokens in sequences {
+            let range = start..start + tokens.ids.len() * width;
+            start = range.end;
+            cache.clear();
+            cache.append(part(key, &range)?, part(value, &range)?)?;
+            let out = out.get_mut(range.clone()).ok_or(Fault::Shape)?;
+            kernels::attention(part(query, &range)?, cache, self.heads, Mask::Full, out)?;
+        }
+        Ok(())
+    }
+
+    fn pool(&self, sequences: &[&TokensOf], state: &[f32]) -> Result<Vec<f32>, Fault> {
+        let width = self.width();
+        let mut pooled = vec![0.0; sequences.len() * width];
+        let mut start = 0;
+        for (tokens, row) in sequences.iter().zip(pooled.chunks_exact_mut(width)) {
+            let range = start..start + tokens.ids.len() * width;
+            start = range.end;
+            surety_exact::mean_pool(part(state, &range)?, row)?;
+            surety_exact::l2_normalise(row)?;
+        }
+        Ok(pooled)
+    }
+}

@@ -1,0 +1,69 @@
+//! What a converter wants to know of a model before it gives some channels' range to others.
+
+use surety_exact::Fault;
+use surety_kernels::Rows;
+
+use super::{
+    bert::{BertModel, Scratch, TokensOf},
+    convert::calibration::{observe, LayerMaxima, Maxima},
+    llama::{LlamaModel, Sequence},
+    probe::{Op, Probe, Step},
+    weights::{BertWeights, LlamaWeights},
+};
+
+impl Probe for Maxima {
+    fn real(&mut self, _: Step, _: &[f32], _: usize) {}
+
+    fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
+        if self.layers.len() <= step.layer {
+            self.layers.resize_with(step.layer + 1, LayerMaxima::default);
+        }
+        let Some(layer) = self.layers.get_mut(step.layer) else {
+            return;
+        };
+        let maxima = match step.op {
+            Op::QuantQkv => &mut layer.attention,
+            Op::QuantOutput => &mut layer.output,
+            Op::QuantMlp => &mut layer.up,
+            Op::QuantDown => &mut layer.down,
+            _ => return,
+        };
+        // A site's inputs are all of one width.
+        observe(maxima, input, width).ok();
+    }
+}
+
+/// Runs sequences through an encoder, all tokens of the first kind of segment.
+///
+/// # Errors
+/// [`Fault::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of the
+/// arithmetic.
+pub fn calibrate_bert(weights: &BertWeights, sequences: &[Vec<u32>]) -> Result<Maxima, Fault> {
+    let model = BertModel::new(weights.clone())?;
+    let mut maxima = Maxima::default();
+    let mut scratch = Scratch::default();
+    for ids in sequences {
+        let tokens = TokensOf {
+            ids: ids.clone(),
+            types: vec![0; ids.len()],
+        };
+        model.embed(&[&tokens], &mut scratch, &mut maxima)?;
+    }
+    Ok(maxima)
+}
+
+/// Runs sequences through a decoder.
+///
+/// # Errors
+/// Those of [`calibrate_bert`].
+pub fn calibrate_llama(weights: &LlamaWeights, sequences: &[Vec<u32>]) -> Result<Maxima, Fault> {
+    let model = LlamaModel::new(weights.clone())?;
+    let mut maxima = Maxima::default();
+    for ids in sequences {
+        let mut sequence = Sequence::new(&model, ids.len());
+        for chunk in ids.chunks(model.chunk()) {
+            model.forward(&mut sequence, chunk, &mut maxima)?;
+        }
+    }
+    Ok(maxima)
+}

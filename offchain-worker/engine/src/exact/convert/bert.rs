@@ -1,0 +1,87 @@
+//! An encoder's published tensors to its exact parameters.
+
+use super::{
+    calibration::{LayerMaxima, Maxima},
+    quantise::{norm, sharing, table, Site},
+    source::Source,
+    ConvertError, Step,
+};
+use crate::exact::{
+    config::BertConfig,
+    weights::{BertLayer, BertWeights},
+};
+
+/// Published files name their tensors with it or without.
+pub(super) const PREFIX: &str = "bert.";
+/// A tensor that every file has.
+pub(super) const ANCHOR: &str = "embeddings.word_embeddings.weight";
+
+pub(super) fn quantise(
+    source: &mut Source,
+    config: &BertConfig,
+    maxima: Option<&Maxima>,
+    step: &mut Step<'_>,
+) -> Result<BertWeights, ConvertError> {
+    let width = config.width;
+    let mut embedding = |name: &str, rows| table(source, &format!("embeddings.{name}"), rows, width, None);
+    let words = embedding("word_embeddings", config.vocabulary)?;
+    let positions = embedding("position_embeddings", config.positions)?;
+    let types = embedding("token_type_embeddings", config.types)?;
+    step.done(1);
+    let mut layers = Vec::with_capacity(config.layers);
+    for number in 0..config.layers {
+        let maxima = maxima.and_then(|maxima| maxima.layers.get(number));
+        let stem = format!("encoder.layer.{number}");
+        layers.push(layer(source, &stem, config, maxima)?);
+        step.done(number + 2);
+    }
+    Ok(BertWeights {
+        heads: config.heads,
+        activation: config.activation,
+        words,
+        positions,
+        types,
+        norm: norm(source, "embeddings.LayerNorm", width, config.epsilon, true)?,
+        layers,
+    })
+}
+
+fn layer(
+    source: &mut Source,
+    layer: &str,
+    config: &BertConfig,
+    maxima: Option<&LayerMaxima>,
+) -> Result<BertLayer, ConvertError> {
+    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let stem = |part: &str| format!("{layer}.{part}");
+    let [query, key, value] = ["query", "key", "value"].map(|part| stem(&format!("attention.self.{part}")));
+    let site = |stem, outputs, inputs| Site {
+        stem,
+        outputs,
+        inputs,
+        bias: true,
+    };
+    let three = [&query, &key, &value].map(|stem| site(stem, width, width));
+    let (attention_pre, [query, key, value]) = sharing(source, three, maxima.map(|m| &m.attention[..]))?;
+    let output = stem("attention.output.dense");
+    let output = [site(&output, width, width)];
+    let (output_pre, [output]) = sharing(source, output, maxima.map(|m| &m.output[..]))?;
+    let up = stem("intermediate.dense");
+    let (up_pre, [up]) = sharing(source, [site(&up, inner, width)], maxima.map(|m| &m.up[..]))?;
+    let down = stem("output.dense");
+    let (down_pre, [down]) = sharing(source, [site(&down, width, inner)], maxima.map(|m| &m.down[..]))?;
+    Ok(BertLayer {
+        attention_pre,
+        query,
+        key,
+        value,
+        output_pre,
+        output,
+        attention_norm: norm(source, &stem("attention.output.LayerNorm"), width, epsilon, true)?,
+        up_pre,
+        up,
+        down_pre,
+        down,
+        norm: norm(source, &stem("output.LayerNorm"), width, epsilon, true)?,
+    })
+}

@@ -1,0 +1,322 @@
+//! From published float weights to an exact model.
+//!
+//! 1. Every matrix is quantised as it is.
+//! 2. That model reads the calibration text, and the largest size of each channel of each input is noted.
+//! 3. Every matrix is quantised again, with the inputs' channels smoothed by what was seen.
+//!
+//! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions, and the
+//! exact arithmetic itself. Weights are read row by row; what is in memory is the int8 model, never the float one.
+
+mod bert;
+pub mod calibration;
+mod llama;
+mod quantise;
+mod rotary;
+mod source;
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use surety_exact::Fault;
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Operation, Tier},
+    ContentHash,
+};
+
+use super::{
+    calibrate_bert, calibrate_llama,
+    config::{BertConfig, LlamaConfig},
+    format::{weight_root, write, Weights},
+};
+use crate::{
+    hash::{content_hash, content_hash_of},
+    model_error::ModelError,
+    store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
+};
+use calibration::Maxima;
+use source::Source;
+
+/// Why a model could not be converted. Nothing in the store has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The source is not one that could be converted.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The store refused, or a file of the source is too large.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Numbers that cannot be quantised.
+    #[error("{stem} cannot be quantised: {fault:?}")]
+    Arithmetic {
+        /// The tensor's stem.
+        stem: String,
+        /// What went wrong.
+        fault: Fault,
+    },
+    /// The quantised model cannot read the calibration text.
+    #[error("the quantised model does not compute with the calibration text: {0:?}")]
+    Calibration(Fault),
+    /// There is another model of that name.
+    #[error("there is another model in {}; choose another name", path.display())]
+    NameTaken {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// Not fit for a manifest.
+    #[error("the name `{0}` is too long")]
+    NameTooLong(String),
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl ConvertError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// What a conversion is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Quantising every matrix as it is.
+    Quantising,
+    /// Reading the calibration text.
+    Calibrating,
+    /// Quantising with smoothed inputs.
+    Smoothing,
+    /// Writing and hashing the result.
+    Writing,
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertEvent {
+    /// What it is doing.
+    pub stage: Stage,
+    /// How much of that is done.
+    pub done: usize,
+    /// Of so much.
+    pub total: usize,
+}
+
+/// Takes the events of a conversion.
+pub type OnConvert<'a> = &'a mut dyn FnMut(ConvertEvent);
+
+/// Reports one stage.
+struct Step<'a> {
+    stage: Stage,
+    total: usize,
+    on_event: OnConvert<'a>,
+}
+
+impl Step<'_> {
+    fn done(&mut self, done: usize) {
+        (self.on_event)(ConvertEvent {
+            stage: self.stage,
+            done,
+            total: self.total,
+        });
+    }
+}
+
+/// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
+/// `config.json`) and puts it into the store under `name`. Does not replace a model that differs.
+///
+/// # Errors
+/// [`ConvertError`]; the store is then as it was.
+pub fn convert(
+    folder: &Path,
+    store: &ModelStore,
+    name: &str,
+    on_event: OnConvert<'_>,
+) -> Result<StoredModel, ConvertError> {
+    let target = store.folder(name)?;
+    let _lock = store.lock()?;
+    let staging = store.path().join(format!(".{name}.convert"));
+    // What an interrupted run has left.
+    remove(&staging)?;
+    fs::create_dir_all(&staging).map_err(ConvertError::io(&staging))?;
+    let converted = convert_into(folder, &staging, name, on_event);
+    let installed = converted.and_then(|manifest| match store.by_name(name) {
+        // The very model: its files may be damaged, these are not.
+        Ok(stored) if stored.manifest == manifest => replace(&staging, &target),
+        Err(_) if !target.exists() => replace(&staging, &target),
+        _ => Err(ConvertError::NameTaken { path: target.clone() }),
+    });
+    if let Err(error) = installed {
+        remove(&staging)?;
+        return Err(error);
+    }
+    Ok(store.by_name(name)?)
+}
+
+fn remove(folder: &Path) -> Result<(), ConvertError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ConvertError::io(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn replace(staging: &Path, target: &Path) -> Result<(), ConvertError> {
+    remove(target)?;
+    fs::rename(staging, target).map_err(ConvertError::io(target))
+}
+
+/// Converts the model in `folder` and writes its four files into `into`, which must be there.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn convert_into(
+    folder: &Path,
+    into: &Path,
+    name: &str,
+    on_event: OnConvert<'_>,
+) -> Result<ModelManifest, ConvertError> {
+    let name = name
+        .as_bytes()
+        .to_vec()
+        .try_into()
+        .map_err(|_| ConvertError::NameTooLong(name.into()))?;
+    let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
+    let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
+    let weights = quantise(folder, &config, &tokenizer, on_event)?;
+    let mut step = Step {
+        stage: Stage::Writing,
+        total: 1,
+        on_event,
+    };
+    step.done(0);
+    let (weights_hash, weights_bytes) = write_weights(&weights, &into.join(ModelFile::Weights.name()))?;
+    for (file, bytes) in [(ModelFile::Config, &config), (ModelFile::Tokenizer, &tokenizer)] {
+        let path = into.join(file.name());
+        fs::write(&path, bytes).map_err(ConvertError::io(&path))?;
+    }
+    let operation = match weights.family() {
+        ModelFamily::Bert => Operation::Embed,
+        ModelFamily::Llama => Operation::Generate,
+    };
+    let manifest = ModelManifest {
+        name,
+        family: weights.family(),
+        tier: Tier::Exact,
+        operations: vec![operation].try_into().unwrap_or_default(),
+        weights: weights_hash,
+        weights_bytes,
+        tokenizer: content_hash(&tokenizer),
+        config: content_hash(&config),
+        weight_root: Some(weight_root(&weights.parts())),
+    };
+    write_manifest(into, &manifest).map_err(ConvertError::io(into))?;
+    step.done(1);
+    Ok(manifest)
+}
+
+fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), ConvertError> {
+    let file = File::create(path).map_err(ConvertError::io(path))?;
+    let mut buffered = BufWriter::new(file);
+    write(&weights.parts(), &mut buffered)
+        .and_then(|()| buffered.flush())
+        .and_then(|()| buffered.get_ref().sync_all())
+        .map_err(ConvertError::io(path))?;
+    let file = File::open(path).map_err(ConvertError::io(path))?;
+    let bytes = file.metadata().map_err(ConvertError::io(path))?.len();
+    let max = ModelFile::Weights.bytes_max();
+    if bytes > max {
+        let path = path.into();
+        return Err(StoreError::TooLarge {
+            path,
+            actual: bytes,
+            max,
+        }
+        .into());
+    }
+    let hash = content_hash_of(file).map_err(ConvertError::io(path))?;
+    Ok((hash, bytes))
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    model_type: Option<String>,
+}
+
+/// The architecture that a configuration names.
+///
+/// # Errors
+/// [`ModelError::Config`] for one that has no exact form.
+pub fn family(config: &[u8]) -> Result<ModelFamily, ModelError> {
+    let kind: Kind = serde_json::from_slice(config).map_err(|error| ModelError::Config(error.to_string()))?;
+    match kind.model_type.as_deref() {
+        Some("bert") => Ok(ModelFamily::Bert),
+        Some("llama") => Ok(ModelFamily::Llama),
+        other => Err(ModelError::Config(format!(
+            "model_type is {}, but must be bert or llama",
+            other.unwrap_or("missing")
+        ))),
+    }
+}
+
+fn quantise(
+    folder: &Path,
+    config: &[u8],
+    tokenizer: &[u8],
+    on_event: OnConvert<'_>,
+) -> Result<Weights, ConvertError> {
+    match family(config)? {
+        ModelFamily::Bert => {
+            let config = BertConfig::parse(config)?;
+            let text = calibration::tokens(tokenizer, config.vocabulary, config.positions)?;
+            let source = Source::open(folder)?.with_prefix(bert::PREFIX, bert::ANCHOR);
+            let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
+                bert::quantise(source, &config, maxima, step)
+            };
+            two_passes(source, config.layers, &text, pass, calibrate_bert, on_event).map(Weights::Bert)
+        }
+        ModelFamily::Llama => {
+            let config = LlamaConfig::parse(config)?;
+            let text = calibration::tokens(tokenizer, config.vocabulary, config.context)?;
+            let source = Source::open(folder)?;
+            let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
+                llama::quantise(source, &config, maxima, step)
+            };
+            two_passes(source, config.layers, &text, pass, calibrate_llama, on_event).map(Weights::Llama)
+        }
+    }
+}
+
+/// Quantises, looks, and quantises again. The first model is dropped before the second is made.
+fn two_passes<W>(
+    mut source: Source,
+    layers: usize,
+    text: &[Vec<u32>],
+    pass: impl Fn(&mut Source, Option<&Maxima>, &mut Step<'_>) -> Result<W, ConvertError>,
+    look: impl Fn(&W, &[Vec<u32>]) -> Result<Maxima, Fault>,
+    on_event: OnConvert<'_>,
+) -> Result<W, ConvertError> {
+    let mut step = Step {
+        stage: Stage::Quantising,
+        total: layers + 1,
+        on_event,
+    };
+    let plain = pass(&mut source, None, &mut step)?;
+    step.stage = Stage::Calibrating;
+    step.total = text.len();
+    step.done(0);
+    let maxima = look(&plain, text).map_err(ConvertError::Calibration)?;
+    drop(plain);
+    step.stage = Stage::Smoothing;
+    step.total = layers + 1;
+    pass(&mut source, Some(&maxima), &mut step)
+}

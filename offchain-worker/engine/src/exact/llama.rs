@@ -1,0 +1,313 @@
+//! The forward pass of an exact decoder: RMS norm, rotary positions, grouped attention, SwiGLU.
+//!
+//! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any length, one
+//! token at a time, or a prompt together with its continuation all give the same bits.
+
+use surety_exact::{Fault, Turns};
+use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+
+use super::{
+    pass::{check_table, look_up, pack, sized, step, Pass},
+    probe::{Op, Probe},
+    weights::{LlamaLayer, LlamaWeights, Norm, Table},
+};
+
+/// Positions that go through the products together: enough to read each weight seldom, few enough to stay in a
+/// processor's cache and to be cancelled between.
+const CHUNK: usize = 64;
+
+/// A decoder with its weights in the layout of the kernels.
+pub struct LlamaModel {
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    context: usize,
+    turns: Vec<Turns>,
+    tokens: Table,
+    layers: Vec<Layer>,
+    norm: Norm,
+    head: Packed,
+    end_tokens: Vec<u32>,
+}
+
+struct Layer {
+    attention_norm: Norm,
+    attention_pre: Option<Vec<f32>>,
+    query: Packed,
+    key: Packed,
+    value: Packed,
+    output_pre: Option<Vec<f32>>,
+    output: Packed,
+    mlp_norm: Norm,
+    mlp_pre: Option<Vec<f32>>,
+    gate: Packed,
+    up: Packed,
+    down_pre: Option<Vec<f32>>,
+    down: Packed,
+}
+
+impl Layer {
+    fn new(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<Self, Fault> {
+        let inner = layer.up.outputs;
+        let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
+        let [mlp_pre, down_pre] = [&layer.mlp_pre, &layer.down_pre].map(Option::as_ref);
+        Ok(Self {
+            query: pack(&layer.query, width, queries, attention_pre)?,
+            key: pack(&layer.key, width, keys, attention_pre)?,
+            value: pack(&layer.value, width, keys, attention_pre)?,
+            output: pack(&layer.output, queries, width, output_pre)?,
+            gate: pack(&layer.gate, width, inner, mlp_pre)?,
+            up: pack(&layer.up, width, inner, mlp_pre)?,
+            down: pack(&layer.down, inner, width, down_pre)?,
+            attention_norm: layer.attention_norm,
+            attention_pre: layer.attention_pre,
+            output_pre: layer.output_pre,
+            mlp_norm: layer.mlp_norm,
+            mlp_pre: layer.mlp_pre,
+            down_pre: layer.down_pre,
+        })
+    }
+}
+
+/// A sequence's keys and values, and the memory of its passes.
+pub struct Sequence {
+    caches: Vec<Cache>,
+    len: usize,
+    state: Vec<f32>,
+    normed: Vec<f32>,
+    sum: Vec<f32>,
+    query: Vec<f32>,
+    key: Vec<f32>,
+    value: Vec<f32>,
+    attended: Vec<f32>,
+    gate: Vec<f32>,
+    up: Vec<f32>,
+    rows: Rows,
+}
+
+impl Sequence {
+    /// An empty sequence with room for so many positions, but no more than the model has.
+    pub fn new(model: &LlamaModel, positions: usize) -> Self {
+        let cache = Cache::new(model.kv_heads, model.head_dim, positions.min(model.context));
+        Self {
+            caches: vec![cache; model.layers.len()],
+            len: 0,
+            state: Vec::new(),
+            normed: Vec::new(),
+            sum: Vec::new(),
+            query: Vec::new(),
+            key: Vec::new(),
+            value: Vec::new(),
+            attended: Vec::new(),
+            gate: Vec::new(),
+            up: Vec::new(),
+            rows: Rows::new(),
+        }
+    }
+
+    /// Positions in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The last layer's states of the positions that were added last.
+    pub fn states(&self) -> &[f32] {
+        &self.state
+    }
+}
+
+impl LlamaModel {
+    /// Lays the weights out. Their lengths must fit together, as a reader of model files makes sure.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] when they do not.
+    pub fn new(weights: LlamaWeights) -> Result<Self, Fault> {
+        let width = weights.tokens.width;
+        let (queries, keys) = (
+            weights.heads * weights.head_dim,
+            weights.kv_heads * weights.head_dim,
+        );
+        let fits = width > 0
+            && weights.context > 0
+            && keys > 0
+            && weights.heads.is_multiple_of(weights.kv_heads)
+            && weights.head_dim == 2 * weights.turns.len();
+        if !fits || weights.layers.is_empty() {
+            return Err(Fault::Shape);
+        }
+        check_table(&weights.tokens, width)?;
+        let head = match &weights.head {
+            Some(head) => pack(head, width, weights.tokens.rows, None)?,
+            None => Packed::from_table(&weights.tokens)?,
+        };
+        let layers = weights.layers.into_iter();
+        Ok(Self {
+            heads: weights.heads,
+            kv_heads: weights.kv_heads,
+            head_dim: weights.head_dim,
+            context: weights.context,
+            turns: weights.turns,
+            tokens: weights.tokens,
+            layers: layers
+                .map(|layer| Layer::new(layer, width, queries, keys))
+                .collect::<Result<_, _>>()?,
+            norm: weights.norm,
+            head,
+            end_tokens: weights.end_tokens,
+        })
+    }
+
+    /// Numbers in a state.
+    pub fn width(&self) -> usize {
+        self.tokens.width
+    }
+
+    /// Numbers in a position's key, and in its value.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// How many layers there are.
+    pub fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Most positions of a sequence.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// Size of the vocabulary.
+    pub fn vocabulary(&self) -> usize {
+        self.tokens.rows
+    }
+
+    /// Tokens that end a continuation.
+    pub fn end_tokens(&self) -> &[u32] {
+        &self.end_tokens
+    }
+
+    /// How many positions to add at a time.
+    pub fn chunk(&self) -> usize {
+        CHUNK
+    }
+
+    /// Adds tokens to a sequence; [`Sequence::states`] then has theirs.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] for no tokens, unknown ones, or more than there is room for; the faults of the arithmetic. The
+    /// sequence is of no use afterwards.
+    pub fn forward(
+        &self,
+        sequence: &mut Sequence,
+        tokens: &[u32],
+        probe: &mut impl Probe,
+    ) -> Result<(), Fault> {
+        let width = self.width();
+        if tokens.is_empty() || sequence.caches.len() != self.layers.len() {
+            return Err(Fault::Shape);
+        }
+        let state = sized(&mut sequence.state, tokens.len() * width);
+        for (token, row) in tokens.iter().zip(state.chunks_exact_mut(width)) {
+            look_up(&self.tokens, *token, row, |_, value| value)?;
+        }
+        probe.real(step(0, Op::Embed), state, width);
+        for (index, layer) in self.layers.iter().enumerate() {
+            self.attention_part(index, layer, sequence, probe)?;
+            self.mlp_part(index, layer, sequence, probe)?;
+        }
+        sequence.len += tokens.len();
+        Ok(())
+    }
+
+    fn attention_part(
+        &self,
+        index: usize,
+        layer: &Layer,
+        sequence: &mut Sequence,
+        probe: &mut impl Probe,
+    ) -> Result<(), Fault> {
+        let (width, queries, keys) = (self.width(), self.heads * self.head_dim, self.kv_width());
+        let first = sequence.len;
+        let first_position = u32::try_from(first).map_err(|_| Fault::Shape)?;
+        let cache = sequence.caches.get_mut(index).ok_or(Fault::Shape)?;
+        let (state, query) = (&mut sequence.state, &mut sequence.query);
+        let (key, value) = (&mut sequence.key, &mut sequence.value);
+        let mut pass = Pass {
+            layer: index,
+            rows: &mut sequence.rows,
+            probe,
+        };
+        let normed = sized(&mut sequence.normed, state.len());
+        kernels::rms_norm(state, &layer.attention_norm, normed)?;
+        pass.real(Op::AttentionInput, normed, width);
+        pass.quantise(Op::QuantQkv, normed, width, layer.attention_pre.as_deref())?;
+        pass.product(Op::Query, &layer.query, query)?;
+        pass.product(Op::Key, &layer.key, key)?;
+        pass.product(Op::Value, &layer.value, value)?;
+        kernels::rotate(query, self.heads, &self.turns, first_position)?;
+        pass.real(Op::RotateQuery, query, queries);
+        kernels::rotate(key, self.kv_heads, &self.turns, first_position)?;
+        pass.real(Op::RotateKey, key, keys);
+        cache.append(key, value)?;
+        let attended = sized(&mut sequence.attended, query.len());
+        kernels::attention(query, cache, self.heads, Mask::Causal { first }, attended)?;
+        pass.real(Op::Attention, attended, queries);
+        pass.quantise(Op::QuantOutput, attended, queries, layer.output_pre.as_deref())?;
+        pass.product(Op::Output, &layer.output, &mut sequence.sum)?;
+        kernels::add(state, &sequence.sum)?;
+        pass.real(Op::AttentionSum, state, width);
+        Ok(())
+    }
+
+    fn mlp_part(
+        &self,
+        index: usize,
+        layer: &Layer,
+        sequence: &mut Sequence,
+        probe: &mut impl Probe,
+    ) -> Result<(), Fault> {
+        let (width, inner) = (self.width(), layer.up.outputs());
+        let (state, gate) = (&mut sequence.state, &mut sequence.gate);
+        let mut pass = Pass {
+            layer: index,
+            rows: &mut sequence.rows,
+            probe,
+        };
+        let normed = sized(&mut sequence.normed, state.len());
+        kernels::rms_norm(state, &layer.mlp_norm, normed)?;
+        pass.real(Op::MlpInput, normed, width);
+        pass.quantise(Op::QuantMlp, normed, width, layer.mlp_pre.as_deref())?;
+        pass.product(Op::Gate, &layer.gate, gate)?;
+        pass.product(Op::Up, &layer.up, &mut sequence.up)?;
+        kernels::swiglu(gate, &sequence.up)?;
+        pass.real(Op::Activation, gate, inner);
+        pass.quantise(Op::QuantDown, gate, inner, layer.down_pre.as_deref())?;
+        pass.product(Op::Down, &layer.down, &mut sequence.sum)?;
+        kernels::add(state, &sequence.sum)?;
+        pass.real(Op::Sum, state, width);
+        Ok(())
+    }
+
+    /// A logit for each token, for each of some states of the last layer.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] for states of another width; the faults of the arithmetic.
+    pub fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {
+        let width = self.width();
+        let mut normed = vec![0.0; states.len()];
+        kernels::rms_norm(states, &self.norm, &mut normed)?;
+        let mut rows = Rows::new();
+        rows.quantise(&normed, width, None)?;
+        kernels::product(
+            &rows,
+            &self.head,
+            sized(logits, rows.count() * self.head.outputs()),
+        )
+    }
+}

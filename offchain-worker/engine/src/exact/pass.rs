@@ -1,0 +1,112 @@
+//! What the forward passes of both families are made of.
+
+use std::ops::Range;
+
+use surety_exact::{groups, Fault, GROUP};
+use surety_kernels::{self as kernels, Packed, Rows};
+
+use super::{
+    probe::{Op, Probe, Step},
+    weights::{Linear, Table},
+};
+
+/// One layer's pass: its quantised input, and who looks on.
+pub(super) struct Pass<'a, P> {
+    pub(super) layer: usize,
+    pub(super) rows: &'a mut Rows,
+    pub(super) probe: &'a mut P,
+}
+
+impl<P: Probe> Pass<'_, P> {
+    /// Shows what an elementwise step, or attention, gave.
+    pub(super) fn real(&mut self, op: Op, rows: &[f32], width: usize) {
+        self.probe.real(step(self.layer, op), rows, width);
+    }
+
+    /// Quantises the input of the products that follow.
+    pub(super) fn quantise(
+        &mut self,
+        op: Op,
+        input: &[f32],
+        width: usize,
+        pre: Option<&[f32]>,
+    ) -> Result<(), Fault> {
+        self.rows.quantise(input, width, pre)?;
+        self.probe
+            .quantised(step(self.layer, op), input, width, self.rows);
+        Ok(())
+    }
+
+    /// A product of what was quantised last.
+    pub(super) fn product(&mut self, op: Op, by: &Packed, out: &mut Vec<f32>) -> Result<(), Fault> {
+        let out = sized(out, self.rows.count() * by.outputs());
+        kernels::product(self.rows, by, out)?;
+        self.real(op, out, by.outputs());
+        Ok(())
+    }
+}
+
+pub(super) fn step(layer: usize, op: Op) -> Step {
+    Step { layer, op }
+}
+
+/// A buffer of this length, whatever was in it.
+pub(super) fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    buffer.resize(len, 0.0);
+    buffer
+}
+
+/// A slice that is there, or a fault.
+pub(super) fn part<'a>(rows: &'a [f32], range: &Range<usize>) -> Result<&'a [f32], Fault> {
+    rows.get(range.clone()).ok_or(Fault::Shape)
+}
+
+/// Combines a table's row with `into`, element by element.
+pub(super) fn look_up(
+    table: &Table,
+    row: u32,
+    into: &mut [f32],
+    combine: impl Fn(f32, f32) -> f32,
+) -> Result<(), Fault> {
+    let row = row as usize;
+    let (width, count) = (table.width, groups(table.width));
+    let q = table.q.get(row * width..(row + 1) * width).ok_or(Fault::Shape)?;
+    let scales = table
+        .scales
+        .get(row * count..(row + 1) * count)
+        .ok_or(Fault::Shape)?;
+    for ((q, scale), into) in q.chunks(GROUP).zip(scales).zip(into.chunks_mut(GROUP)) {
+        for (q, into) in q.iter().zip(into) {
+            *into = combine(*into, f32::from(*q) * scale);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a table has this width and the lengths that it says.
+pub(super) fn check_table(table: &Table, width: usize) -> Result<(), Fault> {
+    let lengths = [table.q.len(), table.scales.len()];
+    match table.rows > 0
+        && table.width == width
+        && lengths == [table.rows * width, table.rows * groups(width)]
+    {
+        true => Ok(()),
+        false => Err(Fault::Shape),
+    }
+}
+
+/// Lays out a linear layer of this shape; `pre` scales its input.
+pub(super) fn pack(
+    linear: &Linear,
+    inputs: usize,
+    outputs: usize,
+    pre: Option<&Vec<f32>>,
+) -> Result<Packed, Fault> {
+    let fits = linear.inputs == inputs && linear.outputs == outputs && inputs > 0 && outputs > 0;
+    let vectors = pre.is_none_or(|pre| pre.len() == inputs)
+        && linear.bias.as_ref().is_none_or(|bias| bias.len() == outputs);
+    match fits && vectors {
+        true => Packed::new(linear),
+        false => Err(Fault::Shape),
+    }
+}

@@ -1,0 +1,119 @@
+//! The parameters of an exact model in memory.
+//!
+//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative.
+
+use surety_exact::Turns;
+pub use surety_kernels::weights::{Linear, Norm, Table};
+
+/// An encoder's activation function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// [`surety_exact::gelu`].
+    Gelu,
+    /// [`surety_exact::gelu_tanh`].
+    GeluTanh,
+}
+
+/// One layer of an encoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BertLayer {
+    /// Before query, key and value.
+    pub attention_pre: Option<Vec<f32>>,
+    /// Attention's queries.
+    pub query: Linear,
+    /// Attention's keys.
+    pub key: Linear,
+    /// Attention's values.
+    pub value: Linear,
+    /// Before `output`.
+    pub output_pre: Option<Vec<f32>>,
+    /// What attention found, back to the state's width.
+    pub output: Linear,
+    /// After the sum of that and the state.
+    pub attention_norm: Norm,
+    /// Before `up`.
+    pub up_pre: Option<Vec<f32>>,
+    /// To the inner width.
+    pub up: Linear,
+    /// Before `down`.
+    pub down_pre: Option<Vec<f32>>,
+    /// Back to the state's width.
+    pub down: Linear,
+    /// After the sum of that and the state.
+    pub norm: Norm,
+}
+
+/// An encoder for sentence embeddings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BertWeights {
+    /// Attention heads; they share the width evenly.
+    pub heads: usize,
+    /// Between `up` and `down`.
+    pub activation: Activation,
+    /// A vector for each token.
+    pub words: Table,
+    /// A vector for each position.
+    pub positions: Table,
+    /// A vector for each kind of segment.
+    pub types: Table,
+    /// After the sum of the three.
+    pub norm: Norm,
+    /// From first to last.
+    pub layers: Vec<BertLayer>,
+}
+
+/// One layer of a decoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LlamaLayer {
+    /// Before attention.
+    pub attention_norm: Norm,
+    /// Before query, key and value.
+    pub attention_pre: Option<Vec<f32>>,
+    /// Attention's queries.
+    pub query: Linear,
+    /// Attention's keys, fewer than the queries where heads share them.
+    pub key: Linear,
+    /// Attention's values, as many as keys.
+    pub value: Linear,
+    /// Before `output`.
+    pub output_pre: Option<Vec<f32>>,
+    /// What attention found, back to the state's width.
+    pub output: Linear,
+    /// Before the gated layer.
+    pub mlp_norm: Norm,
+    /// Before `gate` and `up`.
+    pub mlp_pre: Option<Vec<f32>>,
+    /// What is let through.
+    pub gate: Linear,
+    /// To the inner width.
+    pub up: Linear,
+    /// Before `down`.
+    pub down_pre: Option<Vec<f32>>,
+    /// Back to the state's width.
+    pub down: Linear,
+}
+
+/// A decoder that generates text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LlamaWeights {
+    /// Heads of queries.
+    pub heads: usize,
+    /// Heads of keys and values; `heads` is a multiple of it.
+    pub kv_heads: usize,
+    /// Width of one head.
+    pub head_dim: usize,
+    /// Most positions of prompt and continuation together.
+    pub context: usize,
+    /// `[head_dim / 2]`.
+    pub turns: Vec<Turns>,
+    /// A vector for each token.
+    pub tokens: Table,
+    /// From first to last.
+    pub layers: Vec<LlamaLayer>,
+    /// After the last layer.
+    pub norm: Norm,
+    /// From a state to a logit for each token. `None`: `tokens` serves as the matrix.
+    pub head: Option<Linear>,
+    /// Tokens that end a continuation.
+    pub end_tokens: Vec<u32>,
+}

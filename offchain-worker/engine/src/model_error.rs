@@ -1,0 +1,71 @@
+//! Why a model's files make no model.
+
+/// Why files with the right hashes make no model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// `config.json` is not that of a model which this engine runs.
+    #[error("config.json: {0}")]
+    Config(String),
+    /// A dimension outside of what this engine takes.
+    #[error("config.json: {field} is {value}, but must be between 1 and {max}")]
+    Dimension {
+        /// Which one.
+        field: &'static str,
+        /// Its value.
+        value: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The safetensors file ends early, or says that it is longer than it is.
+    #[error("model.safetensors is cut off")]
+    Truncated,
+    /// The safetensors file's header makes no sense.
+    #[error("model.safetensors: {0}")]
+    Malformed(String),
+    /// A tensor that the architecture needs is not there.
+    #[error("model.safetensors has no tensor {0}")]
+    MissingTensor(String),
+    /// A tensor that nothing would read: bytes that change the hash and no answer.
+    #[error("model.safetensors has a tensor {0} that the architecture does not know")]
+    UnknownTensor(String),
+    /// A tensor of another element type.
+    #[error("tensor {name} is of type {dtype}, not {expected}")]
+    WrongType {
+        /// The tensor.
+        name: String,
+        /// What it should be.
+        expected: &'static str,
+        /// Its element type.
+        dtype: String,
+    },
+    /// A tensor of another shape than `config.json` asks for.
+    #[error("tensor {name} has the shape {actual:?}, not {expected:?}")]
+    WrongShape {
+        /// The tensor.
+        name: String,
+        /// By `config.json`.
+        expected: Vec<usize>,
+        /// As found.
+        actual: Vec<usize>,
+    },
+    /// NaN or infinity among the parameters.
+    #[error("tensor {0} has a value that is not finite")]
+    NotFinite(String),
+    /// A scale below zero: a group's scale is the largest size in it.
+    #[error("tensor {0} has a scale below zero")]
+    NegativeScale(String),
+    /// `tokenizer.json` is not that of a model which this engine runs.
+    #[error("tokenizer.json: {0}")]
+    Tokenizer(String),
+    /// The tokenizer knows tokens that the model has no vector for.
+    #[error("tokenizer.json has a token {token}, but the model knows {vocabulary}")]
+    Vocabulary {
+        /// Its highest token.
+        token: u32,
+        /// Size of the model's vocabulary.
+        vocabulary: usize,
+    },
+    /// The tensor library refused.
+    #[error("{0}")]
+    Library(String),
+}

@@ -1,0 +1,175 @@
+//! How fast the kernels are, per instruction set: medians. `cargo run --release -p surety-kernels --example speed`.
+#![allow(clippy::unwrap_used)]
+
+use std::{hint::black_box, time::Instant};
+
+use surety_exact::{groups, Turns};
+use surety_kernels::{
+    attention, available, gelu, layer_norm, product, rotate, swiglu,
+    weights::{Linear, Norm},
+    with_isa, Cache, Isa, Mask, Packed, Rows,
+};
+
+/// Median of the seconds that `work` takes.
+fn seconds(mut work: impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < 5 || (begun.elapsed().as_millis() < 150 && times.len() < 10_000) {
+        let one = Instant::now();
+        work();
+        times.push(one.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn values(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|i| ((i * 7919) % 1009) as f32 / 504.0 - 1.0)
+        .collect()
+}
+
+fn packed(inputs: usize, outputs: usize) -> Packed {
+    let linear = Linear {
+        inputs,
+        outputs,
+        q: (0..inputs * outputs)
+            .map(|i| ((i * 31) % 255) as u8 as i8)
+            .collect(),
+        scales: vec![0.001; outputs * groups(inputs)],
+        bias: None,
+    };
+    Packed::new(&linear).unwrap()
+}
+
+fn products(isa: Isa, threads: usize) {
+    for (inputs, outputs) in [(384, 384), (384, 1536), (1536, 384)] {
+        let weights = packed(inputs, outputs);
+        for m in [8, 32, 128, 512] {
+            let mut rows = Rows::new();
+            rows.quantise(&values(m * inputs), inputs, None).unwrap();
+            let mut out = vec![0.0; m * outputs];
+            let time = seconds(|| product(&rows, &weights, &mut out).unwrap());
+            let rate = (m * inputs * outputs) as f64 / time / 1e9;
+            println!(
+                "{isa:?}, {threads} threads: {m} x {inputs} x {outputs}: {rate:.0} GMAC/s, {:.1} us",
+                time * 1e6
+            );
+        }
+    }
+    // More than the caches hold, as when a model's layers follow one another.
+    let weights: Vec<Packed> = (0..24).map(|_| packed(2048, 5632)).collect();
+    for m in [1, 2, 4] {
+        let mut rows = Rows::new();
+        rows.quantise(&values(m * 2048), 2048, None).unwrap();
+        let mut out = vec![0.0; m * 5632];
+        let time = seconds(|| {
+            weights
+                .iter()
+                .for_each(|weights| product(&rows, weights, &mut out).unwrap())
+        });
+        let bytes = weights.len() * 2048 * 5632;
+        println!(
+            "{isa:?}, {threads} threads: {m} x 2048 x 5632: {:.1} GB/s",
+            bytes as f64 / time / 1e9
+        );
+    }
+}
+
+fn rows(isa: Isa) {
+    let per = |what: &str, count: usize, time: f64| {
+        println!("{isa:?}: {what}: {:.3} ns", time * 1e9 / count as f64)
+    };
+    let (m, n) = (64, 384);
+    let input = values(m * n);
+    let mut out = vec![0.0; m * n];
+    let mut quantised = Rows::new();
+    per(
+        "quantise, per value",
+        m * n,
+        seconds(|| quantised.quantise(&input, n, None).unwrap()),
+    );
+    let pre = values(n);
+    per(
+        "quantise with factors, per value",
+        m * n,
+        seconds(|| quantised.quantise(&input, n, Some(&pre)).unwrap()),
+    );
+    let norm = Norm {
+        weight: values(n),
+        bias: Some(values(n)),
+        epsilon: 1e-12,
+    };
+    per(
+        "layer norm, per value",
+        m * n,
+        seconds(|| layer_norm(&input, &norm, &mut out).unwrap()),
+    );
+    per(
+        "gelu, per value",
+        m * n,
+        seconds(|| {
+            out.copy_from_slice(&input);
+            gelu(&mut out)
+        }),
+    );
+    per(
+        "swiglu, per value",
+        m * n,
+        seconds(|| {
+            out.copy_from_slice(&input);
+            swiglu(&mut out, &input).unwrap()
+        }),
+    );
+    let turns: Vec<Turns> = (0..32).map(|i| Turns(u64::MAX / 7 >> i)).collect();
+    per(
+        "rotate, per value",
+        m * n,
+        seconds(|| rotate(&mut out, 6, &turns, 5).unwrap()),
+    );
+}
+
+fn attentions(isa: Isa) {
+    for (m, n, heads, kv_heads, d) in [
+        (32, 32, 12, 12, 32),
+        (128, 128, 12, 12, 32),
+        (1, 512, 32, 4, 64),
+        (1, 512, 12, 12, 64),
+        (64, 512, 32, 4, 64),
+    ] {
+        let mut cache = Cache::new(kv_heads, d, n);
+        cache
+            .append(&values(n * kv_heads * d), &values(n * kv_heads * d))
+            .unwrap();
+        let queries = values(m * heads * d);
+        let mut out = vec![0.0; queries.len()];
+        let time = seconds(|| attention(black_box(&queries), &cache, heads, Mask::Full, &mut out).unwrap());
+        let rate = (2 * m * n * heads * d) as f64 / time / 1e9;
+        println!(
+            "{isa:?}: attention {m} on {n}, {heads}/{kv_heads} x {d}: {:.1} us, {rate:.1} GMAC/s",
+            time * 1e6
+        );
+    }
+}
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |isa: &Isa| asked.is_empty() || asked.contains(&format!("{isa:?}"));
+    for isa in available().iter().copied().filter(wanted) {
+        with_isa(isa, || {
+            for threads in [1, 2] {
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()
+                    .unwrap();
+                pool.install(|| {
+                    products(isa, threads);
+                    if threads == 1 {
+                        rows(isa);
+                        attentions(isa);
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+mod attention;
+mod cache;
+mod isa;
+mod machine;
+mod norm;
+mod packed;
+mod product;
+mod rows;
+pub mod weights;
+
+pub use attention::{attention, Mask};
+pub use cache::Cache;
+pub use isa::{available, with_isa, Isa};
+pub use norm::{layer_norm, rms_norm, rotate};
+pub use packed::Packed;
+pub use product::product;
+pub use rows::{add, gelu, gelu_tanh, swiglu, Rows};
+pub use surety_exact::{Fault, Turns, GROUP};
