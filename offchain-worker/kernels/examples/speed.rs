@@ -121,7 +121,7 @@ fn rows(isa: Isa) {
             swiglu(&mut out, &input).unwrap()
         }),
     );
-    let turns: Vec<Turns> = (0..32).map(|i| Turns(u64::MAX / 7 >> i)).collect();
+    let turns: Vec<Turns> = (0..32).map(|i| Turns((u64::MAX / 7) >> i)).collect();
     per(
         "rotate, per value",
         m * n,

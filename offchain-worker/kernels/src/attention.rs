@@ -4,6 +4,7 @@
 //! sums are independent of each other. Several queries, and the heads that share keys, go together, so that one
 //! addition does not wait for the one before.
 #![allow(unsafe_code)] // Pointers into the cache and the rows; bounds are checked once per call.
+#![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::ops::Range;
 

@@ -4,6 +4,9 @@
 //! exact, become `f32`, are scaled and added. The order within a cell is that of the groups, whatever the tile: so the
 //! result of a row depends neither on its neighbours nor on the machine.
 #![allow(unsafe_code)] // Pointers into the tile's rows; bounds are checked once per product.
+#![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 use surety_exact::{Fault, GROUP};
@@ -139,12 +142,13 @@ unsafe fn tile<M: Machine, const R: usize, const B: usize, const U: usize>(
     }
 }
 
-/// Rows `row .. end` by a pair of blocks, in tiles of `R` rows and then less.
+/// Rows `row .. end` by a pair of blocks: in tiles of `R` rows and `B` blocks, then less. `U1` is for one row, `U2` for
+/// two or three.
 ///
 /// # Safety
 /// As for [`tile`].
 #[inline(always)]
-pub(crate) unsafe fn pair<M: Machine, const R: usize>(
+pub(crate) unsafe fn pair<M: Machine, const R: usize, const B: usize, const U1: usize, const U2: usize>(
     job: &Job<'_>,
     mut row: usize,
     end: usize,
@@ -154,20 +158,23 @@ pub(crate) unsafe fn pair<M: Machine, const R: usize>(
     unsafe {
         let mut poison = M::Floats::splat(0.0);
         while end - row >= R {
-            poison = poison.add(tile::<M, R, 2, 1>(job, row, block));
+            for block in (block..block + 2).step_by(B) {
+                poison = poison.add(tile::<M, R, B, 1>(job, row, block));
+            }
             row += R;
-        }
-        while end - row >= 4 {
-            poison = poison.add(tile::<M, 4, 2, 1>(job, row, block));
-            row += 4;
         }
         // Few rows: what takes time is that the weights come from memory.
         for block in block..block + 2 {
+            let mut row = row;
+            while end - row >= 4 {
+                poison = poison.add(tile::<M, 4, 1, 1>(job, row, block));
+                row += 4;
+            }
             poison = poison.add(match end - row {
-                0 => break,
-                1 => tile::<M, 1, 1, 4>(job, row, block),
-                2 => tile::<M, 2, 1, 4>(job, row, block),
-                _ => tile::<M, 3, 1, 2>(job, row, block),
+                0 => continue,
+                1 => tile::<M, 1, 1, U1>(job, row, block),
+                2 => tile::<M, 2, 1, U2>(job, row, block),
+                _ => tile::<M, 3, 1, U2>(job, row, block),
             });
         }
         poison
@@ -186,53 +193,53 @@ pub(crate) unsafe fn poisoned<F: Floats>(poison: F) -> bool {
     lanes.iter().any(|lane| lane.is_nan())
 }
 
-/// All rows by some pairs of blocks. Returns whether all results are finite.
-///
-/// # Safety
-/// As for [`tile`].
-#[inline(always)]
-unsafe fn columns<M: Machine, const R: usize>(job: &Job<'_>, pairs: std::ops::Range<usize>) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let mut poison = M::Floats::splat(0.0);
-        for row in (0..job.rows.count()).step_by(ROWS_AT_ONCE) {
-            let end = job.rows.count().min(row + ROWS_AT_ONCE);
-            for block in pairs.clone() {
-                poison = poison.add(pair::<M, R>(job, row, end, 2 * block));
-            }
-        }
-        !poisoned(poison)
-    }
-}
-
 macro_rules! columns_for {
-    ($name:ident, $machine:ty, $rows:literal, $features:literal) => {
-        #[target_feature(enable = $features)]
-        unsafe fn $name(job: &Job<'_>, pairs: std::ops::Range<usize>) -> bool {
+    ($name:ident, $machine:ty, $rows:literal, $blocks:literal, $one:literal, $few:literal $(, $features:literal)?) => {
+        /// All rows by some pairs of blocks. Returns whether all results are finite.
+        ///
+        /// # Safety
+        /// As for [`tile`].
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $name(job: &Job<'_>, pairs: Range<usize>) -> bool {
             // SAFETY: the caller's contract; the machine has the features that this function enables.
-            unsafe { columns::<$machine, $rows>(job, pairs) }
+            unsafe {
+                let mut poison = <$machine as Machine>::Floats::splat(0.0);
+                for row in (0..job.rows.count()).step_by(ROWS_AT_ONCE) {
+                    let end = job.rows.count().min(row + ROWS_AT_ONCE);
+                    for block in pairs.clone().map(|pair| 2 * pair) {
+                        poison = poison.add(pair::<$machine, $rows, $blocks, $one, $few>(job, row, end, block));
+                    }
+                }
+                !poisoned(poison)
+            }
         }
     };
 }
+// The numbers fill the registers: a block's sums take 4 of Avx2's 16, 2 of AvxVnni's 16, 1 of Avx512's 32, 8 and 4 of
+// Neon's and NeonDot's 32.
+columns_for!(columns_scalar, Scalar, 1, 1, 1, 1);
 #[cfg(target_arch = "x86_64")]
-columns_for!(columns_avx2, Avx2, 3, "avx2");
+columns_for!(columns_avx2, Avx2, 3, 1, 1, 1, "avx2");
 #[cfg(target_arch = "x86_64")]
-columns_for!(columns_avx_vnni, AvxVnni, 4, "avx2,avxvnni");
+columns_for!(columns_avx_vnni, AvxVnni, 6, 1, 4, 2, "avx2,avxvnni");
 #[cfg(target_arch = "x86_64")]
 columns_for!(
     columns_avx512,
     Avx512,
     12,
+    2,
+    4,
+    4,
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
 );
 #[cfg(target_arch = "aarch64")]
-columns_for!(columns_neon, Neon, 1, "neon");
+columns_for!(columns_neon, Neon, 2, 1, 1, 1, "neon");
 #[cfg(target_arch = "aarch64")]
-columns_for!(columns_neon_dot, NeonDot, 4, "neon,dotprod");
+columns_for!(columns_neon_dot, NeonDot, 6, 1, 2, 2, "neon,dotprod");
 
 /// # Safety
 /// `pairs` are within the job and this task's own; `isa` is one of this machine's.
-unsafe fn run(job: &Job<'_>, isa: Isa, pairs: std::ops::Range<usize>) -> bool {
+unsafe fn run(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
     // SAFETY: the caller's contract.
     unsafe {
         match isa {
@@ -248,7 +255,7 @@ unsafe fn run(job: &Job<'_>, isa: Isa, pairs: std::ops::Range<usize>) -> bool {
             Isa::Neon => columns_neon(job, pairs),
             #[cfg(target_arch = "aarch64")]
             Isa::NeonDot => columns_neon_dot(job, pairs),
-            _ => columns::<Scalar, 4>(job, pairs),
+            _ => columns_scalar(job, pairs),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit, whatever the
 //! shape, the neighbours of a row and the number of threads.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -2,6 +2,7 @@
 //!
 //! The intrinsics are not stable in this Rust, hence assembly. Products of few rows stay with [`Avx512`]: there the
 //! weights' way from memory counts.
+#![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::{
     arch::{
@@ -272,7 +273,7 @@ pub(crate) unsafe fn columns(job: &Job<'_>, pairs: Range<usize>) -> bool {
                     poison = poison.add(rows(job, row, count, block));
                     row += count;
                 }
-                poison = poison.add(pair::<Avx512, 4>(job, row, end, block));
+                poison = poison.add(pair::<Avx512, 4, 2, 4, 4>(job, row, end, block));
             }
         }
         asm!("tilerelease", options(nostack, nomem, preserves_flags));
