@@ -42,6 +42,7 @@ mod pool;
 mod process;
 mod store;
 mod trace;
+pub mod train;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
 pub use engine::{open, Engine, Event, Job, Outcome, Sink};
@@ -55,3 +56,4 @@ pub use pool::{EnginePool, PoolConfig, Progress, Ticket};
 pub use process::prepare_process;
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use trace::embedding_leaf;
+pub use train::{train, TrainError, TrainEvent, TrainOptions, Trained};
