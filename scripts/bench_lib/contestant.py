@@ -25,7 +25,7 @@ class Contestant:
 
     def __init__(self, name, argv, env=None):
         self.name, self.failure = name, None
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in stop()
         options = child_options(env) | {"stdin": subprocess.PIPE}
         begun = time.monotonic()
         self._process = subprocess.Popen(

@@ -8,6 +8,9 @@ from .errors import ContestantFailed
 
 # A way of working that is so much slower than its contestant's best is not measured again.
 SLOWER_BY = 1.3
+# Who takes longer for one round is left out from then on: threads that wait by spinning hardly get on where others
+# use the processors, too.
+ROUND_SECONDS_MAX = 40.0
 
 
 class Rate(NamedTuple):
@@ -54,9 +57,7 @@ def in_turns(contestants, modes, rounds, console, seconds_max):
         if number == 0:
             for of_one in rates.values():
                 _keep_the_best(of_one)
-    return {
-        name: {mode: summary(found) for mode, found in of_one.items() if found} for name, of_one in rates.items()
-    }
+    return {name: {mode: summary(found) for mode, found in of_one.items() if found} for name, of_one in rates.items()}
 
 
 def _one_round(name, contestant, modes, rates, console):
@@ -64,7 +65,7 @@ def _one_round(name, contestant, modes, rates, console):
         if contestant.failure:
             return
         try:
-            rates[mode].append(Rate.of(contestant.ask(**modes[mode])))
+            rates[mode].append(Rate.of(contestant.ask(ROUND_SECONDS_MAX, **modes[mode])))
         except ContestantFailed as error:
             console.detail(f"{name}, {mode}: {error}")
 
@@ -78,7 +79,7 @@ def _keep_the_best(rates):
             rates[mode].clear()
 
 
-def best(summaries):
-    """The fastest of a contestant's modes, as (mode, median). None when it has failed."""
-    found = [(mode, of_mode["median"]) for mode, of_mode in summaries.items()]
+def best(summaries, key="median"):
+    """The fastest of a contestant's modes, as (mode, rate). None when it has failed."""
+    found = [(mode, of_mode[key]) for mode, of_mode in summaries.items()]
     return max(found, key=lambda pair: pair[1], default=None)

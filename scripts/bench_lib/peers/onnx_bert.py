@@ -36,7 +36,7 @@ class Graph:
         return output
 
 
-def encoder(config, weights, gelu):
+def encoder(config, weights):
     """From token ids and mask to unit vectors: mean over the tokens, as sentence-transformers does."""
     graph = Graph()
     epsilon = config["layer_norm_eps"]
@@ -68,12 +68,10 @@ def encoder(config, weights, gelu):
         parts = [layer + "attention.self." + part for part in ("query", "key", "value")]
         qkv = graph.constant(layer + "qkv", np.concatenate([weights[part + ".weight"].T for part in parts], axis=1))
         bias = graph.constant(layer + "qkv.bias", np.concatenate([weights[part + ".bias"] for part in parts]))
-        mixed = graph.node(
-            "Attention", [state, qkv, bias, "mask"], FUSED, num_heads=config["num_attention_heads"]
-        )
+        mixed = graph.node("Attention", [state, qkv, bias, "mask"], FUSED, num_heads=config["num_attention_heads"])
         state = closing(graph, state, mixed, layer + "attention.output", parameter, transposed, epsilon)
         up = graph.node("MatMul", [state, transposed(layer + "intermediate.dense.weight")])
-        up = graph.node(gelu, [up, parameter(layer + "intermediate.dense.bias")], FUSED)
+        up = graph.node("BiasGelu", [up, parameter(layer + "intermediate.dense.bias")], FUSED)
         state = closing(graph, state, up, layer + "output", parameter, transposed, epsilon)
     pooled(graph, state)
     return model(graph, config["hidden_size"])
@@ -115,13 +113,17 @@ def main():
     config = json.loads((source / "config.json").read_text())
     weights = load_file(source / "model.safetensors")
     out.mkdir(parents=True, exist_ok=True)
-    for gelu in ("BiasGelu", "FastGelu"):
-        full = out / f"f32-{gelu}.onnx"
-        onnx.save(encoder(config, weights, gelu), str(full))
-        for per_channel in (False, True):
-            quantize_dynamic(str(full), str(out / f"int8-{gelu}-{'channel' if per_channel else 'tensor'}.onnx"),
-                per_channel=per_channel, weight_type=QuantType.QInt8,
-                extra_options={'DefaultTensorType': TensorProto.FLOAT})
+    full = str(out / "f32.onnx")
+    onnx.save(encoder(config, weights), full)
+    for name, per_channel in (("int8-tensor", False), ("int8-channel", True)):
+        quantize_dynamic(
+            full,
+            str(out / f"{name}.onnx"),
+            per_channel=per_channel,
+            weight_type=QuantType.QInt8,
+            # Shapes are not inferred through fused operators.
+            extra_options={"DefaultTensorType": TensorProto.FLOAT},
+        )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Rows, Op, Probe, Step};
+use surety_engine::exact::{kernels::Rows, Probe, Step};
 
 /// Looks away, and costs nothing.
 pub struct Blind;
@@ -16,10 +16,31 @@ impl Probe for Blind {
     fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
 }
 
+/// Also looks at what comes after the last layer.
+pub trait Look: Probe {
+    /// What has been seen until now does not count.
+    fn begin(&mut self) {}
+
+    /// A token has been chosen.
+    fn chosen(&mut self) {}
+}
+
+impl Look for Blind {}
+
 /// Books the time since the step before on each step.
 pub struct Clock {
     last: Instant,
-    seconds: BTreeMap<Op, f64>,
+    seconds: BTreeMap<String, f64>,
+}
+
+impl Look for Clock {
+    fn begin(&mut self) {
+        *self = Self::start();
+    }
+
+    fn chosen(&mut self) {
+        self.book("Head".into());
+    }
 }
 
 impl Clock {
@@ -35,26 +56,26 @@ impl Clock {
         self.last = Instant::now();
     }
 
-    fn book(&mut self, op: Op) {
+    fn book(&mut self, what: String) {
         let now = Instant::now();
-        *self.seconds.entry(op).or_default() += (now - self.last).as_secs_f64();
+        *self.seconds.entry(what).or_default() += (now - self.last).as_secs_f64();
         self.last = now;
     }
 
     /// Share of each kind of step, summed over the layers.
     pub fn shares(&self) -> Value {
         let total: f64 = self.seconds.values().sum();
-        let share = |(op, seconds): (&Op, &f64)| (format!("{op:?}"), json!(seconds / total));
+        let share = |(what, seconds): (&String, &f64)| (what.clone(), json!(seconds / total));
         Value::Object(self.seconds.iter().map(share).collect())
     }
 }
 
 impl Probe for Clock {
     fn real(&mut self, step: Step, _: &[f32], _: usize) {
-        self.book(step.op);
+        self.book(format!("{:?}", step.op));
     }
 
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, _: &Rows) {
-        self.book(step.op);
+        self.book(format!("{:?}", step.op));
     }
 }

@@ -7,12 +7,12 @@ use serde_json::{json, Value};
 use surety_engine::exact::{
     kernels::Turns,
     weights::{Linear, LlamaLayer, LlamaWeights, Norm, Table},
-    LlamaModel, Probe, Sequence,
+    LlamaModel, Sequence,
 };
 use surety_exact::{greedy, groups};
 
 use crate::{
-    clock::{Blind, Clock},
+    clock::{Blind, Clock, Look},
     talk::{answer, measured, say, threads},
     Result,
 };
@@ -67,7 +67,7 @@ pub fn fault(fault: surety_exact::Fault) -> String {
     format!("the arithmetic refused: {fault:?}")
 }
 
-fn measure(model: &LlamaModel, command: &Command, probe: &mut impl Probe) -> Result<Value> {
+fn measure(model: &LlamaModel, command: &Command, look: &mut impl Look) -> Result<Value> {
     let decode = command.decode.unwrap_or_default();
     let mut sequence = Sequence::new(model, command.prompt + decode + 1);
     let prompt: Vec<u32> = (0..command.prompt as u32)
@@ -75,18 +75,21 @@ fn measure(model: &LlamaModel, command: &Command, probe: &mut impl Probe) -> Res
         .collect();
     let prefill = measured(|| {
         for chunk in prompt.chunks(model.chunk()) {
-            model.forward(&mut sequence, chunk, probe).map_err(fault)?;
+            model.forward(&mut sequence, chunk, look).map_err(fault)?;
         }
         Ok(prompt.len())
     })?;
     if command.decode.is_none() {
         return Ok(prefill);
     }
+    // What came before is not part of it.
+    look.begin();
     measured(|| {
         let mut token = 300;
         for _ in 0..decode {
-            model.forward(&mut sequence, &[token], probe).map_err(fault)?;
+            model.forward(&mut sequence, &[token], look).map_err(fault)?;
             token = greedy(&last_logits(model, &sequence)?).map_err(fault)?;
+            look.chosen();
         }
         Ok(decode)
     })
@@ -111,7 +114,12 @@ impl Random {
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;
             // -128 is no weight.
-            values.extend(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes().map(|byte| (byte as i8).max(-127)));
+            values.extend(
+                self.0
+                    .wrapping_mul(0x2545_f491_4f6c_dd1d)
+                    .to_le_bytes()
+                    .map(|byte| (byte as i8).max(-127)),
+            );
         }
         values.truncate(count);
         values

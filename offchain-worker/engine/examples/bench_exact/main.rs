@@ -22,7 +22,7 @@ mod talk;
 use std::{env, error::Error, path::Path};
 
 /// A bench has nobody to tell faults apart for.
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Result<()> {
     surety_engine::prepare_process();

@@ -50,7 +50,11 @@ fn tokens(source: &Path, text: &Path, config: &LlamaConfig) -> Result<Vec<u32>> 
     };
     let mut tokens = Vec::new();
     let text = fs::read_to_string(text)?;
-    for paragraph in text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
+    for paragraph in text
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|paragraph| !paragraph.is_empty())
+    {
         tokens.extend(tokenizer.encode(paragraph, true)?.get_ids());
         tokens.extend(end);
     }
@@ -64,13 +68,17 @@ fn surprise(model: &LlamaModel, window: &[u32]) -> Result<f64> {
     let mut logits = Vec::new();
     model.logits(sequence.states(), &mut logits).map_err(fault)?;
     let rows = logits.chunks_exact(model.vocabulary());
-    rows.zip(window.iter().skip(1)).map(|(row, next)| nats(row, *next)).sum()
+    rows.zip(window.iter().skip(1))
+        .map(|(row, next)| nats(row, *next))
+        .sum()
 }
 
 fn nats(logits: &[f32], token: u32) -> Result<f64> {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - most).exp()).sum();
-    let own = logits.get(token as usize).ok_or("a token outside of the vocabulary")?;
+    let own = logits
+        .get(token as usize)
+        .ok_or("a token outside of the vocabulary")?;
     Ok(sum.ln() - f64::from(own - most))
 }
 
@@ -84,7 +92,10 @@ impl Reference {
         let tensors: HashMap<String, Tensor> =
             load_buffer(&fs::read(source.join("model.safetensors"))?, &Device::Cpu)?;
         let config = config.into_config(false);
-        let model = Llama::load(VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu), &config)?;
+        let model = Llama::load(
+            VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu),
+            &config,
+        )?;
         Ok(Self { model, config })
     }
 
@@ -95,7 +106,11 @@ impl Reference {
         for (position, pair) in window.windows(2).enumerate() {
             let &[token, next] = pair else { continue };
             let token = Tensor::new(&[[token]], &Device::Cpu)?;
-            let logits: Vec<f32> = self.model.forward(&token, position, &mut cache)?.flatten_all()?.to_vec1()?;
+            let logits: Vec<f32> = self
+                .model
+                .forward(&token, position, &mut cache)?
+                .flatten_all()?
+                .to_vec1()?;
             sum += nats(&logits, next)?;
         }
         Ok(sum)

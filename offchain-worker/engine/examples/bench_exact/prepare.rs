@@ -40,7 +40,9 @@ pub fn train_decoder(text: &Path, out: &Path) -> Result<()> {
         ..TrainOptions::demo()
     };
     let text = std::fs::read_to_string(text)?;
-    let trained = train(&text, &options, out, &mut |_: TrainEvent| ControlFlow::Continue(()))?;
+    let trained = train(&text, &options, out, &mut |_: TrainEvent| {
+        ControlFlow::Continue(())
+    })?;
     say(&json!({"ready": true, "perplexity": trained.perplexity()}))
 }
 
