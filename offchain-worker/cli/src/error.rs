@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_engine::{EmbeddingsError, EngineError, FetchError, InputError};
+use surety_engine::{exact::convert::ConvertError, EmbeddingsError, EngineError, FetchError, InputError};
 use surety_journal::JournalError;
 use surety_network::PlaneError;
 use surety_types::TaskId;
@@ -44,6 +44,9 @@ pub enum CliError {
     /// A model's download.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// A model cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     /// Loading or running a model.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -144,6 +147,7 @@ impl CliError {
             | Self::Journal(_)
             | Self::Replay(_)
             | Self::Models(_)
+            | Self::Convert(_)
             | Self::Engine(_)
             | Self::Input { .. }
             | Self::File { .. } => 7,

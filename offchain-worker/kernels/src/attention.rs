@@ -177,12 +177,23 @@ fn softmax(scores: &mut [f32]) -> Result<f32, Fault> {
         *size = (*size).max(score.to_bits() & 0x7fff_ffff);
         *most = if *score > *most { *score } else { *most };
     }
-    if sizes.iter().any(|size| *size >= f32::INFINITY.to_bits()) {
+    // Upper half on lower half: sixteen steps one after the other would take longer than the exponentials.
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sizes[lane] = sizes[lane].max(sizes[lane + half]);
+            most[lane] = if most[lane + half] > most[lane] {
+                most[lane + half]
+            } else {
+                most[lane]
+            };
+        }
+        half /= 2;
+    }
+    if sizes[0] >= f32::INFINITY.to_bits() {
         return Err(Fault::NotFinite);
     }
-    let max = most
-        .into_iter()
-        .fold(f32::MIN, |max, score| if score > max { score } else { max });
+    let max = most[0];
     for score in scores.iter_mut() {
         *score = exact::exp(*score - max);
     }

@@ -163,6 +163,14 @@ pub(crate) unsafe fn pair<M: Machine, const R: usize, const B: usize, const U1: 
             }
             row += R;
         }
+        while B == 2 && end - row >= 8 {
+            poison = poison.add(tile::<M, 8, 2, 1>(job, row, block));
+            row += 8;
+        }
+        while B == 2 && end - row >= 4 {
+            poison = poison.add(tile::<M, 4, 2, 1>(job, row, block));
+            row += 4;
+        }
         // Few rows: what takes time is that the weights come from memory.
         for block in block..block + 2 {
             let mut row = row;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, When};
-use surety_engine::{fetch, known, FetchEvent, FetchOptions, ModelStore, Source};
+use surety_engine::{
+    exact::convert::{convert, ConvertError, ConvertEvent, Stage},
+    fetch, fetch_from_hub, known, FetchEvent, FetchOptions, HubModel, ModelStore, Source, StoredModel,
+};
 use surety_types::{model::ModelManifest, ModelId};
 
 use super::Context;
@@ -21,14 +24,28 @@ pub(super) async fn run(context: &Context, command: ModelCommand) -> Result<()> 
     match command {
         ModelCommand::Fetch {
             model,
+            name,
             source,
             hub_url,
-        } => fetch_model(context, &model, source, hub_url).await,
+        } => {
+            let options = fetch_options(source, hub_url);
+            match model.strip_prefix(HUB) {
+                Some(repository) => fetch_unknown(context, repository, name, options).await,
+                None if name.is_some() => Err(CliError::Usage(
+                    "--name is for models that are named by hub:".into(),
+                )),
+                None => fetch_known(context, &model, options).await,
+            }
+        }
+        ModelCommand::Convert { source, name } => convert_model(context, source, name).await,
         ModelCommand::List => list(context).await,
         ModelCommand::Register { model } => register(context, &model).await,
         ModelCommand::Show { model } => show(context, &model).await,
     }
 }
+
+/// What a name on the model hub begins with.
+const HUB: &str = "hub:";
 
 /// A model whose files are here.
 #[derive(Serialize)]
@@ -39,19 +56,18 @@ struct Fetched {
     weights_bytes: u64,
 }
 
-async fn fetch_model(
-    context: &Context,
-    name: &str,
-    source: SourceArg,
-    hub_url: Option<String>,
-) -> Result<()> {
-    let known = known::by_name(name).ok_or_else(|| {
-        let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
-        CliError::Usage(format!(
-            "{name:?} is not a model that can be fetched; there is: {}",
-            names.join(", ")
-        ))
-    })?;
+impl Fetched {
+    fn new(stored: &StoredModel) -> Self {
+        Self {
+            model: models::name(&stored.manifest),
+            id: format!("{:?}", stored.manifest.id()),
+            path: stored.path.display().to_string(),
+            weights_bytes: stored.manifest.weights_bytes,
+        }
+    }
+}
+
+fn fetch_options(source: SourceArg, hub_url: Option<String>) -> FetchOptions {
     let mut options = FetchOptions {
         source: match source {
             SourceArg::Auto => Source::Auto,
@@ -63,20 +79,84 @@ async fn fetch_model(
     if let Some(url) = hub_url {
         options.hub_url = url;
     }
+    options
+}
+
+/// Runs what takes long on a thread of its own.
+async fn blocking<T: Send + 'static, E: Send + 'static>(
+    work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
+) -> Result<T>
+where
+    CliError: From<E>,
+{
+    let result = tokio::task::spawn_blocking(work).await;
+    Ok(result.map_err(|e| CliError::Internal(e.to_string()))??)
+}
+
+async fn fetch_known(context: &Context, name: &str, options: FetchOptions) -> Result<()> {
+    let known = known::by_name(name).ok_or_else(|| {
+        let names: Vec<String> = known::all().iter().map(known::KnownModel::name).collect();
+        CliError::Usage(format!(
+            "{name:?} is not a model that can be fetched; there is: {}, and any BERT or Llama as {HUB}OWNER/NAME",
+            names.join(", ")
+        ))
+    })?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
-    let stored =
-        tokio::task::spawn_blocking(move || fetch(&store, &known, &options, &mut |event| bars.show(event)))
-            .await
-            .map_err(|e| CliError::Internal(e.to_string()))??;
-    let fetched = Fetched {
-        model: models::name(&stored.manifest),
-        id: format!("{:?}", stored.manifest.id()),
-        path: stored.path.display().to_string(),
-        weights_bytes: stored.manifest.weights_bytes,
-    };
+    let stored = blocking(move || fetch(&store, &known, &options, &mut |event| bars.show(event))).await?;
+    let fetched = Fetched::new(&stored);
     context.out.result(&fetched, || {
         format!("{} is in {}, all hashes match", fetched.model, fetched.path)
+    })
+}
+
+async fn fetch_unknown(
+    context: &Context,
+    repository: &str,
+    name: Option<String>,
+    options: FetchOptions,
+) -> Result<()> {
+    let model: HubModel = repository
+        .parse()
+        .map_err(|e: surety_engine::fetch::UnknownModel| CliError::Usage(e.to_string()))?;
+    let name = name.unwrap_or_else(|| model.exact_name());
+    let store = context.models();
+    let mut bars = Bars::new(context.out);
+    let report = move |event| bars.show(event);
+    let stored = blocking(move || {
+        let mut report = report;
+        fetch_from_hub(&store, &model, &name, &options, &mut report)
+    })
+    .await?;
+    converted(context, &stored)
+}
+
+async fn convert_model(context: &Context, source: String, name: String) -> Result<()> {
+    let store = context.models();
+    let mut bars = Bars::new(context.out);
+    let folder = std::path::PathBuf::from(&source);
+    let stored = blocking(move || -> std::result::Result<_, ConvertError> {
+        let folder = match folder.is_dir() {
+            true => folder,
+            false => {
+                let stored = store.by_name(&source)?;
+                stored.verify()?;
+                stored.path
+            }
+        };
+        convert(&folder, &store, &name, &mut |event| bars.converting(event))
+    })
+    .await?;
+    converted(context, &stored)
+}
+
+fn converted(context: &Context, stored: &StoredModel) -> Result<()> {
+    let fetched = Fetched::new(stored);
+    context.out.result(&fetched, || {
+        format!(
+            "{} is in {}; its id, the same wherever these weights are converted: {}",
+            fetched.model, fetched.path, fetched.id
+        )
     })
 }
 
@@ -101,15 +181,31 @@ impl Bars {
                 self.out.step(&format!("{file}: going on after: {reason}"));
             }
             FetchEvent::Progress { file, done, total } => self.progress(file, done, total),
+            FetchEvent::Converting(event) => self.converting(event),
             _ => self.current = None,
         }
     }
 
+    fn converting(&mut self, event: ConvertEvent) {
+        let what = match event.stage {
+            Stage::Quantising => "quantising",
+            Stage::Calibrating => "calibrating",
+            Stage::Smoothing => "smoothing",
+            Stage::Writing => "writing",
+        };
+        let (done, total) = (event.done as u64, event.total as u64);
+        self.bar(what.into(), "{msg} {wide_bar} {pos}/{len}", done, total);
+    }
+
     fn progress(&mut self, file: String, done: u64, total: u64) {
         const TEMPLATE: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}";
+        self.bar(file, TEMPLATE, done, total);
+    }
+
+    fn bar(&mut self, file: String, template: &'static str, done: u64, total: u64) {
         let same = self.current.as_ref().is_some_and(|(name, _)| *name == file);
         if !same {
-            let bar = self.out.bar(total, &file, TEMPLATE);
+            let bar = self.out.bar(total, &file, template);
             self.current = Some((file, bar));
         }
         if let Some((_, bar)) = &self.current {

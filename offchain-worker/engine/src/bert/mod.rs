@@ -16,13 +16,14 @@ use surety_types::model::{ModelManifest, Operation};
 pub use crate::model_error::ModelError;
 use crate::{
     embeddings::{rows_max, Embeddings},
-    engine::{Engine, Event, Job, Outcome, Sink},
+    engine::{report, Engine, Job, Outcome, Sink},
     error::EngineError,
+    exact::TokensOf,
     input::{items, InputError},
     store::ModelFiles,
     trace::{claim, embedding_leaf},
 };
-use tokens::{Tokens, TokensOf};
+pub(crate) use tokens::Tokens;
 
 /// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
 /// cancelled job ends within a second.
@@ -41,7 +42,11 @@ impl BertEngine {
     /// a hash says whose file it is, not that it is well made.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let config = config::parse(&files.config)?;
-        let tokens = Tokens::load(&files.tokenizer, &config)?;
+        let tokens = Tokens::load(
+            &files.tokenizer,
+            config.vocab_size,
+            config.max_position_embeddings,
+        )?;
         let parameters = weights::parameters(&files.weights, &config)?;
         drop(files.weights);
         let model = BertModel::load(parameters, &config).map_err(|e| ModelError::Library(e.to_string()))?;
@@ -132,13 +137,6 @@ impl Engine for BertEngine {
             Operation::Embed => self.embed(job, sink),
             Operation::Generate => Err(EngineError::OperationNotOffered(job.operation)),
         }
-    }
-}
-
-fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), EngineError> {
-    match sink.event(Event::Progress { done, total }).is_break() {
-        true => Err(EngineError::Cancelled),
-        false => Ok(()),
     }
 }
 

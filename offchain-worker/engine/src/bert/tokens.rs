@@ -2,25 +2,16 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use candle_transformers::models::bert::Config;
 use tokenizers::{
     ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams,
 };
 
-use super::ModelError;
+use crate::{exact::TokensOf, model_error::ModelError};
 
 /// A checked tokenizer that truncates and never pads.
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     tokenizer: Tokenizer,
     max: usize,
-}
-
-/// One item's tokens.
-pub(super) struct TokensOf {
-    /// Indices into the vocabulary.
-    pub(super) ids: Vec<u32>,
-    /// Which segment each belongs to.
-    pub(super) types: Vec<u32>,
 }
 
 impl Tokens {
@@ -28,13 +19,13 @@ impl Tokens {
     ///
     /// An item is cut to the length that `tokenizer.json` states, or to what the model has positions for, whichever
     /// is less. Both files are part of the model's identity; a length from anywhere else would not be.
-    pub(super) fn load(json: &[u8], config: &Config) -> Result<Self, ModelError> {
+    pub(crate) fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Self, ModelError> {
         // The library is not written for hostile files.
-        catch_unwind(AssertUnwindSafe(|| load(json, config)))
+        catch_unwind(AssertUnwindSafe(|| load(json, vocabulary, positions)))
             .unwrap_or_else(|_| Err(ModelError::Tokenizer("the tokenizer library panicked".into())))
     }
 
-    pub(super) fn of(&self, item: &str) -> Result<TokensOf, String> {
+    pub(crate) fn of(&self, item: &str) -> Result<TokensOf, String> {
         let encoding = self
             .tokenizer
             .encode(item, true)
@@ -50,7 +41,7 @@ impl Tokens {
     }
 }
 
-fn load(json: &[u8], config: &Config) -> Result<Tokens, ModelError> {
+fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Tokens, ModelError> {
     let refused = |error: tokenizers::Error| ModelError::Tokenizer(error.to_string());
     let mut tokenizer = Tokenizer::from_bytes(json).map_err(refused)?;
     // These parts take time linear in the text. Others may carry patterns whose time is not bounded.
@@ -74,17 +65,17 @@ fn load(json: &[u8], config: &Config) -> Result<Tokens, ModelError> {
         ));
     }
     let highest = tokenizer.get_vocab(true).into_values().max().unwrap_or_default();
-    let known = usize::try_from(highest).is_ok_and(|token| token < config.vocab_size);
+    let known = usize::try_from(highest).is_ok_and(|token| token < vocabulary);
     if !known {
         return Err(ModelError::Vocabulary {
             token: highest,
-            vocabulary: config.vocab_size,
+            vocabulary,
         });
     }
     let stated = tokenizer
         .get_truncation()
         .map_or(usize::MAX, |truncation| truncation.max_length);
-    let max = stated.min(config.max_position_embeddings);
+    let max = stated.min(positions);
     let added = tokenizer
         .get_post_processor()
         .map_or(0, |processor| processor.added_tokens(false));

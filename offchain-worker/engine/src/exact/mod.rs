@@ -6,15 +6,39 @@ mod bert;
 mod calibrate;
 pub mod config;
 pub mod convert;
+mod embed;
 pub mod format;
+mod generate;
 mod llama;
 mod pass;
 mod probe;
+mod prompt;
+mod text;
+mod trace;
 pub mod weights;
 
 pub use bert::{BertModel, Scratch, TokensOf};
 pub use calibrate::{calibrate_bert, calibrate_llama};
+pub use embed::ExactBert;
+pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
+
+use std::sync::Arc;
+
+use crate::{engine::Engine, error::EngineError, store::ModelFiles};
+
+/// Makes the engine of a model of this tier.
+pub(crate) fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+    let weights = format::read(files.weights, &files.config, files.manifest.family)?;
+    Ok(match weights {
+        format::Weights::Bert(weights) => {
+            Arc::new(ExactBert::new(files.manifest, weights, &files.tokenizer)?)
+        }
+        format::Weights::Llama(weights) => {
+            Arc::new(ExactLlama::new(files.manifest, weights, &files.tokenizer)?)
+        }
+    })
+}

@@ -4,7 +4,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use surety_types::ContentHash;
 
-use crate::store::StoreError;
+use crate::{exact::convert::ConvertError, store::StoreError};
 
 /// Why a fetch failed. Nothing in the store has changed then.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +85,33 @@ pub enum FetchError {
     /// The store refused.
     #[error(transparent)]
     Store(Box<StoreError>),
+    /// What has been downloaded cannot be converted.
+    #[error(transparent)]
+    Convert(Box<ConvertError>),
+    /// The conversion gave another model than the known one: a defect of this build, or of this machine.
+    #[error("the conversion gave weights of the hash {actual:?}, but should have given {expected:?}")]
+    OtherConversion {
+        /// Hash of the known weights.
+        expected: ContentHash,
+        /// Hash of what came out.
+        actual: ContentHash,
+    },
+    /// The server does not say how long a file is.
+    #[error("{url}: the server does not say how long the file is")]
+    UnknownLength {
+        /// What was asked for.
+        url: String,
+    },
+    /// Longer than what this build takes.
+    #[error("{name} has {actual} bytes, but at most {max} are taken")]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// What was announced.
+        actual: u64,
+        /// The limit.
+        max: u64,
+    },
     /// Every source failed.
     #[error("hub: {hub}; pypi: {pypi}")]
     AllFailed {

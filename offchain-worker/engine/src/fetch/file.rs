@@ -21,7 +21,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct Wanted {
     pub(super) name: String,
     pub(super) bytes: u64,
-    hash: ContentHash,
+    /// `None` for a file that nobody knows yet.
+    hash: Option<ContentHash>,
     path: PathBuf,
     pub(super) part: PathBuf,
 }
@@ -31,9 +32,18 @@ impl Wanted {
         Self {
             name: name.into(),
             bytes,
-            hash,
+            hash: Some(hash),
             path: folder.join(name),
             part: folder.join(format!("{name}.part")),
+        }
+    }
+
+    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be part of
+    /// another one.
+    pub(super) fn unknown(folder: &Path, name: &str, bytes: u64) -> Self {
+        Self {
+            hash: None,
+            ..Self::new(folder, name, bytes, ContentHash::zero())
         }
     }
 
@@ -42,7 +52,7 @@ impl Wanted {
         match File::open(&self.path) {
             Ok(file) => {
                 let actual = content_hash_of(file).map_err(FetchError::disk(&self.path))?;
-                Ok(actual == self.hash)
+                Ok(self.hash == Some(actual))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(FetchError::disk(&self.path)(error)),
@@ -84,14 +94,16 @@ impl Wanted {
         let disk = || FetchError::disk(&self.part);
         let file = File::open(&self.part).map_err(disk())?;
         file.sync_all().map_err(disk())?;
-        let actual = content_hash_of(file).map_err(disk())?;
-        if actual != self.hash {
-            self.discard();
-            return Err(FetchError::WrongHash {
-                name: self.name.clone(),
-                expected: self.hash,
-                actual,
-            });
+        if let Some(expected) = self.hash {
+            let actual = content_hash_of(file).map_err(disk())?;
+            if actual != expected {
+                self.discard();
+                return Err(FetchError::WrongHash {
+                    name: self.name.clone(),
+                    expected,
+                    actual,
+                });
+            }
         }
         fs::rename(&self.part, &self.path).map_err(FetchError::disk(&self.path))
     }

@@ -27,7 +27,17 @@ pub(super) fn fetch(
     staging: &Path,
     on_event: OnEvent<'_>,
 ) -> Result<(), FetchError> {
-    let agent: Agent = Agent::config_builder()
+    let agent = agent(options);
+    let (repository, revision) = model.hub;
+    for wanted in missing(model, staging)? {
+        let url = url(options, repository, revision, &wanted.name);
+        download(&agent, &url, &wanted, on_event)?;
+    }
+    Ok(())
+}
+
+pub(super) fn agent(options: &FetchOptions) -> Agent {
+    Agent::config_builder()
         .timeout_resolve(Some(options.connect_timeout))
         .timeout_connect(Some(options.connect_timeout))
         .timeout_recv_response(Some(options.stall_timeout))
@@ -36,17 +46,38 @@ pub(super) fn fetch(
         // Ranges count the bytes that are sent: no compression.
         .accept_encoding("identity")
         .build()
-        .into();
-    let (repository, revision) = model.hub;
-    let hub = options.hub_url.trim_end_matches('/');
-    for wanted in missing(model, staging)? {
-        let url = format!("{hub}/{repository}/resolve/{revision}/{}", wanted.name);
-        download(&agent, &url, &wanted, on_event)?;
-    }
-    Ok(())
+        .into()
 }
 
-fn download(agent: &Agent, url: &str, wanted: &Wanted, on_event: OnEvent<'_>) -> Result<(), FetchError> {
+pub(super) fn url(options: &FetchOptions, repository: &str, revision: &str, file: &str) -> String {
+    let hub = options.hub_url.trim_end_matches('/');
+    format!("{hub}/{repository}/resolve/{revision}/{file}")
+}
+
+/// How long a file is, by the server. Not believed: no byte more than that is taken.
+pub(super) fn length(agent: &Agent, url: &str) -> Result<u64, FetchError> {
+    let response = agent.head(url).call().map_err(|error| failure(url, &error))?;
+    match response.status().as_u16() {
+        200 => {}
+        status => {
+            return Err(FetchError::Status {
+                url: url.into(),
+                status,
+            })
+        }
+    }
+    let length = response.headers().get(header::CONTENT_LENGTH);
+    length
+        .and_then(|length| length.to_str().ok()?.parse().ok())
+        .ok_or_else(|| FetchError::UnknownLength { url: url.into() })
+}
+
+pub(super) fn download(
+    agent: &Agent,
+    url: &str,
+    wanted: &Wanted,
+    on_event: OnEvent<'_>,
+) -> Result<(), FetchError> {
     let resumed = wanted.part_bytes() > 0;
     complete_part(agent, url, wanted, on_event)?;
     match wanted.settle() {

@@ -8,18 +8,20 @@ mod error;
 mod file;
 mod hub;
 mod pip;
+mod unknown;
 
 use std::{
-    fmt,
-    fs::{self, File},
+    fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 
 pub use error::FetchError;
+pub use unknown::{fetch_from_hub, HubModel, UnknownModel};
 
 use crate::{
+    exact::convert::{convert_into, ConvertError, ConvertEvent},
     known::KnownModel,
     store::{write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
 };
@@ -124,6 +126,8 @@ pub enum FetchEvent {
         /// Why.
         reason: String,
     },
+    /// The model is being converted to its exact form.
+    Converting(ConvertEvent),
     /// The model is complete and its hashes match.
     Ready {
         /// Its folder.
@@ -143,19 +147,13 @@ pub fn fetch(
     on_event: OnEvent<'_>,
 ) -> Result<StoredModel, FetchError> {
     let folder = store.folder(&model.name())?;
-    fs::create_dir_all(store.path()).map_err(FetchError::disk(store.path()))?;
-    // One fetch at a time into one store: the second finds what the first has brought. The lock is the folder's own,
-    // so that no file of it is left behind.
-    let lock = File::open(store.path()).map_err(FetchError::disk(store.path()))?;
-    lock.lock().map_err(FetchError::disk(store.path()))?;
     if !is_installed(store, model) {
-        let staging = store.path().join(format!(".{}.fetch", model.name()));
-        fs::create_dir_all(&staging).map_err(FetchError::disk(&staging))?;
-        let fetched = from_sources(model, options, &staging, on_event);
-        if let Err(error) = fetched.and_then(|()| install(model, &staging, &folder)) {
-            // Succeeds only when nothing is left that could be resumed.
-            fs::remove_dir(&staging).ok();
-            return Err(error);
+        match &model.converted_from {
+            Some(published) => {
+                let published = fetch(store, published, options, on_event)?;
+                install_converted(store, model, &published, &folder, on_event)?;
+            }
+            None => install_fetched(store, model, options, &folder, on_event)?,
         }
     }
     let stored = store.by_name(&model.name())?;
@@ -163,6 +161,69 @@ pub fn fetch(
         path: stored.path.clone(),
     });
     Ok(stored)
+}
+
+fn install_fetched(
+    store: &ModelStore,
+    model: &KnownModel,
+    options: &FetchOptions,
+    folder: &Path,
+    on_event: OnEvent<'_>,
+) -> Result<(), FetchError> {
+    // One fetch at a time into one store: the second finds what the first has brought.
+    let _lock = store.lock()?;
+    if is_installed(store, model) {
+        return Ok(());
+    }
+    let staging = store.path().join(format!(".{}.fetch", model.name()));
+    fs::create_dir_all(&staging).map_err(FetchError::disk(&staging))?;
+    let fetched = from_sources(model, options, &staging, on_event);
+    fetched
+        .and_then(|()| install(model, &staging, folder))
+        .inspect_err(|_| {
+            // Succeeds only when nothing is left that could be resumed.
+            fs::remove_dir(&staging).ok();
+        })
+}
+
+fn install_converted(
+    store: &ModelStore,
+    model: &KnownModel,
+    published: &StoredModel,
+    folder: &Path,
+    on_event: OnEvent<'_>,
+) -> Result<(), FetchError> {
+    let _lock = store.lock()?;
+    if is_installed(store, model) {
+        return Ok(());
+    }
+    let staging = fresh(store, &model.name(), "convert")?;
+    let report = &mut |event| on_event(FetchEvent::Converting(event));
+    let converted = convert_into(&published.path, &staging, &model.name(), report);
+    let installed = match converted {
+        Ok(manifest) if manifest == model.manifest => install(model, &staging, folder),
+        Ok(manifest) => Err(FetchError::OtherConversion {
+            expected: model.manifest.weights,
+            actual: manifest.weights,
+        }),
+        Err(error) => Err(error.into()),
+    };
+    installed.inspect_err(|_| {
+        fs::remove_dir_all(&staging).ok();
+    })
+}
+
+/// An empty hidden folder in the store.
+fn fresh(store: &ModelStore, name: &str, what: &str) -> Result<PathBuf, FetchError> {
+    let staging = store.path().join(format!(".{name}.{what}"));
+    match fs::remove_dir_all(&staging) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(FetchError::disk(&staging)(error))
+        }
+        _ => {}
+    }
+    fs::create_dir_all(&staging).map_err(FetchError::disk(&staging))?;
+    Ok(staging)
 }
 
 fn is_installed(store: &ModelStore, model: &KnownModel) -> bool {
@@ -233,6 +294,18 @@ fn missing(model: &KnownModel, staging: &Path) -> Result<Vec<file::Wanted>, Fetc
 
 impl From<StoreError> for FetchError {
     fn from(error: StoreError) -> Self {
-        Self::Store(Box::new(error))
+        match error {
+            StoreError::Io { path, source } => Self::disk(&path)(source),
+            error => Self::Store(Box::new(error)),
+        }
+    }
+}
+
+impl From<ConvertError> for FetchError {
+    fn from(error: ConvertError) -> Self {
+        match error {
+            ConvertError::Io { path, source } => Self::disk(&path)(source),
+            error => Self::Convert(Box::new(error)),
+        }
     }
 }

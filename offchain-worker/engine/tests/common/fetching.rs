@@ -23,6 +23,7 @@ impl Fixture {
         let model = KnownModel {
             manifest: files.manifest.clone(),
             tokenizer_bytes: files.tokenizer.len() as u64,
+            converted_from: None,
             config_bytes: files.config.len() as u64,
             hub: ("owner/tiny", "main"),
             wheel: Wheel {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // Each test file uses its part.
 
+pub mod exact;
 pub mod fetching;
 pub mod server;
 

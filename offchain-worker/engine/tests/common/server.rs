@@ -38,26 +38,50 @@ pub fn serve(files: ModelFiles, script: &[Act]) -> (String, Seen) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let Some((name, start)) = read_request(&stream) else {
+            let Some(Request { head, name, start }) = read_request(&stream) else {
                 continue;
             };
+            if head {
+                let length = content(&files, &name).len();
+                write!(
+                    stream,
+                    "HTTP/1.1 200 X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+                )
+                .ok();
+                continue;
+            }
             log.lock().unwrap().push((name.clone(), start));
-            let (content, act) = match &name[..] {
-                "config.json" => (&files.config, Act::Serve),
-                "tokenizer.json" => (&files.tokenizer, Act::Serve),
-                _ if script.len() > 1 => (&files.weights, script.remove(0)),
-                _ => (&files.weights, script[0]),
+            let act = match &name[..] {
+                "config.json" | "tokenizer.json" => Act::Serve,
+                _ if script.len() > 1 => script.remove(0),
+                _ => script[0],
             };
             // The client may hang up first.
-            answer(&mut stream, content, start, act).ok();
+            answer(&mut stream, content(&files, &name), start, act).ok();
         }
     });
     (url, seen)
 }
 
-fn read_request(stream: &TcpStream) -> Option<(String, usize)> {
+fn content<'a>(files: &'a ModelFiles, name: &str) -> &'a [u8] {
+    match name {
+        "config.json" => &files.config,
+        "tokenizer.json" => &files.tokenizer,
+        _ => &files.weights,
+    }
+}
+
+struct Request {
+    /// Only the headers are asked for.
+    head: bool,
+    name: String,
+    start: usize,
+}
+
+fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let first = lines.next()?;
+    let path = first.split(' ').nth(1)?.to_owned();
     assert!(path.starts_with("/owner/tiny/resolve/main/"), "{path}");
     let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let range = headers.iter().find_map(|line| {
@@ -65,7 +89,11 @@ fn read_request(stream: &TcpStream) -> Option<(String, usize)> {
         let start = line.strip_prefix("range: bytes=")?.strip_suffix('-')?.parse();
         Some(start.unwrap())
     });
-    Some((path.rsplit('/').next()?.to_owned(), range.unwrap_or(0)))
+    Some(Request {
+        head: first.starts_with("HEAD "),
+        name: path.rsplit('/').next()?.to_owned(),
+        start: range.unwrap_or(0),
+    })
 }
 
 fn answer(stream: &mut TcpStream, content: &[u8], start: usize, act: Act) -> std::io::Result<()> {

@@ -143,8 +143,20 @@ pub fn convert(
     name: &str,
     on_event: OnConvert<'_>,
 ) -> Result<StoredModel, ConvertError> {
-    let target = store.folder(name)?;
+    // A bad name should create nothing.
+    store.folder(name)?;
     let _lock = store.lock()?;
+    convert_locked(folder, store, name, on_event)
+}
+
+/// [`convert`], for a caller that has locked the store.
+pub(crate) fn convert_locked(
+    folder: &Path,
+    store: &ModelStore,
+    name: &str,
+    on_event: OnConvert<'_>,
+) -> Result<StoredModel, ConvertError> {
+    let target = store.folder(name)?;
     let staging = store.path().join(format!(".{name}.convert"));
     // What an interrupted run has left.
     remove(&staging)?;

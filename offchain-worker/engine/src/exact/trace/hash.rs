@@ -117,7 +117,9 @@ mod tests {
             let rows = bytes(row_bytes * 67);
             let expected: Vec<Digest> = rows.chunks(row_bytes).map(row_digest).collect();
             assert_eq!(row_digests(&rows, row_bytes), expected, "{row_bytes}");
-            let shared = pool.as_ref().map(|pool| pool.install(|| row_digests(&rows, row_bytes)));
+            let shared = pool
+                .as_ref()
+                .map(|pool| pool.install(|| row_digests(&rows, row_bytes)));
             assert_eq!(shared.ok(), Some(expected), "{row_bytes}");
         }
     }

@@ -77,7 +77,9 @@ impl Shape {
             true => rows.max(1),
             false => CHUNK_ROWS,
         };
-        (0..rows).step_by(each).map(move |first| first..(first + each).min(rows))
+        (0..rows)
+            .step_by(each)
+            .map(move |first| first..(first + each).min(rows))
     }
 
     fn row_bytes(&self, stride: usize) -> usize {

@@ -36,7 +36,11 @@ impl TopLevel {
             let chunk = rows.start + chunk.start..rows.start + chunk.end;
             for (stride, digests) in self.rows.iter().enumerate() {
                 let pooled = self.shape.pools() && stride + 1 == self.rows.len();
-                let chunk = if pooled { sequence..sequence + 1 } else { chunk.clone() };
+                let chunk = if pooled {
+                    sequence..sequence + 1
+                } else {
+                    chunk.clone()
+                };
                 let digests = digests.get(chunk.clone()).unwrap_or_default().to_vec();
                 let leaf = roots(digests, chunk.len()).first().copied().unwrap_or_default();
                 leaves.push(ContentHash::from(leaf));

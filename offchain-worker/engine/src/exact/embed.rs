@@ -1,0 +1,197 @@
+//! Sentence embeddings on the exact tier.
+
+use rayon::prelude::*;
+use surety_exact::Fault;
+use surety_types::{
+    model::{ModelManifest, Operation},
+    ContentHash,
+};
+
+use super::{
+    bert::{BertModel, Scratch, TokensOf},
+    trace::{Shape, TopLevel},
+    weights::BertWeights,
+};
+use crate::{
+    bert::Tokens,
+    embeddings::{rows_max, Embeddings},
+    engine::{report, Engine, Job, Outcome, Sink},
+    error::EngineError,
+    input::{items, InputError},
+    model_error::ModelError,
+    trace::claim,
+};
+
+/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
+/// cancelled job ends within a second.
+const ITEMS_PER_THREAD: usize = 32;
+
+/// Rows that go through the products together, unless one item alone has more: enough to read each weight seldom, few
+/// enough to stay in a processor's cache.
+const BATCH_ROWS: usize = 96;
+
+/// An encoder of the exact tier.
+pub struct ExactBert {
+    manifest: ModelManifest,
+    model: BertModel,
+    tokens: Tokens,
+    shape: Shape,
+}
+
+/// An item of the input, with its index.
+struct Item {
+    index: u32,
+    tokens: TokensOf,
+}
+
+/// What came of one item.
+struct Embedded {
+    row: Vec<f32>,
+    leaves: Vec<ContentHash>,
+}
+
+impl ExactBert {
+    /// Makes an engine of weights that have been checked, and of `tokenizer.json`.
+    ///
+    /// # Errors
+    /// [`ModelError`] when they do not fit together.
+    pub fn new(manifest: ModelManifest, weights: BertWeights, tokenizer: &[u8]) -> Result<Self, ModelError> {
+        let model = BertModel::new(weights)
+            .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
+        Ok(Self {
+            manifest,
+            tokens: Tokens::load(tokenizer, model.vocabulary(), model.positions())?,
+            shape: Shape::encoder(model.width(), model.layers()),
+            model,
+        })
+    }
+
+    fn embed(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        let width = self.model.width();
+        let items = items(&job.input, job.units_max.min(rows_max(width)))?;
+        let total = count(items.len());
+        let wave = rayon::current_num_threads()
+            .saturating_mul(ITEMS_PER_THREAD)
+            .max(1);
+        let mut values = Vec::with_capacity(items.len().saturating_mul(width));
+        let mut leaves = Vec::new();
+        let mut done = 0;
+        report(sink, 0, total)?;
+        for lines in items.chunks(wave) {
+            for embedded in self.wave(done, lines)? {
+                values.extend(embedded.row);
+                leaves.extend(embedded.leaves);
+            }
+            done += count(lines.len());
+            report(sink, done, total)?;
+        }
+        let embeddings = Embeddings::new(width, values)
+            .ok_or_else(|| EngineError::Compute("rows of unequal width".into()))?;
+        let output = embeddings
+            .encode()
+            .map_err(|error| EngineError::Compute(error.to_string()))?;
+        let claim = claim(&output, leaves.into_iter(), total);
+        Ok(Outcome { output, claim })
+    }
+
+    /// Some items' results, in their order.
+    fn wave(&self, first: u32, lines: &[&str]) -> Result<Vec<Embedded>, EngineError> {
+        let tokenised: Vec<_> = lines
+            .par_iter()
+            .zip(first..first.saturating_add(count(lines.len())))
+            .map(|(line, index)| self.item(index, line))
+            .collect();
+        // In order, so that of several faults the first is told, whichever thread met one first.
+        let items: Vec<Item> = tokenised.into_iter().collect::<Result<_, _>>()?;
+        let results: Vec<_> = batches(&items)
+            .into_par_iter()
+            .map_init(Scratch::default, |scratch, batch| self.batch(batch, scratch))
+            .collect();
+        let mut embedded = Vec::with_capacity(items.len());
+        for result in results {
+            embedded.extend(result?);
+        }
+        Ok(embedded)
+    }
+
+    fn item(&self, index: u32, line: &str) -> Result<Item, EngineError> {
+        let tokens = self.tokens.of(line).map_err(EngineError::Compute)?;
+        match tokens.ids.is_empty() {
+            true => Err(InputError::NoTokens { item: index }.into()),
+            false => Ok(Item { index, tokens }),
+        }
+    }
+
+    fn batch(&self, items: &[Item], scratch: &mut Scratch) -> Result<Vec<Embedded>, EngineError> {
+        let sequences: Vec<&TokensOf> = items.iter().map(|item| &item.tokens).collect();
+        let mut trace = TopLevel::new(self.shape);
+        let pooled = match (self.model.embed(&sequences, scratch, &mut trace), items) {
+            (Ok(pooled), _) => pooled,
+            (Err(fault), [item]) => return Err(failed(item.index, fault)),
+            // Which of them it was is found one by one; the first is told.
+            (Err(_), _) => {
+                let singly = items
+                    .iter()
+                    .map(|item| self.batch(std::slice::from_ref(item), scratch));
+                return Ok(singly
+                    .collect::<Result<Vec<_>, _>>()?
+                    .into_iter()
+                    .flatten()
+                    .collect());
+            }
+        };
+        let mut start = 0;
+        let rows = pooled.chunks_exact(self.model.width());
+        let embedded = items.iter().zip(rows).enumerate().map(|(sequence, (item, row))| {
+            let rows = start..start + item.tokens.ids.len();
+            start = rows.end;
+            Embedded {
+                row: row.to_vec(),
+                leaves: trace.leaves(sequence, rows),
+            }
+        });
+        Ok(embedded.collect())
+    }
+}
+
+impl Engine for ExactBert {
+    fn manifest(&self) -> &ModelManifest {
+        &self.manifest
+    }
+
+    fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        if job.operation != Operation::Embed || !self.manifest.operations.contains(&job.operation) {
+            return Err(EngineError::OperationNotOffered(job.operation));
+        }
+        self.embed(job, sink)
+    }
+}
+
+/// Cuts items into runs of about [`BATCH_ROWS`] tokens. Where the cuts are changes no result.
+fn batches(items: &[Item]) -> Vec<&[Item]> {
+    let mut batches = Vec::new();
+    let (mut start, mut rows) = (0, 0);
+    for (end, item) in items.iter().enumerate() {
+        let more = item.tokens.ids.len();
+        if end > start && rows + more > BATCH_ROWS {
+            batches.extend(items.get(start..end));
+            (start, rows) = (end, 0);
+        }
+        rows += more;
+    }
+    batches.extend(items.get(start..).filter(|rest| !rest.is_empty()));
+    batches
+}
+
+fn failed(item: u32, fault: Fault) -> EngineError {
+    match fault {
+        Fault::Shape => EngineError::Compute("the item's tokens do not fit the model".into()),
+        Fault::NotFinite => EngineError::NotFinite { item },
+        Fault::ZeroNorm => EngineError::ZeroVector { item },
+    }
+}
+
+/// Indices of items: bounded by `ITEMS_MAX`, so nothing is ever cut off.
+fn count(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(u32::MAX)
+}

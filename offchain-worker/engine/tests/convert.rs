@@ -1,0 +1,309 @@
+//! Conversion to the exact form: the same bytes always, and a reason when there are none.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use common::{
+    exact::{safetensors, As, Published},
+    fetching::COMPLETE,
+};
+use serde_json::{json, Value};
+use surety_engine::{
+    exact::{
+        convert::{convert, convert_into, ConvertError, Stage},
+        format::{read, weight_root, write, Weights},
+        weights::{Activation, LlamaWeights},
+    },
+    ModelError, ModelFile, ModelStore, StoreError, StoredModel,
+};
+use surety_types::model::{ModelFamily, Operation, Tier};
+use tempfile::TempDir;
+
+fn converted_as(published: &Published, kind: As) -> Result<(TempDir, StoredModel), ConvertError> {
+    let home = tempfile::tempdir().unwrap();
+    let source = tempfile::tempdir().unwrap();
+    published.write(source.path(), kind);
+    let store = ModelStore::new(home.path());
+    convert(source.path(), &store, "tiny-exact", &mut |_| ()).map(|stored| (home, stored))
+}
+
+fn converted(published: &Published) -> (TempDir, StoredModel) {
+    converted_as(published, As::F32).unwrap()
+}
+
+fn weights(stored: &StoredModel) -> Weights {
+    let files = stored.read().unwrap();
+    read(files.weights, &files.config, files.manifest.family).unwrap()
+}
+
+fn llama(stored: &StoredModel) -> LlamaWeights {
+    match weights(stored) {
+        Weights::Llama(weights) => weights,
+        Weights::Bert(_) => panic!("a Llama became a BERT"),
+    }
+}
+
+fn error(published: &Published) -> ModelError {
+    match converted_as(published, As::F32).err() {
+        Some(ConvertError::Model(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_converted_reads_back_as_it_was_written() {
+    for published in [
+        Published::bert(),
+        Published::llama(true, false),
+        Published::llama(false, true),
+    ] {
+        let (_home, stored) = converted(&published);
+        stored.verify().unwrap();
+        assert_eq!(names(&stored.path), COMPLETE);
+        let manifest = &stored.manifest;
+        assert_eq!(manifest.tier, Tier::Exact);
+        let weights = weights(&stored);
+        assert_eq!(manifest.family, weights.family());
+        assert_eq!(manifest.weight_root, Some(weight_root(&weights.parts())));
+        let mut again = Vec::new();
+        write(&weights.parts(), &mut again).unwrap();
+        assert_eq!(again, stored.read().unwrap().weights);
+    }
+    let (_home, stored) = converted(&Published::bert());
+    assert_eq!(stored.manifest.operations.to_vec(), [Operation::Embed]);
+    let (_home, stored) = converted(&Published::llama(true, false));
+    assert_eq!(stored.manifest.operations.to_vec(), [Operation::Generate]);
+}
+
+/// The bits of a conversion are what people on other machines get: a change of any step shows here. It is right only
+/// together with new hashes for every known model.
+#[test]
+fn conversions_are_the_ones_that_everybody_gets() {
+    let id = |published: &Published| format!("{:?}", converted(published).1.manifest.id());
+    insta_free(&id(&Published::bert()), "BERT");
+    insta_free(&id(&Published::llama(true, false)), "LLAMA");
+}
+
+fn insta_free(actual: &str, expected: &str) {
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn half_precision_sources_say_the_same() {
+    let published = Published::llama(false, false);
+    let whole = converted(&published).1.manifest;
+    for kind in [As::F16, As::BF16] {
+        assert_eq!(converted_as(&published, kind).unwrap().1.manifest, whole);
+    }
+}
+
+#[test]
+fn a_prefix_of_all_names_changes_nothing() {
+    let plain = Published::bert();
+    let mut prefixed = plain.clone();
+    prefixed.tensors = plain
+        .tensors
+        .iter()
+        .map(|(name, tensor)| (format!("bert.{name}"), tensor.clone()))
+        .collect();
+    assert_eq!(converted(&prefixed).1.manifest, converted(&plain).1.manifest);
+}
+
+#[test]
+fn a_model_in_several_files_is_put_together() {
+    let published = Published::llama(false, false);
+    let source = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    published.write_small(source.path());
+    let mut index = BTreeMap::new();
+    let mut parts = [BTreeMap::new(), BTreeMap::new()];
+    for (number, (name, tensor)) in published.tensors.iter().enumerate() {
+        index.insert(name.clone(), format!("model-{}.safetensors", number % 2));
+        parts[number % 2].insert(name.clone(), tensor.clone());
+    }
+    for (number, part) in parts.iter().enumerate() {
+        let path = source.path().join(format!("model-{number}.safetensors"));
+        fs::write(path, safetensors(part, As::F32)).unwrap();
+    }
+    let write_index = |index: &BTreeMap<String, String>| {
+        let json = json!({ "weight_map": index }).to_string();
+        fs::write(source.path().join("model.safetensors.index.json"), json).unwrap();
+    };
+    let store = ModelStore::new(home.path());
+    write_index(&index);
+    let stored = convert(source.path(), &store, "tiny-exact", &mut |_| ()).unwrap();
+    assert_eq!(stored.manifest, converted(&published).1.manifest);
+    for outside in ["../model.safetensors", "/etc/passwd", ".hidden"] {
+        index.insert("x".into(), outside.into());
+        write_index(&index);
+        let refused = convert(source.path(), &store, "other", &mut |_| ()).unwrap_err();
+        assert!(
+            matches!(refused, ConvertError::Model(ModelError::Malformed(_))),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn quantised_rows_are_near_the_published_ones() {
+    let published = Published::llama(false, true);
+    let (_home, stored) = converted(&published);
+    let weights = llama(&stored);
+    let layer = &weights.layers[1];
+    let pre = layer.down_pre.as_ref().unwrap();
+    let (_, values) = &published.tensors["model.layers.1.mlp.down_proj.weight"];
+    for (row, values) in values.chunks(12).enumerate() {
+        let scale = layer.down.scales[row];
+        for (column, value) in values.iter().enumerate() {
+            let quantised = f32::from(layer.down.q[row * 12 + column]) * scale * pre[column];
+            // Half a step, in the units of this column.
+            assert!((quantised - value).abs() <= 0.51 * scale * pre[column] + 0.13 * value.abs());
+        }
+    }
+    assert_eq!(layer.query.bias.as_ref().map(Vec::len), Some(8));
+    assert_eq!((weights.heads, weights.kv_heads, weights.head_dim), (4, 2, 2));
+    assert_eq!(weights.end_tokens, [2, 3]);
+    assert_eq!(weights.head.map(|head| head.outputs), Some(40));
+    assert!(pre.iter().any(|pre| *pre != 1.0));
+}
+
+#[test]
+fn what_is_wrong_with_a_source_is_named() {
+    const QUERY: &str = "model.layers.1.self_attn.q_proj.weight";
+    let with = |change: &dyn Fn(&mut Published)| {
+        let mut published = Published::llama(false, false);
+        change(&mut published);
+        error(&published)
+    };
+    let missing = with(&|published| drop(published.tensors.remove(QUERY)));
+    assert_eq!(missing, ModelError::MissingTensor(QUERY.into()));
+    let shape = with(&|published| published.tensors.get_mut(QUERY).unwrap().0 = vec![4, 16]);
+    assert!(matches!(shape, ModelError::WrongShape { .. }), "{shape}");
+    for value in [f32::NAN, f32::INFINITY] {
+        let poisoned = with(&|published| published.tensors.get_mut(QUERY).unwrap().1[63] = value);
+        assert_eq!(poisoned, ModelError::NotFinite(QUERY.into()));
+    }
+    let vocabulary = with(&|published| {
+        published.config["vocab_size"] = 30.into();
+        for name in ["model.embed_tokens.weight", "lm_head.weight"] {
+            let (shape, values) = published.tensors.get_mut(name).unwrap();
+            *shape = vec![30, 8];
+            values.truncate(240);
+        }
+    });
+    assert!(
+        matches!(vocabulary, ModelError::Vocabulary { .. }),
+        "{vocabulary}"
+    );
+}
+
+#[test]
+fn configurations_that_would_be_misread_are_refused() {
+    let with = |field: &str, value: Value| {
+        let mut published = Published::llama(false, false);
+        published.config[field] = value;
+        error(&published)
+    };
+    for (field, value) in [
+        ("model_type", json!("mistral")),
+        ("model_type", json!(null)),
+        ("hidden_act", json!("gelu")),
+        ("sliding_window", json!(4096)),
+        ("rope_scaling", json!({"type": "linear", "factor": 2.0})),
+        ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
+        ("rope_scaling", json!({"rope_type": "llama3", "factor": 8.0})),
+        ("rope_theta", json!(-1.0)),
+        ("num_key_value_heads", json!(3)),
+        ("head_dim", json!(3)),
+        ("rms_norm_eps", json!(0.0)),
+        ("eos_token_id", json!(40)),
+        ("hidden_size", json!(-8)),
+        ("hidden_size", json!(8.5)),
+    ] {
+        let refused = with(field, value.clone());
+        assert!(
+            matches!(refused, ModelError::Config(_)),
+            "{field} {value}: {refused}"
+        );
+    }
+    for (field, value) in [
+        ("hidden_size", json!(0)),
+        ("num_hidden_layers", json!(usize::MAX)),
+        ("vocab_size", json!(4_000_001)),
+        ("num_attention_heads", json!(1_000)),
+        ("num_key_value_heads", json!(0)),
+    ] {
+        let refused = with(field, value.clone());
+        assert!(
+            matches!(refused, ModelError::Dimension { .. }),
+            "{field} {value}: {refused}"
+        );
+    }
+    let mut published = Published::bert();
+    published.config["hidden_act"] = "gelu_new".into();
+    let (_home, stored) = converted(&published);
+    let Weights::Bert(weights) = weights(&stored) else {
+        panic!("a BERT became a Llama");
+    };
+    assert_eq!(weights.activation, Activation::GeluTanh);
+    published.config["position_embedding_type"] = "relative_key".into();
+    assert!(matches!(error(&published), ModelError::Config(_)));
+}
+
+#[test]
+fn a_model_that_differs_is_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let source = tempfile::tempdir().unwrap();
+    let store = ModelStore::new(home.path());
+    let convert = |name: &str| convert(source.path(), &store, name, &mut |_| ());
+    Published::bert().write(source.path(), As::F32);
+    let first = convert("tiny").unwrap();
+    // Damaged files of the same model are, though.
+    fs::write(first.path.join("model.safetensors"), "damaged").unwrap();
+    convert("tiny").unwrap().verify().unwrap();
+    Published::llama(true, false).write(source.path(), As::F32);
+    assert!(matches!(convert("tiny"), Err(ConvertError::NameTaken { .. })));
+    assert_eq!(store.by_name("tiny").unwrap().manifest, first.manifest);
+    let bad = convert("../tiny");
+    assert!(matches!(
+        bad,
+        Err(ConvertError::Store(StoreError::InvalidName(_)))
+    ));
+    let long = convert(&"x".repeat(65));
+    assert!(matches!(long, Err(ConvertError::NameTooLong(_))));
+    // Nothing is left behind.
+    assert_eq!(names(store.path()), ["tiny"]);
+}
+
+#[test]
+fn every_stage_is_reported_to_its_end() {
+    let source = tempfile::tempdir().unwrap();
+    let into = tempfile::tempdir().unwrap();
+    Published::bert().write(source.path(), As::F32);
+    let mut events = Vec::new();
+    convert_into(source.path(), into.path(), "tiny", &mut |event| {
+        events.push(event)
+    })
+    .unwrap();
+    for stage in [Stage::Quantising, Stage::Smoothing, Stage::Writing] {
+        let last = events.iter().rfind(|event| event.stage == stage).unwrap();
+        assert_eq!(last.done, last.total, "{stage:?}");
+    }
+    assert!(events.iter().any(|event| event.stage == Stage::Calibrating));
+    let weights = fs::read(into.path().join(ModelFile::Weights.name())).unwrap();
+    let config = fs::read(into.path().join(ModelFile::Config.name())).unwrap();
+    assert!(read(weights.clone(), &config, ModelFamily::Bert).is_ok());
+    assert!(read(weights, &config, ModelFamily::Llama).is_err());
+}
