@@ -4,7 +4,8 @@ from .contestant import all_of
 from .errors import ContestantFailed
 from .rounds import in_turns
 
-EXACT, LLAMA_CPP = "exact", "llama.cpp Q8_0"
+# The second is what the first would be without recording a trace.
+EXACT, BLIND, LLAMA_CPP = "exact", "exact without trace", "llama.cpp Q8_0"
 PROMPT, DECODE = 512, 32
 SECONDS_MAX = 45.0
 
@@ -15,7 +16,9 @@ def speed(models, threads, rounds, console):
     rates = {}
     with all_of(starters, console) as running:
         for what, command in {"prefill": {"prompt": PROMPT}, "decode": {"prompt": PROMPT, "decode": DECODE}}.items():
-            modes = {EXACT: {"as it is": command}}
+            if EXACT in running:
+                running[BLIND] = running[EXACT]
+            modes = {EXACT: {"traced": {**command, "look": "traced"}}, BLIND: {"blind": {**command, "look": "blind"}}}
             modes[LLAMA_CPP] = {
                 name: {**command, "flash": flash} for name, flash in (("plain", False), ("flash attention", True))
             }
@@ -26,6 +29,7 @@ def speed(models, threads, rounds, console):
                 "peak_memory_mib": contestant.peak_memory_mib(),
             }
             for name, contestant in running.items()
+            if name != BLIND
         }
     return rates, needs
 
@@ -36,8 +40,8 @@ def shares(models, console):
         try:
             decoder = running[EXACT]
             return {
-                "prefill": decoder.ask(prompt=PROMPT, shares=True)["shares"],
-                "decode": decoder.ask(prompt=PROMPT, decode=DECODE, shares=True)["shares"],
+                "prefill": decoder.ask(prompt=PROMPT, look="timed")["shares"],
+                "decode": decoder.ask(prompt=PROMPT, decode=DECODE, look="timed")["shares"],
             }
         except (KeyError, ContestantFailed):
             return None

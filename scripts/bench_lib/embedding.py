@@ -17,7 +17,7 @@ ORT_INT8 = {
 SECONDS_MAX = 75.0
 TRACE_SECONDS_MAX = 30.0
 # Sentences that an engine takes through the products together, about.
-TOGETHER = 8
+TOGETHER = 3
 
 
 def starters(models, sentences, threads):

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
+use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Rows, Probe, Step};
+use surety_engine::exact::{kernels::Rows, Probe, Step, TopLevel};
 
 /// Looks away, and costs nothing.
 pub struct Blind;
@@ -26,6 +27,20 @@ pub trait Look: Probe {
 }
 
 impl Look for Blind {}
+
+impl Look for TopLevel {}
+
+/// Who looks on at what is measured.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Looking {
+    /// Nobody.
+    Blind,
+    /// The trace is recorded.
+    Traced,
+    /// Each step is timed.
+    Timed,
+}
 
 /// Books the time since the step before on each step.
 pub struct Clock {

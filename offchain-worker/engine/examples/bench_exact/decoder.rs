@@ -7,12 +7,12 @@ use serde_json::{json, Value};
 use surety_engine::exact::{
     kernels::Turns,
     weights::{Linear, LlamaLayer, LlamaWeights, Norm, Table},
-    LlamaModel, Sequence,
+    LlamaModel, Sequence, Shape as TraceShape, TopLevel,
 };
 use surety_exact::{greedy, groups};
 
 use crate::{
-    clock::{Blind, Clock, Look},
+    clock::{Blind, Clock, Look, Looking},
     talk::{answer, measured, say, threads},
     Result,
 };
@@ -37,9 +37,7 @@ struct Command {
     prompt: usize,
     /// Measure these, one by one after the prompt, instead of it.
     decode: Option<usize>,
-    /// Say where the time goes.
-    #[serde(default)]
-    shares: bool,
+    look: Looking,
 }
 
 pub fn run(shape: &str, count: usize) -> Result<()> {
@@ -51,12 +49,18 @@ pub fn run(shape: &str, count: usize) -> Result<()> {
     say(&json!({"ready": true, "load_seconds": begun.elapsed().as_secs_f64()}))?;
     answer(|command: Command| {
         let mut clock = Clock::start();
-        let answer = pool.install(|| match command.shares {
-            true => measure(&model, &command, &mut clock),
-            false => measure(&model, &command, &mut Blind),
+        let mut trace = TopLevel::new(TraceShape::decoder(
+            model.width(),
+            model.kv_width(),
+            model.layers(),
+        ));
+        let answer = pool.install(|| match command.look {
+            Looking::Blind => measure(&model, &command, &mut Blind),
+            Looking::Traced => measure(&model, &command, &mut trace),
+            Looking::Timed => measure(&model, &command, &mut clock),
         });
         let mut answer = answer?;
-        if command.shares {
+        if matches!(command.look, Looking::Timed) {
             answer["shares"] = clock.shares();
         }
         Ok(answer)

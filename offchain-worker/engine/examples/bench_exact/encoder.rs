@@ -5,11 +5,12 @@ use std::{fs, path::Path, time::Instant};
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{BertModel, Scratch, TokensOf};
+use surety_engine::exact::{BertModel, Scratch, Shape, TokensOf, TopLevel};
+use surety_exact::Fault;
 use tokenizers::Tokenizer;
 
 use crate::{
-    clock::{Blind, Clock},
+    clock::{Blind, Clock, Looking},
     decoder::fault,
     prepare,
     talk::{answer, measured, say, threads},
@@ -19,20 +20,9 @@ use crate::{
 /// Longest sentence, in tokens: as the tokenizer's file says.
 const TOKENS_MAX: usize = 128;
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Look {
-    /// Nobody looks.
-    Blind,
-    /// The trace is recorded.
-    Traced,
-    /// Each step is timed.
-    Timed,
-}
-
 #[derive(Deserialize)]
 struct Command {
-    look: Look,
+    look: Looking,
     /// Measure with every so many-th sentence.
     stride: usize,
     /// Sentences that go through the products together.
@@ -71,8 +61,8 @@ fn measure(model: &BertModel, chosen: &[&TokensOf], command: &Command) -> Result
     let mut shares = Value::Null;
     let mut answer = measured(|| {
         match command.look {
-            Look::Timed => shares = timed(model, chosen, command.together)?,
-            look => all(model, chosen, command.together, matches!(look, Look::Traced))?,
+            Looking::Timed => shares = timed(model, chosen, command.together)?,
+            look => all(model, chosen, command.together, matches!(look, Looking::Traced))?,
         }
         Ok(chosen.len())
     })?;
@@ -85,16 +75,33 @@ fn all(model: &BertModel, chosen: &[&TokensOf], together: usize, traced: bool) -
     let done: std::result::Result<Vec<usize>, String> = chosen
         .par_chunks(together.max(1))
         .map_init(Scratch::default, |scratch, group| {
-            let mut recorder = Recorder::encoder(model);
-            let vectors = match traced {
-                true => model.embed(group, scratch, &mut recorder),
-                false => model.embed(group, scratch, &mut Blind),
-            };
-            let leaves = traced.then(|| recorder.leaves(group.iter().map(|tokens| tokens.ids.len())));
-            Ok(vectors.map_err(fault)?.len() + leaves.map_or(0, |leaves| leaves.len()))
+            match traced {
+                true => traced_leaves(model, group, scratch),
+                false => model
+                    .embed(group, scratch, &mut Blind)
+                    .map(|vectors| vectors.len()),
+            }
+            .map_err(fault)
         })
         .collect();
     done.map(|_| ()).map_err(Into::into)
+}
+
+/// How many there are.
+fn traced_leaves(
+    model: &BertModel,
+    group: &[&TokensOf],
+    scratch: &mut Scratch,
+) -> std::result::Result<usize, Fault> {
+    let mut trace = TopLevel::new(Shape::encoder(model.width(), model.layers()));
+    model.embed(group, scratch, &mut trace)?;
+    let (mut start, mut leaves) = (0, 0);
+    for (sequence, tokens) in group.iter().enumerate() {
+        let rows = start..start + tokens.ids.len();
+        start = rows.end;
+        leaves += trace.leaves(sequence, rows).len();
+    }
+    Ok(leaves)
 }
 
 fn timed(model: &BertModel, chosen: &[&TokensOf], together: usize) -> Result<Value> {
@@ -104,26 +111,4 @@ fn timed(model: &BertModel, chosen: &[&TokensOf], together: usize) -> Result<Val
         model.embed(group, &mut scratch, &mut clock).map_err(fault)?;
     }
     Ok(clock.shares())
-}
-
-// TEMPORARY until the recorder is merged.
-struct Recorder;
-impl Recorder {
-    fn encoder(_: &BertModel) -> Self {
-        Self
-    }
-    fn leaves(&self, _: impl Iterator<Item = usize>) -> Vec<u8> {
-        Vec::new()
-    }
-}
-impl surety_engine::exact::Probe for Recorder {
-    fn real(&mut self, _: surety_engine::exact::Step, _: &[f32], _: usize) {}
-    fn quantised(
-        &mut self,
-        _: surety_engine::exact::Step,
-        _: &[f32],
-        _: usize,
-        _: &surety_engine::exact::kernels::Rows,
-    ) {
-    }
 }

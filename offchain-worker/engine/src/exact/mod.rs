@@ -23,6 +23,7 @@ pub use embed::ExactBert;
 pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
+pub use trace::{Shape, TopLevel};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
 
