@@ -174,7 +174,9 @@ fn every_leaf_opens_to_the_steps_of_the_definition() {
     assert_eq!(merkle_root(leaves.iter().copied()), outcome.claim.trace_root);
     assert_eq!(leaves.len(), 4);
     for (number, leaf) in leaves.iter().enumerate() {
-        let opened = engine.open_leaf(&job, &outcome.output, number as u32, &mut sink).unwrap();
+        let opened = engine
+            .open_leaf(&job, &outcome.output, number as u32, &mut sink)
+            .unwrap();
         let ids: &[u32] = [&[2, 4, 5, 6, 3][..], &[2, 29, 3]][number / 2];
         assert_eq!(opened.sequence as usize, number / 2);
         assert_eq!(opened.positions, 0..ids.len() as u32);

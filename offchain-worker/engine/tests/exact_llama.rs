@@ -332,7 +332,9 @@ fn every_leaf_opens_to_the_steps_of_the_definition() {
     let (_, expected) = reference::llama(&weights, &fed);
     assert_eq!(leaves.len(), fed.len().div_ceil(16) * 3);
     for (number, leaf) in leaves.iter().enumerate() {
-        let opened = engine.open_leaf(&job, &outcome.output, number as u32, &mut quiet).unwrap();
+        let opened = engine
+            .open_leaf(&job, &outcome.output, number as u32, &mut quiet)
+            .unwrap();
         let chunk = number / 3 * 16;
         assert_eq!(opened.positions, chunk as u32..fed.len().min(chunk + 16) as u32);
         assert_eq!(opened.layers, [0..2, 2..4, 4..5][number % 3]);

@@ -26,6 +26,7 @@ pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
 pub use trace::{Opened, OpenedRows, OpenedStep};
+pub use trace::{Shape, TopLevel};
 
 use std::sync::Arc;
 

@@ -255,7 +255,13 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
 }
 
 /// Whether a leaf is under a root, by a path as RFC 6962 has it.
-pub fn under(root: ContentHash, leaf: ContentHash, mut at: usize, mut count: usize, path: &[ContentHash]) -> bool {
+pub fn under(
+    root: ContentHash,
+    leaf: ContentHash,
+    mut at: usize,
+    mut count: usize,
+    path: &[ContentHash],
+) -> bool {
     let hash = |prefix: u8, parts: &[ContentHash]| {
         let bytes = parts.iter().flat_map(|part| part.0);
         content_hash(&[prefix].into_iter().chain(bytes).collect::<Vec<u8>>())

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 pub(crate) use opened::DeepRecorder;
 pub use opened::{Opened, OpenedRows, OpenedStep};
-pub(crate) use top::TopLevel;
+pub use top::TopLevel;
 
 use super::probe::{Op, Step};
 
@@ -26,7 +26,7 @@ pub(crate) const CHUNK_ROWS: usize = 16;
 
 /// How a model's traces are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub struct Shape {
     width: usize,
     /// Numbers of a key; 0 with an encoder.
     kv_width: usize,
@@ -43,12 +43,12 @@ pub(crate) struct Place {
 
 impl Shape {
     /// Of an encoder.
-    pub(crate) fn encoder(width: usize, layers: usize) -> Self {
+    pub fn encoder(width: usize, layers: usize) -> Self {
         Self::decoder(width, 0, layers)
     }
 
     /// Of a decoder whose keys and values have `kv_width` numbers.
-    pub(crate) fn decoder(width: usize, kv_width: usize, layers: usize) -> Self {
+    pub fn decoder(width: usize, kv_width: usize, layers: usize) -> Self {
         let stride = STRIDE_WIDTH.div_ceil(width.max(1)).min(layers).max(1);
         Self {
             width,

@@ -10,7 +10,7 @@ use super::{
 use crate::exact::probe::{Op, Probe, Step};
 
 /// Digests of what each stride of layers gives, row by row.
-pub(crate) struct TopLevel {
+pub struct TopLevel {
     shape: Shape,
     /// For each stride, a digest for each row so far.
     rows: Vec<Vec<Digest>>,
@@ -19,7 +19,8 @@ pub(crate) struct TopLevel {
 }
 
 impl TopLevel {
-    pub(crate) fn new(shape: Shape) -> Self {
+    /// Nothing written down yet.
+    pub fn new(shape: Shape) -> Self {
         Self {
             rows: vec![Vec::new(); shape.strides()],
             shape,
@@ -30,7 +31,7 @@ impl TopLevel {
     /// Leaves of a sequence whose rows are `rows` of each stride, chunk by chunk and in each stride by stride.
     ///
     /// The last stride of an encoder has one row for the sequence, its number `sequence`.
-    pub(crate) fn leaves(&self, sequence: usize, rows: std::ops::Range<usize>) -> Vec<ContentHash> {
+    pub fn leaves(&self, sequence: usize, rows: std::ops::Range<usize>) -> Vec<ContentHash> {
         let mut leaves = Vec::new();
         for chunk in self.shape.chunks(rows.len()) {
             let chunk = rows.start + chunk.start..rows.start + chunk.end;

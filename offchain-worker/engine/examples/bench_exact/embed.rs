@@ -1,0 +1,57 @@
+//! Whole jobs: from a text to vectors and a claim, as a provider does them.
+
+use std::{fs, ops::ControlFlow, path::Path, path::PathBuf, sync::Arc, time::Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+use surety_engine::{open, Engine, Event, Job, ModelStore, Outcome};
+use surety_types::model::Operation;
+
+use crate::{
+    talk::{answer, measured, say, threads},
+    Result,
+};
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Command {
+    /// Write all vectors there.
+    Vectors { vectors: PathBuf },
+    /// Measure with every so many-th sentence.
+    Measure { stride: usize },
+}
+
+pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<()> {
+    let sentences = fs::read_to_string(sentences)?;
+    let sentences: Vec<&str> = sentences.lines().collect();
+    let begun = Instant::now();
+    let pool = threads(count)?;
+    let files = ModelStore::new(home).by_name(model)?.read()?;
+    let engine = pool.install(|| open(files))?;
+    say(&json!({"ready": true, "load_seconds": begun.elapsed().as_secs_f64()}))?;
+    answer(|command| {
+        let (stride, vectors) = match command {
+            Command::Vectors { vectors } => (1, Some(vectors)),
+            Command::Measure { stride } => (stride, None),
+        };
+        let chosen: Vec<&str> = sentences.iter().copied().step_by(stride.max(1)).collect();
+        let mut output = Vec::new();
+        let answer = measured(|| {
+            output = pool.install(|| embed(&engine, &chosen))?.output;
+            Ok(chosen.len())
+        })?;
+        if let Some(path) = vectors {
+            fs::write(path, &output)?;
+        }
+        Ok(answer)
+    })
+}
+
+fn embed(engine: &Arc<dyn Engine>, sentences: &[&str]) -> Result<Outcome> {
+    let job = Job {
+        operation: Operation::Embed,
+        input: sentences.join("\n").into_bytes(),
+        units_max: u32::try_from(sentences.len())?,
+    };
+    Ok(engine.run(&job, &mut |_: Event| ControlFlow::Continue(()))?)
+}

@@ -1,0 +1,114 @@
+//! The encoder's forward pass by itself: what the trace costs, and where the time goes.
+
+use std::{fs, path::Path, time::Instant};
+
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::{json, Value};
+use surety_engine::exact::{BertModel, Scratch, Shape, TokensOf, TopLevel};
+use surety_exact::Fault;
+use tokenizers::Tokenizer;
+
+use crate::{
+    clock::{Blind, Clock, Looking},
+    decoder::fault,
+    prepare,
+    talk::{answer, measured, say, threads},
+    Result,
+};
+
+/// Longest sentence, in tokens: as the tokenizer's file says.
+const TOKENS_MAX: usize = 128;
+
+#[derive(Deserialize)]
+struct Command {
+    look: Looking,
+    /// Measure with every so many-th sentence.
+    stride: usize,
+    /// Sentences that go through the products together.
+    together: usize,
+}
+
+pub fn run(home: &Path, model: &str, sentences: &Path, count: usize) -> Result<()> {
+    let sentences = fs::read_to_string(sentences)?;
+    let pool = threads(count)?;
+    let begun = Instant::now();
+    let (weights, tokenizer) = prepare::bert(home, model)?;
+    let model = BertModel::new(weights).map_err(fault)?;
+    let load = begun.elapsed().as_secs_f64();
+    let mut tokenizer = Tokenizer::from_bytes(tokenizer)?;
+    tokenizer.with_padding(None);
+    let tokens: Vec<TokensOf> = sentences
+        .lines()
+        .map(|sentence| tokens_of(&tokenizer, sentence))
+        .collect::<Result<_>>()?;
+    say(&json!({"ready": true, "load_seconds": load}))?;
+    answer(|command: Command| {
+        let chosen: Vec<&TokensOf> = tokens.iter().step_by(command.stride.max(1)).collect();
+        pool.install(|| measure(&model, &chosen, &command))
+    })
+}
+
+fn tokens_of(tokenizer: &Tokenizer, sentence: &str) -> Result<TokensOf> {
+    let encoding = tokenizer.encode(sentence, true)?;
+    let mut ids = encoding.get_ids().to_vec();
+    ids.truncate(TOKENS_MAX);
+    let types = vec![0; ids.len()];
+    Ok(TokensOf { ids, types })
+}
+
+fn measure(model: &BertModel, chosen: &[&TokensOf], command: &Command) -> Result<Value> {
+    let mut shares = Value::Null;
+    let mut answer = measured(|| {
+        match command.look {
+            Looking::Timed => shares = timed(model, chosen, command.together)?,
+            look => all(model, chosen, command.together, matches!(look, Looking::Traced))?,
+        }
+        Ok(chosen.len())
+    })?;
+    answer["shares"] = shares;
+    Ok(answer)
+}
+
+/// Threads share groups of sentences between them.
+fn all(model: &BertModel, chosen: &[&TokensOf], together: usize, traced: bool) -> Result<()> {
+    let done: std::result::Result<Vec<usize>, String> = chosen
+        .par_chunks(together.max(1))
+        .map_init(Scratch::default, |scratch, group| {
+            match traced {
+                true => traced_leaves(model, group, scratch),
+                false => model
+                    .embed(group, scratch, &mut Blind)
+                    .map(|vectors| vectors.len()),
+            }
+            .map_err(fault)
+        })
+        .collect();
+    done.map(|_| ()).map_err(Into::into)
+}
+
+/// How many there are.
+fn traced_leaves(
+    model: &BertModel,
+    group: &[&TokensOf],
+    scratch: &mut Scratch,
+) -> std::result::Result<usize, Fault> {
+    let mut trace = TopLevel::new(Shape::encoder(model.width(), model.layers()));
+    model.embed(group, scratch, &mut trace)?;
+    let (mut start, mut leaves) = (0, 0);
+    for (sequence, tokens) in group.iter().enumerate() {
+        let rows = start..start + tokens.ids.len();
+        start = rows.end;
+        leaves += trace.leaves(sequence, rows).len();
+    }
+    Ok(leaves)
+}
+
+fn timed(model: &BertModel, chosen: &[&TokensOf], together: usize) -> Result<Value> {
+    let (mut scratch, mut clock) = (Scratch::default(), Clock::start());
+    for group in chosen.chunks(together.max(1)) {
+        clock.resume();
+        model.embed(group, &mut scratch, &mut clock).map_err(fault)?;
+    }
+    Ok(clock.shares())
+}

@@ -1,0 +1,48 @@
+"""`scripts/bench`: figures of this build beside others'."""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from devnet_lib.console import Console
+from devnet_lib.folders import REPO
+
+from . import report
+from .errors import BenchError
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description="Measures this build beside others that do the same work, in one run."
+    )
+    parser.add_argument("name", choices=report.BENCHES, help="what to measure")
+    parser.add_argument("--report", metavar="FILE", help="where the figures go [default: target/reports/NAME.json]")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, for trying the bench out")
+    parser.add_argument("--no-build", action="store_true", help="use the program as it is built")
+    parser.add_argument(
+        "--decoder", type=Path, metavar="DIR", help="a Llama model as published, instead of the demonstration model"
+    )
+    return parser.parse_args()
+
+
+def main():
+    options, console = arguments(), Console()
+    # Those whom we measure end with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        found = report.BENCHES[options.name](options, console)
+    except BenchError as error:
+        console.text(f"\nFAILED: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    report.show(found, console)
+    path = options.report or REPO / "target" / "reports" / f"{options.name}.json"
+    report.write(found, path)
+    console.text(f"\nwritten to {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Installs the others, at pinned versions, where nothing else is disturbed by them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from devnet_lib.processes import child_options
+
+from .errors import BenchError
+
+PACKAGES = {
+    "onnxruntime": "1.31.1",
+    "onnx": "1.23.2",
+    "numpy": "2.4.6",
+    "safetensors": "0.8.0",
+    "tokenizers": "0.23.3",
+    "gguf": "0.19.0",
+}
+NODE_LLAMA_CPP = "3.22.1"
+# Its prebuilt library by platform; others would bring those of GPUs, too.
+NODE_PLATFORMS = {("linux", "x86_64"): "linux-x64", ("linux", "aarch64"): "linux-arm64"}
+INSTALL_SECONDS_MAX = 600
+
+PEERS = Path(__file__).resolve().parent / "peers"
+
+
+def command(argv, seconds_max=INSTALL_SECONDS_MAX, cwd=None):
+    """Runs a command to its end, quietly; its output goes into the error when it fails."""
+    argv = [str(part) for part in argv]
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, capture_output=True, text=True, timeout=seconds_max, **child_options(), check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"`{' '.join(argv)}` took more than {seconds_max} s") from None
+    except FileNotFoundError:
+        raise BenchError(f"there is no program {argv[0]}") from None
+    if done.returncode:
+        raise BenchError(f"`{' '.join(argv)}` ended with {done.returncode}: {(done.stderr or done.stdout)[-1500:]}")
+    return done.stdout
+
+
+class Peers:
+    """The others, below one folder."""
+
+    def __init__(self, folder, console):
+        self.folder, self.console = Path(folder), console
+        self.python = self.folder / "venv" / "bin" / "python"
+        self.node = self.folder / "node"
+
+    def versions(self):
+        """Of everything that is measured beside us."""
+        return {**PACKAGES, "node-llama-cpp": NODE_LLAMA_CPP, "llama.cpp": self._llama_cpp_release()}
+
+    def _llama_cpp_release(self):
+        try:
+            path = self.node / "node_modules" / "node-llama-cpp" / "llama" / "binariesGithubRelease.json"
+            return json.loads(path.read_text())["release"]
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def install(self):
+        """Installs what is not there yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
+        self._once("node", NODE_LLAMA_CPP, self._install_node)
+
+    def _once(self, name, wanted, install):
+        """Installs unless that was done, to the end, for the same versions."""
+        folder = self.folder / name
+        done = folder / ".installed"
+        if done.is_file() and done.read_text() == wanted:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        install(folder)
+        done.write_text(wanted)
+
+    def _install_python(self, folder):
+        self.console.step("installing onnxruntime and what makes models for it")
+        command([sys.executable, "-m", "venv", folder])
+        pins = [f"{name}=={version}" for name, version in PACKAGES.items()]
+        command([folder / "bin" / "pip", "install", "--quiet", *pins])
+
+    def _install_node(self, folder):
+        import platform
+
+        self.console.step("installing llama.cpp, as node-llama-cpp")
+        packages = [f"node-llama-cpp@{NODE_LLAMA_CPP}"]
+        key = (platform.system().lower(), platform.machine())
+        if key in NODE_PLATFORMS:
+            packages.append(f"@node-llama-cpp/{NODE_PLATFORMS[key]}@{NODE_LLAMA_CPP}")
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text('{"name": "surety-bench", "private": true}\n')
+        options = ["--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional", "--save-exact"]
+        command(["npm", "install", *options, *packages], cwd=folder)
+
+    def script(self, name, *arguments, seconds_max=300):
+        """Runs one of our scripts in the virtual environment."""
+        return command([self.python, PEERS / name, *arguments], seconds_max)

@@ -1,0 +1,125 @@
+"""The figures as tables for people, and as JSON for programs."""
+
+import json
+from pathlib import Path
+
+from . import exact
+
+
+def write(report, path):
+    """Writes the report as JSON."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+
+
+def show(report, console):
+    """Prints the report."""
+    _machine(report, console)
+    _accuracy(report, console)
+    for threads, found in report["embedding"]["threads"].items():
+        _rates(f"Sentences per second, threads: {threads}", found["rates"], console)
+    for threads, found in report["decoding"]["threads"].items():
+        for what, rates in found["rates"].items():
+            _rates(f"Tokens per second, {what}, threads: {threads}", rates, console)
+    _ratios(report, console)
+    _needs(report, console)
+    _shares(report, console)
+
+
+def table(head, rows, console):
+    """A heading of columns and rows, aligned; numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    for row in cells:
+        first, *others = (
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        console.text("  " + "  ".join([first, *others]).rstrip())
+
+
+def _machine(report, console):
+    machine = report["machine"]
+    console.title("Machine")
+    versions = [(name, version) for name, version in report["versions"].items()]
+    console.table(
+        [
+            ("processor", f"{machine['cpu']}, {machine['cores']} cores, {' '.join(machine['flags'])}"),
+            ("in use by others", f"{report['busy_before']:.0%} before, {report['busy_after']:.0%} after"),
+            *versions,
+        ]
+    )
+
+
+def _accuracy(report, console):
+    found = report["embedding"]
+    console.title(f"Accuracy: {found['sentences']} sentences of {found['text']}, against candle's f32")
+    rows = [
+        (name, f"{of['mean_cosine']:.5f}", f"{of['min_cosine']:.5f}", f"{of['nearest_kept']:.1%}")
+        for name, of in found["accuracy"].items()
+    ]
+    table(("", "mean cosine", "least", "nearest kept"), rows, console)
+    perplexity = report["decoding"]["perplexity"]
+    console.text(
+        f"\n  perplexity on {perplexity['tokens']} tokens: {perplexity['perplexity_exact']:.3f} exact, "
+        f"{perplexity['perplexity_f32']:.3f} f32"
+    )
+
+
+def _rates(title, rates, console):
+    console.title(title)
+    rows = [
+        (
+            f"{name}, {mode}",
+            f"{of['median']:.1f}",
+            f"{of['lowest']:.1f}",
+            f"{of['highest']:.1f}",
+            f"{of['median_per_processor_second']:.1f}",
+            of["rounds"],
+        )
+        for name, modes in rates.items()
+        for mode, of in modes.items()
+    ]
+    table(("", "median", "lowest", "highest", "per processor second", "rounds"), rows, console)
+
+
+def _ratio(value):
+    return "not measured" if value is None else f"{value:.2f}"
+
+
+def _ratios(report, console):
+    console.title("How many times faster than the other's best")
+    columns = [*report["speeds_by_threads"].values(), report["speeds_by_processor_time"]]
+    threads = [f"threads: {threads}" for threads in report["speeds_by_threads"]]
+    rows = [(name, *(_ratio(column[name]) for column in columns)) for name in columns[0]]
+    table(("", *threads, "processor time, threads: 1"), rows, console)
+    trace = report["embedding"]["trace"]
+    if trace:
+        console.text(
+            f"\n  recording the trace takes {trace['overhead']:.1%} more time "
+            f"({trace['overhead_of_processor_time']:.1%} of processor time)"
+        )
+
+
+def _needs(report, console):
+    console.title("To start with one thread")
+    rows = [
+        (f"{what}, {name}", f"{of['load_seconds']:.2f}", of["peak_memory_mib"])
+        for what in ("embedding", "decoding")
+        for name, of in report[what]["threads"]["1"]["needs"].items()
+    ]
+    table(("", "load, s", "peak memory, MiB"), rows, console)
+
+
+def _shares(report, console):
+    passes = {"embedding": (report["embedding"]["trace"] or {}).get("shares")}
+    passes.update(report["decoding"]["shares"] or {})
+    for name, shares in passes.items():
+        if shares:
+            console.title(f"Where the time goes: {name}, one thread")
+            largest = sorted(shares.items(), key=lambda pair: -pair[1])
+            console.table([(step, f"{share:5.1%}") for step, share in largest if share >= 0.005])
+
+
+BENCHES = {"exact": exact.run}
