@@ -12,7 +12,7 @@ fn sentences() -> String {
         serde_json::from_str(include_str!("golden/all-MiniLM-L6-v2.json")).unwrap();
     let items = golden["items"].as_array().unwrap();
     let texts: Vec<&str> = items.iter().map(|item| item["text"].as_str().unwrap()).collect();
-    texts.join("\n") + include_str!("../../../examples/sentences.txt")
+    texts.join("\n") + "\n" + include_str!("../../../examples/text/paraphrases.txt")
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f32 {

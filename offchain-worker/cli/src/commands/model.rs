@@ -119,7 +119,7 @@ async fn fetch_unknown(
 ) -> Result<()> {
     let model: HubModel = repository
         .parse()
-        .map_err(|e: UnknownModel| CliError::Usage(e.to_string()))?;
+        .map_err(|error: fetch::UnknownModel| CliError::Usage(error.to_string()))?;
     let name = name.unwrap_or_else(|| model.exact_name());
     let store = context.models();
     let mut bars = Bars::new(context.out);

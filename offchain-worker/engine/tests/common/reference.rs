@@ -247,8 +247,8 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
         bias: None,
     };
     let head = weights.head.as_ref().unwrap_or(&table);
-    let logits = rms_normed(&state, &weights.norm).iter().map(|row| {
-        let (q, scales) = quantised(row, None);
+    let logits = rms_normed(&state, &weights.norm).into_iter().map(|row| {
+        let (q, scales) = quantised(&row, None);
         (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
     });
     (logits.collect(), steps)
