@@ -297,7 +297,7 @@ fn an_audit_refutes_what_is_no_answer() {
         Refutation::Length { tokens: 0 }
     );
     assert_eq!(
-        changed(|wrong| drop(wrong.tokens.pop())),
+        changed(|wrong| wrong.tokens.truncate(19)),
         Refutation::Length { tokens: 19 }
     );
     assert_eq!(
@@ -332,7 +332,9 @@ fn every_leaf_opens_to_the_steps_of_the_definition() {
     let (_, expected) = reference::llama(&weights, &fed);
     assert_eq!(leaves.len(), fed.len().div_ceil(16) * 3);
     for (number, leaf) in leaves.iter().enumerate() {
-        let opened = engine.open_leaf(&job, &outcome.output, number as u32, &mut quiet).unwrap();
+        let opened = engine
+            .open_leaf(&job, &outcome.output, number as u32, &mut quiet)
+            .unwrap();
         let chunk = number / 3 * 16;
         assert_eq!(opened.positions, chunk as u32..fed.len().min(chunk + 16) as u32);
         assert_eq!(opened.layers, [0..2, 2..4, 4..5][number % 3]);
@@ -529,9 +531,9 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.heads = 3,
         |weights| weights.kv_heads = 0,
         |weights| weights.context = 0,
-        |weights| drop(weights.turns.pop()),
+        |weights| weights.turns.truncate(7),
         |weights| weights.layers.clear(),
-        |weights| drop(weights.tokens.scales.pop()),
+        |weights| weights.tokens.scales.truncate(7),
         |weights| weights.layers[1].output.inputs = 640,
         |weights| weights.head = Some(weights.layers[0].up.clone()),
     ];

@@ -289,20 +289,16 @@ impl ExactLlama {
     }
 
     /// Whether the tokens are what these states lead to; the first of them is number `index`.
-    fn check_tokens<'s>(
+    fn check_tokens(
         &self,
-        states: impl Iterator<Item = &'s [f32]>,
+        states: &[f32],
         tokens: &[u32],
         index: usize,
         sampler: &mut Sampler,
     ) -> Result<(), EngineError> {
-        let (states, width) = (
-            states.flatten().copied().collect::<Vec<f32>>(),
-            self.model.width(),
-        );
         let mut logits = Vec::new();
         let mut places = (count(index)..).zip(tokens);
-        for states in states.chunks(LOGIT_ROWS * width) {
+        for states in states.chunks(LOGIT_ROWS * self.model.width()) {
             self.model
                 .logits(states, &mut logits)
                 .map_err(|fault| failed(count(index), fault))?;

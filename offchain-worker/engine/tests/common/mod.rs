@@ -18,8 +18,8 @@ use std::{
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::{json, Value};
 use surety_engine::{
-    content_hash, exact::convert::convert, fetch, known, open, paths, Engine, EnginePool, FetchOptions, Job, ModelFiles, ModelStore,
-    Outcome, PoolConfig, Source, StoredModel,
+    content_hash, exact::convert::convert, fetch, known, open, paths, Engine, EnginePool, FetchOptions, Job,
+    ModelFiles, ModelStore, Outcome, PoolConfig, Source, StoredModel,
 };
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},

@@ -247,15 +247,21 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
         bias: None,
     };
     let head = weights.head.as_ref().unwrap_or(&table);
-    let logits = rms_normed(&state, &weights.norm).iter().map(|row| {
-        let (q, scales) = quantised(row, None);
+    let logits = rms_normed(&state, &weights.norm).into_iter().map(|row| {
+        let (q, scales) = quantised(&row, None);
         (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
     });
     (logits.collect(), steps)
 }
 
 /// Whether a leaf is under a root, by a path as RFC 6962 has it.
-pub fn under(root: ContentHash, leaf: ContentHash, mut at: usize, mut count: usize, path: &[ContentHash]) -> bool {
+pub fn under(
+    root: ContentHash,
+    leaf: ContentHash,
+    mut at: usize,
+    mut count: usize,
+    path: &[ContentHash],
+) -> bool {
     let hash = |prefix: u8, parts: &[ContentHash]| {
         let bytes = parts.iter().flat_map(|part| part.0);
         content_hash(&[prefix].into_iter().chain(bytes).collect::<Vec<u8>>())
