@@ -199,7 +199,7 @@ fn one_changed_weight_changes_the_trace() {
         |weights| weights.layers[7].down.scales[9] *= 1.001,
         |weights| weights.words.q[2 * 192] ^= 1,
         |weights| weights.layers[3].norm.weight[11] += 0.001,
-        |weights| weights.layers[2].value.bias.as_mut().unwrap()[3] += 0.001,
+        |weights| weights.layers[2].value.bias.as_mut().unwrap()[3] += 0.5,
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let mut changed = weights.clone();
@@ -273,8 +273,8 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.heads = 5,
         |weights| weights.heads = 0,
         |weights| weights.layers.clear(),
-        |weights| drop(weights.words.q.pop()),
-        |weights| drop(weights.layers[1].key.scales.pop()),
+        |weights| weights.words.q.truncate(7),
+        |weights| weights.layers[1].key.scales.truncate(7),
         |weights| weights.layers[1].up.inputs = 191,
         |weights| weights.layers[1].down.bias = Some(vec![0.0; 3]),
         |weights| weights.layers[1].down_pre = Some(vec![1.0; 3]),

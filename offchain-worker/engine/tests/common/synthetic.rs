@@ -51,12 +51,12 @@ impl Dice {
         }
     }
 
-    fn table(&mut self, rows: usize, width: usize) -> Table {
+    fn table(&mut self, rows: usize, width: usize, scale: f32) -> Table {
         Table {
             rows,
             width,
             q: self.q(rows * width),
-            scales: self.reals(rows * groups(width), 0.01, 0.003),
+            scales: self.reals(rows * groups(width), scale, scale * 0.3),
         }
     }
 
@@ -83,9 +83,9 @@ pub fn bert(seed: u64) -> BertWeights {
             0 => Activation::Gelu,
             _ => Activation::GeluTanh,
         },
-        words: dice.table(30, width),
-        positions: dice.table(80, width),
-        types: dice.table(2, width),
+        words: dice.table(30, width, 0.01),
+        positions: dice.table(80, width, 0.01),
+        types: dice.table(2, width, 0.01),
         norm: dice.norm(width, true),
         layers: (0..8)
             .map(|_| BertLayer {
@@ -118,7 +118,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         head_dim,
         context: 256,
         turns: (0..head_dim / 2).map(|i| Turns(u64::MAX / 7 >> i)).collect(),
-        tokens: dice.table(260, width),
+        tokens: dice.table(260, width, 0.001),
         layers: (0..5)
             .map(|_| LlamaLayer {
                 attention_norm: dice.norm(width, false),
