@@ -5,9 +5,15 @@ use std::{ops::ControlFlow, sync::Arc};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
+    ContentHash,
 };
 
-use crate::{bert::BertEngine, error::EngineError, exact, store::ModelFiles};
+use crate::{
+    bert::BertEngine,
+    error::EngineError,
+    exact::{self, Opened},
+    store::ModelFiles,
+};
 
 /// What is to be computed.
 #[derive(Clone, Debug)]
@@ -87,6 +93,31 @@ pub trait Engine: Send + Sync {
             true => Ok(outcome.claim),
             false => Err(Refutation::Different.into()),
         }
+    }
+
+    /// The leaves under a result's trace root, in their order. `output` is what the job gave.
+    ///
+    /// # Errors
+    /// [`EngineError::NotTraced`] where a root is all there is; those of `audit`.
+    fn leaves(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
+        let _ = (job, output, sink);
+        Err(EngineError::NotTraced)
+    }
+
+    /// Recomputes one leaf with every step on the way to it. What came before its layers is computed too, but not
+    /// given.
+    ///
+    /// # Errors
+    /// [`EngineError::NoLeaf`], and those of [`Engine::leaves`].
+    fn open_leaf(
+        &self,
+        job: &Job,
+        output: &[u8],
+        leaf: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Opened, EngineError> {
+        let _ = (job, output, leaf, sink);
+        Err(EngineError::NotTraced)
     }
 }
 

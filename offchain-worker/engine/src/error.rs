@@ -19,6 +19,15 @@ pub enum EngineError {
     /// An audited output is not the right one.
     #[error("the output is wrong: {0}")]
     Refuted(#[from] Refutation),
+    /// Results of this model cannot be opened: there is nothing below their trace's root.
+    #[error("this engine's traces cannot be opened")]
+    NotTraced,
+    /// The trace has fewer leaves.
+    #[error("the trace has no leaf {leaf}")]
+    NoLeaf {
+        /// What was asked for.
+        leaf: u32,
+    },
     /// The model was not made for this.
     #[error("the model does not offer {0:?}")]
     OperationNotOffered(Operation),

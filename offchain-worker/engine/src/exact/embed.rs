@@ -9,7 +9,7 @@ use surety_types::{
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
-    trace::{Shape, TopLevel},
+    trace::{DeepRecorder, Opened, Shape, TopLevel},
     weights::BertWeights,
 };
 use crate::{
@@ -66,9 +66,9 @@ impl ExactBert {
         })
     }
 
-    fn embed(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+    fn embed(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Outcome, Vec<ContentHash>), EngineError> {
         let width = self.model.width();
-        let items = items(&job.input, job.units_max.min(rows_max(width)))?;
+        let items = self.items(job)?;
         let total = count(items.len());
         let wave = rayon::current_num_threads()
             .saturating_mul(ITEMS_PER_THREAD)
@@ -90,8 +90,33 @@ impl ExactBert {
         let output = embeddings
             .encode()
             .map_err(|error| EngineError::Compute(error.to_string()))?;
-        let claim = claim(&output, leaves.into_iter(), total);
-        Ok(Outcome { output, claim })
+        let claim = claim(&output, leaves.iter().copied(), total);
+        Ok((Outcome { output, claim }, leaves))
+    }
+
+    /// A job's items. Every provider refuses the same inputs.
+    fn items<'a>(&self, job: &'a Job) -> Result<Vec<&'a str>, EngineError> {
+        if job.operation != Operation::Embed || !self.manifest.operations.contains(&job.operation) {
+            return Err(EngineError::OperationNotOffered(job.operation));
+        }
+        Ok(items(
+            &job.input,
+            job.units_max.min(rows_max(self.model.width())),
+        )?)
+    }
+
+    fn opened(&self, job: &Job, leaf: u32) -> Result<Opened, EngineError> {
+        let items = self.items(job)?;
+        let strides = count(self.shape.strides());
+        let (index, stride) = (leaf / strides, leaf % strides);
+        let line = items.get(index as usize).ok_or(EngineError::NoLeaf { leaf })?;
+        let item = self.item(index, line)?;
+        let mut steps = DeepRecorder::new(self.shape.layers_of(stride as usize));
+        self.model
+            .embed(&[&item.tokens], &mut Scratch::default(), &mut steps)
+            .map_err(|fault| failed(index, fault))?;
+        let positions = 0..count(item.tokens.ids.len());
+        Ok(steps.opened(&self.shape, index, positions))
     }
 
     /// Some items' results, in their order.
@@ -160,10 +185,16 @@ impl Engine for ExactBert {
     }
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        if job.operation != Operation::Embed || !self.manifest.operations.contains(&job.operation) {
-            return Err(EngineError::OperationNotOffered(job.operation));
-        }
-        self.embed(job, sink)
+        self.embed(job, sink).map(|(outcome, _)| outcome)
+    }
+
+    fn leaves(&self, job: &Job, _: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
+        self.embed(job, sink).map(|(_, leaves)| leaves)
+    }
+
+    fn open_leaf(&self, job: &Job, _: &[u8], leaf: u32, sink: &mut dyn Sink) -> Result<Opened, EngineError> {
+        report(sink, 0, 1)?;
+        self.opened(job, leaf)
     }
 }
 

@@ -9,10 +9,10 @@ use surety_types::{
 
 use super::{
     llama::{LlamaModel, Sequence},
-    probe::Probe,
+    probe::{Blind, Probe},
     prompt::Prompts,
     text::TextStream,
-    trace::{Shape, TopLevel},
+    trace::{DeepRecorder, Opened, Shape, TopLevel},
     weights::LlamaWeights,
 };
 use crate::{
@@ -168,20 +168,10 @@ impl ExactLlama {
             }
             self.forward(&mut sequence, &[token], &mut trace)?;
         }
-        self.outcome(task, tokens, &trace, sequence.len())
-    }
-
-    /// What goes with these tokens. The last of them was never fed back, and has no row in the trace.
-    fn outcome(
-        &self,
-        task: &Task,
-        tokens: Vec<u32>,
-        trace: &TopLevel,
-        rows: usize,
-    ) -> Result<Outcome, EngineError> {
         let units = count(task.prompt.len() + tokens.len());
         let output = self.generation(task, tokens)?.encode();
-        let claim = claim(&output, trace.leaves(0, 0..rows).into_iter(), units);
+        let leaves = trace.leaves(0, 0..sequence.len());
+        let claim = claim(&output, leaves.into_iter(), units);
         Ok(Outcome { output, claim })
     }
 
@@ -237,55 +227,78 @@ impl ExactLlama {
         }
     }
 
-    /// One pass over prompt and continuation: every token's logits are there at once.
-    fn check(&self, task: &Task, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
-        let tokens = self.claimed(task, output)?;
-        let fed = tokens.len() - 1;
-        let all: Vec<u32> = task
-            .prompt
-            .iter()
-            .chain(tokens.iter().take(fed))
-            .copied()
-            .collect();
-        let total = count(all.len());
-        let mut sequence = Sequence::new(&self.model, all.len());
+    /// One pass over prompt and continuation, in which every token is checked: the logits are all there at once.
+    fn check(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<Checked, EngineError> {
+        let task = self.task(job)?;
+        let tokens = self.claimed(&task, output)?;
+        let fed = fed(&task, &tokens);
+        let (total, prompt) = (count(fed.len()), task.prompt.len());
+        let mut sequence = Sequence::new(&self.model, fed.len());
         let mut trace = TopLevel::new(self.shape);
-        let mut sampler = Sampler::new(task);
+        let mut sampler = Sampler::new(&task);
         report(sink, 0, total)?;
-        for chunk in all.chunks(self.model.chunk()) {
+        for chunk in fed.chunks(self.model.chunk()) {
             let first = sequence.len();
             self.forward(&mut sequence, chunk, &mut trace)?;
             // The first token was chosen at the prompt's last position.
-            let skipped = (task.prompt.len() - 1).saturating_sub(first);
-            let index = (first + skipped + 1).saturating_sub(task.prompt.len());
-            let states = sequence.states().chunks(self.model.width()).skip(skipped);
-            self.check_tokens(
-                states,
+            let from = (prompt - 1).max(first);
+            let states = sequence.states().get((from - first) * self.model.width()..);
+            let index = from + 1 - prompt;
+            let (states, tokens) = (
+                states.unwrap_or_default(),
                 tokens.get(index..).unwrap_or_default(),
-                index,
-                &mut sampler,
-            )?;
+            );
+            self.check_tokens(states, tokens, index, &mut sampler)?;
             report(sink, count(sequence.len()), total)?;
         }
-        let outcome = self.outcome(task, tokens, &trace, sequence.len())?;
-        Ok(outcome.claim)
+        Ok(Checked {
+            leaves: trace.leaves(0, 0..fed.len()),
+            units: count(prompt + tokens.len()),
+        })
+    }
+
+    /// One leaf's steps. The tokens are taken as they are: who opens a leaf stands by them.
+    fn opened(
+        &self,
+        job: &Job,
+        output: &[u8],
+        leaf: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Opened, EngineError> {
+        let task = self.task(job)?;
+        let tokens = self.claimed(&task, output)?;
+        let fed = fed(&task, &tokens);
+        let strides = count(self.shape.strides());
+        let (chunk, stride) = (leaf / strides, leaf % strides);
+        let positions = self
+            .shape
+            .chunks(fed.len())
+            .nth(chunk as usize)
+            .ok_or(EngineError::NoLeaf { leaf })?;
+        let (before, rest) = fed.split_at(positions.start);
+        let mut sequence = Sequence::new(&self.model, positions.end);
+        for chunk in before.chunks(self.model.chunk()) {
+            report(sink, count(sequence.len()), count(positions.end))?;
+            self.forward(&mut sequence, chunk, &mut Blind)?;
+        }
+        let mut steps = DeepRecorder::new(self.shape.layers_of(stride as usize));
+        let own = rest.get(..positions.len()).unwrap_or_default();
+        self.forward(&mut sequence, own, &mut steps)?;
+        let positions = count(positions.start)..count(positions.end);
+        Ok(steps.opened(&self.shape, 0, positions))
     }
 
     /// Whether the tokens are what these states lead to; the first of them is number `index`.
-    fn check_tokens<'s>(
+    fn check_tokens(
         &self,
-        states: impl Iterator<Item = &'s [f32]>,
+        states: &[f32],
         tokens: &[u32],
         index: usize,
         sampler: &mut Sampler,
     ) -> Result<(), EngineError> {
-        let (states, width) = (
-            states.flatten().copied().collect::<Vec<f32>>(),
-            self.model.width(),
-        );
         let mut logits = Vec::new();
         let mut places = (count(index)..).zip(tokens);
-        for states in states.chunks(LOGIT_ROWS * width) {
+        for states in states.chunks(LOGIT_ROWS * self.model.width()) {
             self.model
                 .logits(states, &mut logits)
                 .map_err(|fault| failed(count(index), fault))?;
@@ -305,6 +318,18 @@ impl ExactLlama {
     }
 }
 
+/// What a checked output's claim is made of.
+struct Checked {
+    leaves: Vec<ContentHash>,
+    units: u32,
+}
+
+/// What goes through the model: the last token of a continuation was never fed back.
+fn fed(task: &Task, tokens: &[u32]) -> Vec<u32> {
+    let continuation = tokens.iter().take(tokens.len().saturating_sub(1));
+    task.prompt.iter().chain(continuation).copied().collect()
+}
+
 impl Engine for ExactLlama {
     fn manifest(&self) -> &ModelManifest {
         &self.manifest
@@ -316,8 +341,22 @@ impl Engine for ExactLlama {
     }
 
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
-        let task = self.task(job)?;
-        self.check(&task, output, sink)
+        let checked = self.check(job, output, sink)?;
+        Ok(claim(output, checked.leaves.into_iter(), checked.units))
+    }
+
+    fn leaves(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
+        self.check(job, output, sink).map(|checked| checked.leaves)
+    }
+
+    fn open_leaf(
+        &self,
+        job: &Job,
+        output: &[u8],
+        leaf: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Opened, EngineError> {
+        self.opened(job, output, leaf, sink)
     }
 }
 

@@ -25,6 +25,7 @@ pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
+pub use trace::{Opened, OpenedRows, OpenedStep};
 
 use std::sync::Arc;
 

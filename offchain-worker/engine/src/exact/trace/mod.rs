@@ -6,10 +6,13 @@
 //! encoder has one row a sequence, the pooled vector. Leaves are in the order sequence, chunk, stride.
 
 mod hash;
+mod opened;
 mod top;
 
 use std::ops::Range;
 
+pub(crate) use opened::DeepRecorder;
+pub use opened::{Opened, OpenedRows, OpenedStep};
 pub(crate) use top::TopLevel;
 
 use super::probe::{Op, Step};

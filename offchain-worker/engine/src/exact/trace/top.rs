@@ -41,8 +41,8 @@ impl TopLevel {
                 } else {
                     chunk.clone()
                 };
-                let digests = digests.get(chunk.clone()).unwrap_or_default().to_vec();
-                let leaf = roots(digests, chunk.len()).first().copied().unwrap_or_default();
+                let digests = digests.get(chunk).unwrap_or_default();
+                let leaf = roots(digests, digests.len()).first().copied().unwrap_or_default();
                 leaves.push(ContentHash::from(leaf));
             }
         }

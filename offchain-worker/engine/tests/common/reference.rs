@@ -1,0 +1,326 @@
+//! Both families by the functions of `surety-exact` alone, one cell after the other.
+
+use std::collections::BTreeMap;
+
+use surety_engine::{
+    content_hash,
+    exact::{
+        weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table},
+        Op, Opened, OpenedRows, Step,
+    },
+};
+use surety_exact::{
+    attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
+    quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, GROUP,
+};
+
+use surety_types::ContentHash;
+
+pub type Rows = Vec<Vec<f32>>;
+
+/// What every step gave, each row as its bytes: numbers, or quantised values and then their scales.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steps(pub BTreeMap<Step, Vec<Vec<u8>>>);
+
+impl Steps {
+    fn real(&mut self, layer: usize, op: Op, rows: &Rows) {
+        let rows = rows.iter().map(|row| bytes(row)).collect();
+        self.0.insert(Step { layer, op }, rows);
+    }
+
+    /// Products of quantised rows.
+    fn linears<const N: usize>(
+        &mut self,
+        (layer, quant): (usize, Op),
+        rows: &Rows,
+        pre: &Option<Vec<f32>>,
+        by: [(Op, &Linear); N],
+    ) -> [Rows; N] {
+        let quantised: Vec<_> = rows.iter().map(|row| quantised(row, pre.as_deref())).collect();
+        let as_bytes = |(q, scales): &(Vec<i8>, Vec<f32>)| {
+            let q = q.iter().map(|q| *q as u8);
+            q.chain(bytes(scales)).collect()
+        };
+        let step = Step { layer, op: quant };
+        self.0.insert(step, quantised.iter().map(as_bytes).collect());
+        by.map(|(op, linear)| {
+            let cells = |(q, scales): &(Vec<i8>, Vec<f32>)| {
+                (0..linear.outputs).map(|o| cell(q, scales, linear, o)).collect()
+            };
+            let rows = quantised.iter().map(cells).collect();
+            self.real(layer, op, &rows);
+            rows
+        })
+    }
+}
+
+pub fn bytes(row: &[f32]) -> Vec<u8> {
+    row.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+pub fn quantised(row: &[f32], pre: Option<&[f32]>) -> (Vec<i8>, Vec<f32>) {
+    let mut scaled = row.to_vec();
+    if let Some(pre) = pre {
+        scale_row(row, pre, &mut scaled).unwrap();
+    }
+    let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
+    quantise_row(&scaled, &mut q, &mut scales).unwrap();
+    (q, scales)
+}
+
+pub fn cell(q: &[i8], scales: &[f32], linear: &Linear, o: usize) -> f32 {
+    let count = groups(linear.inputs);
+    let w = &linear.q[o * linear.inputs..][..linear.inputs];
+    let bias = linear.bias.as_ref().map_or(0.0, |bias| bias[o]);
+    product_cell(q, scales, w, &linear.scales[o * count..][..count], bias).unwrap()
+}
+
+fn look_up(table: &Table, row: u32) -> Vec<f32> {
+    let row = row as usize;
+    let count = groups(table.width);
+    let element =
+        |i: usize| f32::from(table.q[row * table.width + i]) * table.scales[row * count + i / GROUP];
+    (0..table.width).map(element).collect()
+}
+
+fn added(a: &Rows, b: &Rows) -> Rows {
+    let rows = a.iter().zip(b);
+    rows.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a + b).collect())
+        .collect()
+}
+
+fn layer_normed(rows: &Rows, norm: &Norm) -> Rows {
+    let one = |row: &Vec<f32>| {
+        let mut out = row.clone();
+        let bias = norm.bias.as_ref().unwrap();
+        layer_norm_row(row, &norm.weight, bias, norm.epsilon, &mut out).unwrap();
+        out
+    };
+    rows.iter().map(one).collect()
+}
+
+fn rms_normed(rows: &Rows, norm: &Norm) -> Rows {
+    let one = |row: &Vec<f32>| {
+        let mut out = row.clone();
+        rms_norm_row(row, &norm.weight, norm.epsilon, &mut out).unwrap();
+        out
+    };
+    rows.iter().map(one).collect()
+}
+
+/// `seen(i)` positions for row `i`.
+fn attended(
+    (query, key, value): (&Rows, &Rows, &Rows),
+    head_dim: usize,
+    seen: impl Fn(usize) -> usize,
+) -> Rows {
+    let heads_per_key = query[0].len() / key[0].len();
+    let one = |(i, row): (usize, &Vec<f32>)| {
+        let mut out = row.clone();
+        for (head, (query, out)) in row.chunks(head_dim).zip(out.chunks_mut(head_dim)).enumerate() {
+            let at = head / heads_per_key * head_dim;
+            let mut scores = vec![0.0; seen(i)];
+            attention_row(
+                query,
+                |j, d| key[j][at + d],
+                |j, d| value[j][at + d],
+                rsqrt(head_dim as f32),
+                &mut scores,
+                out,
+            )
+            .unwrap();
+        }
+        out
+    };
+    query.iter().enumerate().map(one).collect()
+}
+
+/// An encoder's vector for a sequence, and every step on the way.
+pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Steps) {
+    let mut steps = Steps::default();
+    let sums = (0u32..).zip(ids.iter().zip(types)).map(|(position, (id, kind))| {
+        let parts = [
+            look_up(&weights.words, *id),
+            look_up(&weights.positions, position),
+            look_up(&weights.types, *kind),
+        ];
+        (0..parts[0].len())
+            .map(|i| (parts[0][i] + parts[1][i]) + parts[2][i])
+            .collect()
+    });
+    let mut state = layer_normed(&sums.collect(), &weights.norm);
+    steps.real(0, Op::Embed, &state);
+    let count = ids.len();
+    for (index, layer) in weights.layers.iter().enumerate() {
+        let three = [
+            (Op::Query, &layer.query),
+            (Op::Key, &layer.key),
+            (Op::Value, &layer.value),
+        ];
+        let [query, key, value] = steps.linears((index, Op::QuantQkv), &state, &layer.attention_pre, three);
+        let mixed = attended((&query, &key, &value), query[0].len() / weights.heads, |_| count);
+        steps.real(index, Op::Attention, &mixed);
+        let output = [(Op::Output, &layer.output)];
+        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_pre, output);
+        state = layer_normed(&added(&output, &state), &layer.attention_norm);
+        steps.real(index, Op::AttentionSum, &state);
+        let [mut inner] = steps.linears(
+            (index, Op::QuantMlp),
+            &state,
+            &layer.up_pre,
+            [(Op::Up, &layer.up)],
+        );
+        for value in inner.iter_mut().flatten() {
+            *value = match weights.activation {
+                Activation::Gelu => gelu(*value),
+                Activation::GeluTanh => gelu_tanh(*value),
+            };
+        }
+        steps.real(index, Op::Activation, &inner);
+        let down = [(Op::Down, &layer.down)];
+        let [down] = steps.linears((index, Op::QuantDown), &inner, &layer.down_pre, down);
+        state = layer_normed(&added(&down, &state), &layer.norm);
+        steps.real(index, Op::Sum, &state);
+    }
+    let mut pooled = vec![0.0; state[0].len()];
+    mean_pool(&state.concat(), &mut pooled).unwrap();
+    l2_normalise(&mut pooled).unwrap();
+    steps.real(weights.layers.len() - 1, Op::Pool, &vec![pooled.clone()]);
+    (pooled, steps)
+}
+
+fn rotated(rows: &Rows, weights: &LlamaWeights) -> Rows {
+    let one = |(position, row): (u32, &Vec<f32>)| {
+        let mut row = row.clone();
+        for head in row.chunks_mut(weights.head_dim) {
+            rotate_row(head, &weights.turns, position).unwrap();
+        }
+        row
+    };
+    (0u32..).zip(rows).map(one).collect()
+}
+
+/// A decoder's logits at every position, and every step on the way.
+pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
+    let mut steps = Steps::default();
+    let mut state: Rows = tokens
+        .iter()
+        .map(|token| look_up(&weights.tokens, *token))
+        .collect();
+    steps.real(0, Op::Embed, &state);
+    for (index, layer) in weights.layers.iter().enumerate() {
+        let normed = rms_normed(&state, &layer.attention_norm);
+        steps.real(index, Op::AttentionInput, &normed);
+        let three = [
+            (Op::Query, &layer.query),
+            (Op::Key, &layer.key),
+            (Op::Value, &layer.value),
+        ];
+        let [query, key, value] = steps.linears((index, Op::QuantQkv), &normed, &layer.attention_pre, three);
+        let (query, key) = (rotated(&query, weights), rotated(&key, weights));
+        steps.real(index, Op::RotateQuery, &query);
+        steps.real(index, Op::RotateKey, &key);
+        let mixed = attended((&query, &key, &value), weights.head_dim, |i| i + 1);
+        steps.real(index, Op::Attention, &mixed);
+        let output = [(Op::Output, &layer.output)];
+        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_pre, output);
+        state = added(&state, &output);
+        steps.real(index, Op::AttentionSum, &state);
+        let normed = rms_normed(&state, &layer.mlp_norm);
+        steps.real(index, Op::MlpInput, &normed);
+        let two = [(Op::Gate, &layer.gate), (Op::Up, &layer.up)];
+        let [mut gate, up] = steps.linears((index, Op::QuantMlp), &normed, &layer.mlp_pre, two);
+        for (gate, up) in gate.iter_mut().flatten().zip(up.iter().flatten()) {
+            *gate = silu(*gate) * up;
+        }
+        steps.real(index, Op::Activation, &gate);
+        let down = [(Op::Down, &layer.down)];
+        let [down] = steps.linears((index, Op::QuantDown), &gate, &layer.down_pre, down);
+        state = added(&state, &down);
+        steps.real(index, Op::Sum, &state);
+    }
+    let table = Linear {
+        inputs: weights.tokens.width,
+        outputs: weights.tokens.rows,
+        q: weights.tokens.q.clone(),
+        scales: weights.tokens.scales.clone(),
+        bias: None,
+    };
+    let head = weights.head.as_ref().unwrap_or(&table);
+    let logits = rms_normed(&state, &weights.norm).into_iter().map(|row| {
+        let (q, scales) = quantised(&row, None);
+        (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
+    });
+    (logits.collect(), steps)
+}
+
+/// Whether a leaf is under a root, by a path as RFC 6962 has it.
+pub fn under(
+    root: ContentHash,
+    leaf: ContentHash,
+    mut at: usize,
+    mut count: usize,
+    path: &[ContentHash],
+) -> bool {
+    let hash = |prefix: u8, parts: &[ContentHash]| {
+        let bytes = parts.iter().flat_map(|part| part.0);
+        content_hash(&[prefix].into_iter().chain(bytes).collect::<Vec<u8>>())
+    };
+    let mut node = hash(0, &[leaf]);
+    let mut path = path.iter();
+    while count > 1 {
+        // The last of an odd number goes up as it is.
+        if at ^ 1 < count {
+            let Some(sibling) = path.next() else {
+                return false;
+            };
+            node = match at % 2 {
+                0 => hash(1, &[node, *sibling]),
+                _ => hash(1, &[*sibling, node]),
+            };
+        }
+        (at, count) = (at / 2, count.div_ceil(2));
+    }
+    path.next().is_none() && node == root
+}
+
+/// A leaf's steps are the definition's, and every piece of it can be shown to be under its root.
+pub fn check_opened(opened: &Opened, leaf: ContentHash, expected: &Steps) {
+    assert_eq!(opened.leaf.root(), leaf);
+    let layers = opened.layers.start as usize..opened.layers.end as usize;
+    let wanted = expected.0.iter().filter(|(step, _)| layers.contains(&step.layer));
+    let mut steps = 0;
+    for (step, rows) in wanted {
+        let found = opened.steps.iter().find(|opened| opened.step == *step).unwrap();
+        let positions = match step.op {
+            Op::Pool => 0..1,
+            _ => opened.positions.start as usize..opened.positions.end as usize,
+        };
+        assert_eq!(found.rows.len(), positions.len());
+        for (row, expected) in rows[positions].iter().enumerate() {
+            assert_eq!(found.rows.row(row), Some(&expected[..]), "{step:?} {row}");
+        }
+        steps += 1;
+    }
+    assert_eq!(opened.steps.len(), steps);
+    // A step only needs what was computed before it.
+    assert!(opened.steps.windows(2).all(|pair| pair[0].step < pair[1].step));
+    for rows in opened.steps.iter().map(|step| &step.rows).chain([&opened.leaf]) {
+        check_paths(rows);
+    }
+}
+
+fn check_paths(rows: &OpenedRows) {
+    for (row, digest) in rows.digests().enumerate() {
+        let path = rows.row_path(row);
+        assert!(under(rows.root(), digest, row, rows.len(), &path));
+        assert!(!under(rows.root(), ContentHash::zero(), row, rows.len(), &path));
+        let segments = rows.row(row).unwrap().len().div_ceil(1024);
+        for segment in 0..segments {
+            let (bytes, path) = rows.segment(row, segment).unwrap();
+            assert!(under(digest, content_hash(bytes), segment, segments, &path));
+        }
+        assert!(rows.segment(row, segments).is_none());
+    }
+    assert!(rows.row(rows.len()).is_none() && rows.segment(rows.len(), 0).is_none());
+}

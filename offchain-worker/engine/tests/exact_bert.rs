@@ -1,0 +1,293 @@
+//! Exact encoders: the bits of the definition, whatever is computed beside a row.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use common::{
+    embed_job,
+    reference::{self, bytes, check_opened, Steps},
+    run,
+    synthetic::{self, Dice},
+    Tiny,
+};
+use surety_engine::{
+    content_hash,
+    exact::{
+        kernels::{available, with_isa, Rows},
+        weights::BertWeights,
+        BertModel, ExactBert, Op, Probe, Scratch, Step, TokensOf,
+    },
+    Embeddings, Engine, EngineError, Event, ModelError, Refutation,
+};
+use surety_types::{model::ModelFamily, ContentHash};
+use surety_verification::merkle_root;
+
+/// Writes every step down.
+#[derive(Default)]
+struct Recorder(Steps);
+
+impl Probe for Recorder {
+    fn real(&mut self, step: Step, rows: &[f32], width: usize) {
+        let rows = rows.chunks(width).map(bytes);
+        self.0 .0.entry(step).or_default().extend(rows);
+    }
+
+    fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
+        let all = (0..rows.count()).map(|row| {
+            let (q, scales) = rows.row(row).unwrap();
+            q.iter().map(|q| *q as u8).chain(bytes(scales)).collect()
+        });
+        self.0 .0.entry(step).or_default().extend(all);
+    }
+}
+
+fn tokens(dice: &mut Dice, count: usize) -> TokensOf {
+    TokensOf {
+        ids: (0..count).map(|_| dice.below(30) as u32).collect(),
+        types: (0..count).map(|_| dice.below(2) as u32).collect(),
+    }
+}
+
+fn engine(weights: BertWeights) -> Arc<dyn Engine> {
+    let tokenizer = Tiny::new().tokenizer.to_string();
+    Arc::new(
+        ExactBert::new(
+            synthetic::manifest(ModelFamily::Bert),
+            weights,
+            tokenizer.as_bytes(),
+        )
+        .unwrap(),
+    )
+}
+
+/// Items of 1 to 70 words.
+fn text(items: usize) -> Vec<String> {
+    let dice = &mut Dice(5);
+    let item = |_| {
+        let words = (0..=dice.below(70)).map(|_| char::from(b'a' + dice.below(26) as u8).to_string());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    (0..items).map(item).collect()
+}
+
+#[test]
+fn every_cell_of_every_step_is_that_of_the_definition() {
+    for seed in [1, 2] {
+        let weights = synthetic::bert(seed);
+        let model = BertModel::new(weights.clone()).unwrap();
+        for count in [1, 2, 7, 33] {
+            let tokens = tokens(&mut Dice(seed + count as u64), count);
+            let (pooled, expected) = reference::bert(&weights, &tokens.ids, &tokens.types);
+            for isa in available() {
+                let mut steps = Recorder::default();
+                let embed = || model.embed(&[&tokens], &mut Scratch::default(), &mut steps);
+                assert_eq!(bytes(&with_isa(*isa, embed).unwrap()), bytes(&pooled), "{isa:?}");
+                for (step, rows) in &expected.0 {
+                    assert!(steps.0 .0.get(step) == Some(rows), "{isa:?} {step:?}");
+                }
+                assert_eq!(steps.0 .0.len(), expected.0.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn sequences_that_are_computed_together_do_not_see_each_other() {
+    let model = BertModel::new(synthetic::bert(3)).unwrap();
+    let dice = &mut Dice(8);
+    let all: Vec<TokensOf> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
+    let embed = |sequences: &[&TokensOf], scratch: &mut Scratch| {
+        let vectors = model.embed(sequences, scratch, &mut Recorder::default()).unwrap();
+        vectors.chunks(model.width()).map(bytes).collect::<Vec<_>>()
+    };
+    let alone: Vec<_> = all
+        .iter()
+        .map(|tokens| embed(&[tokens], &mut Scratch::default()).remove(0))
+        .collect();
+    // A used scratch holds the numbers of other sequences.
+    let scratch = &mut Scratch::default();
+    let forwards: Vec<&TokensOf> = all.iter().collect();
+    assert_eq!(embed(&forwards, scratch), alone);
+    let backwards: Vec<&TokensOf> = all.iter().rev().collect();
+    let expected: Vec<_> = alone.iter().rev().cloned().collect();
+    assert_eq!(embed(&backwards, scratch), expected);
+    assert_eq!(embed(&forwards[1..3], scratch), alone[1..3]);
+}
+
+#[test]
+fn results_do_not_depend_on_threads_or_order() {
+    let engine = engine(synthetic::bert(4));
+    let items = text(70);
+    let first = run(&engine, 1, items.join("\n"));
+    for threads in [2, 5, 16] {
+        assert_eq!(run(&engine, threads, items.join("\n")), first, "{threads}");
+    }
+    let mut turned = items;
+    turned.reverse();
+    let turned = Embeddings::decode(&run(&engine, 3, turned.join("\n")).output).unwrap();
+    let first = Embeddings::decode(&first.output).unwrap();
+    let rows = |of: &Embeddings| of.rows().map(bytes).collect::<Vec<_>>();
+    let mut turned = rows(&turned);
+    turned.reverse();
+    assert_eq!(turned, rows(&first));
+}
+
+/// The trace's root, by its definition.
+fn trace_root(weights: &BertWeights, items: &[(Vec<u32>, Vec<u32>)]) -> ContentHash {
+    let row = |bytes: &Vec<u8>| merkle_root(bytes.chunks(1024).map(content_hash));
+    let leaves = items.iter().flat_map(|(ids, types)| {
+        let (_, steps) = reference::bert(weights, ids, types);
+        let leaf = |layer, op| merkle_root(steps.0[&Step { layer, op }].iter().map(row));
+        // 1152 / 192: strides of 6 layers.
+        [leaf(5, Op::Sum), leaf(7, Op::Pool)]
+    });
+    merkle_root(leaves.collect::<Vec<_>>().into_iter())
+}
+
+#[test]
+fn the_trace_is_that_of_the_definition() {
+    let weights = synthetic::bert(6);
+    let outcome = run(&engine(weights.clone()), 2, "a b c\nz\n\nq q q q q");
+    // [CLS] is 2, [SEP] 3, a is 4.
+    let ids = [
+        vec![2, 4, 5, 6, 3],
+        vec![2, 29, 3],
+        vec![2, 20, 20, 20, 20, 20, 3],
+    ];
+    let items = ids.map(|ids| (ids.clone(), vec![0; ids.len()]));
+    assert_eq!(outcome.claim.trace_root, trace_root(&weights, &items));
+    assert_eq!(outcome.claim.output, content_hash(&outcome.output));
+    assert_eq!(outcome.claim.units, 3);
+}
+
+#[test]
+fn every_leaf_opens_to_the_steps_of_the_definition() {
+    let weights = synthetic::bert(12);
+    let engine = engine(weights.clone());
+    let job = embed_job("a b c\nz");
+    let mut sink = |_| ControlFlow::Continue(());
+    let outcome = engine.run(&job, &mut sink).unwrap();
+    let leaves = engine.leaves(&job, &outcome.output, &mut sink).unwrap();
+    assert_eq!(merkle_root(leaves.iter().copied()), outcome.claim.trace_root);
+    assert_eq!(leaves.len(), 4);
+    for (number, leaf) in leaves.iter().enumerate() {
+        let opened = engine
+            .open_leaf(&job, &outcome.output, number as u32, &mut sink)
+            .unwrap();
+        let ids: &[u32] = [&[2, 4, 5, 6, 3][..], &[2, 29, 3]][number / 2];
+        assert_eq!(opened.sequence as usize, number / 2);
+        assert_eq!(opened.positions, 0..ids.len() as u32);
+        assert_eq!(opened.layers, [0..6, 6..8][number % 2]);
+        let (_, expected) = reference::bert(&weights, ids, &vec![0; ids.len()]);
+        check_opened(&opened, *leaf, &expected);
+    }
+    let beyond = engine.open_leaf(&job, &outcome.output, 4, &mut sink);
+    assert!(matches!(beyond, Err(EngineError::NoLeaf { leaf: 4 })));
+}
+
+#[test]
+fn one_changed_weight_changes_the_trace() {
+    let root = |weights| run(&engine(weights), 2, "a b c\nd e").claim.trace_root;
+    let weights = synthetic::bert(7);
+    let honest = root(weights.clone());
+    let changes: [fn(&mut BertWeights); 6] = [
+        |weights| weights.layers[0].query.q[77] ^= 1,
+        |weights| weights.layers[6].up.q[5000] ^= 4,
+        |weights| weights.layers[7].down.scales[9] *= 1.001,
+        |weights| weights.words.q[2 * 192] ^= 1,
+        |weights| weights.layers[3].norm.weight[11] += 0.001,
+        |weights| weights.layers[2].value.bias.as_mut().unwrap()[3] += 0.5,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut changed = weights.clone();
+        change(&mut changed);
+        assert_ne!(root(changed), honest, "{number}");
+    }
+}
+
+#[test]
+fn an_audit_confirms_the_output_and_no_other() {
+    let engine = engine(synthetic::bert(8));
+    let job = embed_job("a b\nc\nd d d");
+    let mut sink = |_| ControlFlow::Continue(());
+    let outcome = engine.run(&job, &mut sink).unwrap();
+    assert_eq!(
+        engine.audit(&job, &outcome.output, &mut sink).unwrap(),
+        outcome.claim
+    );
+    for at in [0, outcome.output.len() / 2, outcome.output.len() - 1] {
+        let mut wrong = outcome.output.clone();
+        wrong[at] ^= 1;
+        let audit = engine.audit(&job, &wrong, &mut sink);
+        assert!(matches!(audit, Err(EngineError::Refuted(Refutation::Different))));
+    }
+}
+
+#[test]
+fn a_sink_ends_a_job_between_two_waves() {
+    let engine = engine(synthetic::bert(9));
+    let input = text(400).join("\n");
+    let mut done = Vec::new();
+    let mut sink = |event| {
+        let Event::Progress {
+            done: now,
+            total: 400,
+        } = event
+        else {
+            panic!("{event:?}")
+        };
+        done.push(now);
+        match done.len() {
+            2 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let run = engine.run(&embed_job(input), &mut sink);
+    assert!(matches!(run, Err(EngineError::Cancelled)));
+    assert!(done[0] == 0 && done[1] > 0 && done[1] < 400, "{done:?}");
+}
+
+#[test]
+fn weights_that_overflow_are_a_fault_of_the_first_item_that_meets_them() {
+    let mut weights = synthetic::bert(10);
+    // The vector of the letter d.
+    let at = (4 + 3) * weights.words.width;
+    weights.words.q[at] = 127;
+    weights.words.scales[at / 192 * 2] = f32::MAX;
+    let engine = engine(weights);
+    let faulty = engine.run(&embed_job("a\nb\nc d\nd\na"), &mut |_| ControlFlow::Continue(()));
+    assert!(
+        matches!(faulty, Err(EngineError::NotFinite { item: 2 })),
+        "{faulty:?}"
+    );
+    let fine = engine.run(&embed_job("a\nb\nc"), &mut |_| ControlFlow::Continue(()));
+    assert_eq!(fine.unwrap().claim.units, 3);
+}
+
+#[test]
+fn weights_that_do_not_fit_together_are_refused() {
+    let changes: [fn(&mut BertWeights); 8] = [
+        |weights| weights.heads = 5,
+        |weights| weights.heads = 0,
+        |weights| weights.layers.clear(),
+        |weights| weights.words.q.truncate(7),
+        |weights| weights.layers[1].key.scales.truncate(7),
+        |weights| weights.layers[1].up.inputs = 191,
+        |weights| weights.layers[1].down.bias = Some(vec![0.0; 3]),
+        |weights| weights.layers[1].down_pre = Some(vec![1.0; 3]),
+    ];
+    let tokenizer = Tiny::new().tokenizer.to_string();
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut weights = synthetic::bert(11);
+        change(&mut weights);
+        let made = ExactBert::new(
+            synthetic::manifest(ModelFamily::Bert),
+            weights,
+            tokenizer.as_bytes(),
+        );
+        assert!(matches!(made.err(), Some(ModelError::Malformed(_))), "{number}");
+    }
+}
