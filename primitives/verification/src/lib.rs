@@ -6,9 +6,21 @@ extern crate alloc;
 mod agreement;
 mod commitment;
 mod merkle;
+mod node;
+mod opening;
+mod proof;
+mod sampling;
+mod trace;
 mod weight;
 
 pub use agreement::{agreement, majority, Agreement};
 pub use commitment::commitment;
-pub use merkle::merkle_root;
+pub use merkle::{leaf_hash, merkle_root};
+pub use node::{combine, Children, Node, CHILDREN_MAX};
+pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
+pub use proof::{Proof, DEPTH_MAX};
+pub use sampling::sampling_random;
+pub use trace::{
+    row_digest, rows_digest, segments, stride_for, Place, TraceShape, CHUNK_ROWS, SEGMENT_BYTES, STRIDE_WIDTH,
+};
 pub use weight::weight_row_leaf;

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import struct
 from hashlib import blake2b
 
 HERE = pathlib.Path(__file__).parent
@@ -34,6 +35,44 @@ def merkle_root(leaves) -> bytes:
     return blake2_256(b"\1" + merkle_root(leaves[:split]) + merkle_root(leaves[split:]))
 
 
+def inclusion_proof(leaves, index):
+    # RFC 6962, section 2.1.1.
+    if len(leaves) == 1:
+        return []
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    if index < split:
+        return [*inclusion_proof(leaves[:split], index), merkle_root(leaves[split:])]
+    return [*inclusion_proof(leaves[split:], index - split), merkle_root(leaves[:split])]
+
+
+def scale_proof(siblings) -> bytes:
+    # A vector of at most 63 fixed arrays: its length times 4, then the arrays.
+    return bytes([len(siblings) * 4]) + b"".join(siblings)
+
+
+def row_digest(row: bytes) -> bytes:
+    return merkle_root([blake2_256(row[at : at + 1024]) for at in range(0, len(row), 1024)])
+
+
+def weight_row_leaf(name, row, q, scales, bias) -> bytes:
+    name = name.encode()
+    reals = scales if bias is None else [*scales, bias]
+    numbers = struct.pack(f"<I{len(q)}b{len(reals)}f", row, *q, *reals)
+    return blake2_256(struct.pack("<I", len(name)) + name + numbers)
+
+
+def sampling_random(content, seed, position) -> int:
+    preimage = content + seed.to_bytes(8, "little") + position.to_bytes(4, "little")
+    return int.from_bytes(blake2_256(preimage)[:8], "little")
+
+
+def row_bytes(seed: int, length: int) -> bytes:
+    """Bytes that both sides can make: too long to be written down."""
+    return bytes((i * i + seed * i + i // 251) % 256 for i in range(length))
+
+
 def commitments():
     zero = bytes(32)
     cases = [
@@ -59,8 +98,88 @@ def merkle_roots():
         yield {"leaves": [leaf.hex() for leaf in leaves], "root": merkle_root(leaves).hex()}
 
 
+def proofs():
+    for count, index in ((1, 0), (2, 1), (3, 2), (5, 0), (5, 4), (13, 6), (17, 16)):
+        leaves = [named(f"leaf {i}") for i in range(count)]
+        siblings = inclusion_proof(leaves, index)
+        yield {
+            "leaves": count,
+            "index": index,
+            "leaf": leaves[index].hex(),
+            "root": merkle_root(leaves).hex(),
+            "scale": scale_proof(siblings).hex(),
+        }
+
+
+def nodes():
+    # Height 1 stands for 16 leaves, height 2 for 256.
+    for count, height, index in ((2, 1, 0), (16, 1, 0), (19, 2, 0), (19, 1, 1), (300, 3, 0), (300, 2, 1), (300, 1, 17)):
+        leaves = [named(f"leaf {i}") for i in range(count)]
+        width = 16**height
+        below = leaves[index * width : (index + 1) * width]
+        parts = [below[at : at + width // 16] for at in range(0, len(below), width // 16)]
+        yield {
+            "leaves": count,
+            "height": height,
+            "index": index,
+            "hash": merkle_root(below).hex(),
+            "children": [merkle_root(part).hex() for part in parts],
+        }
+
+
+def rows():
+    for seed, length, count in ((1, 1, 1), (2, 1024, 1), (3, 1025, 2), (4, 1536, 16), (5, 10240, 5), (6, 3000, 3)):
+        each = [row_bytes(seed + number, length) for number in range(count)]
+        digests = [row_digest(row) for row in each]
+        yield {
+            "seed": seed,
+            "length": length,
+            "rows": count,
+            "first": digests[0].hex(),
+            "digest": merkle_root(digests).hex(),
+        }
+
+
+def weight_rows():
+    cases = [
+        ("head", 0, [1, -2, 127], [0.5], None),
+        ("encoder.layer.0.attention.self.query", 383, list(range(-127, 128)), [0.25, 1.5], -0.75),
+        ("norm.weight", 0, [], [1.0, -2.0, 3.5], None),
+        ("zähler", 2**32 - 1, [-128], [0.0], 0.0),
+    ]
+    for name, row, q, scales, bias in cases:
+        yield {
+            "name": name,
+            "row": row,
+            "q": q,
+            "scales": scales,
+            "bias": bias,
+            "leaf": weight_row_leaf(name, row, q, scales, bias).hex(),
+        }
+
+
+def sampling_randoms():
+    for seed, position in ((0, 0), (1, 0), (0, 1), (2**64 - 1, 2**32 - 1)):
+        content = named("request")
+        yield {
+            "input": content.hex(),
+            "seed": str(seed),
+            "position": position,
+            "random": str(sampling_random(content, seed, position)),
+        }
+
+
 def main():
-    for name, vectors in (("commitment", commitments()), ("merkle_root", merkle_roots())):
+    files = {
+        "commitment": commitments(),
+        "merkle_root": merkle_roots(),
+        "proof": proofs(),
+        "node": nodes(),
+        "row_digest": rows(),
+        "weight_row_leaf": weight_rows(),
+        "sampling_random": sampling_randoms(),
+    }
+    for name, vectors in files.items():
         (HERE / f"{name}.json").write_text(json.dumps(list(vectors), indent=1) + "\n")
 
 

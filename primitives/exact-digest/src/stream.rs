@@ -1,0 +1,90 @@
+//! Arguments in, bits out.
+
+use surety_exact::Fault;
+
+/// Pseudo-random arguments (splitmix64), and the digest of everything seen so far.
+pub struct Stream {
+    state: u64,
+    digest: u64,
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Stream {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            state: mix(seed),
+            digest: 0,
+        }
+    }
+
+    pub fn number(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
+    }
+
+    /// A number from 1 to a bound.
+    pub fn upto(&mut self, bound: u64) -> usize {
+        (1 + self.number() % bound) as usize
+    }
+
+    pub fn integer(&mut self) -> i8 {
+        self.number() as i8
+    }
+
+    /// Mostly what rows of a model hold; sometimes zeros of both signs, subnormals, huge values and any bits at all,
+    /// NaN and infinities among them.
+    pub fn float(&mut self) -> f32 {
+        let number = self.number();
+        let usual = (number >> 40) as f32 * (1.0 / 2_097_152.0) - 4.0;
+        match number % 1024 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => usual * 1e-39,
+            3 => usual * 1e30,
+            4 => f32::from_bits((number >> 32) as u32),
+            5..=40 => usual * 60.0,
+            41..=80 => usual * 1e-4,
+            _ => usual,
+        }
+    }
+
+    /// What is usual alone: rows that have a value.
+    pub fn plain(&mut self) -> f32 {
+        (self.number() >> 40) as f32 * (1.0 / 2_097_152.0) - 4.0
+    }
+
+    pub fn put(&mut self, number: u64) {
+        self.digest = mix(self.digest.rotate_left(5) ^ number);
+    }
+
+    pub fn put_float(&mut self, value: f32) {
+        // Which NaN it is differs between machines, and never counts.
+        self.put(match value.is_nan() {
+            true => 1 << 32,
+            false => u64::from(value.to_bits()),
+        });
+    }
+
+    pub fn put_floats(&mut self, row: &[f32]) {
+        for value in row {
+            self.put_float(*value);
+        }
+    }
+
+    pub fn put_fault(&mut self, fault: Fault) {
+        self.put(match fault {
+            Fault::Shape => 2 << 32,
+            Fault::NotFinite => 3 << 32,
+            Fault::ZeroNorm => 4 << 32,
+        });
+    }
+
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+}

@@ -1,0 +1,78 @@
+//! The bits of the native build and of the Wasm build are the same.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{path::PathBuf, process::Command};
+use surety_exact_digest::digest;
+use wasmtime::{Engine, Instance, Module, Store};
+
+/// What every machine must find. Seeds are their places.
+const DIGESTS: [u64; 8] = [
+    0x00cd_85a6_5ac5_d21b,
+    0x0266_926b_6809_8dd3,
+    0x3c88_6548_ff55_daec,
+    0xa67e_1fff_3029_5bbc,
+    0x9c93_efc3_86de_3991,
+    0x706d_af50_a9ec_5e5a,
+    0xbb52_803c_7dca_7061,
+    0x1e30_55dd_7aa9_b16d,
+];
+
+/// More seeds, for comparing without having them written down.
+const SEEDS: u64 = 40;
+
+/// Compiles this crate for Wasm, into a folder of its own: whoever runs the test may hold the lock of the usual one.
+fn compile() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exact-digest");
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "rustc",
+            "--offline",
+            "--locked",
+            "--release",
+            "--lib",
+            "--crate-type",
+            "cdylib",
+        ])
+        .args([
+            "--package",
+            env!("CARGO_PKG_NAME"),
+            "--target",
+            "wasm32v1-none",
+            "--target-dir",
+        ])
+        .arg(&folder)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        // Flags for the machine's own processor are not for this one.
+        .env("CARGO_ENCODED_RUSTFLAGS", "")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder.join("wasm32v1-none/release/surety_exact_digest.wasm")
+}
+
+#[test]
+fn native_digests_are_those_of_every_machine() {
+    let found: Vec<u64> = (0..).take(DIGESTS.len()).map(digest).collect();
+    assert_eq!(found, DIGESTS, "{found:#x?}");
+}
+
+#[test]
+fn wasm_digests_are_the_native_ones() {
+    let engine = Engine::default();
+    let module = Module::from_file(&engine, compile()).unwrap();
+    let mut store = Store::new(&engine, ());
+    let instance = Instance::new(&mut store, &module, &[]).unwrap();
+    let in_wasm = instance.get_typed_func::<u64, u64>(&mut store, "digest").unwrap();
+    for seed in 0..SEEDS {
+        assert_eq!(
+            in_wasm.call(&mut store, seed).unwrap(),
+            digest(seed),
+            "seed {seed}"
+        );
+    }
+}

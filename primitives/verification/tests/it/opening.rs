@@ -1,0 +1,189 @@
+use super::{flipped, row_bytes};
+use codec::{Decode, Encode, MaxEncodedLen};
+use proptest::prelude::*;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_verification::{
+    merkle_root, row_digest, rows_digest, segments, weight_row_leaf, CellOpening, Proof, RowOpening,
+    SegmentOpening, WeightOpening, SEGMENT_BYTES,
+};
+
+fn rows(count: u32, length: u32) -> Vec<Vec<u8>> {
+    (0..count)
+        .map(|row| row_bytes(u64::from(row), u64::from(length)))
+        .collect()
+}
+
+fn open_row(rows: &[Vec<u8>], row: u32) -> RowOpening {
+    let digests: Vec<H256> = rows.iter().map(|row| row_digest(row)).collect();
+    RowOpening {
+        row,
+        proof: Proof::new(&digests, row).unwrap(),
+    }
+}
+
+fn open_segment(row: &[u8], segment: u32) -> SegmentOpening {
+    let parts: Vec<&[u8]> = row.chunks(SEGMENT_BYTES as usize).collect();
+    let hashes: Vec<H256> = parts.iter().map(|part| H256(blake2_256(part))).collect();
+    SegmentOpening {
+        segment,
+        bytes: parts[segment as usize].to_vec().try_into().unwrap(),
+        proof: Proof::new(&hashes, segment).unwrap(),
+    }
+}
+
+fn open_cell(rows: &[Vec<u8>], row: u32, byte: u32) -> CellOpening {
+    CellOpening {
+        row: open_row(rows, row),
+        segment: open_segment(&rows[row as usize], byte / SEGMENT_BYTES),
+    }
+}
+
+fn digest(rows: &[Vec<u8>]) -> H256 {
+    rows_digest(rows.iter().map(Vec::as_slice))
+}
+
+#[test]
+fn a_segment_of_the_wrong_length_is_refused() {
+    let row = row_bytes(1, 2500);
+    let last = open_segment(&row, 2);
+    assert_eq!(last.row_digest(2500), Some(row_digest(&row)));
+    // The bytes are those of this row, but a row of another length would end elsewhere.
+    for other in [0, 2047, 2048, 2499, 2501, 3072, 3073, u32::MAX] {
+        assert_eq!(last.row_digest(other), None, "{other}");
+    }
+    let far = SegmentOpening {
+        segment: u32::MAX,
+        ..last
+    };
+    assert_eq!((far.row_digest(u32::MAX), far.slice(0..4)), (None, None));
+}
+
+#[test]
+fn a_slice_lies_within_its_segment() {
+    let opening = open_segment(&row_bytes(1, 2500), 1);
+    assert_eq!(opening.slice(1024..1026), Some(&row_bytes(1, 2500)[1024..1026]));
+    for at in [
+        0..4,
+        1020..1028,
+        2044..2052,
+        2048..2052,
+        1030..1029,
+        u32::MAX - 1..u32::MAX,
+    ] {
+        assert_eq!(opening.slice(at.clone()), None, "{at:?}");
+    }
+}
+
+#[test]
+fn a_cell_opening_is_bounded() {
+    // A transaction must hold it, with room for the inputs of the cell.
+    assert!(
+        CellOpening::max_encoded_len() < 3200,
+        "{}",
+        CellOpening::max_encoded_len()
+    );
+    let rows = rows(64, 10_240);
+    let opening = open_cell(&rows, 63, 9000);
+    assert!(opening.encode().len() < 1024 + 11 * 32 + 16);
+    assert_eq!(CellOpening::decode(&mut &opening.encode()[..]), Ok(opening));
+}
+
+#[test]
+fn a_number_is_read_little_endian() {
+    let row: Vec<u8> = (0..600).flat_map(|i| (i as f32 - 7.5).to_le_bytes()).collect();
+    let rows = vec![row_bytes(9, 2400), row];
+    for column in [0u32, 7, 255, 256, 599] {
+        let opening = open_cell(&rows, 1, 4 * column);
+        assert_eq!(
+            opening.number(&digest(&rows), 2, 2400, column),
+            Some(column as f32 - 7.5)
+        );
+        assert_eq!(opening.number(&digest(&rows), 2, 2400, column ^ 256), None);
+        assert_eq!(opening.number(&digest(&rows), 2, 2400, u32::MAX), None);
+    }
+}
+
+#[test]
+fn a_row_of_weights_is_bound_to_its_name_number_and_values() {
+    let row =
+        |name: &str, row, q: &[i8], scale, bias| weight_row_leaf(name.as_bytes(), row, q, &[scale], bias);
+    let leaves: Vec<H256> = (0..11)
+        .map(|number| row("up", number, &[1, -2], 0.5, Some(1.0)))
+        .collect();
+    let root = merkle_root(leaves.iter().copied());
+    let opening = WeightOpening {
+        index: 6,
+        leaves: 11,
+        proof: Proof::new(&leaves, 6).unwrap(),
+    };
+    assert!(opening.verify(&root, &row("up", 6, &[1, -2], 0.5, Some(1.0))));
+    for other in [
+        row("up", 5, &[1, -2], 0.5, Some(1.0)),
+        row("down", 6, &[1, -2], 0.5, Some(1.0)),
+        row("up", 6, &[1, -3], 0.5, Some(1.0)),
+        row("up", 6, &[1, -2], 0.25, Some(1.0)),
+        row("up", 6, &[1, -2], 0.5, Some(-1.0)),
+        row("up", 6, &[1, -2], 0.5, None),
+    ] {
+        assert!(!opening.verify(&root, &other));
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_cell_opens_and_nothing_else_does(
+        count in 1u32..20, length in 1u32..5000, row in any::<prop::sample::Index>(),
+        byte in any::<prop::sample::Index>(), bit in 0usize..256,
+    ) {
+        let rows = rows(count, length);
+        let root = digest(&rows);
+        let (row, byte) = (row.index(count as usize) as u32, byte.index(length as usize) as u32);
+        let opening = open_cell(&rows, row, byte);
+        let found = |opening: &CellOpening| opening.bytes(&root, count, length, byte..byte + 1).map(<[u8]>::to_vec);
+        prop_assert_eq!(found(&opening), Some(vec![rows[row as usize][byte as usize]]));
+        prop_assert_eq!(opening.bytes(&flipped(&root, bit), count, length, byte..byte + 1), None);
+
+        let mut other = opening.clone();
+        let place = bit % other.segment.bytes.len();
+        other.segment.bytes[place] ^= 1 << (bit % 8);
+        prop_assert_eq!(found(&other), None);
+
+        let mut other = opening.clone();
+        other.segment.segment ^= 1;
+        prop_assert_eq!(found(&other), None);
+
+        let mut other = opening.clone();
+        other.row.row ^= 1;
+        prop_assert_eq!(found(&other), None);
+
+        for sibling in 0..opening.segment.proof.0.len() {
+            let mut other = opening.clone();
+            other.segment.proof.0[sibling] = flipped(&opening.segment.proof.0[sibling], bit);
+            prop_assert_eq!(found(&other), None);
+        }
+    }
+
+    #[test]
+    fn a_whole_row_opens_with_its_own_bytes_alone(
+        count in 1u32..40, length in 1u32..3000, row in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(),
+    ) {
+        let rows = rows(count, length);
+        let root = digest(&rows);
+        let row = row.index(count as usize);
+        let opening = open_row(&rows, row as u32);
+        prop_assert!(opening.verify(&root, count, &rows[row]));
+        let mut other = rows[row].clone();
+        let byte = byte.index(other.len());
+        other[byte] ^= 1;
+        prop_assert!(!opening.verify(&root, count, &other));
+        other[byte] ^= 1;
+        other.push(0);
+        prop_assert!(!opening.verify(&root, count, &other));
+    }
+
+    #[test]
+    fn segments_cover_a_row(length in 0u32..100_000) {
+        prop_assert_eq!(segments(length) as usize, vec![0u8; length as usize].chunks(SEGMENT_BYTES as usize).count());
+    }
+}
