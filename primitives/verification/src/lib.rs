@@ -4,8 +4,11 @@
 extern crate alloc;
 
 mod agreement;
+pub mod audit;
+pub mod bisection;
 mod commitment;
 mod merkle;
+pub mod snowflake;
 
 pub use agreement::{agreement, majority, Agreement};
 pub use commitment::commitment;

@@ -17,13 +17,13 @@ use sp_crypto_hashing::blake2_256;
 const LEAF: u8 = 0;
 const NODE: u8 = 1;
 
-fn leaf_hash(leaf: &H256) -> H256 {
+pub(crate) fn leaf_hash(leaf: &H256) -> H256 {
     let mut preimage = [LEAF; 33];
     preimage[1..].copy_from_slice(leaf.as_bytes());
     H256(blake2_256(&preimage))
 }
 
-fn node_hash(left: &H256, right: &H256) -> H256 {
+pub(crate) fn node_hash(left: &H256, right: &H256) -> H256 {
     let mut preimage = [NODE; 65];
     preimage[1..33].copy_from_slice(left.as_bytes());
     preimage[33..].copy_from_slice(right.as_bytes());

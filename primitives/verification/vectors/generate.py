@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+from decimal import Decimal, localcontext
 from hashlib import blake2b
 
 HERE = pathlib.Path(__file__).parent
@@ -59,8 +60,27 @@ def merkle_roots():
         yield {"leaves": [leaf.hex() for leaf in leaves], "root": merkle_root(leaves).hex()}
 
 
+def exp_minus():
+    """exp(-x) for x in units of 10^-18, in the same units, with digits enough to see half a unit's error."""
+    one = 10**18
+    cases = [0, 1, 2, one // 1000, one // 10, one // 5, one // 2, one, 2 * one, 3 * one, 10 * one, 41 * one]
+    # Around n ln 2, where the reduction goes over to the next n.
+    cases += [693147180559945309 * n + step for n in (1, 2, 7, 31, 60) for step in (-1, 0, 1, 2)]
+    cases += [45 * one - 1, 45 * one, 46 * one, 2**128 - 1]
+    # Scattered over the range by a hash.
+    cases += [int.from_bytes(named(f"exponent {i}")[:16], "little") % (46 * one) for i in range(200)]
+    cases += [int.from_bytes(named(f"small exponent {i}")[:16], "little") % (4 * one) for i in range(200)]
+    with localcontext() as context:
+        context.prec = 60
+        for x in cases:
+            # Beyond what decimals can hold is beyond what is asked for.
+            exact = (-Decimal(x) / one).exp() * one if x < 1000 * one else Decimal(0)
+            yield {"x": str(x), "exp_minus": f"{exact:.6f}"}
+
+
 def main():
-    for name, vectors in (("commitment", commitments()), ("merkle_root", merkle_roots())):
+    written = (("commitment", commitments()), ("merkle_root", merkle_roots()), ("exp_minus", exp_minus()))
+    for name, vectors in written:
         (HERE / f"{name}.json").write_text(json.dumps(list(vectors), indent=1) + "\n")
 
 
