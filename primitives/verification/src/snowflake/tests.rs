@@ -3,6 +3,7 @@
 mod simulation;
 
 use super::*;
+use scale_info::{meta_type, Registry};
 
 type Panel = Committee<u32, 100>;
 
@@ -254,4 +255,18 @@ fn an_answer_of_another_round_or_question_does_not_open() {
     ] {
         assert_ne!(right, other);
     }
+}
+
+#[test]
+fn a_committee_can_be_stored_and_described() {
+    // 160 answers and 100 votes, twice while they are cast, of 37 bytes with members of four.
+    assert!(
+        Panel::max_encoded_len() < 16 * 1024,
+        "{}",
+        Panel::max_encoded_len()
+    );
+    Registry::new().register_type(&meta_type::<Panel>());
+    let mut panel = panel();
+    round(&mut panel, 15, 1);
+    assert_eq!(Panel::decode(&mut &panel.encode()[..]), Ok(panel));
 }
