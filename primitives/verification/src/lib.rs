@@ -4,12 +4,15 @@
 extern crate alloc;
 
 mod agreement;
+pub mod audit;
+pub mod bisection;
 mod commitment;
 mod merkle;
 mod node;
 mod opening;
 mod proof;
 mod sampling;
+pub mod snowflake;
 mod trace;
 mod weight;
 

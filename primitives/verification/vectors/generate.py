@@ -4,6 +4,7 @@
 import json
 import pathlib
 import struct
+from decimal import Decimal, localcontext
 from hashlib import blake2b
 
 HERE = pathlib.Path(__file__).parent
@@ -169,6 +170,24 @@ def sampling_randoms():
         }
 
 
+def exp_minus():
+    """exp(-x) for x in units of 10^-18, in the same units, with digits enough to see half a unit's error."""
+    one = 10**18
+    cases = [0, 1, 2, one // 1000, one // 10, one // 5, one // 2, one, 2 * one, 3 * one, 10 * one, 41 * one]
+    # Around n ln 2, where the reduction goes over to the next n.
+    cases += [693147180559945309 * n + step for n in (1, 2, 7, 31, 60) for step in (-1, 0, 1, 2)]
+    cases += [45 * one - 1, 45 * one, 46 * one, 2**128 - 1]
+    # Scattered over the range by a hash.
+    cases += [int.from_bytes(named(f"exponent {i}")[:16], "little") % (46 * one) for i in range(200)]
+    cases += [int.from_bytes(named(f"small exponent {i}")[:16], "little") % (4 * one) for i in range(200)]
+    with localcontext() as context:
+        context.prec = 60
+        for x in cases:
+            # Beyond what decimals can hold is beyond what is asked for.
+            exact = (-Decimal(x) / one).exp() * one if x < 1000 * one else Decimal(0)
+            yield {"x": str(x), "exp_minus": f"{exact:.6f}"}
+
+
 def main():
     files = {
         "commitment": commitments(),
@@ -178,6 +197,7 @@ def main():
         "row_digest": rows(),
         "weight_row_leaf": weight_rows(),
         "sampling_random": sampling_randoms(),
+        "exp_minus": exp_minus(),
     }
     for name, vectors in files.items():
         (HERE / f"{name}.json").write_text(json.dumps(list(vectors), indent=1) + "\n")
