@@ -117,7 +117,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         kv_heads,
         head_dim,
         context: 256,
-        turns: (0..head_dim / 2).map(|i| Turns(u64::MAX / 7 >> i)).collect(),
+        turns: (0..head_dim / 2).map(|i| Turns((u64::MAX / 7) >> i)).collect(),
         tokens: dice.table(260, width, 0.001),
         layers: (0..5)
             .map(|_| LlamaLayer {
