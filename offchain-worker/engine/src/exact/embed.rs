@@ -165,15 +165,11 @@ impl ExactBert {
                     .collect());
             }
         };
-        let mut start = 0;
+        let lengths: Vec<usize> = items.iter().map(|item| item.tokens.ids.len()).collect();
         let rows = pooled.chunks_exact(self.model.width());
-        let embedded = items.iter().zip(rows).enumerate().map(|(sequence, (item, row))| {
-            let rows = start..start + item.tokens.ids.len();
-            start = rows.end;
-            Embedded {
-                row: row.to_vec(),
-                leaves: trace.leaves(sequence, rows),
-            }
+        let embedded = rows.zip(trace.leaves(&lengths)).map(|(row, leaves)| Embedded {
+            row: row.to_vec(),
+            leaves,
         });
         Ok(embedded.collect())
     }

@@ -170,7 +170,7 @@ impl ExactLlama {
         }
         let units = count(task.prompt.len() + tokens.len());
         let output = self.generation(task, tokens)?.encode();
-        let leaves = trace.leaves(0, 0..sequence.len());
+        let leaves = trace.leaves(&[sequence.len()]).concat();
         let claim = claim(&output, leaves.into_iter(), units);
         Ok(Outcome { output, claim })
     }
@@ -252,7 +252,7 @@ impl ExactLlama {
             report(sink, count(sequence.len()), total)?;
         }
         Ok(Checked {
-            leaves: trace.leaves(0, 0..fed.len()),
+            leaves: trace.leaves(&[fed.len()]).concat(),
             units: count(prompt + tokens.len()),
         })
     }

@@ -40,39 +40,47 @@ pub(crate) fn row_digests(rows: &[u8], row_bytes: usize) -> Vec<Digest> {
 
 fn some_row_digests(rows: &[u8], row_bytes: usize) -> Vec<Digest> {
     let segments = rows.chunks(row_bytes).flat_map(|row| row.chunks(SEGMENT_BYTES));
-    roots(&hash_all(segments), row_bytes.div_ceil(SEGMENT_BYTES))
+    let each = vec![row_bytes.div_ceil(SEGMENT_BYTES); rows.len() / row_bytes];
+    roots(&hash_all(segments), each)
 }
 
-/// Merkle roots of trees that have `each` leaves, at least 1, one tree after the other.
-pub(crate) fn roots(leaves: &[Digest], each: usize) -> Vec<Digest> {
+/// Merkle roots of trees that have so many leaves, each at least 1, one tree after the other.
+pub(crate) fn roots(leaves: &[Digest], mut sizes: Vec<usize>) -> Vec<Digest> {
     let mut level = leaf_hashes(leaves);
-    let mut each = each.max(1);
-    while each > 1 {
-        level = parents(&level, each);
-        each = each.div_ceil(2);
+    while sizes.iter().any(|size| *size > 1) {
+        level = parents(&level, &sizes);
+        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
     }
     level
 }
 
-/// The next level of trees that have `each` nodes: pairs hashed, single ones as they are.
-fn parents(level: &[Digest], each: usize) -> Vec<Digest> {
-    let pairs = level.chunks(each).flat_map(|tree| tree.as_chunks::<2>().0);
-    let preimages: Vec<[u8; 65]> = pairs
-        .map(|[left, right]| {
+/// The next level of trees that have so many nodes: pairs hashed, single ones as they are.
+fn parents(level: &[Digest], sizes: &[usize]) -> Vec<Digest> {
+    let mut preimages: Vec<[u8; 65]> = Vec::with_capacity(level.len() / 2);
+    for tree in trees(level, sizes) {
+        preimages.extend(tree.as_chunks::<2>().0.iter().map(|[left, right]| {
             let mut preimage = [NODE; 65];
             preimage[1..33].copy_from_slice(left);
             preimage[33..].copy_from_slice(right);
             preimage
-        })
-        .collect();
+        }));
+    }
     let mut hashed = hash_all(preimages.iter().map(|preimage| &preimage[..])).into_iter();
     let mut next = Vec::with_capacity(level.len().div_ceil(2));
-    for tree in level.chunks(each) {
+    for tree in trees(level, sizes) {
         let (pairs, single) = tree.as_chunks::<2>();
         next.extend(hashed.by_ref().take(pairs.len()));
         next.extend(single);
     }
     next
+}
+
+fn trees<'a>(mut level: &'a [Digest], sizes: &'a [usize]) -> impl Iterator<Item = &'a [Digest]> {
+    sizes.iter().map(move |size| {
+        let (tree, rest) = level.split_at((*size).min(level.len()));
+        level = rest;
+        tree
+    })
 }
 
 /// Siblings of a leaf and its ancestors, lowest first, where they have one: what shows that it is under the root.
@@ -82,7 +90,7 @@ pub(crate) fn path(leaves: &[Digest], leaf: usize) -> Vec<ContentHash> {
     let mut at = leaf;
     while level.len() > 1 {
         path.extend(level.get(at ^ 1).copied().map(ContentHash::from));
-        level = parents(&level, level.len());
+        level = parents(&level, &[level.len()]);
         at /= 2;
     }
     path
@@ -143,13 +151,14 @@ mod tests {
 
     #[test]
     fn many_trees_have_the_roots_of_the_definition() {
-        for each in 1..40 {
-            let leaves = hash_all(bytes(3 * each).chunks(1));
-            let expected: Vec<Digest> = leaves
-                .chunks(each)
-                .map(|tree| merkle_root(tree.iter().copied().map(ContentHash::from)).0)
-                .collect();
-            assert_eq!(roots(&leaves, each), expected, "{each}");
-        }
+        let sizes: Vec<usize> = (1..40).chain([1, 1, 64, 2]).collect();
+        let mut leaves = hash_all(bytes(sizes.iter().sum()).chunks(1)).into_iter();
+        let all: Vec<Digest> = leaves.clone().collect();
+        let mut of_one = |size: &usize| {
+            let tree = leaves.by_ref().take(*size).map(ContentHash::from);
+            merkle_root(tree).0
+        };
+        let expected: Vec<Digest> = sizes.iter().map(&mut of_one).collect();
+        assert_eq!(roots(&all, sizes), expected);
     }
 }

@@ -69,9 +69,14 @@ impl Shape {
         first..(first + self.stride).min(self.layers)
     }
 
-    /// Whether the last stride is about one vector per sequence.
+    /// Whether this is an encoder: its last stride is about one vector per sequence.
     pub(crate) fn pools(&self) -> bool {
         self.kv_width == 0
+    }
+
+    /// Whether this stride is about one vector per sequence.
+    fn pools_in(&self, stride: usize) -> bool {
+        self.pools() && stride + 1 == self.strides()
     }
 
     /// The chunks of a sequence of so many rows.
@@ -93,10 +98,9 @@ impl Shape {
     fn place(&self, Step { layer, op }: Step) -> Option<Place> {
         let stride = layer / self.stride;
         let layers = self.layers_of(stride);
-        let (last, last_stride) = (layer + 1 == layers.end, stride + 1 == self.strides());
         let key = 4 * (self.width + 2 * self.kv_width * (layer - layers.start));
         let at = match op {
-            Op::Sum if last && !(self.pools() && last_stride) => 0,
+            Op::Sum if layer + 1 == layers.end && !self.pools_in(stride) => 0,
             Op::Pool => 0,
             Op::RotateKey if !self.pools() => key,
             Op::Value if !self.pools() => key + 4 * self.kv_width,

@@ -42,7 +42,7 @@ impl OpenedRows {
 
     /// Merkle root over the rows' digests.
     pub fn root(&self) -> ContentHash {
-        let root = roots(&self.digests, self.digests.len());
+        let root = roots(&self.digests, vec![self.digests.len()]);
         ContentHash::from(root.first().copied().unwrap_or_default())
     }
 

@@ -28,26 +28,24 @@ impl TopLevel {
         }
     }
 
-    /// Leaves of a sequence whose rows are `rows` of each stride, chunk by chunk and in each stride by stride.
-    ///
-    /// The last stride of an encoder has one row for the sequence, its number `sequence`.
-    pub fn leaves(&self, sequence: usize, rows: std::ops::Range<usize>) -> Vec<ContentHash> {
-        let mut leaves = Vec::new();
-        for chunk in self.shape.chunks(rows.len()) {
-            let chunk = rows.start + chunk.start..rows.start + chunk.end;
-            for (stride, digests) in self.rows.iter().enumerate() {
-                let pooled = self.shape.pools() && stride + 1 == self.rows.len();
-                let chunk = if pooled {
-                    sequence..sequence + 1
-                } else {
-                    chunk.clone()
-                };
-                let digests = digests.get(chunk).unwrap_or_default();
-                let leaf = roots(digests, digests.len()).first().copied().unwrap_or_default();
-                leaves.push(ContentHash::from(leaf));
-            }
-        }
-        leaves
+    /// The leaves of sequences that had so many rows, in the order chunk, stride.
+    pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<ContentHash>> {
+        let chunks = |rows: usize| self.shape.chunks(rows).map(|chunk| chunk.len());
+        let columns: Vec<Vec<Digest>> = (0..)
+            .zip(&self.rows)
+            .map(|(stride, digests)| match self.shape.pools_in(stride) {
+                true => roots(digests, vec![1; sequences.len()]),
+                false => roots(digests, sequences.iter().flat_map(|rows| chunks(*rows)).collect()),
+            })
+            .collect();
+        let mut chunk = 0..;
+        let mut row = || {
+            let chunk = chunk.next().unwrap_or_default();
+            let leaves = columns.iter().map(move |column| column.get(chunk).copied());
+            leaves.map(|leaf| ContentHash::from(leaf.unwrap_or_default()))
+        };
+        let of_one = |rows: &usize| (0..chunks(*rows).count()).flat_map(|_| row()).collect();
+        sequences.iter().map(of_one).collect()
     }
 
     /// Puts rows into their columns of the pending ones.
