@@ -95,13 +95,8 @@ fn traced_leaves(
 ) -> std::result::Result<usize, Fault> {
     let mut trace = TopLevel::new(Shape::encoder(model.width(), model.layers()));
     model.embed(group, scratch, &mut trace)?;
-    let (mut start, mut leaves) = (0, 0);
-    for (sequence, tokens) in group.iter().enumerate() {
-        let rows = start..start + tokens.ids.len();
-        start = rows.end;
-        leaves += trace.leaves(sequence, rows).len();
-    }
-    Ok(leaves)
+    let rows: Vec<usize> = group.iter().map(|tokens| tokens.ids.len()).collect();
+    Ok(trace.leaves(&rows).iter().map(Vec::len).sum())
 }
 
 fn timed(model: &BertModel, chosen: &[&TokensOf], together: usize) -> Result<Value> {
