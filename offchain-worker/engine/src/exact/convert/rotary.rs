@@ -69,7 +69,8 @@ mod tests {
             "original_max_position_embeddings":8192}"#;
         let scaled = turns(&config(scaling));
         assert_eq!(plain[0], scaled[0]);
-        assert_eq!(scaled[31].0, (plain[31].0 as f64 / 8.0).round() as u64);
+        // Rounded once, from more digits than the plain turn has.
+        assert!(scaled[31].0.abs_diff(plain[31].0 / 8) <= 1);
         let kept = plain.iter().zip(&scaled).filter(|(a, b)| a == b).count();
         assert!((1..31).contains(&kept), "{kept}");
     }
