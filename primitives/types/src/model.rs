@@ -75,3 +75,79 @@ impl ModelManifest {
         H256(sp_crypto_hashing::blake2_256(&self.encode()))
     }
 }
+
+/// What an encoder or decoder does between a layer's last products.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Activation {
+    /// The exact form of GELU.
+    Gelu,
+    /// GELU through the hyperbolic tangent.
+    GeluTanh,
+    /// SiLU of a gate, times what it lets through.
+    SwiGlu,
+}
+
+/// Which inputs of a layer's products are scaled channel by channel before they are quantised; the same in all layers.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Encode,
+    Decode,
+    DecodeWithMemTracking,
+    MaxEncodedLen,
+    TypeInfo,
+)]
+pub struct Smoothed {
+    /// That of query, key and value.
+    pub attention: bool,
+    /// That of attention's output.
+    pub output: bool,
+    /// That of the products to the inner width.
+    pub inner: bool,
+    /// That of the product back.
+    pub down: bool,
+}
+
+/// The dimensions of a model on the exact tier: with its weights they say what every number of a computation is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Architecture {
+    /// Tokens that there are.
+    pub vocabulary: u32,
+    /// Numbers of a state.
+    pub width: u32,
+    /// Layers.
+    pub layers: u32,
+    /// Attention heads, of queries.
+    pub heads: u32,
+    /// Heads of keys and values; `heads` is a multiple of it, and with BERT equal to it.
+    pub kv_heads: u32,
+    /// Numbers of one head.
+    pub head_dim: u32,
+    /// Numbers between a layer's last products.
+    pub inner: u32,
+    /// Most positions of a sequence.
+    pub positions: u32,
+    /// What is added to a variance, as the bits of an `f32`.
+    pub epsilon: u32,
+    /// Between a layer's last products.
+    pub activation: Activation,
+    /// Which inputs are scaled before they are quantised.
+    pub smoothed: Smoothed,
+    /// Llama: the tokens' vectors also make the logits.
+    pub tied: bool,
+}
+
+/// What makes a model's answers checkable cell by cell. On the exact tier alone.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct ExactForm {
+    /// Merkle root over the rows of every weight tensor, so that one row can be shown to be the model's.
+    pub weight_root: H256,
+    /// Its dimensions.
+    pub architecture: Architecture,
+}
