@@ -91,17 +91,7 @@ pub enum Activation {
 
 /// Which inputs of a layer's products are scaled channel by channel before they are quantised; the same in all layers.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Encode,
-    Decode,
-    DecodeWithMemTracking,
-    MaxEncodedLen,
-    TypeInfo,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct Smoothed {
     /// That of query, key and value.
