@@ -8,6 +8,7 @@ pub mod audit;
 pub mod bisection;
 mod commitment;
 mod content;
+pub mod dispute;
 mod merkle;
 mod opening;
 mod proof;
