@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use codec::DecodeAll;
 use proptest::collection::vec;
 use sp_core::H256;
+use std::sync::LazyLock;
 
 /// A shape, a referee and a trace that answer anything.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +168,9 @@ fn poke(mut game: Game, moves: &[Move], wild: &Wild, dice: &mut Dice) {
 }
 
 /// Games and moves of one that is played, as bytes.
-fn samples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+static SAMPLES: LazyLock<[Vec<Vec<u8>>; 2]> = LazyLock::new(samples);
+
+fn samples() -> [Vec<Vec<u8>>; 2] {
     let truth = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice(5));
     let mut wrong = truth.altered((9, 17, 0, 1), 0, 1, true);
     let mut challenger = truth.clone();
@@ -183,7 +186,7 @@ fn samples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         moves.push(played.encode());
         game.step(side, played).unwrap();
     }
-    (games, moves)
+    [games, moves]
 }
 
 fn spoilt(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
@@ -217,13 +220,13 @@ proptest! {
     #[test]
     fn spoilt_bytes_are_played_or_refused(wild in wild(), seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let (games, moves) = samples();
+        let [games, moves] = &*SAMPLES;
         let moves: Vec<Move> = moves
             .iter()
             .filter_map(|played| Move::decode_all(&mut &spoilt(played, &mut dice)[..]).ok())
             .collect();
         for game in games {
-            if let Ok(game) = Game::decode_all(&mut &spoilt(&game, &mut dice)[..]) {
+            if let Ok(game) = Game::decode_all(&mut &spoilt(game, &mut dice)[..]) {
                 poke(game, &moves, &wild, &mut dice);
             }
         }

@@ -5,7 +5,7 @@ use super::*;
 use crate::merkle_root;
 use sp_core::H256;
 
-/// Leaf, step and row of a computed leaf, and work that gives it another digest.
+/// Leaf, step and row of a computed leaf, and work that gives it another digest: nothing before that row is wrong.
 fn wrong(truth: &Work, dice: &mut Dice) -> (At, Work) {
     let computed = truth.toy.items * truth.toy.strides;
     let leaf = 1 + dice.below(computed);
@@ -13,7 +13,8 @@ fn wrong(truth: &Work, dice: &mut Dice) -> (At, Work) {
     let step = dice.below(last + 1);
     let wrong = truth.altered((leaf, last, 0, 0), 0, 1, false);
     let rows = truth.toy.rows(leaf, truth.length(leaf), step).unwrap().rows;
-    ((leaf, step, dice.below(rows), 0), wrong)
+    let row = if step == last { 0 } else { dice.below(rows) };
+    ((leaf, step, row, 0), wrong)
 }
 
 proptest! {

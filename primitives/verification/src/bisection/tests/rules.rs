@@ -288,11 +288,6 @@ fn a_cell_whose_opening_has_no_room_is_beyond() {
     ] {
         let referee = Takes(Some(room), judgement);
         let mut game = pick(&referee);
-        if room < OPENING_BYTES_MAX {
-            let long = Move::Open(vec![0; room as usize + 1].try_into().unwrap());
-            let error = game.step(Side::Defender, long, &toy, &referee).unwrap_err();
-            assert_eq!(error, GameError::TooLong);
-        }
         let opening = Move::Open(vec![0; room as usize].try_into().unwrap());
         game.step(Side::Defender, opening, &toy, &referee).unwrap();
         assert_eq!(game.outcome(), Some(ended(winner, Reason::Judged)));
