@@ -2,8 +2,8 @@
 
 use codec::Encode;
 use frame_support::dispatch::DispatchResult;
-use sp_runtime::traits::{BlakeTwo256, Hash};
 use sp_core::H256;
+use sp_runtime::traits::{BlakeTwo256, Hash};
 use surety_types::{
     task::MemberProgress,
     traits::DrawVerifier,

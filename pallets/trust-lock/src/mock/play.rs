@@ -81,3 +81,32 @@ pub fn challenge(challenger: AccountId, provider: AccountId) -> DispatchResult {
 pub fn money(account: AccountId) -> Balance {
     Balances::free_balance(account)
 }
+
+/// What a defender plays that says the right thing above the leaves and `result`'s below them; a challenger plays
+/// whatever leads there.
+pub fn sabotage(id: DisputeId, result: u8) -> Move {
+    use surety_verification::bisection::{Entry, Level, State, StepsOpening, Trace};
+
+    let dispute = Disputes::<Test>::get(id).unwrap();
+    let place = dispute.game.place();
+    let above = place.level == Level::Leaves;
+    match dispute.game.state() {
+        State::Entering => {
+            let (mut right, mut wrong) = (ToyTrace::new(truth()), ToyTrace::new(result));
+            let mut steps = wrong.steps(place.leaf).unwrap();
+            // The last step is the leaf that it committed to.
+            *steps.last_mut().unwrap() = right.leaves().unwrap()[place.leaf as usize];
+            let steps = StepsOpening::new(&steps);
+            Move::Enter(Entry { length: None, steps })
+        }
+        State::Posting if place.level == Level::Steps => {
+            let mut wrong = ToyTrace::new(result);
+            let mut steps = wrong.steps(place.leaf).unwrap();
+            *steps.last_mut().unwrap() = ToyTrace::new(truth()).leaves().unwrap()[place.leaf as usize];
+            Move::Post(steps.try_into().unwrap())
+        }
+        State::Naming { .. } if above => Move::Name(1),
+        _ if above => next_move(id, truth()),
+        _ => next_move(id, result),
+    }
+}
