@@ -7,6 +7,7 @@ mod agreement;
 pub mod audit;
 pub mod bisection;
 mod commitment;
+mod content;
 mod merkle;
 mod node;
 mod opening;
@@ -18,6 +19,7 @@ mod weight;
 
 pub use agreement::{agreement, majority, Agreement};
 pub use commitment::commitment;
+pub use content::content_hash;
 pub use merkle::{leaf_hash, merkle_root};
 pub use node::{combine, Children, Node, CHILDREN_MAX};
 pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
