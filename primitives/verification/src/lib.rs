@@ -9,7 +9,6 @@ pub mod bisection;
 mod commitment;
 mod content;
 mod merkle;
-mod node;
 mod opening;
 mod proof;
 mod sampling;
@@ -21,11 +20,11 @@ pub use agreement::{agreement, majority, Agreement};
 pub use commitment::commitment;
 pub use content::content_hash;
 pub use merkle::{leaf_hash, merkle_root};
-pub use node::{combine, Children, Node, CHILDREN_MAX};
 pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
 pub use proof::{Proof, DEPTH_MAX};
 pub use sampling::sampling_random;
 pub use trace::{
-    row_digest, rows_digest, segments, stride_for, Place, TraceShape, CHUNK_ROWS, SEGMENT_BYTES, STRIDE_WIDTH,
+    row_digest, rows_digest, segment_hashes, segments, stride_for, Place, TraceShape, CHUNK_ROWS,
+    SEGMENT_BYTES, STRIDE_WIDTH,
 };
 pub use weight::weight_row_leaf;

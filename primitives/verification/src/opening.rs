@@ -10,7 +10,7 @@ use scale_info::TypeInfo;
 use sp_core::{bounded::BoundedVec, ConstU32, H256};
 use sp_crypto_hashing::blake2_256;
 
-use crate::{row_digest, segments, Proof, SEGMENT_BYTES};
+use crate::{row_digest, segment_hashes, segments, Proof, SEGMENT_BYTES};
 
 /// The bytes of a segment.
 pub type Segment = BoundedVec<u8, ConstU32<SEGMENT_BYTES>>;
@@ -27,6 +27,12 @@ pub struct RowOpening {
 }
 
 impl RowOpening {
+    /// Of row `row` among rows of these digests; nothing when there is no such row.
+    pub fn new(digests: &[H256], row: u32) -> Option<Self> {
+        let proof = Proof::new(digests, row)?;
+        Some(Self { row, proof })
+    }
+
     /// Whether the row of digest `row_digest` is number `self.row` of `rows` rows under `root`.
     pub fn verify_digest(&self, root: &H256, rows: u32, row_digest: &H256) -> bool {
         self.proof.verify(root, row_digest, self.row, rows)
@@ -53,6 +59,16 @@ pub struct SegmentOpening {
 }
 
 impl SegmentOpening {
+    /// Of segment `segment` of a row of these bytes; nothing when there is no such segment.
+    pub fn new(row: &[u8], segment: u32) -> Option<Self> {
+        let bytes = row.chunks(SEGMENT_BYTES as usize).nth(segment as usize)?;
+        Some(Self {
+            segment,
+            bytes: bytes.to_vec().try_into().ok()?,
+            proof: Proof::new(&segment_hashes(row), segment)?,
+        })
+    }
+
     /// The digest of the row of `row_bytes` bytes in which this segment stands at its place; nothing when there can be
     /// no such row.
     pub fn row_digest(&self, row_bytes: u32) -> Option<H256> {
@@ -91,6 +107,15 @@ pub struct CellOpening {
 }
 
 impl CellOpening {
+    /// Of the segment with byte `byte` of row `row`, which has these bytes, among rows of these digests; nothing when
+    /// there is no such byte or row.
+    pub fn new(digests: &[H256], row: u32, bytes: &[u8], byte: u32) -> Option<Self> {
+        Some(Self {
+            row: RowOpening::new(digests, row)?,
+            segment: SegmentOpening::new(bytes, byte / SEGMENT_BYTES)?,
+        })
+    }
+
     /// The bytes at `at` of row `self.row.row`, of `rows` rows of `row_bytes` bytes each under `root`. Nothing unless
     /// they are shown to be.
     pub fn bytes(&self, root: &H256, rows: u32, row_bytes: u32, at: Range<u32>) -> Option<&[u8]> {

@@ -4,6 +4,7 @@
 //! chunks, the model's layers into strides. Each chunk and stride is a leaf of the trace: the [`rows_digest`] of the
 //! rows that the stride gives for the chunk. Why it is cut like this: `docs/adr/0008-trace.md`.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
@@ -32,12 +33,19 @@ pub const fn segments(row_bytes: u32) -> u32 {
     row_bytes.div_ceil(SEGMENT_BYTES)
 }
 
+/// `blake2_256` of each segment of a row: the leaves of its [`row_digest`].
+pub fn segment_hashes(row: &[u8]) -> Vec<H256> {
+    hashes(row).collect()
+}
+
 /// The digest of one row: [`merkle_root`] over `blake2_256` of its segments.
 pub fn row_digest(row: &[u8]) -> H256 {
-    merkle_root(
-        row.chunks(SEGMENT_BYTES as usize)
-            .map(|segment| H256(blake2_256(segment))),
-    )
+    merkle_root(hashes(row))
+}
+
+fn hashes(row: &[u8]) -> impl Iterator<Item = H256> + '_ {
+    row.chunks(SEGMENT_BYTES as usize)
+        .map(|segment| H256(blake2_256(segment)))
 }
 
 /// The digest of several rows of one width, a leaf of the trace or an operation's output: [`merkle_root`] over their

@@ -1,192 +1,125 @@
 //! The state machine of one game.
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
-use core::{fmt, ops::Range};
+use core::ops::Range;
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
 
-use super::nodes::{parent, peaks, posts, Span};
-use super::{Clocks, Peak, Shape, AGREED_MAX, CHILDREN_MAX, LEVELS_MAX, OPENING_BYTES_MAX, POSTS_MAX};
-
-/// Who plays.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub enum Side {
-    /// Stands by the committed root.
-    Defender,
-    /// Says that it is wrong.
-    Challenger,
-}
-
-impl Side {
-    /// The other one.
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Defender => Self::Challenger,
-            Self::Challenger => Self::Defender,
-        }
-    }
-}
-
-/// Digests of the children of a node.
-pub type Children = BoundedVec<H256, ConstU32<CHILDREN_MAX>>;
-
-/// What a side sends.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub enum Move {
-    /// Defender: the children of the node in dispute. Children that are leaves are posted unhashed.
-    Post(Children),
-    /// Challenger: the first child that differs, counted from 0.
-    Name(u8),
-    /// Defender: the cell, with whatever the referee needs to compute it again.
-    Open(BoundedVec<u8, ConstU32<OPENING_BYTES_MAX>>),
-    /// Either, at any time: the other side is right.
-    Concede,
-}
+use super::cut::{parent, Span};
+use super::shape::{playable_leaves, playable_rows, playable_steps};
+use super::{
+    opening_room, Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move,
+    Outcome, Reason, Referee, Roots, RowsShape, Shape, Side,
+};
+use crate::{Segment, SEGMENT_BYTES};
 
 /// Where a game stands.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum State {
-    /// The defender is to post.
+    /// The defender is to post the children of the node in dispute.
     Posting,
     /// The challenger is to name one of `children`.
     Naming {
         /// What was posted.
         children: Children,
     },
+    /// The defender is to enter the leaf in dispute.
+    Entering,
+    /// The defender is to show the segment in dispute.
+    Showing,
+    /// The challenger is to pick a byte of `bytes`.
+    Picking {
+        /// What was shown.
+        bytes: Segment,
+    },
     /// The defender is to open the cell.
-    Opening,
+    Opening {
+        /// What is in dispute.
+        cell: Cell,
+    },
+    /// No block can compute the cell again: the game waits for [`Game::decided`], and nobody's time runs.
+    Beyond {
+        /// What is in dispute.
+        cell: Cell,
+    },
     /// Nothing more is to be done.
     Over(Outcome),
 }
 
-/// How a game ended.
+/// Which of the trees a game is in.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
-pub struct Outcome {
-    /// Who won.
-    pub winner: Side,
-    /// Why.
-    pub reason: Reason,
+pub enum Level {
+    /// That of the leaves of the trace.
+    #[default]
+    Leaves,
+    /// That of the steps of a leaf.
+    Steps,
+    /// That of the rows of a step, or of a given leaf.
+    Rows,
+    /// That of the segments of a row.
+    Segments,
 }
 
-/// Why a game ended.
+/// How far down a game has come. What it has not come to is 0.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
-pub enum Reason {
-    /// The cell was computed again and is what the defender said, or is not.
-    Judged,
-    /// The loser's time ran out.
-    TimeOut,
-    /// The loser conceded.
-    Conceded,
+pub struct Place {
+    /// The tree that it is in, or was in last.
+    pub level: Level,
+    /// The leaf of the trace.
+    pub leaf: u32,
+    /// How long the leaf is.
+    pub length: u32,
+    /// The step of the leaf; 0 where it is given.
+    pub step: u32,
+    /// The row of the step.
+    pub row: u32,
+    /// The segment of the row.
+    pub segment: u32,
 }
 
-/// The cell that a game came to.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct Cell {
-    /// The leaves taken from the root, one of each level.
-    pub path: BoundedVec<u32, ConstU32<LEVELS_MAX>>,
-    /// The cell's digest according to the defender.
-    pub digest: H256,
-}
-
-/// What a referee finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// The cell's inputs give the cell.
-    Holds,
-    /// They give something else.
-    Refuted,
-    /// The opening is no opening of this cell: it does not hash to its digest, or its inputs are not proven.
-    Unproven,
-}
-
-/// Computes cells again.
-pub trait Referee {
-    /// Judges `cell`. Its inputs have to be proven from `agreed`, from the task's input or from the model's weights.
-    ///
-    /// [`Judgement::Unproven`] refuses the move, and nothing else: the defender may try again while it has time.
-    fn judge(&self, cell: &Cell, agreed: &[Peak], opening: &[u8]) -> Judgement;
-}
-
-/// Why a move, or a game, is refused.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub enum GameError {
-    /// The game is over.
-    Over,
-    /// It is the other side's turn, or the move is not one that can be made now.
-    NotNow,
-    /// The node in dispute has another number of children.
-    WrongCount,
-    /// The children do not hash to the node in dispute.
-    WrongHash,
-    /// There is no child with this number.
-    NoSuchChild,
-    /// The opening does not prove the cell.
-    Unproven,
-    /// The trace has more levels or leaves than a game can go through, or a tree without leaves.
-    Shape,
-}
-
-impl fmt::Display for GameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Over => "the game is over",
-            Self::NotNow => "this move cannot be made now",
-            Self::WrongCount => "the node in dispute has another number of children",
-            Self::WrongHash => "the children do not hash to the node in dispute",
-            Self::NoSuchChild => "there is no child with this number",
-            Self::Unproven => "the opening does not prove the cell",
-            Self::Shape => "the trace has a shape that cannot be played over",
-        })
+impl Place {
+    fn rows(&self, shape: &impl Shape) -> Result<RowsShape, GameError> {
+        playable_rows(shape, self.leaf, self.length, self.step).ok_or(GameError::Shape)
     }
 }
-
-impl core::error::Error for GameError {}
 
 /// A dispute between two sides about the root of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Game {
     state: State,
     clocks: Clocks,
-    /// Digest of the node in dispute; of the cell, once it was reached.
+    roots: Roots,
+    place: Place,
+    /// Digest of the node in dispute; of a leaf or a segment, once it was reached.
     digest: H256,
-    /// The node's leaves, in the tree that `path` leads to.
+    /// The node's leaves, in the tree that `place` says.
     span: Span,
-    path: BoundedVec<u32, ConstU32<LEVELS_MAX>>,
-    agreed: BoundedVec<Peak, ConstU32<AGREED_MAX>>,
 }
 
 impl Game {
     /// A game about `root`, which the defender committed to and the challenger says is wrong.
     ///
     /// # Errors
-    /// [`GameError::Shape`] when the trace could take more than [`POSTS_MAX`] postings.
+    /// [`GameError::Shape`] when the trace has no leaves, or too many.
     pub fn new(root: H256, shape: &impl Shape, clocks: Clocks) -> Result<Self, GameError> {
-        let levels = shape.levels();
-        let needed = levels
-            .iter()
-            .map(|leaves| posts(*leaves))
-            .fold(0, u32::saturating_add);
-        if levels.contains(&0) || needed > POSTS_MAX {
-            return Err(GameError::Shape);
-        }
-        let mut game = Self {
-            state: State::Opening,
-            clocks,
-            digest: root,
-            span: Span { first: 0, leaves: 1 },
-            path: BoundedVec::new(),
-            agreed: BoundedVec::new(),
+        let leaves = playable_leaves(shape).ok_or(GameError::Shape)?;
+        let roots = Roots {
+            trace: root,
+            steps: None,
         };
-        game.enter(shape)?;
-        Ok(game)
+        Ok(Self {
+            state: State::Posting,
+            clocks,
+            roots,
+            place: Place::default(),
+            digest: root,
+            span: Span { first: 0, leaves },
+        })
     }
 
     /// Where the game stands.
@@ -202,12 +135,12 @@ impl Game {
         }
     }
 
-    /// Whose turn it is.
+    /// Whose turn it is. Nobody's when the game is over, and while others decide.
     pub const fn to_move(&self) -> Option<Side> {
         match self.state {
-            State::Posting | State::Opening => Some(Side::Defender),
-            State::Naming { .. } => Some(Side::Challenger),
-            State::Over(_) => None,
+            State::Posting | State::Entering | State::Showing | State::Opening { .. } => Some(Side::Defender),
+            State::Naming { .. } | State::Picking { .. } => Some(Side::Challenger),
+            State::Beyond { .. } | State::Over(_) => None,
         }
     }
 
@@ -216,20 +149,23 @@ impl Game {
         self.clocks
     }
 
-    /// The leaves taken so far, one of each level that was gone through: they lead to the tree in dispute, or to the
-    /// cell.
-    pub fn path(&self) -> &[u32] {
-        &self.path
+    /// What the defender has committed to.
+    pub const fn roots(&self) -> &Roots {
+        &self.roots
     }
 
-    /// Which leaves of that tree are under the node in dispute.
+    /// How far down the game has come.
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Which leaves of the tree in dispute are under the node in dispute.
     pub const fn leaves_in_dispute(&self) -> Range<u32> {
         self.span.first..self.span.first.saturating_add(self.span.leaves)
     }
 
-    /// What is agreed: everything that comes before the node in dispute, and nothing else.
-    pub fn agreed(&self) -> &[Peak] {
-        &self.agreed
+    pub(super) const fn span(&self) -> Span {
+        self.span
     }
 
     /// Has `blocks` more blocks finalised, which the side to move used up.
@@ -242,6 +178,19 @@ impl Game {
             }
         }
         &self.state
+    }
+
+    /// Ends a game that is [`State::Beyond`]. Whoever drives it sees to it that this comes in time.
+    ///
+    /// # Errors
+    /// [`GameError::Over`] when it has ended, and [`GameError::NotNow`] while it can be played.
+    pub fn decided(&mut self, winner: Side) -> Result<&State, GameError> {
+        match self.state {
+            State::Beyond { .. } => self.end(winner, Reason::Decided),
+            State::Over(_) => return Err(GameError::Over),
+            _ => return Err(GameError::NotNow),
+        }
+        Ok(&self.state)
     }
 
     /// Plays a move of `side`. A refused move changes nothing; to try is not against the rules.
@@ -268,21 +217,23 @@ impl Game {
         shape: &impl Shape,
         referee: &impl Referee,
     ) -> Result<(), GameError> {
-        let to_move = self.to_move().ok_or(GameError::Over)?;
+        if self.outcome().is_some() {
+            return Err(GameError::Over);
+        }
         if played == Move::Concede {
             self.end(side.other(), Reason::Conceded);
             return Ok(());
         }
-        if side != to_move {
+        if self.to_move() != Some(side) {
             return Err(GameError::NotNow);
         }
-        match (&self.state, played) {
+        match (self.state.clone(), played) {
             (State::Posting, Move::Post(children)) => self.post(children, shape),
-            (State::Naming { children }, Move::Name(index)) => {
-                let children = children.clone();
-                self.take(&children, index.into(), shape)
-            }
-            (State::Opening, Move::Open(opening)) => self.open(&opening, referee),
+            (State::Naming { children }, Move::Name(index)) => self.take(&children, index.into(), shape),
+            (State::Entering, Move::Enter(entry)) => self.enter(&entry, shape),
+            (State::Showing, Move::Show(bytes)) => self.show(bytes, shape),
+            (State::Picking { bytes }, Move::Pick(at)) => self.pick(&bytes, at.into(), shape, referee),
+            (State::Opening { cell }, Move::Open(opening)) => self.open(cell, &opening, shape, referee),
             _ => Err(GameError::NotNow),
         }
     }
@@ -303,55 +254,198 @@ impl Game {
         }
     }
 
-    /// Goes on with child `index`; what comes before it is agreed.
-    fn take(&mut self, children: &Children, index: u32, shape: &impl Shape) -> Result<(), GameError> {
+    /// Goes on with child `index`.
+    fn take(&mut self, children: &[H256], index: u32, shape: &impl Shape) -> Result<(), GameError> {
         let place = usize::try_from(index).map_err(|_| GameError::NoSuchChild)?;
         self.digest = *children.get(place).ok_or(GameError::NoSuchChild)?;
-        let level = u32::try_from(self.path.len()).unwrap_or(u32::MAX);
-        for peak in peaks(children, index, self.span, level) {
-            self.agreed.try_push(peak).map_err(|_| GameError::Shape)?;
-        }
         let child = self.span.child(index);
         if self.span.is_lowest() {
-            self.path.try_push(child.first).map_err(|_| GameError::Shape)?;
-            return self.enter(shape);
+            return self.reach(child.first, shape);
         }
         self.span = child;
         self.state = State::Posting;
         Ok(())
     }
 
-    /// Begins with the tree that `path` leads to, or with the cell.
-    fn enter(&mut self, shape: &impl Shape) -> Result<(), GameError> {
-        let Some(most) = shape.levels().get(self.path.len()) else {
-            self.span = Span { first: 0, leaves: 1 };
-            self.state = State::Opening;
-            return Ok(());
-        };
-        let leaves = shape.leaves(&self.path);
-        if leaves == 0 || leaves > *most {
-            return Err(GameError::Shape);
+    /// Goes on below leaf `index` of the tree that the game is in.
+    fn reach(&mut self, index: u32, shape: &impl Shape) -> Result<(), GameError> {
+        match self.place.level {
+            Level::Leaves => {
+                self.place.leaf = index;
+                self.reach_leaf(shape)
+            }
+            Level::Steps => {
+                self.place.step = index;
+                self.begin_rows(shape)
+            }
+            Level::Rows => {
+                self.place.row = index;
+                let segments = self.place.rows(shape)?.segments();
+                self.begin(Level::Segments, segments);
+                Ok(())
+            }
+            Level::Segments => {
+                self.place.segment = index;
+                self.state = State::Showing;
+                Ok(())
+            }
         }
-        self.span = Span { first: 0, leaves };
-        self.state = State::Posting;
+    }
+
+    fn reach_leaf(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let leaf = shape.leaf(self.place.leaf).ok_or(GameError::Shape)?;
+        match (leaf.kind, leaf.length) {
+            (LeafKind::Fixed(digest), _) if digest != self.digest => {
+                self.end(Side::Challenger, Reason::Judged);
+                Ok(())
+            }
+            (LeafKind::Given | LeafKind::Fixed(_), Length::Known(length)) => {
+                self.place.length = length;
+                self.begin_rows(shape)
+            }
+            _ => {
+                self.state = State::Entering;
+                Ok(())
+            }
+        }
+    }
+
+    fn enter(&mut self, entry: &Entry, shape: &impl Shape) -> Result<(), GameError> {
+        let leaf = shape.leaf(self.place.leaf).ok_or(GameError::Shape)?;
+        self.place.length = match (leaf.length, &entry.length) {
+            (Length::Known(length), None) => length,
+            (Length::Word { row, word }, Some(opening)) => {
+                let length = opening.length(&self.roots.trace, row, word, shape);
+                length.ok_or(GameError::WrongLength)?
+            }
+            _ => return Err(GameError::WrongLength),
+        };
+        match (leaf.kind, &entry.steps) {
+            (LeafKind::Given | LeafKind::Fixed(_), None) => self.begin_rows(shape),
+            (LeafKind::Computed, Some(opening)) => {
+                let Place { leaf, length, .. } = self.place;
+                let steps = playable_steps(shape, leaf, length).ok_or(GameError::Shape)?;
+                if !opening.ends_in(&self.digest, steps) {
+                    return Err(GameError::WrongSteps);
+                }
+                self.roots.steps = Some(opening.root);
+                self.digest = opening.root;
+                self.begin(Level::Steps, steps);
+                Ok(())
+            }
+            _ => Err(GameError::WrongSteps),
+        }
+    }
+
+    fn begin_rows(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let rows = self.place.rows(shape)?.rows;
+        self.begin(Level::Rows, rows);
         Ok(())
     }
 
-    fn open(&mut self, opening: &[u8], referee: &impl Referee) -> Result<(), GameError> {
-        let cell = Cell {
-            path: self.path.clone(),
-            digest: self.digest,
+    /// Begins with a tree of so many leaves, which has the digest in dispute.
+    fn begin(&mut self, level: Level, leaves: u32) {
+        self.place.level = level;
+        self.span = Span { first: 0, leaves };
+        self.state = State::Posting;
+    }
+
+    fn show(&mut self, bytes: Segment, shape: &impl Shape) -> Result<(), GameError> {
+        let expected = self.place.rows(shape)?.segment_bytes(self.place.segment);
+        if u32::try_from(bytes.len()) != Ok(expected) {
+            return Err(GameError::WrongCount);
+        }
+        if H256(blake2_256(&bytes)) != self.digest {
+            return Err(GameError::WrongHash);
+        }
+        self.state = State::Picking { bytes };
+        Ok(())
+    }
+
+    fn pick(
+        &mut self,
+        bytes: &[u8],
+        at: u32,
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<(), GameError> {
+        let cell = self.cell(bytes, at, shape)?;
+        let room = opening_room(shape, cell.leaf, cell.length, cell.step);
+        let fits = referee
+            .opening_bytes(&cell)
+            .is_some_and(|bytes| Some(bytes) <= room);
+        self.state = match fits {
+            true => State::Opening { cell },
+            false => State::Beyond { cell },
         };
-        let winner = match referee.judge(&cell, &self.agreed, opening) {
-            Judgement::Holds => Side::Defender,
-            Judgement::Refuted => Side::Challenger,
+        Ok(())
+    }
+
+    /// The cell with byte `at` of the segment in dispute.
+    fn cell(&self, bytes: &[u8], at: u32, shape: &impl Shape) -> Result<Cell, GameError> {
+        let rows = self.place.rows(shape)?;
+        let start = self.place.segment.saturating_mul(SEGMENT_BYTES);
+        let found = || {
+            let byte = start.checked_add(at).filter(|_| at < SEGMENT_BYTES)?;
+            let cell = rows.cell_at(byte)?;
+            let range = rows.bytes_of(cell)?;
+            let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
+            let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
+            let value = value(
+                bytes.get(from..to)?,
+                rows.quantised.is_some_and(|values| cell < values),
+            )?;
+            Some((cell, value))
+        };
+        let (cell, value) = found().ok_or(GameError::NoSuchChild)?;
+        let Place {
+            leaf,
+            length,
+            step,
+            row,
+            ..
+        } = self.place;
+        Ok(Cell {
+            leaf,
+            length,
+            step,
+            row,
+            cell,
+            value,
+        })
+    }
+
+    fn open(
+        &mut self,
+        cell: Cell,
+        opening: &[u8],
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<(), GameError> {
+        let room = opening_room(shape, cell.leaf, cell.length, cell.step).ok_or(GameError::Shape)?;
+        if !u32::try_from(opening.len()).is_ok_and(|bytes| bytes <= room) {
+            return Err(GameError::TooLong);
+        }
+        match referee.judge(&cell, &self.roots, opening) {
+            Judgement::Holds => self.end(Side::Defender, Reason::Judged),
+            Judgement::Refuted => self.end(Side::Challenger, Reason::Judged),
             Judgement::Unproven => return Err(GameError::Unproven),
-        };
-        self.end(winner, Reason::Judged);
+            Judgement::Beyond => self.state = State::Beyond { cell },
+        }
         Ok(())
     }
 
     fn end(&mut self, winner: Side, reason: Reason) {
         self.state = State::Over(Outcome { winner, reason });
     }
+}
+
+/// The value in the bytes of a cell.
+fn value(bytes: &[u8], quantised: bool) -> Option<CellValue> {
+    if quantised {
+        return bytes.first().copied().map(CellValue::Byte);
+    }
+    let mut word = [0; 4];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(CellValue::Word(word))
 }

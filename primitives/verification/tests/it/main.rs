@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod node;
 mod opening;
 mod proof;
 mod trace;
