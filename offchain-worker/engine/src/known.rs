@@ -1,9 +1,7 @@
 //! Models that come with their hashes: what [`crate::fetch()`] can get.
 
 use surety_types::{
-    model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier,
-    },
+    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
     ContentHash,
 };
 

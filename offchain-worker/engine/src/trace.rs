@@ -1,12 +1,12 @@
 //! What a result's trace is made of.
 
 use surety_types::{task::ResultClaim, ContentHash};
-use surety_verification::{content_hash, merkle_root};
+use surety_verification::merkle_root;
 
 use crate::hash::file_hash;
 
-/// The trace leaf of one embedded item: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the index as u32 and the
-/// row as f32, all little-endian.
+/// The trace leaf of one item embedded outside of the exact tier: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the
+/// index as u32 and the row as f32, all little-endian.
 ///
 /// It binds one item's text to one row, so that a single item can be checked against the root by itself.
 pub fn embedding_leaf(index: u32, item: &str, row: &[f32]) -> ContentHash {
@@ -18,10 +18,14 @@ pub fn embedding_leaf(index: u32, item: &str, row: &[f32]) -> ContentHash {
     file_hash(&preimage)
 }
 
-/// The claim that goes with an output blob.
-pub(crate) fn claim(output: &[u8], leaves: impl Iterator<Item = ContentHash>, units: u32) -> ResultClaim {
+/// The claim that goes with an output blob of this content hash.
+pub(crate) fn claim(
+    output: ContentHash,
+    leaves: impl Iterator<Item = ContentHash>,
+    units: u32,
+) -> ResultClaim {
     ResultClaim {
-        output: content_hash(output),
+        output,
         trace_root: merkle_root(leaves),
         units,
     }

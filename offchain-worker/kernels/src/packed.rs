@@ -109,7 +109,11 @@ impl Packed {
         Some(WeightRow {
             q: quads.take(self.inputs).copied().collect(),
             scales: scales.iter().map(|scales| scales.0[lane]).collect(),
-            bias: self.bias.get(block).filter(|_| self.biased).map(|bias| bias.0[lane]),
+            bias: self
+                .bias
+                .get(block)
+                .filter(|_| self.biased)
+                .map(|bias| bias.0[lane]),
         })
     }
 

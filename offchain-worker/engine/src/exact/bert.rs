@@ -5,6 +5,7 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_verification::TraceShape;
 
 use super::{
     pass::{check_table, look_up, pack, part, sized, step, Pass},
@@ -108,6 +109,12 @@ impl BertModel {
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
         self.0.words.rows
+    }
+
+    /// How its traces are cut.
+    pub fn trace_shape(&self) -> TraceShape {
+        // A file's dimensions are far smaller than either type.
+        TraceShape::bert(self.layers() as u32, self.width() as u32)
     }
 
     /// One vector for each sequence, of length 1.
@@ -215,8 +222,8 @@ impl BertModel {
         out: &mut [f32],
     ) -> Result<(), Fault> {
         let width = self.width();
-        let cache =
-            cache.get_or_insert_with(|| Cache::new(self.0.heads, width / self.0.heads, self.0.positions.rows));
+        let cache = cache
+            .get_or_insert_with(|| Cache::new(self.0.heads, width / self.0.heads, self.0.positions.rows));
         let mut start = 0;
         for tokens in sequences {
             let range = start..start + tokens.ids.len() * width;

@@ -6,11 +6,16 @@ use surety_types::{
     model::{ModelManifest, Operation},
     ContentHash,
 };
+use surety_verification::content_hash;
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
-    trace::{DeepRecorder, Opened, Shape, TopLevel},
+    trace::{
+        hash::{roots, row_digests, Digest},
+        output_leaf, words, TopLevel,
+    },
     weights::BertWeights,
+    Form,
 };
 use crate::{
     bert::Tokens,
@@ -30,12 +35,14 @@ const ITEMS_PER_THREAD: usize = 32;
 /// enough to stay in a processor's cache.
 const BATCH_ROWS: usize = 96;
 
+/// A text of one token, to see what the tokenizer says beside that.
+const PROBE: &str = "a";
+
 /// An encoder of the exact tier.
 pub struct ExactBert {
     manifest: ModelManifest,
     model: BertModel,
     tokens: Tokens,
-    shape: Shape,
 }
 
 /// An item of the input, with its index.
@@ -47,6 +54,8 @@ struct Item {
 /// What came of one item.
 struct Embedded {
     row: Vec<f32>,
+    /// Of the row of its tokens.
+    tokens: Digest,
     leaves: Vec<ContentHash>,
 }
 
@@ -56,12 +65,20 @@ impl ExactBert {
     /// # Errors
     /// [`ModelError`] when they do not fit together.
     pub fn new(manifest: ModelManifest, weights: BertWeights, tokenizer: &[u8]) -> Result<Self, ModelError> {
+        let checked = weights.check(&manifest);
         let model = BertModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
+        checked?;
+        let tokens = Tokens::load(tokenizer, model.vocabulary(), model.positions())?;
+        // A template gives every text the same kinds of segments.
+        let probe = tokens.of(PROBE).map_err(ModelError::Tokenizer)?;
+        if probe.types.iter().any(|kind| *kind != 0) {
+            let reason = "it puts items into other segments than the first";
+            return Err(ModelError::Tokenizer(reason.into()));
+        }
         Ok(Self {
             manifest,
-            tokens: Tokens::load(tokenizer, model.vocabulary(), model.positions())?,
-            shape: Shape::encoder(model.width(), model.layers()),
+            tokens,
             model,
         })
     }
@@ -74,12 +91,13 @@ impl ExactBert {
             .saturating_mul(ITEMS_PER_THREAD)
             .max(1);
         let mut values = Vec::with_capacity(items.len().saturating_mul(width));
-        let mut leaves = Vec::new();
+        let (mut tokens, mut leaves) = (Vec::new(), vec![ContentHash::zero()]);
         let mut done = 0;
         report(sink, 0, total)?;
         for lines in items.chunks(wave) {
             for embedded in self.wave(done, lines)? {
                 values.extend(embedded.row);
+                tokens.push(embedded.tokens);
                 leaves.extend(embedded.leaves);
             }
             done += count(lines.len());
@@ -90,7 +108,12 @@ impl ExactBert {
         let output = embeddings
             .encode()
             .map_err(|error| EngineError::Compute(error.to_string()))?;
-        let claim = claim(&output, leaves.iter().copied(), total);
+        let hash = content_hash(&output);
+        if let (Some(first), [root, ..]) = (leaves.first_mut(), &roots(&tokens, vec![tokens.len()])[..]) {
+            *first = ContentHash::from(*root);
+        }
+        leaves.push(output_leaf(&hash));
+        let claim = claim(hash, leaves.iter().copied(), total);
         Ok((Outcome { output, claim }, leaves))
     }
 
@@ -103,20 +126,6 @@ impl ExactBert {
             &job.input,
             job.units_max.min(rows_max(self.model.width())),
         )?)
-    }
-
-    fn opened(&self, job: &Job, leaf: u32) -> Result<Opened, EngineError> {
-        let items = self.items(job)?;
-        let strides = count(self.shape.strides());
-        let (index, stride) = (leaf / strides, leaf % strides);
-        let line = items.get(index as usize).ok_or(EngineError::NoLeaf { leaf })?;
-        let item = self.item(index, line)?;
-        let mut steps = DeepRecorder::new(self.shape.layers_of(stride as usize));
-        self.model
-            .embed(&[&item.tokens], &mut Scratch::default(), &mut steps)
-            .map_err(|fault| failed(index, fault))?;
-        let positions = 0..count(item.tokens.ids.len());
-        Ok(steps.opened(&self.shape, index, positions))
     }
 
     /// Some items' results, in their order.
@@ -141,6 +150,9 @@ impl ExactBert {
 
     fn item(&self, index: u32, line: &str) -> Result<Item, EngineError> {
         let tokens = self.tokens.of(line).map_err(EngineError::Compute)?;
+        if tokens.types.iter().any(|kind| *kind != 0) {
+            return Err(EngineError::Compute("an item is not in the first segment".into()));
+        }
         match tokens.ids.is_empty() {
             true => Err(InputError::NoTokens { item: index }.into()),
             false => Ok(Item { index, tokens }),
@@ -149,7 +161,7 @@ impl ExactBert {
 
     fn batch(&self, items: &[Item], scratch: &mut Scratch) -> Result<Vec<Embedded>, EngineError> {
         let sequences: Vec<&TokensOf> = items.iter().map(|item| &item.tokens).collect();
-        let mut trace = TopLevel::new(self.shape);
+        let mut trace = TopLevel::new(self.model.trace_shape());
         let pooled = match (self.model.embed(&sequences, scratch, &mut trace), items) {
             (Ok(pooled), _) => pooled,
             (Err(fault), [item]) => return Err(failed(item.index, fault)),
@@ -167,11 +179,33 @@ impl ExactBert {
         };
         let lengths: Vec<usize> = items.iter().map(|item| item.tokens.ids.len()).collect();
         let rows = pooled.chunks_exact(self.model.width());
-        let embedded = rows.zip(trace.leaves(&lengths)).map(|(row, leaves)| Embedded {
+        let results = rows.zip(trace.leaves(&lengths)).zip(self.token_digests(items));
+        let embedded = results.map(|((row, leaves), tokens)| Embedded {
             row: row.to_vec(),
-            leaves,
+            tokens,
+            leaves: leaves.concat(),
         });
         Ok(embedded.collect())
+    }
+}
+
+impl ExactBert {
+    /// Words of an item's row in the first leaf: how many tokens it has, and room for as many as it could have.
+    fn token_words(&self) -> usize {
+        1 + self.model.positions()
+    }
+
+    fn token_row(&self, item: &Item) -> Vec<u8> {
+        let ids = &item.tokens.ids;
+        words(
+            [count(ids.len())].into_iter().chain(ids.iter().copied()),
+            self.token_words(),
+        )
+    }
+
+    fn token_digests(&self, items: &[Item]) -> Vec<Digest> {
+        let rows: Vec<u8> = items.iter().flat_map(|item| self.token_row(item)).collect();
+        row_digests(&rows, 4 * self.token_words())
     }
 }
 
@@ -186,11 +220,6 @@ impl Engine for ExactBert {
 
     fn leaves(&self, job: &Job, _: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
         self.embed(job, sink).map(|(_, leaves)| leaves)
-    }
-
-    fn open_leaf(&self, job: &Job, _: &[u8], leaf: u32, sink: &mut dyn Sink) -> Result<Opened, EngineError> {
-        report(sink, 0, 1)?;
-        self.opened(job, leaf)
     }
 }
 

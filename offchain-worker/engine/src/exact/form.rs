@@ -76,7 +76,12 @@ impl Form for BertWeights {
             down: first.down_pre.is_some(),
         };
         for (number, layer) in self.layers.iter().enumerate() {
-            let pres = [&layer.attention_pre, &layer.output_pre, &layer.up_pre, &layer.down_pre];
+            let pres = [
+                &layer.attention_pre,
+                &layer.output_pre,
+                &layer.up_pre,
+                &layer.down_pre,
+            ];
             like_the_others(number, pres, smoothed, (layer.up.outputs, first.up.outputs))?;
             same_epsilon(number, &self.norm, [&layer.attention_norm, &layer.norm])?;
         }
@@ -117,7 +122,12 @@ impl Form for LlamaWeights {
             down: first.down_pre.is_some(),
         };
         for (number, layer) in self.layers.iter().enumerate() {
-            let pres = [&layer.attention_pre, &layer.output_pre, &layer.mlp_pre, &layer.down_pre];
+            let pres = [
+                &layer.attention_pre,
+                &layer.output_pre,
+                &layer.mlp_pre,
+                &layer.down_pre,
+            ];
             like_the_others(number, pres, smoothed, (layer.up.outputs, first.up.outputs))?;
             same_epsilon(number, &self.norm, [&layer.attention_norm, &layer.mlp_norm])?;
         }

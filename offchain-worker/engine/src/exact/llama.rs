@@ -3,8 +3,9 @@
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any length, one
 //! token at a time, or a prompt together with its continuation all give the same bits.
 
-use surety_exact::{Fault, Turns};
+use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_verification::TraceShape;
 
 use super::{
     pass::{check_table, look_up, pack, sized, step, Pass},
@@ -23,12 +24,7 @@ pub struct LlamaModel {
     tied: Option<Packed>,
 }
 
-fn packed(
-    layer: LlamaLayer,
-    width: usize,
-    queries: usize,
-    keys: usize,
-) -> Result<LlamaLayer<Packed>, Fault> {
+fn packed(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<LlamaLayer<Packed>, Fault> {
     let inner = layer.up.outputs;
     let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
     let [mlp_pre, down_pre] = [&layer.mlp_pre, &layer.down_pre].map(Option::as_ref);
@@ -68,7 +64,11 @@ pub struct Sequence {
 impl Sequence {
     /// An empty sequence with room for so many positions, but no more than the model has.
     pub fn new(model: &LlamaModel, positions: usize) -> Self {
-        let cache = Cache::new(model.weights.kv_heads, model.weights.head_dim, positions.min(model.weights.context));
+        let cache = Cache::new(
+            model.weights.kv_heads,
+            model.weights.head_dim,
+            positions.min(model.weights.context),
+        );
         Self {
             caches: vec![cache; model.weights.layers.len()],
             len: 0,
@@ -178,6 +178,12 @@ impl LlamaModel {
         &self.weights.end_tokens
     }
 
+    /// How its traces are cut.
+    pub fn trace_shape(&self) -> TraceShape {
+        // A file's dimensions are far smaller than either type.
+        TraceShape::llama(self.layers() as u32, self.width() as u32, self.kv_width() as u32)
+    }
+
     /// How many positions to add at a time.
     pub fn chunk(&self) -> usize {
         CHUNK
@@ -218,7 +224,11 @@ impl LlamaModel {
         sequence: &mut Sequence,
         probe: &mut impl Probe,
     ) -> Result<(), Fault> {
-        let (width, queries, keys) = (self.width(), self.weights.heads * self.weights.head_dim, self.kv_width());
+        let (width, queries, keys) = (
+            self.width(),
+            self.weights.heads * self.weights.head_dim,
+            self.kv_width(),
+        );
         let first = sequence.len;
         let first_position = u32::try_from(first).map_err(|_| Fault::Shape)?;
         let cache = sequence.caches.get_mut(index).ok_or(Fault::Shape)?;

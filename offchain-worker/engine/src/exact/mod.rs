@@ -7,6 +7,7 @@ mod calibrate;
 pub mod config;
 pub mod convert;
 mod embed;
+mod forced;
 mod form;
 pub mod format;
 mod generate;
@@ -14,6 +15,7 @@ mod llama;
 mod pass;
 mod probe;
 mod prompt;
+mod sampler;
 mod text;
 mod trace;
 pub mod weights;
@@ -27,8 +29,7 @@ pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
-pub use trace::{Opened, OpenedRows, OpenedStep};
-pub use trace::{Shape, TopLevel};
+pub use trace::TopLevel;
 
 use std::sync::Arc;
 

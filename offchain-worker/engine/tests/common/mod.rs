@@ -4,6 +4,7 @@
 
 pub mod exact;
 pub mod fetching;
+pub mod generating;
 pub mod reference;
 pub mod server;
 pub mod synthetic;

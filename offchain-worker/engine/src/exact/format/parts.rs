@@ -170,7 +170,8 @@ impl<L: LinearRows + Sync> Parts<'_, L> {
     /// Which of [`Self::leaves`] a row is.
     pub fn leaf_of(&self, name: &str, row: usize) -> Option<usize> {
         let rows = self.get(name)?.rows();
-        let before = self.0.range::<str, _>(..name).map(|(_, part)| part.rows());
+        let before = self.iter().take_while(|(other, _)| *other < name);
+        let before = before.map(|(_, part)| part.rows());
         (row < rows).then(|| before.sum::<usize>() + row)
     }
 }
