@@ -25,7 +25,7 @@ class Client:
         home = net.run_dir / f"generation-client-{index}"
         home.mkdir()
         self.surety = net.surety(home, write_secret(home / "account.key", uri))
-        self.out = home / "generation.json"
+        self.out = home / "generation.bin"
         args = net.generation_args(**{"prompt": PROMPT, "max_tokens": MAX_TOKENS, **options})
         # The ports of other tests' clients are taken.
         args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 4 + index}"
