@@ -98,6 +98,25 @@ pub trait Engine: Send + Sync {
         let _ = (job, output, sink);
         Err(EngineError::NotTraced)
     }
+
+    /// The own view of the trace of somebody's claim, to defend or to challenge it. `units` and `output` are as claimed.
+    /// The own claim is another where [`Engine::audit`] says so.
+    ///
+    /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
+    ///
+    /// # Errors
+    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] and
+    /// [`EngineError::Refuted`] for a claim that can have no trace, the input's faults.
+    fn trace(
+        self: Arc<Self>,
+        job: Job,
+        output: Vec<u8>,
+        units: u32,
+        sink: Box<dyn Sink + Send>,
+    ) -> Result<OwnTrace, EngineError> {
+        let _ = (job, output, units, sink);
+        Err(EngineError::NotTraced)
+    }
 }
 
 /// Why an output is none, so that there is nothing to compare it with.

@@ -12,7 +12,7 @@ use super::{
     bert::{BertModel, Scratch, TokensOf},
     trace::{
         hash::{roots, row_digests, Digest},
-        output_leaf, words, TopLevel,
+        output_leaf, TopLevel,
     },
     weights::BertWeights,
     Form,

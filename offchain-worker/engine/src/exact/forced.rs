@@ -29,6 +29,8 @@ const NO_END: u32 = 2;
 /// The own view of a claimed answer.
 pub(super) struct Forced {
     pub(super) leaves: Vec<ContentHash>,
+    /// For each position the token that is chosen there.
+    pub(super) choices: Vec<u32>,
     /// What the output should be, word by word.
     pub(super) output: Vec<u8>,
     pub(super) output_hash: ContentHash,
@@ -54,15 +56,16 @@ impl ExactLlama {
         let units = count(task.prompt.len() + said.tokens.len());
         let own = self.own_output(task, said, &chosen);
         let output_hash = content_hash(&own);
+        let choices = task.choices(&chosen);
         let leaves = GenerationLeaves {
-            request: &task.request,
-            prompt: &task.prompt,
-            units,
-            output_bytes: count(output.len()),
+            tokens: task.token_rows(count(output.len()), units),
+            states: &trace,
+            choices: &choices,
             output: output_hash,
         };
         Ok(Forced {
-            leaves: leaves.with(&trace, &chosen),
+            leaves: leaves.all(),
+            choices,
             output: own,
             output_hash,
             units,

@@ -1,14 +1,20 @@
 //! Text generation on the exact tier, and its audit.
 
+use std::sync::Arc;
+
 use surety_exact::Fault;
 use surety_types::{
-    model::{ModelManifest, Operation},
+    model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
     ContentHash,
 };
-use surety_verification::content_hash;
+use surety_verification::{
+    cells::{prompt_tokens, Layout, Prompt, Rows, TaskFacts},
+    content_hash,
+};
 
 use super::{
+    dispute::{GenerateWork, OwnTrace},
     llama::{LlamaModel, Sequence},
     probe::Probe,
     prompt::Prompts,
@@ -29,6 +35,7 @@ use crate::{
 /// A decoder of the exact tier.
 pub struct ExactLlama {
     manifest: ModelManifest,
+    architecture: Architecture,
     pub(super) model: LlamaModel,
     pub(super) prompts: Prompts,
 }
@@ -42,6 +49,28 @@ pub(super) struct Task {
     pub(super) units_max: u32,
 }
 
+impl Task {
+    /// What the first leaf of a trace records: how tokens are chosen, and the prompt's.
+    pub(super) fn token_rows(&self, output_bytes: u32, units: u32) -> Rows {
+        let prompt = Prompt {
+            tokens: &self.prompt,
+            output_bytes,
+            temperature_milli: self.request.temperature_milli,
+            top_k: self.request.top_k,
+            top_p_milli: self.request.top_p_milli,
+            seed: self.request.seed,
+        };
+        prompt_tokens(&prompt, units)
+    }
+
+    /// For each position the token that is chosen there, given those of the continuation.
+    pub(super) fn choices(&self, chosen: &[u32]) -> Vec<u32> {
+        let mut choices = vec![0; self.prompt.len().saturating_sub(1)];
+        choices.extend_from_slice(chosen);
+        choices
+    }
+}
+
 impl ExactLlama {
     /// Makes an engine of weights that have been checked, and of `tokenizer.json`.
     ///
@@ -51,8 +80,8 @@ impl ExactLlama {
         let checked = weights.check(&manifest);
         let model = LlamaModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
-        checked?;
         Ok(Self {
+            architecture: checked?,
             manifest,
             prompts: Prompts::load(tokenizer, model.vocabulary())?,
             model,
@@ -138,14 +167,12 @@ impl ExactLlama {
         let output = self.generation(task, &tokens)?.encode();
         let output_hash = content_hash(&output);
         let leaves = GenerationLeaves {
-            request: &task.request,
-            prompt: &task.prompt,
-            units,
-            output_bytes: count(output.len()),
+            tokens: task.token_rows(count(output.len()), units),
+            states: &trace,
+            choices: &task.choices(&tokens),
             output: output_hash,
         };
-        let leaves = leaves.with(&trace, &tokens);
-        let claim = claim(output_hash, leaves.into_iter(), units);
+        let claim = claim(output_hash, leaves.all().into_iter(), units);
         Ok(Outcome { output, claim })
     }
 
@@ -201,6 +228,26 @@ impl Engine for ExactLlama {
     fn leaves(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
         let task = self.task(job)?;
         self.forced(&task, output, None, sink).map(|own| own.leaves)
+    }
+
+    fn trace(
+        self: Arc<Self>,
+        job: Job,
+        output: Vec<u8>,
+        units: u32,
+        sink: Box<dyn Sink + Send>,
+    ) -> Result<OwnTrace, EngineError> {
+        let task = self.task(&job)?;
+        let facts = TaskFacts {
+            family: self.manifest.family,
+            operation: job.operation,
+            input: task.input,
+            units,
+            output: content_hash(&output),
+        };
+        let layout = Layout::new(&self.architecture, facts)?;
+        let work = GenerateWork::new(self, task, output, units)?;
+        Ok(OwnTrace::new(layout, Box::new(work), sink))
     }
 }
 

@@ -6,6 +6,7 @@ mod bert;
 mod calibrate;
 pub mod config;
 pub mod convert;
+mod dispute;
 mod embed;
 mod forced;
 mod form;
@@ -22,6 +23,7 @@ pub mod weights;
 
 pub use bert::{BertModel, Scratch, TokensOf};
 pub use calibrate::{calibrate_bert, calibrate_llama};
+pub use dispute::OwnTrace;
 pub use embed::ExactBert;
 pub use form::Form;
 pub use generate::ExactLlama;

@@ -87,11 +87,7 @@ pub fn defend<T: Trace>(game: &Game, shape: &impl Shape, trace: &mut T) -> Resul
 ///
 /// # Errors
 /// When it is not the challenger's turn, and when the trace fails.
-pub fn challenge<T: Trace>(
-    game: &Game,
-    _shape: &impl Shape,
-    trace: &mut T,
-) -> Result<Move, PlayError<T::Error>> {
+pub fn challenge<T: Trace>(game: &Game, trace: &mut T) -> Result<Move, PlayError<T::Error>> {
     let place = game.place();
     match game.state() {
         State::Naming { children } => {

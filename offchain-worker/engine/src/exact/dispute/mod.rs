@@ -126,14 +126,12 @@ impl Records for Recomputed {
 
     fn load(&mut self, leaves: &[u32]) -> Result<(), EngineError> {
         let wanted: BTreeSet<u32> = leaves.iter().copied().collect();
-        self.rows.retain(|leaf, _| wanted.contains(leaf));
-        let missing: Vec<u32> = wanted
-            .into_iter()
-            .filter(|leaf| !self.rows.contains_key(leaf))
-            .collect();
+        let missing = wanted.iter().filter(|leaf| !self.rows.contains_key(leaf));
+        let missing: Vec<u32> = missing.copied().collect();
         if missing.is_empty() {
             return Ok(());
         }
+        self.rows.retain(|leaf, _| wanted.contains(leaf));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;
         let found = self.work.rows(&parts, &mut *self.sink)?;

@@ -8,10 +8,11 @@ pub(crate) mod hash;
 mod top;
 
 pub(crate) use generation::GenerationLeaves;
+pub(crate) use top::place;
 pub use top::TopLevel;
 
 use surety_types::ContentHash;
-use surety_verification::leaf_hash;
+use surety_verification::{cells::Rows, leaf_hash, merkle_root};
 
 use hash::{roots, row_digests};
 
@@ -27,13 +28,7 @@ pub(crate) fn output_leaf(output: &ContentHash) -> ContentHash {
     leaf_hash(output)
 }
 
-/// Words of a row, little-endian, and zeros up to a length.
-pub(crate) fn words(values: impl IntoIterator<Item = u32>, count: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = values
-        .into_iter()
-        .take(count)
-        .flat_map(u32::to_le_bytes)
-        .collect();
-    bytes.resize(4 * count, 0);
-    bytes
+/// The leaf over what is given to a computation.
+pub(crate) fn given_leaf(rows: &Rows) -> ContentHash {
+    merkle_root(rows.digests().into_iter())
 }

@@ -96,7 +96,7 @@ impl Probe for TopLevel {
 }
 
 /// The stride that a step's rows belong to, and their place in its rows; nothing when they are in no leaf.
-pub(super) fn place(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, Range<u32>)> {
+pub(crate) fn place(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, Range<u32>)> {
     let layer = u32::try_from(layer).ok()?;
     let stride = shape.stride_of(layer)?;
     let decodes = shape.kv_width > 0;
