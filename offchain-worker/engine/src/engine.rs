@@ -8,7 +8,12 @@ use surety_types::{
     ContentHash,
 };
 
-use crate::{bert::BertEngine, error::EngineError, exact, store::ModelFiles};
+use crate::{
+    bert::BertEngine,
+    error::EngineError,
+    exact::{self, OwnTrace},
+    store::ModelFiles,
+};
 
 /// What is to be computed.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Why a model's files make no model.
 
 use surety_types::model::Architecture;
+use surety_verification::cells::LayoutError;
 
 /// Why files with the right hashes make no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +87,9 @@ pub enum ModelError {
     /// The manifest commits to other weights: no number of a result could be shown to follow from these.
     #[error("the weights are not those that the manifest's weight root commits to")]
     WeightRoot,
+    /// Results of a model of these dimensions could not be disputed.
+    #[error("{0}")]
+    Untraceable(LayoutError),
     /// The tensor library refused.
     #[error("{0}")]
     Library(String),

@@ -84,7 +84,7 @@ fn what_can_be_no_whole_answer_is_not_claimed() {
     assert_eq!(honest.finish_reason, FinishReason::Length, "choose another seed");
     let changes: [fn(&mut Generation); 8] = [
         |wrong| wrong.text.push('!'),
-        |wrong| drop(wrong.text.pop()),
+        |wrong| wrong.text.truncate(1),
         |wrong| wrong.text.clear(),
         |wrong| wrong.prompt_tokens += 1,
         |wrong| wrong.finish_reason = FinishReason::Stop,

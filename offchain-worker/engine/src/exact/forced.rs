@@ -83,7 +83,7 @@ impl ExactLlama {
         let tokens = units.map(|units| units.saturating_sub(prompt));
         let said = Said::read(output, tokens).map_err(|error| Refutation::Malformed(error.to_string()))?;
         let tokens = count(said.tokens.len());
-        let most = task.units_max.min(count(self.model.context()));
+        let most = task.units_max.min(self.context);
         match tokens > 0 && prompt.saturating_add(tokens) <= most {
             true => Ok(said),
             false => Err(Refutation::Length { tokens }.into()),

@@ -1,6 +1,7 @@
 //! What a manifest says of an exact model, so that a chain can check any number of its results.
 
-use surety_types::model::{self, Architecture, ExactForm, ModelManifest, Smoothed};
+use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed};
+use surety_verification::cells::{Layout, TaskFacts};
 
 use super::{
     format::{weight_root, Parts, Weights},
@@ -150,6 +151,37 @@ impl Form for LlamaWeights {
     fn parts(&self) -> Parts<'_> {
         self.into()
     }
+}
+
+/// Most units of which a claim about a model can have a trace that a game can be played over.
+///
+/// # Errors
+/// [`ModelError::Untraceable`] when there are none.
+pub(super) fn units_max(
+    manifest: &ModelManifest,
+    architecture: &Architecture,
+    most: u32,
+) -> Result<u32, ModelError> {
+    let (operation, least) = match manifest.family {
+        ModelFamily::Bert => (Operation::Embed, 1),
+        ModelFamily::Llama => (Operation::Generate, 2),
+    };
+    let layout = |units| {
+        let facts = TaskFacts {
+            family: manifest.family,
+            operation,
+            input: Default::default(),
+            units,
+            output: Default::default(),
+        };
+        Layout::new(architecture, facts)
+    };
+    let mut units = most.max(least);
+    while units > least && layout(units).is_err() {
+        units = (units / 2).max(least);
+    }
+    layout(units).map_err(ModelError::Untraceable)?;
+    Ok(units)
 }
 
 fn like_the_others(

@@ -15,6 +15,7 @@ use surety_verification::{
 
 use super::{
     dispute::{GenerateWork, OwnTrace},
+    form::units_max,
     llama::{LlamaModel, Sequence},
     probe::Probe,
     prompt::Prompts,
@@ -36,6 +37,8 @@ use crate::{
 pub struct ExactLlama {
     manifest: ModelManifest,
     architecture: Architecture,
+    /// A longer sequence could not be disputed.
+    pub(super) context: u32,
     pub(super) model: LlamaModel,
     pub(super) prompts: Prompts,
 }
@@ -80,8 +83,10 @@ impl ExactLlama {
         let checked = weights.check(&manifest);
         let model = LlamaModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
+        let architecture = checked?;
         Ok(Self {
-            architecture: checked?,
+            context: units_max(&manifest, &architecture, count(model.context()))?,
+            architecture,
             manifest,
             prompts: Prompts::load(tokenizer, model.vocabulary())?,
             model,
@@ -99,7 +104,7 @@ impl ExactLlama {
             .encode(&request.prompt)
             .map_err(EngineError::Compute)?;
         let (prompt, max_tokens) = (count(tokens.len()), request.max_tokens);
-        let (context, units_max) = (count(self.model.context()), job.units_max);
+        let (context, units_max) = (self.context, job.units_max);
         if prompt == 0 {
             return Err(RequestError::NoTokens.into());
         }

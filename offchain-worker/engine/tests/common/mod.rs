@@ -8,6 +8,7 @@ pub mod generating;
 pub mod reference;
 pub mod server;
 pub mod synthetic;
+pub mod trace;
 
 use std::{
     collections::BTreeMap,

@@ -41,6 +41,7 @@ impl Capture {
         })
     }
 
+    /// Nothing where it was not asked for.
     fn keep(&mut self, stride: u32, at: u32, position: u32, row: &[f32]) -> Option<()> {
         let chunk = position.checked_div(self.shape.chunk).unwrap_or(0);
         let row_number = position.checked_rem(self.shape.chunk).unwrap_or(position) as usize;
@@ -59,8 +60,7 @@ impl Probe for Capture {
             return;
         };
         for (position, row) in (self.first..).zip(rows.chunks_exact(width.max(1))) {
-            // Nothing where it was not asked for.
-            let _: Option<()> = self.keep(stride, at.start, position, row);
+            self.keep(stride, at.start, position, row);
         }
     }
 

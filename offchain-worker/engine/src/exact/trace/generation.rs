@@ -22,7 +22,10 @@ impl GenerationLeaves<'_> {
     pub(crate) fn all(&self) -> Vec<ContentHash> {
         let chunks = self.states.leaves(&[self.choices.len()]).concat();
         let mut leaves = vec![given_leaf(&self.tokens)];
-        for (strides, choices) in chunks.into_iter().zip(self.choices.chunks(self.states.chunk_rows())) {
+        for (strides, choices) in chunks
+            .into_iter()
+            .zip(self.choices.chunks(self.states.chunk_rows()))
+        {
             let bytes: Vec<u8> = choices.iter().flat_map(|token| token.to_le_bytes()).collect();
             leaves.extend(strides);
             leaves.push(leaf_of(&bytes, 4));
