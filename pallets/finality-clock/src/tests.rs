@@ -51,6 +51,7 @@ fn a_block_is_noted_once_and_never_above_itself() {
     execute(|| {
         assert_ok!(note_in(5, 4));
         assert_noop!(note_in(5, 4), Error::<Test>::AlreadyNoted);
+        System::set_block_number(6);
         assert_noop!(note_in(6, 6), Error::<Test>::NotBelow);
         assert_noop!(note_in(6, 7), Error::<Test>::NotBelow);
         assert_ok!(note_in(6, 5));

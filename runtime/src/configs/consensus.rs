@@ -19,8 +19,7 @@ use sp_staking::{
 
 use crate::{
     units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    weights,
-    AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
+    weights, AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
     SessionKeys, UncheckedExtrinsic,
 };
 
