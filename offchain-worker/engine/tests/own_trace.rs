@@ -96,7 +96,7 @@ fn every_cell_of_a_small_model_holds() {
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
         let (judged, beyond) = check_cells(&mut own, weight_root(&engine), || true);
-        assert!(judged > 3000, "{judged}");
+        assert!(judged > 2000, "{judged}");
         // Tokens, and of a generation the text and the reason of its end.
         assert!((10..300).contains(&beyond), "{beyond}");
     }
@@ -181,7 +181,8 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
     let layers = [(0, 3), (2, 1), (4, 0)];
     for (number, (layer, output)) in layers.into_iter().enumerate() {
         let mut weights = synthetic::llama(21, false);
-        weights.layers[layer].up.q[640 * output + 5] ^= 2;
+        let q = &mut weights.layers[layer].up.q[640 * output + 5];
+        *q = if *q > 0 { -120 } else { 120 };
         let other: Arc<dyn Engine> = Arc::new(generating::engine(weights));
         // The same answer by another model: its trace is another.
         let root = other.audit(&job, &outcome.output, &mut go_on).unwrap().trace_root;

@@ -16,7 +16,9 @@ use super::{
     tensors::{tensors, Tensor},
     Rows,
 };
-use crate::{bisection::Length, bisection::Shape, merkle_root, weight_row_leaf, Proof, WeightOpening};
+use crate::{
+    bisection::Length, bisection::Shape, content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening,
+};
 
 /// A model's weights, row by row.
 #[derive(Clone, Debug)]
@@ -160,7 +162,7 @@ impl MemoryTrace {
         let mut trace = Self {
             model,
             claimed,
-            leaves: [tokens.leaf()].into(),
+            leaves: [merkle_root(tokens.digests().into_iter())].into(),
             rows: [tokens].into(),
         };
         for leaf in 1..layout.leaves().saturating_sub(1) {
@@ -170,7 +172,8 @@ impl MemoryTrace {
             trace.push(record);
         }
         let output = trace.own_output(layout).ok_or(Missing)?;
-        trace.push(output);
+        trace.leaves.push(content_hash(&output.row(0).ok_or(Missing)?));
+        trace.rows.push(output);
         Ok(trace)
     }
 

@@ -205,7 +205,13 @@ impl<R: Records> Trace for Player<R> {
     type Error = PlayerError<R::Error>;
 
     fn leaves(&mut self) -> Result<&[H256], Self::Error> {
-        self.records.leaves().map_err(PlayerError::Records)
+        let leaves = self.records.leaves().map_err(PlayerError::Records)?;
+        match leaves.split_last() {
+            // The output as claimed is wrong. Whoever commits to it is wrong there, and whoever commits to another has
+            // not the claim's: there is no leaf to agree on.
+            Some((last, before)) if *last != self.layout.facts.output => Ok(before),
+            _ => Ok(leaves),
+        }
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {

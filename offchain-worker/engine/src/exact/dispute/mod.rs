@@ -26,7 +26,10 @@ use super::{
     trace::hash::{path, Digest},
     weights::LinearRows,
 };
-use crate::{engine::Sink, error::EngineError};
+use crate::{
+    engine::{report, Sink},
+    error::EngineError,
+};
 
 pub(super) use embed::EmbedWork;
 pub(super) use generate::GenerateWork;
@@ -131,6 +134,7 @@ impl Records for Recomputed {
         if missing.is_empty() {
             return Ok(());
         }
+        report(&mut *self.sink, 0, 1)?;
         self.rows.retain(|leaf, _| wanted.contains(leaf));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;

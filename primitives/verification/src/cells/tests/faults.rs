@@ -32,7 +32,7 @@ impl Shameless {
             *leaf = merkle_root(rows.digests().into_iter());
         }
         if let Some(claimed) = &player.records.claimed {
-            player.records.leaves[last] = claimed.leaf();
+            player.records.leaves[last] = crate::content_hash(&claimed.row(0).unwrap());
         }
         Self(player)
     }

@@ -37,7 +37,10 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
 /// The trace of a player whose given leaf says something else.
 pub fn liar_about(honest: &Player<MemoryTrace>, leaf: u32, rows: Rows) -> Player<MemoryTrace> {
     let mut liar = honest.clone();
-    liar.records.leaves[leaf as usize] = rows.leaf();
+    liar.records.leaves[leaf as usize] = match liar.layout.part(leaf) {
+        Some(crate::cells::Part::Output) => crate::content_hash(&rows.row(0).unwrap()),
+        _ => rows.leaf(),
+    };
     liar.records.rows[leaf as usize] = rows;
     liar
 }
