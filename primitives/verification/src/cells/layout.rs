@@ -335,7 +335,6 @@ impl Shape for Layout {
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let (length, kind) = match self.part(leaf)? {
             Part::Tokens => (Length::Known(0), LeafKind::Given),
-            // One row, whose digest is the output's content hash.
             Part::Output => (self.output_length(), LeafKind::Fixed(self.facts.output)),
             Part::Rows { sequence, chunk, .. } => {
                 let length = match self.facts.operation {

@@ -25,7 +25,8 @@ use crate::{
 
 /// What a trace records, and the model.
 ///
-/// Where something has no value ([`super::NO_NUMBER`]) a leaf's digest is [`Rows::leaf`]'s, which no other trace has.
+/// Where something has no value ([`super::NO_NUMBER`]) a computed leaf's digest is [`Rows::leaf`]'s, which no other trace
+/// has. The last leaf's is the output's content hash.
 pub trait Records {
     /// Why they cannot be had.
     type Error;
@@ -205,13 +206,7 @@ impl<R: Records> Trace for Player<R> {
     type Error = PlayerError<R::Error>;
 
     fn leaves(&mut self) -> Result<&[H256], Self::Error> {
-        let leaves = self.records.leaves().map_err(PlayerError::Records)?;
-        match leaves.split_last() {
-            // The output as claimed is wrong. Whoever commits to it is wrong there, and whoever commits to another has
-            // not the claim's: there is no leaf to agree on.
-            Some((last, before)) if *last != self.layout.facts.output => Ok(before),
-            _ => Ok(leaves),
-        }
+        self.records.leaves().map_err(PlayerError::Records)
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {

@@ -4,7 +4,7 @@ use super::small::write;
 use crate::{
     bisection::{challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Side, State, Trace},
     cells::{CellReferee, MemoryTrace, Player, Rows},
-    merkle_root,
+    content_hash, merkle_root,
 };
 
 fn digest_again(player: &mut Player<MemoryTrace>, step: usize) {
@@ -37,9 +37,9 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
 /// The trace of a player whose given leaf says something else.
 pub fn liar_about(honest: &Player<MemoryTrace>, leaf: u32, rows: Rows) -> Player<MemoryTrace> {
     let mut liar = honest.clone();
-    liar.records.leaves[leaf as usize] = match liar.layout.part(leaf) {
-        Some(crate::cells::Part::Output) => crate::content_hash(&rows.row(0).unwrap()),
-        _ => rows.leaf(),
+    liar.records.leaves[leaf as usize] = match leaf {
+        0 => rows.given_leaf(),
+        _ => content_hash(&rows.row(0).unwrap()),
     };
     liar.records.rows[leaf as usize] = rows;
     liar
