@@ -19,6 +19,8 @@ pub enum Role {
     Challenger,
     /// Whoever a client in front of it works for.
     Stranger,
+    /// The insurance pool: gets what of a slash nobody else has a right to.
+    Pool,
     /// Where protocol fees go.
     Fees,
     /// Destroyed.
@@ -29,7 +31,7 @@ pub enum Role {
 
 impl Role {
     /// All of them, in the order of the books.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Client,
         Self::Provider,
         Self::Rival,
@@ -37,6 +39,7 @@ impl Role {
         Self::Crony,
         Self::Challenger,
         Self::Stranger,
+        Self::Pool,
         Self::Fees,
         Self::Burned,
         Self::World,

@@ -292,6 +292,14 @@ impl<'a> Life<'a> {
         self.slash(offender, amount, finder, guilty);
     }
 
+    /// A provider has not opened its commitment.
+    pub fn no_reveal(&mut self, offender: Role, guilty: bool) {
+        let part = self.rules.no_reveal.mul_ceil(self.plan.lock);
+        let amount = REWARD.saturating_add(part).min(self.plan.lock);
+        self.tally.convicted = u64::from(guilty);
+        self.slash(offender, amount, Role::Pool, guilty);
+    }
+
     /// A lone honest provider, the audits of its work, disputes that cronies open, and its pay. Who was drawn.
     pub fn right_result(&mut self, provider: Role, cronies: Cronies) -> Drawn {
         self.tally.honest_tasks = 1;
@@ -301,8 +309,7 @@ impl<'a> Life<'a> {
         self.audit(Role::Verifier, drawn.honest);
         self.pay_audits(Role::Verifier, drawn.honest);
         if !self.opens(provider, &sealed.commitment, &sealed.claim, &sealed.salt) {
-            let amount = REWARD + self.rules.no_reveal.mul_ceil(self.market.stake);
-            self.slash(provider, amount, Role::Burned, false);
+            self.no_reveal(provider, false);
             return drawn;
         }
         match cronies {

@@ -1,6 +1,7 @@
 //! The protocol's prices and locks, and the market in which they are tried.
 
 use sp_arithmetic::{FixedU128, Perquintill};
+use surety_types::limits;
 use surety_verification::audit::{
     AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
@@ -17,7 +18,7 @@ pub struct Rules {
     pub split: SlashSplit,
     /// Part of the rest of its stake that a provider loses for a fault that stands alone.
     pub base: Perquintill,
-    /// Part of its stake that a provider loses for a commitment that it does not open, besides one reward.
+    /// Part of its lock that a provider loses for a commitment that it does not open, besides one reward.
     pub no_reveal: Perquintill,
     /// The protocol's fee, as a part of the price, on top of it.
     pub fee: Perquintill,
@@ -33,8 +34,10 @@ pub struct Rules {
     pub bid_deposit: u128,
     /// What a demand for one segment pays its supplier, in plancks.
     pub demand_price: u128,
-    /// How often auditors are drawn again after some did not show up.
+    /// How often auditors are drawn again after some did not show.
     pub tranches: u32,
+    /// How closely a task is watched then; as before when nothing is said.
+    pub tranche_level: Option<SecurityLevel>,
     /// Windows in blocks.
     pub blocks: Blocks,
     /// A lock that is not planned, in plancks: for trying others.
@@ -62,7 +65,8 @@ impl Default for Rules {
             audit_pay: REWARD * 12 / 100,
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
-            tranches: 3,
+            tranches: u32::from(limits::TRANCHES_MAX),
+            tranche_level: None,
             blocks: Blocks::default(),
             lock: None,
         }
@@ -135,7 +139,7 @@ pub struct Market {
 }
 
 impl Market {
-    /// The usual one, with `corrupt` percent of it the cheat's.
+    /// The usual one, with `corrupt` percent of it the cheat's. The runtime watches all tasks at the standard level.
     pub fn with_corrupt(corrupt: u32) -> Self {
         Self {
             work: REWARD * 70 / 100,
@@ -147,8 +151,16 @@ impl Market {
             providers: 100,
             verifiers: 100,
             corrupt,
-            level: SecurityLevel::Basic,
+            level: SecurityLevel::Standard,
             clean_tasks: 200,
+        }
+    }
+
+    /// The same, less closely watched.
+    pub fn basic(corrupt: u32) -> Self {
+        Self {
+            level: SecurityLevel::Basic,
+            ..Self::with_corrupt(corrupt)
         }
     }
 

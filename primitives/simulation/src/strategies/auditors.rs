@@ -1,6 +1,6 @@
 //! Auditors that do not audit, and who keeps them from it.
 
-use surety_verification::audit::{audit_seal, SecurityLevel};
+use surety_verification::audit::audit_seal;
 
 use crate::{
     books::Role,
@@ -31,7 +31,7 @@ pub fn hides(life: &mut Life) {
 /// Announces, and does not reveal: one reward each.
 pub fn no_show(life: &mut Life) {
     let drawn = life.right_result(Role::Provider, Cronies::Hide).cronies;
-    life.slash(Role::Crony, REWARD * u128::from(drawn), Role::Burned, true);
+    life.slash(Role::Crony, REWARD * u128::from(drawn), Role::Pool, true);
 }
 
 /// Says of a right result that it is wrong.
@@ -44,8 +44,7 @@ const DENIAL: u128 = 2 * REWARD;
 /// How often that works.
 const DENIED: f64 = 0.9;
 
-/// A wrong result, and whoever announces an audit is attacked. Those that do not reveal are replaced by others, of whom
-/// as many are expected as at the highest level: that somebody is silent is a reason to look closely.
+/// A wrong result, and whoever announces an audit is attacked. While somebody does not reveal, others are drawn.
 pub fn denial(life: &mut Life) {
     let sealed = life.commit(Role::Provider, life.claim(false));
     life.books.pay(Role::World, Role::Provider, life.market.outside);
@@ -61,11 +60,9 @@ pub fn denial(life: &mut Life) {
             break false;
         }
         left -= 1;
-        life.expected = life
-            .rules
-            .policy
-            .rates
-            .expected(SecurityLevel::High, life.market.clean_tasks);
+        if let Some(level) = life.rules.tranche_level {
+            life.expected = life.rules.policy.rates.expected(level, life.market.clean_tasks);
+        }
         drawn = life.draw();
     };
     life.judged(convicted, drawn, Cronies::Work, Role::Verifier);

@@ -66,13 +66,7 @@ pub fn copying(life: &mut Life) {
     if let Agreement::Reached { supporters: 2, .. } = agreement(&claims, 2) {
         return life.settle(Role::Provider, true);
     }
-    no_reveal(life);
-}
-
-fn no_reveal(life: &mut Life) {
-    let amount = REWARD + life.rules.no_reveal.mul_ceil(life.market.stake);
-    life.tally.convicted = 1;
-    life.slash(Role::Provider, amount, Role::Burned, true);
+    life.no_reveal(Role::Provider, true);
 }
 
 /// Two providers work.
@@ -237,7 +231,7 @@ pub fn replays(life: &mut Life) {
     if life.opens(Role::Provider, &old, &claim, &salt) {
         return life.settle(Role::Provider, true);
     }
-    no_reveal(life);
+    life.no_reveal(Role::Provider, true);
 }
 
 /// Takes the task and does nothing; somebody else gets it.
