@@ -3,23 +3,19 @@
 //! Counted are the calls as they are encoded, with what makes a signed extrinsic of a call ([`SIGNED_BYTES`]). Not
 //! counted are events and storage, which no block carries.
 
-use std::convert::Infallible;
-
 use codec::Encode;
 use serde_json::{json, Value};
 use sp_core::H256;
 use surety_types::{
-    model::Operation,
+    model::{Activation, Architecture, ModelFamily, Operation, Smoothed},
     multiaddr::Endpoint,
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
 };
 use surety_verification::{
-    bisection::{
-        challenge, defend, opening_room, Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move,
-        Referee, Roots, RowsShape, Shape, Side, State, Trace, BYTES_MAX,
-    },
-    merkle_root, row_digest, TraceShape,
+    bisection::{opening_room, Cell, CellValue, LeafKind, Length, Referee, Shape, BYTES_MAX, CHILDREN_MAX},
+    cells::{CellReferee, Layout, Part, TaskFacts},
+    SEGMENT_BYTES,
 };
 
 /// What a signed extrinsic has besides its call: length 2, version 1, address 33, signature 65, era 2, nonce 2, tip 1,
@@ -82,194 +78,233 @@ pub fn happy_task() -> usize {
         .sum()
 }
 
-/// A trace of which all steps are alike.
-#[derive(Clone, Copy, Debug)]
-pub struct Alike {
-    /// What it stands for.
-    pub name: &'static str,
-    /// Leaves.
-    pub leaves: u32,
-    /// Steps of each.
-    pub steps: u32,
-    /// Rows of each.
-    pub rows: u32,
-    /// Bytes of each.
-    pub row_bytes: u32,
-}
-
-/// Of the sizes of real models. The steps and the longest rows are those of the widest step.
-pub fn real_sizes() -> [Alike; 2] {
-    let bert = TraceShape::bert(6, 384);
-    let llama = TraceShape::llama(32, 4_096, 1_024);
-    let steps = |shape: &TraceShape, of_layer: u32| of_layer * shape.stride + 4;
-    [
-        Alike {
-            name: "all-MiniLM-L6, 512 sentences of 256 tokens",
-            leaves: 2 + 512 * bert.strides(),
-            steps: steps(&bert, 23),
-            rows: 256,
-            row_bytes: 4 * 1_536,
-        },
-        Alike {
-            name: "Llama of 8 billion weights, 2,048 tokens",
-            leaves: 2 + 128 * (llama.strides() + 1),
-            steps: steps(&llama, 22),
-            rows: 1_024,
-            row_bytes: 4 * 14_336,
-        },
-    ]
-}
-
-impl Shape for Alike {
-    fn leaves(&self) -> u32 {
-        self.leaves
-    }
-
-    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
-        let kind = if leaf == 0 {
-            LeafKind::Given
-        } else {
-            LeafKind::Computed
-        };
-        (leaf < self.leaves).then_some(LeafShape {
-            length: Length::Known(1),
-            kind,
-        })
-    }
-
-    fn steps(&self, leaf: u32, _: u32) -> Option<u32> {
-        (leaf > 0).then_some(self.steps)
-    }
-
-    fn rows(&self, _: u32, _: u32, _: u32) -> Option<RowsShape> {
-        Some(RowsShape {
-            rows: self.rows,
-            row_bytes: self.row_bytes,
-            quantised: None,
-        })
-    }
-}
-
-/// Takes every opening that the game does.
-impl Referee for Alike {
-    fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
-        opening_room(self, cell.leaf, cell.length, cell.step)
-    }
-
-    fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
-        Judgement::Refuted
-    }
-}
-
-/// A trace of which only the way to one cell is there: the middle one of everything. The rest are zeros.
-struct Way {
-    shape: Alike,
-    leaf: H256,
-    leaves: Vec<H256>,
-    steps: Vec<H256>,
-    rows: Vec<H256>,
-    row: Vec<u8>,
-    opening: usize,
-}
-
-fn with(count: u32, place: u32, digest: H256) -> Vec<H256> {
-    (0..count)
-        .map(|at| if at == place { digest } else { H256::zero() })
-        .collect()
-}
-
-impl Way {
-    fn new(shape: Alike, byte: u8) -> Self {
-        let mut row = vec![0; shape.row_bytes as usize];
-        if let Some(cell) = row.get_mut(shape.row_bytes as usize / 2) {
-            *cell = byte;
-        }
-        let rows = with(shape.rows, shape.rows / 2, row_digest(&row));
-        let mut steps = with(shape.steps, shape.steps / 2, merkle_root(rows.iter().copied()));
-        // Everything after the cell differs as well.
-        let leaf = H256::repeat_byte(1 + byte);
-        if let Some(last) = steps.last_mut() {
-            *last = leaf;
-        }
-        let leaves = with(shape.leaves, shape.leaves / 2, leaf);
-        let opening = opening_room(&shape, shape.leaves / 2, 1, shape.steps / 2).unwrap_or(0);
-        Self {
-            shape,
-            leaf,
-            leaves,
-            steps,
-            rows,
-            row,
-            opening: opening as usize,
-        }
-    }
-}
-
-impl Trace for Way {
-    type Error = Infallible;
-
-    fn leaves(&mut self) -> Result<&[H256], Infallible> {
-        Ok(&self.leaves)
-    }
-
-    fn steps(&mut self, _: u32) -> Result<Vec<H256>, Infallible> {
-        Ok(self.steps.clone())
-    }
-
-    fn rows(&mut self, _: u32, _: u32) -> Result<Vec<H256>, Infallible> {
-        Ok(self.rows.clone())
-    }
-
-    fn row(&mut self, _: u32, _: u32, _: u32) -> Result<Vec<u8>, Infallible> {
-        Ok(self.row.clone())
-    }
-
-    fn open(&mut self, _: &Cell) -> Result<Vec<u8>, Infallible> {
-        Ok(vec![0; self.opening])
-    }
-}
-
-/// What a dispute costs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Dispute {
+/// What a dispute takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
     /// Moves.
-    pub moves: usize,
-    /// Bytes of them.
-    pub bytes: usize,
-    /// Bytes of the opening, which is one of them and as long as it may be.
-    pub opening: usize,
+    pub moves: u32,
+    /// Bytes of them, in SCALE.
+    pub bytes: u32,
 }
 
-impl Dispute {
+impl Cost {
+    const fn one(bytes: u32) -> Self {
+        Self { moves: 1, bytes }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            moves: self.moves + other.moves,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
     /// Bytes with the calls around the moves, their signatures, and the challenge.
     pub fn on_chain(&self) -> usize {
-        let around = bytes(&7u32);
-        self.bytes + self.moves * around + bytes(&(7u64, H256::zero()))
+        let of_moves = self.moves as usize * bytes(&7u32) + self.bytes as usize;
+        bytes(&(7u64, H256::zero())) + of_moves
     }
 }
 
-/// The longest dispute over a trace of this size.
-///
-/// None when it cannot be played over.
-pub fn dispute(shape: Alike) -> Option<Dispute> {
-    let (mut defender, mut challenger) = (Way::new(shape, 1), Way::new(shape, 2));
-    let root = merkle_root(defender.leaves.iter().copied());
-    let mut game = Game::new(root, &defender.shape, Clocks::equal(1_000)).ok()?;
-    let mut found = Dispute::default();
-    debug_assert_ne!(defender.leaf, challenger.leaf);
-    while let Some(side) = game.to_move() {
-        let played: Move = match side {
-            Side::Defender => defend(&game, &shape, &mut defender).ok()?,
-            Side::Challenger => challenge(&game, &mut challenger).ok()?,
-        };
-        found.moves += 1;
-        found.bytes += played.encoded_size();
-        if let Move::Open(opening) = &played {
-            found.opening = opening.len();
-        }
-        game.step(side, played, &shape, &shape).ok()?;
+/// To go down a tree: postings of all children there may be, and namings where there is more than one.
+pub fn tree(leaves: u32) -> Cost {
+    let mut stride = 1u32;
+    while leaves.div_ceil(stride) > CHILDREN_MAX {
+        stride *= CHILDREN_MAX;
     }
-    matches!(game.state(), State::Over(_)).then_some(found)
+    let children = leaves.div_ceil(stride);
+    let mut cost = Cost::one(2 + 32 * children);
+    if children > 1 {
+        cost = cost.and(Cost::one(2));
+    }
+    while stride > 1 {
+        cost = cost.and(Cost::one(2 + 32 * CHILDREN_MAX)).and(Cost::one(2));
+        stride /= CHILDREN_MAX;
+    }
+    cost
+}
+
+fn proof(leaves: u32) -> u32 {
+    1 + 32 * leaves.next_power_of_two().ilog2()
+}
+
+/// All moves of a dispute that comes to a cell of this step, but for the opening's bytes.
+///
+/// None when there is no such step.
+pub fn way(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Option<Cost> {
+    let at = shape.leaf(leaf)?;
+    let rows = shape.rows(leaf, length, step)?;
+    let segment = rows.row_bytes.min(SEGMENT_BYTES);
+    let mut cost = tree(shape.leaves());
+    let mut entry = 0;
+    if let Length::Word { .. } = at.length {
+        let Length::Known(first) = shape.leaf(0)?.length else {
+            return None;
+        };
+        let given = shape.rows(0, first, 0)?;
+        let shown = given.row_bytes.min(SEGMENT_BYTES);
+        let word = 4 + proof(given.rows) + 4 + 2 + shown + proof(given.segments());
+        entry += 32 + proof(shape.leaves()) + word;
+    }
+    if at.kind == LeafKind::Computed {
+        let steps = shape.steps(leaf, length)?;
+        entry += 32 + proof(steps);
+        cost = cost.and(tree(steps));
+    }
+    if entry > 0 {
+        cost = cost.and(Cost::one(3 + entry));
+    }
+    // Show, pick, and an opening of no bytes.
+    let end = Cost::one(3 + segment).and(Cost::one(3)).and(Cost::one(3));
+    Some(cost.and(tree(rows.rows)).and(tree(rows.segments())).and(end))
+}
+
+/// A model and a task of real sizes.
+pub struct Real {
+    /// What it is.
+    pub name: &'static str,
+    /// Its trace.
+    pub layout: Layout,
+    /// Leaves in which disputes are looked at, and how long they are.
+    pub leaves: Vec<(u32, u32)>,
+}
+
+const SMOOTHED: Smoothed = Smoothed {
+    attention: true,
+    output: true,
+    inner: true,
+    down: true,
+};
+
+const MINILM: Architecture = Architecture {
+    vocabulary: 30_522,
+    width: 384,
+    layers: 6,
+    heads: 12,
+    kv_heads: 12,
+    head_dim: 32,
+    inner: 1_536,
+    positions: 512,
+    epsilon: 0x2b8c_bccc,
+    activation: Activation::Gelu,
+    smoothed: SMOOTHED,
+    tied: false,
+};
+
+const LLAMA: Architecture = Architecture {
+    vocabulary: 32_000,
+    width: 2_048,
+    layers: 22,
+    heads: 32,
+    kv_heads: 4,
+    head_dim: 64,
+    inner: 5_632,
+    positions: 2_048,
+    epsilon: 0x3727_c5ac,
+    activation: Activation::SwiGlu,
+    smoothed: SMOOTHED,
+    tied: false,
+};
+
+fn layout(
+    architecture: &Architecture,
+    family: ModelFamily,
+    operation: Operation,
+    units: u32,
+) -> Option<Layout> {
+    let facts = TaskFacts {
+        family,
+        operation,
+        input: H256::zero(),
+        units,
+        output: H256::zero(),
+    };
+    Layout::new(architecture, facts).ok()
+}
+
+/// Two models and the largest tasks that the bench gives them.
+pub fn real_sizes() -> Vec<Real> {
+    let of = |name, layout: Option<Layout>, parts: &[(Part, u32)]| {
+        let layout = layout?;
+        let leaves = parts
+            .iter()
+            .filter_map(|(part, length)| Some((layout.leaf_of(*part)?, *length)));
+        let leaves = leaves.collect();
+        Some(Real { name, layout, leaves })
+    };
+    let rows = |sequence, chunk, stride| Part::Rows {
+        sequence,
+        chunk,
+        stride,
+    };
+    let minilm = of(
+        "all-MiniLM-L6, 512 sentences of up to 512 tokens",
+        layout(&MINILM, ModelFamily::Bert, Operation::Embed, 512),
+        &[(rows(511, 0, 0), 512), (rows(511, 0, 1), 512)],
+    );
+    let llama = of(
+        "Llama of width 2,048, 1,025 tokens",
+        layout(&LLAMA, ModelFamily::Llama, Operation::Generate, 1_025),
+        &[
+            (rows(0, 63, 0), 1_024),
+            (rows(0, 63, 10), 1_024),
+            (rows(0, 63, 21), 1_024),
+            (Part::Choices { chunk: 63 }, 1_024),
+        ],
+    );
+    minilm.into_iter().chain(llama).collect()
+}
+
+/// The dearest dispute of a task, over all steps of its leaves and the corners of their rows, with the bytes of its
+/// opening; and how many of these cells no block can compute again.
+pub fn dearest(real: &Real) -> (Cost, u32, u32) {
+    let layout = &real.layout;
+    let referee = CellReferee::new(layout, H256::zero());
+    let (mut most, mut opening, mut beyond) = (Cost::default(), 0, 0);
+    for (leaf, length) in &real.leaves {
+        for step in 0..layout.steps(*leaf, *length).unwrap_or(0) {
+            for at in corners(layout, *leaf, *length, step) {
+                let room = opening_room(layout, *leaf, *length, step);
+                let bytes = referee.opening_bytes(&at).filter(|bytes| Some(*bytes) <= room);
+                let (Some(bytes), Some(way)) = (bytes, way(layout, *leaf, *length, step)) else {
+                    beyond += 1;
+                    continue;
+                };
+                let cost = Cost {
+                    bytes: way.bytes + bytes,
+                    ..way
+                };
+                if cost.on_chain() > most.on_chain() {
+                    (most, opening) = (cost, bytes);
+                }
+            }
+        }
+    }
+    (most, opening, beyond)
+}
+
+fn corners(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Vec<Cell> {
+    let Some(rows) = shape.rows(leaf, length, step) else {
+        return Vec::new();
+    };
+    let last = (rows.rows - 1, rows.cells() - 1);
+    let places = [
+        (0, 0),
+        (0, last.1 / 2),
+        (0, last.1),
+        (last.0, 0),
+        (last.0, last.1 / 2),
+        last,
+    ];
+    let cell = |(row, cell)| Cell {
+        leaf,
+        length,
+        step,
+        row,
+        cell,
+        value: CellValue::Byte(0),
+    };
+    places.map(cell).to_vec()
 }
 
 /// All of it as JSON.
@@ -284,29 +319,27 @@ pub fn json() -> Value {
         .map(|call| call.1)
         .sum();
     let disputes: Vec<Value> = real_sizes()
-        .into_iter()
-        .filter_map(|shape| {
-            let found = dispute(shape)?;
-            Some(json!({
-                "name": shape.name,
-                "leaves": shape.leaves,
-                "steps": shape.steps,
-                "rows": shape.rows,
-                "row_bytes": shape.row_bytes,
-                "moves": found.moves,
-                "bytes_of_moves": found.bytes,
-                "bytes_of_opening_max": found.opening,
-                "bytes_on_chain": found.on_chain(),
-            }))
+        .iter()
+        .map(|real| {
+            let (cost, opening, beyond) = dearest(real);
+            json!({
+                "name": real.name,
+                "leaves": real.layout.leaves(),
+                "moves": cost.moves,
+                "bytes_of_opening": opening,
+                "bytes_of_moves": cost.bytes,
+                "bytes_on_chain": cost.on_chain(),
+                "cells_beyond_a_block": beyond,
+            })
         })
         .collect();
     json!({
         "signed_bytes": SIGNED_BYTES,
         "calls": calls,
         "happy_task": happy_task(),
-        "happy_task_calls_alone": happy_task() - 5 * SIGNED_BYTES,
+        "happy_task_without_signatures": happy_task() - 5 * SIGNED_BYTES,
         "audit": audit,
-        "moves_max": BYTES_MAX,
+        "moves_bytes_max": BYTES_MAX,
         "disputes": disputes,
     })
 }

@@ -5,7 +5,7 @@ use surety_verification::audit::{Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,
-    rules::{Market, Rules, REWARD},
+    rules::{Blocks, Market, Rules, REWARD},
     run::{run, Outcome},
     strategies::{Strategy, HONEST, STRATEGIES},
 };
@@ -75,7 +75,8 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
     }
     said("profit over the size of the lock");
     let curves = CORRUPT.map(|corrupt| {
-        let market = Market::with_corrupt(corrupt);
+        // The least watched tasks need the largest locks.
+        let market = Market::basic(corrupt);
         break_even::curve(rules, &market, seed, size.locks, size.lock_tasks).map(|curve| curve.json())
     });
     let curves = curves.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -104,6 +105,7 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         "break_even": curves,
         "snowflake": snowflake,
         "bytes": bytes::json(),
+        "what_if": what_if(rules, seed, size)?,
         "market": market(rules)?,
     }))
 }
@@ -175,6 +177,72 @@ fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Res
         "honest_fines": count(|outcome| outcome.tally.honest_fines),
         "dispute_blocks_max": outcomes.iter().map(|(_, outcome)| outcome.tally.blocks_max).max(),
     }))
+}
+
+/// What cheats would win under other rules: why these are as they are.
+fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
+    let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
+    let unpaid = Rules {
+        audit_pay: 0,
+        ..rules.clone()
+    };
+    let close = Rules {
+        tranche_level: Some(SecurityLevel::High),
+        ..rules.clone()
+    };
+    let soon = Rules {
+        blocks: Blocks {
+            unbonding: rules.blocks.challenge,
+            ..rules.blocks
+        },
+        ..rules.clone()
+    };
+    let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
+    let tries = [
+        (
+            "an audit that confirms is not paid",
+            "lazy auditor, hides",
+            &unpaid,
+            &standard,
+        ),
+        (
+            "nobody is audited",
+            "wrong result",
+            &rules.without_audits(),
+            &standard,
+        ),
+        (
+            "stake unbonds within the challenge window",
+            "unbonding",
+            &soon,
+            &standard,
+        ),
+        (
+            "basic level, auditors drawn again at it",
+            "auditor denial of service",
+            rules,
+            &basic,
+        ),
+        (
+            "basic level, auditors drawn again at the high one",
+            "auditor denial of service",
+            &close,
+            &basic,
+        ),
+    ];
+    let mut found = Vec::new();
+    for (what, name, rules, market) in tries {
+        let Some(strategy) = find(name) else { continue };
+        let outcome = run(strategy, rules, market, seed, size.tasks)?;
+        found.push(json!({
+            "what": what,
+            "strategy": name,
+            "corrupt_percent": market.corrupt,
+            "profit_in_r": outcome.profit(),
+            "error": outcome.error(),
+        }));
+    }
+    Ok(found.into())
 }
 
 /// The market and the locks, in rewards.
