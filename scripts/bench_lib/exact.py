@@ -1,7 +1,6 @@
 """`scripts/bench exact`: is the exact tier right, and what does it cost?"""
 
 import datetime
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def run(options, console):
     rounds, stride = (2, 16) if options.quick else (7, 4)
     report = {
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": machine.commit(),
         "machine": machine.describe(),
         "versions": peers.versions(),
         "busy_before": machine.busy_share(),
@@ -41,11 +40,6 @@ def run(options, console):
         report["decoding"] = _decoding(models, folder, rounds, console)
     report["busy_after"] = machine.busy_share()
     return _headline(report) | report
-
-
-def _commit():
-    argv = ["git", "-C", str(REPO), "describe", "--always", "--dirty"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def _embedding(models, folder, rounds, stride, console):
