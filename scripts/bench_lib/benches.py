@@ -1,6 +1,7 @@
 """What there is to measure: for each name what runs, and what shows its figures."""
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from . import exact, report, trust, trust_report
 

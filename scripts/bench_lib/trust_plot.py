@@ -8,11 +8,13 @@ COLOURS = ("#1b6ca8", "#3a8f4d", "#c77d0a", "#b3261e")
 
 
 def draw(curves):
-    """The curves of `break_even` in a report. Points are what was played, with three standard errors; dashed lines stand
-    where theory puts the break-even."""
+    """The curves of `break_even` in a report.
+
+    Points are what was played, with three standard errors; dashed lines stand where theory puts the break-even.
+    """
     axes = _Axes(curves)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         _text(WIDTH / 2, 22, "Profit of cheating beside honest work, over the lock", size=15),
         *axes.grid(),
@@ -37,11 +39,11 @@ class _Axes:
         return TOP + (self.top - profit) / (self.top - self.bottom) * (HEIGHT - TOP - BOTTOM)
 
     def grid(self):
-        for step in range(0, 11):
+        for step in range(11):
             lock = self.right * step / 10
             yield f'<path d="M{self.x(lock):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#eee"/>'
             yield _text(self.x(lock), HEIGHT - BOTTOM + 18, f"{lock:g}")
-        for step in range(0, 9):
+        for step in range(9):
             profit = self.bottom + (self.top - self.bottom) * step / 8
             yield f'<path d="M{LEFT} {self.y(profit):.1f}H{WIDTH - RIGHT}" stroke="#eee"/>'
             yield _text(LEFT - 8, self.y(profit) + 4, f"{profit:.2g}", anchor="end")

@@ -14,8 +14,7 @@ _PER = re.compile(r"\.(reads|writes)\(\((\d+)_u64\)\.saturating_mul")
 
 
 def calls():
-    """By pallet and function: microseconds of reference time with reads and writes, and what each more of its components
-    adds."""
+    """By pallet and function: microseconds with reads and writes, and what each more of its components adds."""
     found = {}
     for path in sorted((REPO / "runtime" / "src" / "weights").glob("surety_pallet_*.rs")):
         pallet = path.stem.removeprefix("surety_pallet_")

@@ -1,4 +1,4 @@
-"""Windows of the protocol, in blocks: production's from the runtime's source, presets' from the chain specifications."""
+"""The protocol's windows in blocks: production's from the runtime's source, presets' from the chain specifications."""
 
 import json
 import re
