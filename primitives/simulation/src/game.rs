@@ -57,7 +57,8 @@ impl Dispute {
         let seed = dice.number();
         let fault = (!self.right).then(|| fault(dice));
         let mut defender = Computed::new(seed, fault);
-        let mut challenger = Computed::new(seed, None);
+        let computes = self.challenger == Challenger::Computes;
+        let mut challenger = computes.then(|| Computed::new(seed, None));
         let mut game = Game::new(defender.root(), &Toy, Clocks::equal(self.clock)).ok()?;
         let mut played = Played {
             outcome: Outcome {
@@ -91,7 +92,7 @@ impl Dispute {
             }
             let next = match side {
                 Side::Defender => defend(&game, &Toy, &mut defender).ok()?,
-                Side::Challenger => self.challenge(&game, &mut challenger, dice)?,
+                Side::Challenger => self.challenge(&game, challenger.as_mut(), dice)?,
             };
             played.moves += 1;
             played.bytes += u32::try_from(next.encoded_size()).ok()?;
@@ -116,9 +117,9 @@ impl Dispute {
         blocks
     }
 
-    fn challenge(&self, game: &Game, own: &mut Computed, dice: &mut Dice) -> Option<Move> {
+    fn challenge(&self, game: &Game, own: Option<&mut Computed>, dice: &mut Dice) -> Option<Move> {
         match self.challenger {
-            Challenger::Computes => challenge(game, own).ok(),
+            Challenger::Computes => challenge(game, own?).ok(),
             Challenger::Concedes => Some(Move::Concede),
             Challenger::Guesses | Challenger::Delays => guess(game, dice),
             Challenger::Overloads => Some(match game.state() {

@@ -35,7 +35,7 @@ impl Size {
         honest: 1_000_000,
         committees: 5_000,
         locks: 11,
-        lock_tasks: 100_000,
+        lock_tasks: 40_000,
     };
 
     /// For trying it out.
@@ -233,7 +233,7 @@ fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let mut found = Vec::new();
     for (what, name, rules, market) in tries {
         let Some(strategy) = find(name) else { continue };
-        let outcome = run(strategy, rules, market, seed, size.tasks)?;
+        let outcome = run(strategy, rules, market, seed, size.tasks / 4)?;
         found.push(json!({
             "what": what,
             "strategy": name,

@@ -12,6 +12,7 @@ use surety_verification::{
 
 use crate::{
     books::Role,
+    dice::Dice,
     game::{Challenger, Dispute},
     life::{Cronies, Drawn, Life},
     rules::REWARD,
@@ -178,10 +179,10 @@ pub fn grinds_commitments(life: &mut Life) {
             commitment: committed,
             tranche: 0,
         };
-        let input = input.encode();
-        // Stands for a VRF: nobody else knows the verifier's secret, which is its number here.
-        let draws =
-            |verifier: &u32| threshold.draws(&blake2_256(&[&verifier.to_le_bytes()[..], &input].concat()));
+        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows it.
+        let [a, b, c, d, e, f, g, h, ..] = blake2_256(&input.encode());
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let draws = |verifier: &u32| threshold.draws(&Dice::new(hash, u64::from(*verifier)).vrf_output());
         u32::try_from(verifiers.filter(draws).count()).unwrap_or(u32::MAX)
     };
     let mut best = (H256::zero(), H256::zero(), 0);
