@@ -45,7 +45,7 @@ pub fn wash(life: &mut Life) {
     life.books.pay(Role::Client, Role::World, life.market.worth);
 }
 
-/// Posts ten tasks that nobody is to do, and cancels them.
+/// Posts ten tasks that nobody is to do, and cancels them: twenty transactions.
 pub fn spams(life: &mut Life) {
     for _ in 0..20 {
         life.transact(Role::Client);

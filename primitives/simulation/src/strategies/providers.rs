@@ -77,8 +77,7 @@ pub fn two_honest(life: &mut Life) {
     life.books.pay(Role::Client, Role::Rival, REWARD);
 }
 
-/// Seats that are the cheat's when three are drawn from a shortlist of six of which it has half, the most that does
-/// not raise eyebrows.
+/// Seats that are the cheat's when three are drawn from a shortlist of six of which it has half.
 fn seats(life: &mut Life) -> u128 {
     let (mut left, mut own, mut seats) = (6, 3, 0);
     for _ in 0..3 {
