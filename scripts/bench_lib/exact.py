@@ -1,7 +1,6 @@
 """`scripts/bench exact`: is the exact tier right, and what does it cost?"""
 
 import datetime
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -29,7 +28,7 @@ def run(options, console):
     began = time.monotonic()
     report = {
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": machine.commit(),
         "machine": machine.describe(),
         "versions": peers.versions(),
         "busy_before": machine.busy_share(),
@@ -44,11 +43,6 @@ def run(options, console):
     report["busy_after"] = machine.busy_share()
     report["seconds"] = round(time.monotonic() - began)
     return _headline(report) | report
-
-
-def _commit():
-    argv = ["git", "-C", str(REPO), "describe", "--always", "--dirty"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def _embedding(models, folder, rounds, stride, console):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from . import embedding, exact
+from . import embedding
 
 
 def write(report, path):
@@ -14,7 +14,7 @@ def write(report, path):
 
 
 def show(report, console):
-    """Prints the report."""
+    """Prints the report of `exact`."""
     _machine(report, console)
     _accuracy(report, console)
     for threads, found in report["embedding"]["threads"].items():
@@ -143,6 +143,3 @@ def _shares(report, console):
             console.title(f"Where the time goes: {name}, one thread")
             largest = sorted(shares.items(), key=lambda pair: -pair[1])
             console.table([(step, f"{share:5.1%}") for step, share in largest if share >= 0.005])
-
-
-BENCHES = {"exact": exact.run}
