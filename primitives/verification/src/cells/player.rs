@@ -206,7 +206,13 @@ impl<R: Records> Trace for Player<R> {
     type Error = PlayerError<R::Error>;
 
     fn leaves(&mut self) -> Result<&[H256], Self::Error> {
-        self.records.leaves().map_err(PlayerError::Records)
+        let leaves = self.records.leaves().map_err(PlayerError::Records)?;
+        match leaves.split_last() {
+            // The claimed output is wrong. Who commits to it is wrong there, and who commits to the right one has not
+            // claimed it: there is no last leaf to agree on.
+            Some((last, before)) if *last != self.layout.facts.output => Ok(before),
+            _ => Ok(leaves),
+        }
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {
