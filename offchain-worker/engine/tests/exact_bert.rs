@@ -190,7 +190,7 @@ fn one_changed_weight_changes_the_trace() {
     let honest = root(weights.clone());
     let changes: [fn(&mut BertWeights); 6] = [
         |weights| weights.layers[0].query.q[77] ^= 64,
-        |weights| weights.layers[6].up.q[5000] ^= 4,
+        |weights| weights.layers[6].up.q[5000] ^= 64,
         |weights| weights.layers[7].down.scales[9] *= 1.001,
         |weights| weights.words.q[2 * 192] ^= 1,
         |weights| weights.layers[3].norm.weight[11] += 0.001,

@@ -24,7 +24,7 @@ use super::{
     trace::{
         given_leaf,
         hash::{roots, row_digests, Digest},
-        output_leaf, TopLevel,
+        TopLevel,
     },
     weights::BertWeights,
     Form,

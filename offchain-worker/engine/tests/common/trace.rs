@@ -126,12 +126,12 @@ pub fn check_cells(
                 };
                 let opening = trace.open(&cell).unwrap();
                 assert!(opening.len() <= most as usize, "{cell:?}");
-                assert_eq!(
-                    referee.judge(&cell, &roots, &opening),
-                    Judgement::Holds,
-                    "{cell:?}"
-                );
-                judged += 1;
+                match referee.judge(&cell, &roots, &opening) {
+                    Judgement::Holds => judged += 1,
+                    // Where the text begins is known once the prompt's length is shown.
+                    Judgement::Beyond => beyond += 1,
+                    other => panic!("{other:?}: {cell:?}"),
+                }
             }
         }
     }
