@@ -9,6 +9,7 @@ pub mod bisection;
 pub mod cells;
 mod commitment;
 mod content;
+pub mod dispute;
 mod merkle;
 mod opening;
 mod proof;
