@@ -114,6 +114,14 @@ impl EnginePool {
         self.queue(move |_| open(store.load(model)?))
     }
 
+    /// Queues anything else that takes an engine's time: an audit, a move in a dispute.
+    pub fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<Ticket<T>, EngineError> {
+        self.queue(|sink| work(sink))
+    }
+
     fn queue<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut PoolSink) -> Result<T, EngineError> + Send + 'static,
