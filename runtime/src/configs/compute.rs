@@ -23,7 +23,7 @@ impl surety_pallet_staking::Config for Runtime {
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = dynamic::staking::MinBond;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
-    type OnClosed = ProviderRegistry;
+    type OnClosed = (ProviderRegistry, TrustLock);
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
 }
 
@@ -31,6 +31,7 @@ impl surety_pallet_provider_registry::Config for Runtime {
     type Balance = Balance;
     type Stake = Staking;
     type HeartbeatWindow = dynamic::provider_registry::HeartbeatWindow;
+    type Jail = TrustLock;
     type WeightInfo = weights::surety_pallet_provider_registry::WeightInfo<Runtime>;
 }
 
@@ -58,19 +59,6 @@ impl surety_pallet_task_auction::Config for Runtime {
     type InputBytesMax = dynamic::auction::InputBytesMax;
     type RedundancyMax = dynamic::auction::RedundancyMax;
     type FinishedRetention = dynamic::auction::FinishedRetention;
-}
-
-impl surety_pallet_trust_lock::Config for Runtime {
-    type Balance = Balance;
-    type Stake = Staking;
-    type Outcome = TaskAuction;
-    type Clock = TaskAuction;
-    type CommitWindow = dynamic::trust_lock::CommitWindow;
-    type AuditWindow = dynamic::trust_lock::AuditWindow;
-    type RevealWindow = dynamic::trust_lock::RevealWindow;
-    type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
-    type LockMultiple = dynamic::trust_lock::LockMultiple;
-    type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
 }
 
 impl surety_pallet_billing::Config for Runtime {

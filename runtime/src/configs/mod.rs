@@ -6,3 +6,4 @@ pub mod compute;
 pub mod consensus;
 pub mod governance;
 pub mod system;
+pub mod trust;
