@@ -97,10 +97,10 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
         manifest: ModelManifest {
             name: b"all-MiniLM-L6-v2-exact".to_vec().try_into().unwrap_or_default(),
             tier: Tier::Exact,
-            weights: hash("81cb40a0f3acdb23c353038a428725f07a7dcde5309a035f1215455a05157b3c"),
+            weights: hash("38d2d298f378f67c41bf0b25c31d1278f9f8688defa8af2f6d881d9274d6e640"),
             weights_bytes: 23_443_592,
             weight_root: Some(hash(
-                "c6df7a527bdb6902dd343a3482b48316a46f3eeffd96ca23b305a5383f3b0616",
+                "ac30c7c2ca16c86b9befab4d94629e742834be0da1c954c0168441c689324653",
             )),
             ..published.manifest.clone()
         },
