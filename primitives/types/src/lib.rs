@@ -14,6 +14,7 @@ pub mod provider;
 pub mod stake;
 pub mod task;
 pub mod traits;
+pub mod trust;
 pub mod view;
 
 use sp_core::H256;

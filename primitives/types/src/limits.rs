@@ -20,3 +20,22 @@ pub const OPERATIONS_MAX: u32 = 8;
 
 /// Most unbonding chunks a stash may have open at once.
 pub const UNLOCKING_MAX: u32 = 32;
+
+/// Most audits of one task, of all its providers and all tranches.
+pub const AUDITS_MAX: u32 = 64;
+
+/// Most disputes of one task that are open at once.
+pub const DISPUTES_MAX: u32 = 32;
+
+/// Most challenges of one task by accounts that are neither its providers nor its auditors. Each is dearer than the one
+/// before, so that nobody can use them up cheaply.
+pub const CHALLENGES_MAX: u32 = 16;
+
+/// Most pieces of output demanded of the providers of one task, of all of them.
+pub const DEMANDS_MAX: u32 = 32;
+
+/// How often auditors are drawn again for a task because some did not show.
+pub const TRANCHES_MAX: u8 = 2;
+
+/// Most convictions that are kept for what correlated faults cost.
+pub const CONVICTIONS_MAX: u32 = 256;

@@ -5,7 +5,13 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
-use crate::{limits, model::Operation, multiaddr::Endpoints, ContentHash, ModelId, TaskId};
+use crate::{
+    limits,
+    model::Operation,
+    multiaddr::Endpoints,
+    trust::{Audit, DisputeId, FaultKind},
+    ContentHash, ModelId, TaskId,
+};
 
 /// A list with one entry per provider of a task.
 pub type PerMember<T> = BoundedVec<T, ConstU32<{ limits::REDUNDANCY_MAX }>>;
@@ -179,10 +185,43 @@ pub enum MemberProgress {
 pub struct RoundMember<AccountId, Balance> {
     /// The provider's stash.
     pub provider: AccountId,
-    /// Stake locked for this task, in plancks.
+    /// What it is paid for `units_max` units when its result is accepted (R), in plancks.
+    pub price: Balance,
+    /// Stake locked for this task, in plancks. What a slash will take is no longer counted here.
     pub lock: Balance,
     /// How far it is.
     pub progress: MemberProgress,
+    /// What it was found to have done, if anything. Its result no longer counts then.
+    pub fault: Option<FaultKind>,
+}
+
+impl<AccountId, Balance> RoundMember<AccountId, Balance> {
+    /// A provider that has just been given the task.
+    pub const fn new(provider: AccountId, price: Balance, lock: Balance) -> Self {
+        Self {
+            provider,
+            price,
+            lock,
+            progress: MemberProgress::Working,
+            fault: None,
+        }
+    }
+
+    /// What it says the answer is, if it has revealed and no fault was found.
+    pub const fn standing_claim(&self) -> Option<&ResultClaim> {
+        match (&self.progress, self.fault) {
+            (MemberProgress::Revealed(claim), None) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// What it said the answer is, at fault or not.
+    pub const fn claim(&self) -> Option<&ResultClaim> {
+        match &self.progress {
+            MemberProgress::Revealed(claim) => Some(claim),
+            MemberProgress::Working | MemberProgress::Committed(_) => None,
+        }
+    }
 }
 
 /// The phases of a round, in order. Each ends by time alone at the latest.
@@ -212,6 +251,17 @@ pub enum RoundPhase<AccountId, BlockNumber> {
     },
 }
 
+/// What auditors of a round draw themselves with. Fixed when all providers have committed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct AuditDraw<Balance> {
+    /// Randomness of the epoch in which auditing began.
+    pub seed: H256,
+    /// Bonded stake of all verifiers, in plancks.
+    pub verifier_stake: Balance,
+    /// How often auditors have been drawn again because some did not show. From 1 on they are no longer blind.
+    pub tranche: u8,
+}
+
 /// The checking of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Round<AccountId, Balance, BlockNumber> {
@@ -225,4 +275,32 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub dropped: PerMember<AccountId>,
     /// How far it is.
     pub phase: RoundPhase<AccountId, BlockNumber>,
+    /// What auditors draw themselves with, from the audit window on.
+    pub draw: Option<AuditDraw<Balance>>,
+    /// Who audits.
+    pub audits: BoundedVec<Audit<AccountId, Balance>, ConstU32<{ limits::AUDITS_MAX }>>,
+    /// Disputes that are open.
+    pub disputes: BoundedVec<DisputeId, ConstU32<{ limits::DISPUTES_MAX }>>,
+    /// Challenges so far by accounts that are neither providers nor auditors of the round.
+    pub challenges: u32,
+    /// Pieces of output demanded so far.
+    pub demands: u32,
+}
+
+impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
+    /// A round with nobody on it yet, whose commitments are taken up to and including `until`.
+    pub fn new(redundancy: u32, units_max: u32, until: BlockNumber) -> Self {
+        Self {
+            redundancy,
+            units_max,
+            members: BoundedVec::default(),
+            dropped: BoundedVec::default(),
+            phase: RoundPhase::Committing { until },
+            draw: None,
+            audits: BoundedVec::default(),
+            disputes: BoundedVec::default(),
+            challenges: 0,
+            demands: 0,
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::{
     model::Operation,
     stake::Role,
     task::{Assignment, PerMember, Verdict},
+    trust::AuditProof,
     ModelId, TaskId,
 };
 
@@ -30,6 +31,21 @@ pub trait StakeLedger<AccountId, Balance> {
     /// Takes up to `amount` from the stash's stake, locked part first, and burns it. Returns what was burned.
     fn slash(stash: &AccountId, amount: Balance) -> Balance;
 
+    /// All stake of `stash` that a slash can reach: what is bonded, and what is on its way out.
+    fn stake(stash: &AccountId) -> Balance;
+
+    /// Stake of `stash` that is bonded in `role`, locked or not; zero in another role.
+    fn bonded(stash: &AccountId, role: Role) -> Balance;
+
+    /// Stake that is bonded in `role`, of all stashes together.
+    fn bonded_in_all(role: Role) -> Balance;
+
+    /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares` out of it and
+    /// burns what is left. Locks of others are touched last. A share that its payee cannot take is burned, too.
+    ///
+    /// Returns what was taken. When that is less than the shares come to, later ones are cut.
+    fn seize(stash: &AccountId, locked: Balance, more: Balance, shares: &[(AccountId, Balance)]) -> Balance;
+
     /// Bonds enough for benchmarks to let `agent` act for `stash`.
     #[cfg(feature = "runtime-benchmarks")]
     fn endow(stash: &AccountId, agent: &AccountId, role: Role, amount: Balance);
@@ -43,6 +59,43 @@ pub trait StashClosed<AccountId> {
 
 impl<AccountId> StashClosed<AccountId> for () {
     fn closed(_: &AccountId) {}
+}
+
+impl<AccountId, A: StashClosed<AccountId>, B: StashClosed<AccountId>> StashClosed<AccountId> for (A, B) {
+    fn closed(stash: &AccountId) {
+        A::closed(stash);
+        B::closed(stash);
+    }
+}
+
+/// Who gets no work for a while because it was at fault. Provided by trust-lock.
+pub trait Jail<AccountId> {
+    /// Whether `stash` gets no work now.
+    fn is_jailed(stash: &AccountId) -> bool;
+}
+
+/// Nobody is ever jailed.
+impl<AccountId> Jail<AccountId> for () {
+    fn is_jailed(_: &AccountId) -> bool {
+        false
+    }
+}
+
+/// Checks that somebody drew itself. Provided by the runtime, which knows what an account is.
+pub trait DrawVerifier<AccountId> {
+    /// The 32 bytes that the VRF of `agent`'s key gives for a transcript of `fields` under `label`, made for `context`.
+    /// `None` unless `proof` proves them.
+    fn output(
+        agent: &AccountId,
+        label: &'static [u8],
+        fields: &[(&'static [u8], &[u8])],
+        context: &'static [u8],
+        proof: &AuditProof,
+    ) -> Option<[u8; 32]>;
+
+    /// An agent, and its proof for the input that the benchmarks use.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark() -> (AccountId, AuditProof);
 }
 
 /// Which providers may be given work. Provided by provider-registry.
@@ -140,6 +193,9 @@ pub trait TaskOutcome<AccountId, Balance> {
 
     /// The verdict is final: move the money.
     fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult;
+
+    /// Who pays for `task`, while it is known.
+    fn client(task: TaskId) -> Option<AccountId>;
 }
 
 /// Wakes tasks up. Provided by task-auction, whose agenda is the only one.

@@ -8,10 +8,12 @@
 //! Probabilities and `lambda` are fixed point in units of 10^-18, money is in plancks. Everything rounds to the side of
 //! more audits, a smaller `p` and more stake, so that a condition that holds here holds in the reals.
 
+pub mod draw;
 mod exponential;
 mod lock;
 mod slash;
 
+pub use draw::{audit_seal, AuditInput, SeatInput};
 pub use exponential::{at_least_one, exp_minus, EXP_ERROR};
 pub use lock::{honesty_pays, least_loss, AuditPlan, AuditPolicy, Refusal, Terms};
 pub use slash::{correlated_fraction, SlashShares, SlashSplit};

@@ -1,0 +1,167 @@
+//! Audits, faults, slashes and demands, as the trust lock keeps them.
+//!
+//! A dispute's record holds its game and is therefore in `surety_verification::dispute`.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_core::H256;
+use sp_runtime::Perquintill;
+
+use crate::TaskId;
+
+/// Disputes are numbered in the order in which they were opened, from 0.
+pub type DisputeId = u32;
+
+/// Slashes are numbered in the order in which they were proven, from 0.
+pub type SlashId = u32;
+
+/// That a verifier drew itself: the output of its agent's sr25519 VRF, and the proof of it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct AuditProof {
+    /// The VRF's pre-output, a Ristretto point.
+    pub pre_output: [u8; 32],
+    /// The proof that it is the signer's: two scalars.
+    pub proof: [u8; 64],
+}
+
+/// How far an audit is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum AuditState {
+    /// The verifier's own result is sealed with `surety_verification::audit::audit_seal`.
+    Sealed(H256),
+    /// The verifier says the same as the provider.
+    Confirmed,
+    /// The verifier says something else; its dispute is opened as soon as there is room for it.
+    Differs,
+    /// The verifier's dispute was opened.
+    Disputed(DisputeId),
+    /// Nothing more comes of it. Its bond was released, or is behind a slash.
+    Over,
+}
+
+/// One verifier's check of one provider's result.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Audit<AccountId, Balance> {
+    /// The verifier's stash.
+    pub verifier: AccountId,
+    /// The provider's stash.
+    pub provider: AccountId,
+    /// Stake locked for it, in plancks; zero once it is over.
+    pub bond: Balance,
+    /// How far it is.
+    pub state: AuditState,
+}
+
+/// Who says that a result is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum Party<AccountId> {
+    /// The stash of a provider of the same round, with its lock. Its agent plays.
+    Provider(AccountId),
+    /// The stash of an auditor, with its audit's bond. Its agent plays.
+    Auditor(AccountId),
+    /// Anybody else, with a bond of its own. It plays itself.
+    Account(AccountId),
+}
+
+impl<AccountId> Party<AccountId> {
+    /// The account that stands for it.
+    pub const fn account(&self) -> &AccountId {
+        match self {
+            Self::Provider(account) | Self::Auditor(account) | Self::Account(account) => account,
+        }
+    }
+}
+
+/// What somebody was found to have done.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum FaultKind {
+    /// Provider: a cell of its trace was computed again on chain, or by the committee, and is wrong.
+    WrongResult,
+    /// Provider: lost a dispute in another way. It ran out of time, conceded, or challenged a cell that holds.
+    LostDispute,
+    /// Provider: did not supply a piece of its output.
+    WithheldData,
+    /// Provider: committed and did not reveal.
+    NoReveal,
+    /// Provider: was in a dispute that nobody could decide. It loses its pay and no stake.
+    Undecided,
+    /// Auditor: challenged a result and lost.
+    FalseAudit,
+    /// Auditor: confirmed a result that was proven wrong.
+    ConfirmedWrong,
+    /// Auditor: announced an audit and did not reveal it.
+    AuditNoShow,
+    /// Committee member: gave another answer than the one decided on.
+    Dissent,
+}
+
+impl FaultKind {
+    /// Whether stake is lost for it.
+    pub const fn is_slashed(self) -> bool {
+        !matches!(self, Self::Undecided)
+    }
+}
+
+/// A slash that waits to be carried out, so that it can still be vetoed.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Slash<AccountId, Balance, BlockNumber> {
+    /// On which task.
+    pub task: TaskId,
+    /// The offender's stash.
+    pub offender: AccountId,
+    /// What it did.
+    pub kind: FaultKind,
+    /// Locked stake that is lost, in plancks. It stays locked until then.
+    pub lock: Balance,
+    /// Part of the rest of its stake that is lost as well, before correlated faults make it more.
+    pub part: Perquintill,
+    /// Who proved it. The insurance pool stands in when nobody did.
+    pub finder: Option<AccountId>,
+    /// The task's client. The insurance pool stands in when it was not harmed.
+    pub client: Option<AccountId>,
+    /// Block in which it was proven.
+    pub proven_at: BlockNumber,
+    /// It can be carried out when this block has passed, and vetoed until it is.
+    pub until: BlockNumber,
+}
+
+/// What is remembered of a stash.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct TrustRecord<BlockNumber> {
+    /// Provider: tasks without a fault since it came or was last at fault.
+    pub clean_tasks: u32,
+    /// Verifier: audits announced in a row and not revealed.
+    pub absences: u32,
+    /// It gets no tasks and does no audits up to and including this block.
+    pub jailed_until: Option<BlockNumber>,
+}
+
+/// A piece of a provider's output that it has to show on chain.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Demand<AccountId, Balance, BlockNumber> {
+    /// Who wants it.
+    pub by: AccountId,
+    /// Which 1 KiB of the output, from 0.
+    pub segment: u32,
+    /// What it pays for it, in plancks. On hold on its account.
+    pub price: Balance,
+    /// Last block for the provider.
+    pub until: BlockNumber,
+}
+
+/// A provider at fault, for what correlated faults cost.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Conviction<AccountId, Balance, BlockNumber> {
+    /// Its stash.
+    pub offender: AccountId,
+    /// All its stake when it was convicted, in plancks.
+    pub stake: Balance,
+    /// When.
+    pub at: BlockNumber,
+}

@@ -1,0 +1,92 @@
+//! How a verifier draws itself, and how it seals what it found.
+//!
+//! The VRF is that of the verifier's **agent** key (sr25519). Its transcript has the label [`LABEL`] and the fields of
+//! [`AuditInput::fields`]; the draw is the first 16 bytes of the 32 made from it for [`CONTEXT`]
+//! ([`AuditThreshold::draws`](super::AuditThreshold::draws)). Signing and checking is for those who have sr25519.
+//!
+//! The seed is an epoch's randomness, written down when all providers have committed. It may be known earlier; what a
+//! verifier draws from it is not, because nobody else has its key. So no choice of commitments steers the draw away
+//! from honest verifiers.
+
+use alloc::vec::Vec;
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_types::{task::ResultClaim, trust::DisputeId, TaskId};
+
+/// Label of the transcripts of audits.
+pub const LABEL: &[u8] = b"surety-audit";
+
+/// What bytes are made from a VRF's output for.
+pub const CONTEXT: &[u8] = b"surety-audit";
+
+/// Label of the transcripts of committee seats.
+pub const SEAT_LABEL: &[u8] = b"surety-seat";
+
+/// A field of a transcript.
+pub type Field = (&'static [u8], Vec<u8>);
+
+/// What a verifier draws itself over.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct AuditInput<AccountId> {
+    /// The round's seed.
+    pub seed: H256,
+    /// The task.
+    pub task: TaskId,
+    /// The provider's stash.
+    pub provider: AccountId,
+    /// What the provider committed to.
+    pub commitment: H256,
+    /// How often auditors have been drawn again.
+    pub tranche: u8,
+}
+
+impl<AccountId: Encode> AuditInput<AccountId> {
+    /// The transcript's fields, in order: each value in SCALE.
+    pub fn fields(&self) -> [Field; 5] {
+        [
+            (b"seed", self.seed.encode()),
+            (b"task", self.task.encode()),
+            (b"provider", self.provider.encode()),
+            (b"commitment", self.commitment.encode()),
+            (b"tranche", self.tranche.encode()),
+        ]
+    }
+}
+
+/// What a verifier draws itself over for a seat on a dispute's committee.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct SeatInput {
+    /// Randomness of the epoch in which the drawing began.
+    pub seed: H256,
+    /// The dispute.
+    pub dispute: DisputeId,
+    /// Ballots before this one.
+    pub ballot: u32,
+}
+
+impl SeatInput {
+    /// The transcript's fields, in order: each value in SCALE. Their label is [`SEAT_LABEL`].
+    pub fn fields(&self) -> [Field; 3] {
+        [
+            (b"seed", self.seed.encode()),
+            (b"dispute", self.dispute.encode()),
+            (b"ballot", self.ballot.encode()),
+        ]
+    }
+}
+
+/// `blake2_256(SCALE("audit", task, provider, verifier, claim, salt))`: what a verifier publishes of its own result
+/// before anybody may see it. Both accounts are stashes.
+pub fn audit_seal<AccountId: Encode>(
+    task: TaskId,
+    provider: &AccountId,
+    verifier: &AccountId,
+    claim: &ResultClaim,
+    salt: &H256,
+) -> H256 {
+    H256(blake2_256(
+        &(b"audit", task, provider, verifier, claim, salt).encode(),
+    ))
+}
