@@ -32,6 +32,12 @@ impl Inner {
             .await
     }
 
+    pub async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<u128, ChainError> {
+        let hash = self.hash(when).await?;
+        self.api(hash, "TrustApi_auditors_expected", provider.as_ref())
+            .await
+    }
+
     async fn api<T: Decode>(&self, hash: H256, function: &str, arguments: &[u8]) -> Result<T, ChainError> {
         let answer = self.link.state_call(hash, function, arguments).await?;
         T::decode_all(&mut answer.as_slice()).map_err(|error| ChainError::Decode {
