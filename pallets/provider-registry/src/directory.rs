@@ -2,9 +2,9 @@
 
 use frame_support::traits::Get;
 use sp_runtime::traits::Saturating;
-use surety_types::traits::{ProviderDirectory, StashClosed};
+use surety_types::traits::{Jail, ProviderDirectory, StashClosed};
 
-use crate::{Config, Event, Pallet, Providers};
+use crate::{Config, Event, Pallet, ProviderOf, Providers};
 
 /// The weight of every provider until the chain can check a measured one; the README says why.
 pub(crate) const WEIGHT_NEUTRAL: u32 = 1_000;
@@ -12,8 +12,10 @@ pub(crate) const WEIGHT_NEUTRAL: u32 = 1_000;
 impl<T: Config> ProviderDirectory<T::AccountId> for Pallet<T> {
     fn is_available(stash: &T::AccountId) -> bool {
         let now = frame_system::Pallet::<T>::block_number();
-        Providers::<T>::get(stash)
-            .is_some_and(|provider| now <= provider.last_heartbeat.saturating_add(T::HeartbeatWindow::get()))
+        let heard_of = |provider: ProviderOf<T>| {
+            now <= provider.last_heartbeat.saturating_add(T::HeartbeatWindow::get())
+        };
+        Providers::<T>::get(stash).is_some_and(heard_of) && !T::Jail::is_jailed(stash)
     }
 
     fn weight(_stash: &T::AccountId) -> u32 {

@@ -35,7 +35,7 @@ pub mod pallet {
     use surety_types::{
         multiaddr::{Endpoints, MultiaddrFault},
         provider::DeviceProfile,
-        traits::StakeLedger,
+        traits::{Jail, StakeLedger},
     };
 
     use super::*;
@@ -58,6 +58,9 @@ pub mod pallet {
 
         /// Blocks for which a sign of life counts.
         type HeartbeatWindow: Get<BlockNumberFor<Self>>;
+
+        /// Who gets no work because it was at fault.
+        type Jail: Jail<Self::AccountId>;
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;

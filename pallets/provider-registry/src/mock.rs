@@ -7,6 +7,7 @@ use surety_types::{
     multiaddr::Endpoints,
     provider::{DeviceKind, DeviceProfile},
     stake::Role,
+    traits::Jail,
 };
 
 use crate as pallet_provider_registry;
@@ -48,10 +49,24 @@ impl frame_system::Config for Test {
     type Block = Block;
 }
 
+parameter_types! {
+    pub static JailedStashes: Vec<AccountId> = Vec::new();
+}
+
+/// Jails whom a test says.
+pub struct Jailed;
+
+impl Jail<AccountId> for Jailed {
+    fn is_jailed(stash: &AccountId) -> bool {
+        JailedStashes::get().contains(stash)
+    }
+}
+
 impl pallet_provider_registry::Config for Test {
     type Balance = Balance;
     type Stake = MockStake;
     type HeartbeatWindow = HeartbeatWindow;
+    type Jail = Jailed;
     type WeightInfo = ();
 }
 

@@ -1,8 +1,8 @@
 //! The only file that touches the currency. Stake stays on its owner's account, on hold.
 
 use frame_support::traits::{
-    fungible::hold::Mutate as _,
-    tokens::{Fortitude, Precision},
+    fungible::{hold::Mutate as _, Inspect as _},
+    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
     Defensive,
 };
 use sp_runtime::DispatchResult;
@@ -35,10 +35,27 @@ pub(crate) fn burn<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> Bal
         .defensive_unwrap_or_default()
 }
 
+/// Hands held balance to `payee`: all of `amount`, or nothing where its account cannot take it. Says whether it did.
+pub(crate) fn award<T: Config>(stash: &T::AccountId, payee: &T::AccountId, amount: BalanceOf<T>) -> bool {
+    let reason = HoldReason::Stake.into();
+    let can_take = T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success;
+    can_take
+        && T::Currency::transfer_on_hold(
+            &reason,
+            stash,
+            payee,
+            amount,
+            Precision::Exact,
+            Restriction::Free,
+            Fortitude::Force,
+        )
+        .is_ok()
+}
+
 /// Mints `amount` and what the account needs to exist, so that it can bond `amount`.
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
-    use frame_support::traits::fungible::{Inspect as _, Mutate as _};
+    use frame_support::traits::fungible::Mutate as _;
     use sp_runtime::Saturating;
 
     let amount = amount.saturating_add(T::Currency::minimum_balance());

@@ -13,7 +13,7 @@ use surety_types::{
     traits::StashClosed,
 };
 
-use crate::{Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents};
+use crate::{Agents, BalanceOf, BondedInAll, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents};
 
 /// A ledger without stake; not to be stored like that.
 pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
@@ -33,6 +33,7 @@ pub(crate) fn read<T: Config>(stash: &T::AccountId) -> Result<LedgerOf<T>, Dispa
 
 /// Stores the ledger, or closes it when nothing is in it.
 pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
+    count::<T>(stash, &ledger);
     if !ledger.bonded.is_zero() || !ledger.unlocking.is_empty() {
         Ledgers::<T>::insert(stash, ledger);
         return;
@@ -44,6 +45,16 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
     }
     T::OnClosed::closed(stash);
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });
+}
+
+/// Keeps the sum of what is bonded in the ledger's role, which never changes.
+fn count<T: Config>(stash: &T::AccountId, ledger: &LedgerOf<T>) {
+    let before = Ledgers::<T>::get(stash).map_or_else(Zero::zero, |ledger| ledger.bonded);
+    if before != ledger.bonded {
+        BondedInAll::<T>::mutate(ledger.role, |sum| {
+            *sum = sum.saturating_sub(before).saturating_add(ledger.bonded);
+        });
+    }
 }
 
 /// Bonded stake that no task has locked.
@@ -86,4 +97,19 @@ pub(crate) fn take_stake<T: Config>(ledger: &mut LedgerOf<T>, amount: BalanceOf<
     // The locked part goes first, and is gone altogether once more than that is taken.
     ledger.locked = ledger.locked.saturating_sub(from_bonded);
     take_youngest::<T>(ledger, amount.saturating_sub(from_bonded));
+}
+
+/// Takes up to `locked` of the locked stake, then up to `more` of the rest: of the bonded stake that nothing has locked,
+/// then chunks, youngest first, then of what others have locked.
+pub(crate) fn seize<T: Config>(ledger: &mut LedgerOf<T>, locked: BalanceOf<T>, more: BalanceOf<T>) {
+    let first = locked.min(ledger.locked);
+    ledger.locked = ledger.locked.saturating_sub(first);
+    ledger.bonded = ledger.bonded.saturating_sub(first);
+    let rest = locked.saturating_sub(first).saturating_add(more);
+
+    let free = unlocked::<T>(ledger).min(rest);
+    ledger.bonded = ledger.bonded.saturating_sub(free);
+    let rest = rest.saturating_sub(free);
+    let from_chunks = take_youngest::<T>(ledger, rest);
+    take_stake::<T>(ledger, rest.saturating_sub(from_chunks));
 }

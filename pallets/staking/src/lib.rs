@@ -81,6 +81,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type Ledgers<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, LedgerOf<T>>;
 
+    /// Stake bonded in each role, of all stashes together.
+    #[pallet::storage]
+    pub type BondedInAll<T: Config> = StorageMap<_, Twox64Concat, Role, BalanceOf<T>, ValueQuery>;
+
     /// The stash that each confirmed agent acts for.
     #[pallet::storage]
     pub type Agents<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, T::AccountId>;
@@ -164,6 +168,15 @@ pub mod pallet {
         Slashed {
             /// Whose.
             stash: T::AccountId,
+            /// How much, in plancks.
+            amount: BalanceOf<T>,
+        },
+        /// Slashed stake was handed to somebody.
+        Awarded {
+            /// Whose it was.
+            stash: T::AccountId,
+            /// Who has it now.
+            payee: T::AccountId,
             /// How much, in plancks.
             amount: BalanceOf<T>,
         },

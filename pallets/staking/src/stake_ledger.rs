@@ -7,7 +7,7 @@ use sp_runtime::{
 };
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{asset, ledger, Agents, BalanceOf, Config, Error, Event, Ledgers, Pallet};
+use crate::{asset, ledger, Agents, BalanceOf, BondedInAll, Config, Error, Event, Ledgers, Pallet};
 
 impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
     fn stash_of(agent: &T::AccountId, role: Role) -> Option<T::AccountId> {
@@ -72,6 +72,60 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
         });
         ledger::write::<T>(stash, ledger);
         burned
+    }
+
+    fn stake(stash: &T::AccountId) -> BalanceOf<T> {
+        Ledgers::<T>::get(stash).map_or_else(Zero::zero, |ledger| ledger::total::<T>(&ledger))
+    }
+
+    fn bonded(stash: &T::AccountId, role: Role) -> BalanceOf<T> {
+        let ledger = Ledgers::<T>::get(stash).filter(|ledger| ledger.role == role);
+        ledger.map_or_else(Zero::zero, |ledger| ledger.bonded)
+    }
+
+    fn bonded_in_all(role: Role) -> BalanceOf<T> {
+        BondedInAll::<T>::get(role)
+    }
+
+    fn seize(
+        stash: &T::AccountId,
+        locked: BalanceOf<T>,
+        more: BalanceOf<T>,
+        shares: &[(T::AccountId, BalanceOf<T>)],
+    ) -> BalanceOf<T> {
+        let Some(mut ledger) = Ledgers::<T>::get(stash) else {
+            return Zero::zero();
+        };
+        let taken = locked.saturating_add(more).min(ledger::total::<T>(&ledger));
+        if taken.is_zero() {
+            return taken;
+        }
+        let mut left = taken;
+        for (payee, share) in shares {
+            let share = (*share).min(left);
+            if !share.is_zero() && asset::award::<T>(stash, payee, share) {
+                left = left.saturating_sub(share);
+                Self::deposit_event(Event::Awarded {
+                    stash: stash.clone(),
+                    payee: payee.clone(),
+                    amount: share,
+                });
+            }
+        }
+        let burned = asset::burn::<T>(stash, left);
+        // The ledger follows what really left, so that it cannot come to differ from the hold.
+        let taken = taken.saturating_sub(left).saturating_add(burned);
+        ledger::seize::<T>(
+            &mut ledger,
+            locked.min(taken),
+            taken.saturating_sub(locked.min(taken)),
+        );
+        Self::deposit_event(Event::Slashed {
+            stash: stash.clone(),
+            amount: burned,
+        });
+        ledger::write::<T>(stash, ledger);
+        taken
     }
 
     #[cfg(feature = "runtime-benchmarks")]

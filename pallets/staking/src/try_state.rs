@@ -1,9 +1,13 @@
 //! The invariants of the README, one function each.
 
 use frame_support::ensure;
-use sp_runtime::{traits::Zero, TryRuntimeError};
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    TryRuntimeError,
+};
+use surety_types::stake::Role;
 
-use crate::{asset, ledger, Agents, Config, Ledgers, Pallet, PendingAgents};
+use crate::{asset, ledger, Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -12,7 +16,8 @@ impl<T: Config> Pallet<T> {
         Self::stake_2_locked_is_bonded()?;
         Self::stake_3_nothing_is_empty()?;
         Self::stake_4_agents_mirror_ledgers()?;
-        Self::stake_5_nominations_have_ledgers()
+        Self::stake_5_nominations_have_ledgers()?;
+        Self::stake_6_the_sums_add_up()
     }
 
     fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
@@ -73,6 +78,21 @@ impl<T: Config> Pallet<T> {
             ensure!(
                 Ledgers::<T>::contains_key(stash),
                 "STAKE-5: a nomination has no ledger"
+            );
+        }
+        Ok(())
+    }
+
+    fn stake_6_the_sums_add_up() -> Result<(), TryRuntimeError> {
+        for role in [Role::Provider, Role::Verifier] {
+            let bonded = Ledgers::<T>::iter_values()
+                .filter(|ledger| ledger.role == role)
+                .fold(Zero::zero(), |sum: BalanceOf<T>, ledger| {
+                    sum.saturating_add(ledger.bonded)
+                });
+            ensure!(
+                BondedInAll::<T>::get(role) == bonded,
+                "STAKE-6: the sum of a role differs from its ledgers"
             );
         }
         Ok(())

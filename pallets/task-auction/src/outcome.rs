@@ -53,6 +53,10 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
             Verdict::Failed(reason) => Self::fail(id, task, reason),
         }
     }
+
+    fn client(id: TaskId) -> Option<T::AccountId> {
+        Tasks::<T>::get(id).map(|task| task.client)
+    }
 }
 
 impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {

@@ -26,6 +26,9 @@ thread_local! {
 pub struct MockOutcome;
 
 impl MockOutcome {
+    /// Who pays for every task.
+    pub const CLIENT: AccountId = 900;
+
     /// What [`TaskOutcome::decided`] answers after [`MockOutcome::refuse`].
     pub const REFUSED: DispatchError = DispatchError::Other("Refused");
 
@@ -83,6 +86,10 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         }
         DECIDED.with_borrow_mut(|all| all.push((task, verdict)));
         Ok(())
+    }
+
+    fn client(_: TaskId) -> Option<AccountId> {
+        Some(Self::CLIENT)
     }
 }
 

@@ -16,6 +16,7 @@ struct Entry {
 }
 
 thread_local! {
+    static AWARDS: RefCell<BTreeMap<AccountId, Balance>> = const { RefCell::new(BTreeMap::new()) };
     static LEDGERS: RefCell<BTreeMap<AccountId, Entry>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -28,6 +29,7 @@ impl MockStake {
 
     /// Forgets everything.
     pub fn reset() {
+        AWARDS.with_borrow_mut(BTreeMap::clear);
         LEDGERS.with_borrow_mut(BTreeMap::clear);
     }
 
@@ -74,6 +76,11 @@ impl MockStake {
     /// What has been slashed so far.
     pub fn slashed(stash: AccountId) -> Balance {
         Self::read(stash, |entry| entry.slashed)
+    }
+
+    /// What the account has been handed out of others' stake so far.
+    pub fn awarded(payee: AccountId) -> Balance {
+        AWARDS.with_borrow(|awards| awards.get(&payee).copied().unwrap_or_default())
     }
 
     /// Locked stake of everybody.
@@ -132,6 +139,45 @@ impl StakeLedger<AccountId, Balance> for MockStake {
             entry.slashed = entry.slashed.saturating_add(taken);
             taken
         })
+    }
+
+    fn stake(stash: &AccountId) -> Balance {
+        Self::bonded(*stash)
+    }
+
+    fn bonded(stash: &AccountId, role: Role) -> Balance {
+        LEDGERS.with_borrow(|ledgers| {
+            let entry = ledgers.get(stash).filter(|entry| entry.role == role);
+            entry.map(|entry| entry.bonded).unwrap_or_default()
+        })
+    }
+
+    fn bonded_in_all(role: Role) -> Balance {
+        LEDGERS.with_borrow(|ledgers| {
+            let of_role = ledgers.values().filter(|entry| entry.role == role);
+            of_role.map(|entry| entry.bonded).sum()
+        })
+    }
+
+    /// Shares are paid to nobody's account: [`MockStake::awarded`] tells them.
+    fn seize(stash: &AccountId, locked: Balance, more: Balance, shares: &[(AccountId, Balance)]) -> Balance {
+        let taken = LEDGERS.with_borrow_mut(|ledgers| {
+            let Some(entry) = ledgers.get_mut(stash) else {
+                return 0;
+            };
+            let taken = locked.saturating_add(more).min(entry.bonded);
+            entry.bonded = entry.bonded.saturating_sub(taken);
+            entry.locked = entry.locked.saturating_sub(locked.min(taken)).min(entry.bonded);
+            entry.slashed = entry.slashed.saturating_add(taken);
+            taken
+        });
+        let mut left = taken;
+        for (payee, share) in shares {
+            let share = (*share).min(left);
+            left -= share;
+            AWARDS.with_borrow_mut(|awards| *awards.entry(*payee).or_default() += share);
+        }
+        taken
     }
 
     #[cfg(feature = "runtime-benchmarks")]

@@ -1,92 +1,32 @@
-//! What agents do.
+//! What accounts do.
 
-use frame_support::{dispatch::DispatchResult, ensure};
-use sp_core::H256;
+mod audits;
+mod challenges;
+mod data;
+mod work;
+
+use frame_support::ensure;
 use sp_runtime::DispatchError;
 use surety_types::{
     stake::Role,
-    task::{MemberProgress, ResultClaim, RoundMember, RoundPhase},
+    task::{RoundMember, RoundPhase},
     traits::StakeLedger,
     TaskId,
 };
 
-use crate::{Config, Error, Event, Pallet, RoundOf, Rounds};
+use crate::{Config, Error, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
-    pub(crate) fn do_commit(agent: &T::AccountId, task: TaskId, commitment: H256) -> DispatchResult {
-        let provider = Self::provider_of(agent)?;
-        let mut round = Rounds::<T>::get(task).ok_or(Error::<T>::UnknownRound)?;
-        ensure!(
-            matches!(round.phase, RoundPhase::Committing { until } if !Self::has_passed(until)),
-            Error::<T>::WrongPhase
-        );
-        let member = Self::member(&mut round, &provider)?;
-        ensure!(
-            member.progress == MemberProgress::Working,
-            Error::<T>::AlreadyCommitted
-        );
-        member.progress = MemberProgress::Committed(commitment);
-        Self::deposit_event(Event::Committed {
-            task,
-            provider,
-            commitment,
-        });
-
-        if round
-            .members
-            .iter()
-            .all(|member| member.progress != MemberProgress::Working)
-        {
-            Self::start_auditing(task, &mut round);
-        }
-        Rounds::<T>::insert(task, round);
-        Ok(())
-    }
-
-    pub(crate) fn do_reveal(
-        agent: &T::AccountId,
-        task: TaskId,
-        claim: ResultClaim,
-        salt: H256,
-    ) -> DispatchResult {
-        let provider = Self::provider_of(agent)?;
-        let mut round = Rounds::<T>::get(task).ok_or(Error::<T>::UnknownRound)?;
-        if matches!(round.phase, RoundPhase::Auditing { until } if Self::has_passed(until)) {
-            Self::start_revealing(task, &mut round);
-        }
-        ensure!(
-            matches!(round.phase, RoundPhase::Revealing { until } if !Self::has_passed(until)),
-            Error::<T>::WrongPhase
-        );
-        let units_max = round.units_max;
-        let member = Self::member(&mut round, &provider)?;
-        let commitment = match member.progress {
-            MemberProgress::Working => Err(Error::<T>::NotCommitted),
-            MemberProgress::Committed(commitment) => Ok(commitment),
-            MemberProgress::Revealed(_) => Err(Error::<T>::AlreadyRevealed),
-        }?;
-        ensure!(
-            surety_verification::commitment(task, &provider, &claim, &salt) == commitment,
-            Error::<T>::CommitmentMismatch
-        );
-        ensure!(claim.units <= units_max, Error::<T>::TooManyUnits);
-        member.progress = MemberProgress::Revealed(claim.clone());
-        Self::deposit_event(Event::Revealed {
-            task,
-            provider,
-            claim,
-        });
-
-        let sealed = |member: &RoundMember<_, _>| matches!(member.progress, MemberProgress::Committed(_));
-        if !round.members.iter().any(sealed) {
-            Self::conclude(task, &mut round);
-        }
-        Rounds::<T>::insert(task, round);
-        Ok(())
+    pub(crate) fn round(task: TaskId) -> Result<RoundOf<T>, DispatchError> {
+        Ok(Rounds::<T>::get(task).ok_or(Error::<T>::UnknownRound)?)
     }
 
     fn provider_of(agent: &T::AccountId) -> Result<T::AccountId, DispatchError> {
         Ok(T::Stake::stash_of(agent, Role::Provider).ok_or(Error::<T>::NotProviderAgent)?)
+    }
+
+    fn verifier_of(agent: &T::AccountId) -> Result<T::AccountId, DispatchError> {
+        Ok(T::Stake::stash_of(agent, Role::Verifier).ok_or(Error::<T>::NotVerifierAgent)?)
     }
 
     fn member<'a>(
@@ -98,5 +38,11 @@ impl<T: Config> Pallet<T> {
             .iter_mut()
             .find(|member| member.provider == *provider);
         Ok(member.ok_or(Error::<T>::NotMember)?)
+    }
+
+    fn ensure_challengeable(round: &RoundOf<T>) -> Result<(), DispatchError> {
+        let open = matches!(round.phase, RoundPhase::Challengeable { until, .. } if !Self::has_passed(until));
+        ensure!(open, Error::<T>::WrongPhase);
+        Ok(())
     }
 }

@@ -3,11 +3,17 @@
 
 extern crate alloc;
 
+mod asset;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
+mod disputes;
+mod faults;
+mod matching;
 #[cfg(test)]
 mod mock;
+mod record;
+mod slashes;
 #[cfg(test)]
 mod tests;
 mod transitions;
@@ -18,27 +24,72 @@ mod verdict;
 pub mod weights;
 
 pub use pallet::*;
-pub use types::PhaseName;
+pub use types::{DisputeReferee, PhaseName};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
-use surety_types::task::Round;
+use surety_types::{
+    task::{Round, RoundMember},
+    trust::{Audit, Conviction, Demand, Party, Slash, TrustRecord},
+};
+use surety_verification::dispute::Dispute;
 
 /// A round in this runtime's types.
 pub type RoundOf<T> =
     Round<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
 
+/// A provider of a round in this runtime's types.
+pub type MemberOf<T> = RoundMember<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
+
+/// An audit in this runtime's types.
+pub type AuditOf<T> = Audit<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
+
+/// A side of a dispute in this runtime's types.
+pub type PartyOf<T> = Party<<T as frame_system::Config>::AccountId>;
+
+/// A dispute in this runtime's types.
+pub type DisputeOf<T> =
+    Dispute<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// A slash in this runtime's types.
+pub type SlashOf<T> =
+    Slash<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// A demand in this runtime's types.
+pub type DemandOf<T> =
+    Demand<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// A conviction in this runtime's types.
+pub type ConvictionOf<T> =
+    Conviction<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// What is remembered of a stash, in this runtime's types.
+pub type RecordOf<T> = TrustRecord<BlockNumberFor<T>>;
+
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
-    use super::{PhaseName, RoundOf, WeightInfo};
-    use frame_support::{pallet_prelude::*, traits::tokens};
+    use super::*;
+    use frame_support::{
+        pallet_prelude::*,
+        traits::{
+            fungible::{Mutate, MutateHold},
+            tokens, EnsureOrigin,
+        },
+    };
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
+    use sp_runtime::{FixedU128, Permill};
     use surety_types::{
+        limits,
         task::{ResultClaim, Verdict},
-        traits::{StakeLedger, TaskClock, TaskOutcome},
+        traits::{DrawVerifier, StakeLedger, TaskClock, TaskOutcome},
+        trust::{AuditProof, DisputeId, FaultKind, SlashId},
         TaskId,
+    };
+    use surety_verification::{
+        bisection::{Cell, Move, Outcome, Side},
+        SegmentOpening,
     };
 
     /// Rounds of all running tasks.
@@ -49,9 +100,16 @@ pub mod pallet {
     #[pallet::config]
     pub trait Config: frame_system::Config<RuntimeEvent: From<Event<Self>>> {
         /// Plancks.
-        type Balance: tokens::Balance;
+        type Balance: tokens::Balance + Into<u128> + From<u128>;
 
-        /// Stake of providers, and their agents.
+        /// SURE, for the bonds of challengers and the insurance pool.
+        type Currency: Mutate<Self::AccountId, Balance = Self::Balance>
+            + MutateHold<Self::AccountId, Reason = Self::RuntimeHoldReason>;
+
+        /// The runtime's reasons for holds.
+        type RuntimeHoldReason: From<HoldReason>;
+
+        /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;
 
         /// Who hears the verdict, and has reserves.
@@ -75,6 +133,81 @@ pub mod pallet {
         /// How many times its price a provider locks for a task.
         type LockMultiple: Get<u32>;
 
+        /// What traces are made of, and who computes their cells again.
+        type Referee: DisputeReferee;
+
+        /// Checks that verifiers drew themselves.
+        type Draws: DrawVerifier<Self::AccountId>;
+
+        /// Randomness of the present epoch. Never that of a block, which its author knows early.
+        type EpochRandomness: Get<H256>;
+
+        /// The last block that is known to be final. Clocks run by it.
+        type FinalisedBlock: Get<BlockNumberFor<Self>>;
+
+        /// Auditors expected for a provider's result.
+        type AuditorsExpected: Get<FixedU128>;
+
+        /// Auditors expected for the result of a provider without a clean task.
+        type AuditorsNewcomer: Get<FixedU128>;
+
+        /// Clean tasks in a row after which a provider is audited like anybody else.
+        type ProbationTasks: Get<u32>;
+
+        /// How many times a provider's price its auditor locks.
+        type AuditBondMultiple: Get<u32>;
+
+        /// Audits in a row that a verifier may announce and not reveal before it is jailed for it.
+        type AbsencesMax: Get<u32>;
+
+        /// How many times a provider's price a challenger puts on hold at least.
+        type ChallengeBondMultiple: Get<u32>;
+
+        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
+        type DefenceCost: Get<Self::Balance>;
+
+        /// Finalised blocks that each side of a dispute has in all.
+        type DisputeClock: Get<u32>;
+
+        /// Blocks for which a dispute waits for others to decide it.
+        type DecisionWindow: Get<BlockNumberFor<Self>>;
+
+        /// What a piece of output costs that is demanded on chain, in plancks. For its provider.
+        type SupplyPrice: Get<Self::Balance>;
+
+        /// Blocks in which a provider has to supply what was demanded.
+        type SupplyWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks for which a slash can be vetoed before it is carried out.
+        type SlashDeferral: Get<BlockNumberFor<Self>>;
+
+        /// Part of its other stake that a provider loses with its lock when the fault stands alone.
+        type StakePart: Get<Permill>;
+
+        /// Part of its lock that a provider loses beside its price when it commits and does not reveal.
+        type NoRevealPart: Get<Permill>;
+
+        /// Part of a slash for whoever proved the fault.
+        type FinderShare: Get<Permill>;
+
+        /// Part of a slash for the task's client, or for the insurance pool.
+        type ClientShare: Get<Permill>;
+
+        /// Blocks within which faults count as correlated.
+        type CorrelationWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks for which an offender gets no work.
+        type JailPeriod: Get<BlockNumberFor<Self>>;
+
+        /// Pays clients that were told a wrong result, and gets the shares of slashes that nobody else has a right to.
+        type InsurancePool: Get<Self::AccountId>;
+
+        /// Who may veto slashes that have not been carried out.
+        type VetoOrigin: EnsureOrigin<Self::RuntimeOrigin>;
+
+        /// Who may decide disputes that no block can.
+        type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
+
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
     }
@@ -84,6 +217,49 @@ pub mod pallet {
     /// Task ids are given out in order by the chain, so that nobody can choose keys that collide.
     #[pallet::storage]
     pub type Rounds<T: Config> = StorageMap<_, Twox64Concat, TaskId, RoundOf<T>>;
+
+    /// Why money is held.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// Behind a challenge.
+        Challenge,
+        /// For a piece of output that was demanded.
+        Demand,
+    }
+
+    /// The number of the next dispute.
+    #[pallet::storage]
+    pub type NextDisputeId<T: Config> = StorageValue<_, DisputeId, ValueQuery>;
+
+    /// Disputes that are open, by their number. Their rounds list them.
+    #[pallet::storage]
+    pub type Disputes<T: Config> = StorageMap<_, Twox64Concat, DisputeId, DisputeOf<T>>;
+
+    /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
+    #[pallet::storage]
+    pub type Demands<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandOf<T>>;
+
+    /// The number of the next slash.
+    #[pallet::storage]
+    pub type NextSlashId<T: Config> = StorageValue<_, SlashId, ValueQuery>;
+
+    /// Slashes that are not carried out yet, by their number.
+    #[pallet::storage]
+    pub type Slashes<T: Config> = StorageMap<_, Twox64Concat, SlashId, SlashOf<T>>;
+
+    /// All slashes before this one are carried out, or were vetoed.
+    #[pallet::storage]
+    pub type SlashesSweptTo<T: Config> = StorageValue<_, SlashId, ValueQuery>;
+
+    /// What is remembered of stashes.
+    #[pallet::storage]
+    pub type Records<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, RecordOf<T>, ValueQuery>;
+
+    /// Providers convicted lately, oldest first.
+    #[pallet::storage]
+    pub type Convictions<T: Config> =
+        StorageValue<_, BoundedVec<ConvictionOf<T>, ConstU32<{ limits::CONVICTIONS_MAX }>>, ValueQuery>;
 
     /// How a round went on.
     #[pallet::event]
@@ -132,7 +308,8 @@ pub mod pallet {
             /// What it had committed to.
             claim: ResultClaim,
         },
-        /// It is known how the task went. Carried out when the challenge window has passed.
+        /// It is known how the task went, or known better than before. Carried out when the challenge window has
+        /// passed and no dispute is open.
         VerdictReached {
             /// Which task.
             task: TaskId,
@@ -143,6 +320,194 @@ pub mod pallet {
         RoundClosed {
             /// Of which task.
             task: TaskId,
+        },
+        /// A verifier drew itself and sealed its own result; its bond was locked.
+        AuditAnnounced {
+            /// For which task.
+            task: TaskId,
+            /// The stash of the provider that it audits.
+            provider: T::AccountId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// How often auditors had been drawn again.
+            tranche: u8,
+            /// What it will have to open.
+            seal: H256,
+        },
+        /// A verifier opened its seal.
+        AuditRevealed {
+            /// For which task.
+            task: TaskId,
+            /// The stash of the provider that it audited.
+            provider: T::AccountId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// What it computed.
+            claim: ResultClaim,
+            /// Whether that is what the provider said.
+            agrees: bool,
+        },
+        /// Auditors did not show, so others may draw themselves.
+        AuditorsDrawnAgain {
+            /// For which task.
+            task: TaskId,
+            /// How often that has been so.
+            tranche: u8,
+            /// Last block for them.
+            until: BlockNumberFor<T>,
+        },
+        /// Two parties say different things, and play.
+        DisputeOpened {
+            /// The dispute's number.
+            dispute: DisputeId,
+            /// About which task.
+            task: TaskId,
+            /// Who stands by the claim.
+            defender: PartyOf<T>,
+            /// Who says that it is wrong.
+            challenger: PartyOf<T>,
+            /// The claim.
+            claim: ResultClaim,
+            /// On hold on the challenger's account, in plancks.
+            bond: T::Balance,
+        },
+        /// A move was made. What it was is in the extrinsic.
+        MovePlayed {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// By which side.
+            side: Side,
+            /// Its number in the dispute, from 1.
+            number: u32,
+            /// Who is to move next; nobody when the dispute is over or beyond.
+            next: Option<Side>,
+        },
+        /// A dispute came to one cell.
+        CellReached {
+            /// Which dispute.
+            dispute: DisputeId,
+            /// What is in dispute now.
+            cell: Cell,
+            /// Whether it is for others to decide, because no block can compute it again.
+            beyond: bool,
+        },
+        /// A dispute is over.
+        DisputeEnded {
+            /// Which.
+            dispute: DisputeId,
+            /// About which task it was.
+            task: TaskId,
+            /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost elsewhere.
+            outcome: Option<Outcome>,
+        },
+        /// A challenger lost its bond.
+        BondForfeited {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Whose it was.
+            challenger: T::AccountId,
+            /// Who got a part of it.
+            defender: T::AccountId,
+            /// That part, in plancks.
+            awarded: T::Balance,
+            /// What was burned, in plancks.
+            burned: T::Balance,
+        },
+        /// A challenger got its bond back.
+        BondReturned {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Whose it is.
+            challenger: T::AccountId,
+            /// How much, in plancks.
+            amount: T::Balance,
+        },
+        /// A piece of output has to be supplied on chain.
+        DataDemanded {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Who wants it.
+            by: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Last block for it.
+            until: BlockNumberFor<T>,
+        },
+        /// A piece of output was supplied. It is in the extrinsic.
+        DataSupplied {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+        },
+        /// Somebody was found at fault.
+        FaultFound {
+            /// On which task.
+            task: TaskId,
+            /// Its stash.
+            offender: T::AccountId,
+            /// What it did.
+            kind: FaultKind,
+        },
+        /// A slash will be carried out.
+        SlashDeferred {
+            /// Its number.
+            slash: SlashId,
+            /// On which task.
+            task: TaskId,
+            /// The offender's stash.
+            offender: T::AccountId,
+            /// For what.
+            kind: FaultKind,
+            /// Locked stake that it takes at least, in plancks.
+            lock: T::Balance,
+            /// It can be vetoed up to this block, and until it is carried out.
+            until: BlockNumberFor<T>,
+        },
+        /// A slash was vetoed.
+        SlashCancelled {
+            /// Its number.
+            slash: SlashId,
+            /// The stash that was spared.
+            offender: T::AccountId,
+        },
+        /// A slash was carried out.
+        SlashCarriedOut {
+            /// Its number.
+            slash: SlashId,
+            /// The offender's stash.
+            offender: T::AccountId,
+            /// What it lost in all, in plancks.
+            taken: T::Balance,
+            /// The part for whoever proved the fault, or for the insurance pool.
+            finder: T::Balance,
+            /// The part for the client, or for the insurance pool.
+            client: T::Balance,
+        },
+        /// A stash gets no work for a while.
+        Jailed {
+            /// Which.
+            stash: T::AccountId,
+            /// Up to this block.
+            until: BlockNumberFor<T>,
+        },
+        /// A stash gets work again before its time, because of a veto.
+        Released {
+            /// Which.
+            stash: T::AccountId,
+        },
+        /// A client was paid because it had been told a wrong result.
+        InsurancePaid {
+            /// Of which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// How much, in plancks.
+            amount: T::Balance,
         },
     }
 
@@ -173,10 +538,65 @@ pub mod pallet {
         CommitmentMismatch,
         /// The claim reports more units than the client pays for.
         TooManyUnits,
+        /// The signer is not the agent of a verifier.
+        NotVerifierAgent,
+        /// The stash was at fault and gets no work for a while.
+        InJail,
+        /// The proof does not show that the verifier drew itself, or it did not.
+        NotDrawn,
+        /// The verifier audits this provider already.
+        AlreadyAuditing,
+        /// The task has all the audits it can take.
+        TooManyAudits,
+        /// The verifier does not audit this provider.
+        NotAuditor,
+        /// The provider has not revealed.
+        NotRevealed,
+        /// Claim and salt do not open the seal.
+        SealMismatch,
+        /// The provider's result has no trace that can be played over, or no longer counts.
+        NotDisputable,
+        /// The task has all the challenges or disputes that it can take.
+        TooManyDisputes,
+        /// There is no such dispute, or it is over.
+        UnknownDispute,
+        /// The signer plays on neither side of the dispute.
+        NotPlayer,
+        /// A party of the dispute lost elsewhere: it only waits to be ended.
+        Moot,
+        /// The other side is to move, or the move is not one that can be made now.
+        NotNow,
+        /// What was posted or shown is not what is in dispute.
+        WrongMove,
+        /// The opening does not prove the cell's inputs.
+        Unproven,
+        /// The time for it has not run out, and nothing else is due.
+        NotDue,
+        /// The dispute can be decided by playing.
+        NotBeyond,
+        /// The provider has to supply something else first.
+        AlreadyDemanded,
+        /// The task has all the demands that it can take.
+        TooManyDemands,
+        /// Nothing is demanded of the provider.
+        NotDemanded,
+        /// This is not the piece of the output that was demanded.
+        WrongSegment,
+        /// There is no such slash, or it was carried out.
+        UnknownSlash,
     }
 
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
+            Self::sweep_slashes(remaining_weight)
+        }
+
+        #[cfg(feature = "std")]
+        fn integrity_test() {
+            Self::check_configuration();
+        }
+
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
@@ -211,6 +631,150 @@ pub mod pallet {
         pub fn reveal(origin: OriginFor<T>, task: TaskId, claim: ResultClaim, salt: H256) -> DispatchResult {
             let agent = ensure_signed(origin)?;
             Self::do_reveal(&agent, task, claim, salt)
+        }
+
+        /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
+        ///
+        /// `proof` is of the VRF of the signer's key over [`surety_verification::AuditInput`], whose output has to be
+        /// below the threshold for the stash's stake. `seal` is [`surety_verification::audit_seal`]. Locks the bond.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,
+        /// `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's own when the bond
+        /// cannot be locked.
+        #[pallet::call_index(2)]
+        #[pallet::weight(T::WeightInfo::announce_audit())]
+        pub fn announce_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            proof: AuditProof,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_announce_audit(&agent, task, &provider, &proof, seal)
+        }
+
+        /// Opens the seal of an audit by the signer's stash. Possible once the provider has revealed, until the verdict's
+        /// challenge window has passed. Another result than the provider's opens a dispute.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `SealMismatch`.
+        #[pallet::call_index(3)]
+        #[pallet::weight(T::WeightInfo::reveal_audit())]
+        pub fn reveal_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            claim: ResultClaim,
+            salt: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal_audit(&agent, task, &provider, claim, salt)
+        }
+
+        /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond is put on
+        /// hold. It is returned unless the challenger loses: then half goes to the defender and half is burned.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.
+        #[pallet::call_index(4)]
+        #[pallet::weight(T::WeightInfo::challenge())]
+        pub fn challenge(origin: OriginFor<T>, task: TaskId, provider: T::AccountId) -> DispatchResult {
+            let challenger = ensure_signed(origin)?;
+            Self::do_challenge(challenger, task, &provider)
+        }
+
+        /// Demands that a provider shows a piece of its output on chain. Anybody may, for a price that the provider
+        /// earns by it. A provider that does not supply it in time has withheld it, and loses its lock.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `AlreadyDemanded`, `TooManyDemands`; the
+        /// currency's own.
+        #[pallet::call_index(5)]
+        #[pallet::weight(T::WeightInfo::demand())]
+        pub fn demand(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            segment: u32,
+        ) -> DispatchResult {
+            let by = ensure_signed(origin)?;
+            Self::do_demand(by, task, &provider, segment)
+        }
+
+        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of `output_bytes`
+        /// bytes. The last piece does where the output has fewer.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
+        /// `WrongSegment`.
+        #[pallet::call_index(6)]
+        #[pallet::weight(T::WeightInfo::supply())]
+        pub fn supply(
+            origin: OriginFor<T>,
+            task: TaskId,
+            output_bytes: u32,
+            opening: SegmentOpening,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_supply(&agent, task, output_bytes, &opening)
+        }
+
+        /// Plays a move. For the agents of providers and auditors, and for challengers that are neither.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `NotNow`, `WrongMove`, `Unproven`.
+        #[pallet::call_index(7)]
+        #[pallet::weight(T::WeightInfo::play())]
+        pub fn play(origin: OriginFor<T>, dispute: DisputeId, played: Move) -> DispatchResult {
+            let player = ensure_signed(origin)?;
+            Self::do_play(&player, dispute, played)
+        }
+
+        /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it
+        /// as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotDue`.
+        #[pallet::call_index(8)]
+        #[pallet::weight(T::WeightInfo::advance_dispute())]
+        pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_dispute(dispute)
+        }
+
+        /// Vetoes a slash. Only as long as it is not carried out.
+        ///
+        /// # Errors
+        /// `UnknownSlash`.
+        #[pallet::call_index(9)]
+        #[pallet::weight(T::WeightInfo::cancel_slash())]
+        pub fn cancel_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            T::VetoOrigin::ensure_origin(origin)?;
+            Self::do_cancel_slash(slash)
+        }
+
+        /// Carries out a slash that has waited long enough. Anybody may; idle blocks do it as well.
+        ///
+        /// # Errors
+        /// `UnknownSlash`, `NotDue`.
+        #[pallet::call_index(10)]
+        #[pallet::weight(T::WeightInfo::carry_out_slash())]
+        pub fn carry_out_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_carry_out_slash(slash)
+        }
+
+        /// Decides a dispute about a cell that no block can compute again.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NotBeyond`.
+        #[pallet::call_index(14)]
+        #[pallet::weight(T::WeightInfo::play())]
+        pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
+            T::DecideOrigin::ensure_origin(origin)?;
+            Self::do_decide_dispute(dispute, winner)
         }
     }
 }

@@ -8,26 +8,35 @@
 //!                time                              Challengeable, Failed(NotEnoughResults)
 //! Auditing       time                              Revealing
 //! Revealing      all commitments opened, or time   Challengeable
-//! Challengeable  time                              none: locks released, verdict handed over
+//! Challengeable  time, auditors that did not show  Challengeable, auditors drawn again
+//!                time, nothing open                none: locks released, verdict handed over
 //! ```
+//!
+//! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of its own is
+//! open. Each of those ends by time alone, too: by a side's clock, by the decision window, by the supply window.
 //!
 //! A new phase ends in this block at the earliest, and what is due is due after its block. One call of
 //! [`Pallet::do_advance`] is therefore one change of phase at most, and its cost is bounded.
 
 use alloc::vec::Vec;
 use frame_support::{
-    dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get, weights::Weight, BoundedVec,
+    dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get, weights::Weight,
 };
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{DispatchError, Saturating};
+use sp_runtime::{traits::Zero, DispatchError, Saturating};
 use surety_types::{
     limits,
-    task::{Assignment, MemberProgress, PerMember, Round, RoundMember, RoundPhase},
+    stake::Role,
+    task::{Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Verdict},
     traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
-    TaskId,
+    trust::{AuditState, FaultKind},
+    ContentHash, TaskId,
 };
 
-use crate::{types::describe, verdict, Config, Error, Event, Pallet, RoundOf, Rounds, WeightInfo};
+use crate::{
+    asset, faults::is_grave, types::describe, verdict, Config, Disputes, Error, Event, Pallet, RoundOf,
+    Rounds, WeightInfo,
+};
 
 pub(crate) type AssignmentOf<T> = Assignment<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
 
@@ -59,6 +68,7 @@ impl<T: Config> Pallet<T> {
             .max(T::WeightInfo::close())
             .max(T::WeightInfo::commit())
             .max(T::WeightInfo::reveal())
+            .max(T::WeightInfo::advance_dispute())
     }
 
     fn do_open(
@@ -75,13 +85,7 @@ impl<T: Config> Pallet<T> {
         );
 
         let until = Self::window_end(T::CommitWindow::get());
-        let mut round = Round {
-            redundancy,
-            units_max,
-            members: BoundedVec::default(),
-            dropped: BoundedVec::default(),
-            phase: RoundPhase::Committing { until },
-        };
+        let mut round = Round::new(redundancy, units_max, until);
         for assignment in assignments {
             ensure!(
                 !is_known::<T>(&round, &assignment.provider),
@@ -103,6 +107,9 @@ impl<T: Config> Pallet<T> {
         let Some(mut round) = Rounds::<T>::get(task) else {
             return Ok(());
         };
+        if matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            return Self::advance_challengeable(task, round);
+        }
         let (_, until) = describe(&round.phase);
         if !Self::has_passed(until) {
             return Ok(());
@@ -110,15 +117,83 @@ impl<T: Config> Pallet<T> {
         match &round.phase {
             RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
             RoundPhase::Auditing { .. } => Self::start_revealing(task, &mut round),
-            RoundPhase::Revealing { .. } => Self::conclude(task, &mut round),
-            RoundPhase::Challengeable { verdict, .. } => {
-                let verdict = verdict.clone();
-                Self::close(task, &round);
-                return T::Outcome::decided(task, verdict);
+            RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. } => {
+                Self::conclude(task, &mut round)
             }
         }
         Rounds::<T>::insert(task, round);
         Ok(())
+    }
+
+    /// Does one thing that is due, or closes the round when nothing is left.
+    fn advance_challengeable(task: TaskId, mut round: RoundOf<T>) -> DispatchResult {
+        let now = frame_system::Pallet::<T>::block_number();
+        let is_over = Self::has_passed(describe(&round.phase).1);
+        if let Some(id) = Self::due_dispute(&round) {
+            match Disputes::<T>::get(id) {
+                Some(dispute) => {
+                    Self::look_at(&mut round, id, dispute);
+                    return Ok(());
+                }
+                // Cannot be: both are written together.
+                None => round.disputes.retain(|open| open.id != id),
+            }
+        } else if !Self::match_up(task, &mut round) && !Self::end_demand(task, &mut round) {
+            let is_quiet = round.disputes.is_empty() && !Self::has_demands(task, &round);
+            if !is_over || !is_quiet {
+                return Ok(());
+            }
+            if !Self::draw_again(task, &mut round) {
+                return Self::close_and_tell(task, &round);
+            }
+        }
+        T::Clock::wake_after(task, now);
+        Rounds::<T>::insert(task, round);
+        Ok(())
+    }
+
+    fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> DispatchResult {
+        let verdict = verdict::verdict(round);
+        Self::close(task, round);
+        T::Outcome::decided(task, verdict)
+    }
+
+    /// Fines auditors that announced and did not reveal. Lets others draw themselves if there were any whose provider's
+    /// result counts, and says whether it did.
+    fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let mut missing = false;
+        for audit in round.audits.clone() {
+            if !matches!(audit.state, AuditState::Sealed(_)) {
+                continue;
+            }
+            let mut members = round.members.iter();
+            let member = members.find(|member| member.provider == audit.provider);
+            // Who never revealed has given its auditor nothing to compare with.
+            if !member.is_some_and(|member| member.claim().is_some()) {
+                continue;
+            }
+            missing |= member.is_some_and(|member| member.standing_claim().is_some());
+            let auditor = (&audit.verifier, &audit.provider);
+            Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
+        }
+        let tranche = round
+            .draw
+            .as_mut()
+            .filter(|draw| missing && draw.tranche < limits::TRANCHES_MAX);
+        let Some(draw) = tranche else { return false };
+        draw.tranche = draw.tranche.saturating_add(1);
+        let tranche = draw.tranche;
+        let window = Self::window_end(T::ChallengeWindow::get());
+        if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
+            *until = window;
+        }
+        T::Clock::wake_after(task, window);
+        Self::deposit_event(Event::AuditorsDrawnAgain {
+            task,
+            tranche,
+            until: window,
+        });
+        true
     }
 
     pub(crate) fn start_committing_again(task: TaskId, round: &mut RoundOf<T>) {
@@ -126,7 +201,14 @@ impl<T: Config> Pallet<T> {
         Self::enter(task, round, RoundPhase::Committing { until });
     }
 
+    /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round can still
+    /// change what it committed to.
     pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
+        round.draw = Some(AuditDraw {
+            seed: T::EpochRandomness::get(),
+            verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+            tranche: 0,
+        });
         let until = Self::window_end(T::AuditWindow::get());
         Self::enter(task, round, RoundPhase::Auditing { until });
     }
@@ -136,15 +218,26 @@ impl<T: Config> Pallet<T> {
         Self::enter(task, round, RoundPhase::Revealing { until });
     }
 
-    /// Reaches the verdict, and opens it to challenges.
+    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is at fault.
     pub(crate) fn conclude(task: TaskId, round: &mut RoundOf<T>) {
+        if matches!(round.phase, RoundPhase::Revealing { .. }) {
+            for member in round.members.clone() {
+                if matches!(member.progress, MemberProgress::Committed(_)) {
+                    Self::convict_provider(task, round, &member.provider, FaultKind::NoReveal, None);
+                }
+            }
+        }
         let verdict = verdict::verdict(round);
+        round.announced = accepted(&verdict);
         Self::deposit_event(Event::VerdictReached {
             task,
             verdict: verdict.clone(),
         });
         let until = Self::window_end(T::ChallengeWindow::get());
         Self::enter(task, round, RoundPhase::Challengeable { until, verdict });
+        if Self::match_up(task, round) {
+            T::Clock::wake_after(task, frame_system::Pallet::<T>::block_number());
+        }
     }
 
     fn end_committing(task: TaskId, round: &mut RoundOf<T>) {
@@ -157,13 +250,39 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Releases the locks and forgets the round.
+    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round.
     pub(crate) fn close(task: TaskId, round: &RoundOf<T>) {
+        let verdict = verdict::verdict(round);
         for member in &round.members {
             T::Stake::unlock(&member.provider, member.lock);
+            if matches!(&verdict, Verdict::Agreed { majority, .. } if majority.contains(&member.provider)) {
+                Self::note_clean_task(&member.provider);
+            }
+        }
+        for audit in &round.audits {
+            T::Stake::unlock(&audit.verifier, audit.bond);
+        }
+        if round.announced.is_some() && accepted(&verdict) != round.announced {
+            Self::insure(task, round);
         }
         Rounds::<T>::remove(task);
         Self::deposit_event(Event::RoundClosed { task });
+    }
+
+    /// Pays the client as much as the dearest of those who told it a wrong result would have got.
+    fn insure(task: TaskId, round: &RoundOf<T>) {
+        let at_fault = round
+            .members
+            .iter()
+            .filter(|member| member.fault.is_some_and(is_grave));
+        let price = at_fault.map(|member| member.price).max();
+        let (Some(price), Some(client)) = (price, T::Outcome::client(task)) else {
+            return;
+        };
+        let amount = asset::insure::<T>(&client, price);
+        if !amount.is_zero() {
+            Self::deposit_event(Event::InsurancePaid { task, client, amount });
+        }
     }
 
     fn enter(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
@@ -248,11 +367,11 @@ impl<T: Config> Pallet<T> {
     fn seat(assignment: &AssignmentOf<T>) -> Result<RoundMember<T::AccountId, T::Balance>, DispatchError> {
         let lock = <Self as TaskTrust<_, _, _>>::lock_for(assignment.price);
         T::Stake::lock(&assignment.provider, lock)?;
-        Ok(RoundMember {
-            provider: assignment.provider.clone(),
+        Ok(RoundMember::new(
+            assignment.provider.clone(),
+            assignment.price,
             lock,
-            progress: MemberProgress::Working,
-        })
+        ))
     }
 
     pub(crate) fn has_passed(until: BlockNumberFor<T>) -> bool {
@@ -267,4 +386,12 @@ impl<T: Config> Pallet<T> {
 /// Whether `provider` is on the round, or was.
 fn is_known<T: Config>(round: &RoundOf<T>, provider: &T::AccountId) -> bool {
     round.members.iter().any(|member| member.provider == *provider) || round.dropped.contains(provider)
+}
+
+/// The output that a verdict accepts.
+fn accepted<A>(verdict: &Verdict<A>) -> Option<ContentHash> {
+    match verdict {
+        Verdict::Agreed { claim, .. } => Some(claim.output),
+        Verdict::Failed(_) => None,
+    }
 }

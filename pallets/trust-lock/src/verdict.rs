@@ -1,10 +1,10 @@
 //! What a round's members say together. Pure.
 
 use frame_support::BoundedVec;
-use surety_types::task::{
-    FailureReason, MemberProgress, PerMember, ResultClaim, Round, RoundMember, Verdict,
-};
+use surety_types::task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict};
 use surety_verification::{agreement, majority, Agreement};
+
+use crate::faults::is_grave;
 
 /// How many members committed, whether or not they have revealed.
 pub(crate) fn committed<A, B, N>(round: &Round<A, B, N>) -> u32 {
@@ -20,36 +20,40 @@ pub(crate) fn has_quorum<A, B, N>(round: &Round<A, B, N>) -> bool {
     committed(round) >= majority(round.redundancy)
 }
 
-/// The verdict as things are. Who has not revealed is absent.
+/// The verdict as things are. Who has not revealed is absent; who was found at fault no longer counts.
+///
+/// A majority is of those who have not lost a dispute or withheld their output, so that one who is right wins against
+/// any number who were proven wrong. Who stays silent still counts, and supports nobody.
 pub(crate) fn verdict<A: Clone, B, N>(round: &Round<A, B, N>) -> Verdict<A> {
     if !has_quorum(round) {
         return Verdict::Failed(FailureReason::NotEnoughResults);
     }
-    let claims = round.members.iter().filter_map(revealed);
-    let Agreement::Reached { claim, .. } = agreement(claims, round.redundancy) else {
+    let convicted = round
+        .members
+        .iter()
+        .filter(|member| member.fault.is_some_and(is_grave));
+    let convicted = u32::try_from(convicted.count()).unwrap_or(u32::MAX);
+    let claims = round.members.iter().filter_map(RoundMember::standing_claim);
+    let Agreement::Reached { claim, .. } = agreement(claims, round.redundancy.saturating_sub(convicted))
+    else {
         return Verdict::Failed(FailureReason::NoAgreement);
     };
     Verdict::Agreed {
-        majority: select(round, |said| said == Some(&claim)),
-        minority: select(round, |said| said.is_some_and(|said| *said != claim)),
-        absent: select(round, |said| said.is_none()),
+        majority: select(round, |member| member.standing_claim() == Some(&claim)),
+        minority: select(round, |member| {
+            member.claim().is_some() && member.standing_claim() != Some(&claim)
+        }),
+        absent: select(round, |member| member.claim().is_none()),
         claim,
     }
 }
 
-fn revealed<A, B>(member: &RoundMember<A, B>) -> Option<&ResultClaim> {
-    match &member.progress {
-        MemberProgress::Revealed(claim) => Some(claim),
-        MemberProgress::Working | MemberProgress::Committed(_) => None,
-    }
-}
-
-/// Members of whose revealed claim `wanted` holds, in the order of the round.
+/// Members of whom `wanted` holds, in the order of the round.
 fn select<A: Clone, B, N>(
     round: &Round<A, B, N>,
-    wanted: impl Fn(Option<&ResultClaim>) -> bool,
+    wanted: impl Fn(&RoundMember<A, B>) -> bool,
 ) -> PerMember<A> {
-    let selected = round.members.iter().filter(|member| wanted(revealed(member)));
+    let selected = round.members.iter().filter(|member| wanted(member));
     // Some of a list with the same bound: nothing is cut off.
     BoundedVec::truncate_from(selected.map(|member| member.provider.clone()).collect())
 }

@@ -10,6 +10,33 @@ pub trait WeightInfo {
     /// The last reveal of a full round: the verdict is reached.
     fn reveal() -> Weight;
 
+    /// The last audit that a full round takes.
+    fn announce_audit() -> Weight;
+
+    /// An audit of a full round that differs: its dispute is opened.
+    fn reveal_audit() -> Weight;
+
+    /// A challenge of a full round.
+    fn challenge() -> Weight;
+
+    /// A demand to a provider of a full round.
+    fn demand() -> Weight;
+
+    /// The largest piece of output is supplied.
+    fn supply() -> Weight;
+
+    /// The longest opening of a cell: it is computed again, and who loses is convicted in a full round.
+    fn play() -> Weight;
+
+    /// A side's time is over: it is convicted in a full round, and further disputes are opened.
+    fn advance_dispute() -> Weight;
+
+    /// A slash is vetoed, among the most convictions that are kept.
+    fn cancel_slash() -> Weight;
+
+    /// A slash is carried out, among the most convictions that are kept.
+    fn carry_out_slash() -> Weight;
+
     /// A commit window that ends with nobody having committed: the most reserves are looked at, and every seat is
     /// filled again.
     fn replace_members() -> Weight;
@@ -33,6 +60,42 @@ impl WeightInfo for () {
     }
 
     fn close() -> Weight {
+        Weight::zero()
+    }
+
+    fn announce_audit() -> Weight {
+        Weight::zero()
+    }
+
+    fn reveal_audit() -> Weight {
+        Weight::zero()
+    }
+
+    fn challenge() -> Weight {
+        Weight::zero()
+    }
+
+    fn demand() -> Weight {
+        Weight::zero()
+    }
+
+    fn supply() -> Weight {
+        Weight::zero()
+    }
+
+    fn play() -> Weight {
+        Weight::zero()
+    }
+
+    fn advance_dispute() -> Weight {
+        Weight::zero()
+    }
+
+    fn cancel_slash() -> Weight {
+        Weight::zero()
+    }
+
+    fn carry_out_slash() -> Weight {
         Weight::zero()
     }
 }

@@ -16,8 +16,9 @@ pub fn fold(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
+/// [`sum`] of `term` of each value.
 #[inline(always)]
-fn sum_with(row: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+pub(crate) fn sum_with(row: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (whole, rest) = row.as_chunks::<LANES>();
     for chunk in whole {

@@ -15,11 +15,13 @@ mod quantise;
 mod rotary;
 mod sampling;
 
-pub use attention::{attention_row, softmax_row};
+pub use attention::{attention_row, largest_score, mixed_cell, score_cell, softmax_row};
 pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
 pub use lanes::{fold, sum, sum_of_squares, LANES};
-pub use norm::{layer_norm_row, rms_norm_row};
-pub use pooling::{l2_normalise, mean_pool};
+pub use norm::{
+    layer_norm_cell, layer_norm_row, layer_norm_stats, rms_norm_cell, rms_norm_row, rms_norm_scale,
+};
+pub use pooling::{l2_norm, l2_normalise, mean_cell, mean_pool};
 pub use product::{dot, product_cell};
 pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, GROUP, QUANTUM_MAX};
 pub use rotary::{rotate_pair, rotate_row, Turns};

@@ -12,9 +12,33 @@ fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, Fault>
     }
 }
 
-/// `out[j] = (row[j] - mean) * (1 / sqrt(variance + epsilon)) * weight[j] + bias[j]`, in that order.
+/// Mean and `1 / sqrt(variance + epsilon)` of a row.
 ///
 /// `mean = sum(row) / n`; `variance = sum_of_squares(row - mean) / n`, the differences rounded first.
+///
+/// # Errors
+/// [`Fault::Shape`] for no values, [`Fault::NotFinite`] when the sum of squares is not.
+#[inline(always)]
+pub fn layer_norm_stats(row: &[f32], epsilon: f32) -> Result<(f32, f32), Fault> {
+    let n = row.len();
+    if n == 0 {
+        return Err(Fault::Shape);
+    }
+    let mean = lanes::sum(row) / n as f32;
+    let squares = lanes::sum_with(row, |value| {
+        let difference = value - mean;
+        difference * difference
+    });
+    Ok((mean, inverse_deviation(squares, n, epsilon)?))
+}
+
+/// One value by the [`layer_norm_stats`] of its row: `((value - mean) * scale) * weight + bias`.
+#[inline(always)]
+pub fn layer_norm_cell(value: f32, (mean, scale): (f32, f32), weight: f32, bias: f32) -> f32 {
+    ((value - mean) * scale) * weight + bias
+}
+
+/// [`layer_norm_cell`] of each value of a row.
 ///
 /// # Errors
 /// [`Fault::Shape`] unless all are of one length above 0, [`Fault::NotFinite`] when a result or the
@@ -27,35 +51,47 @@ pub fn layer_norm_row(
     epsilon: f32,
     out: &mut [f32],
 ) -> Result<(), Fault> {
-    let n = row.len();
-    if n == 0 || [weight.len(), bias.len(), out.len()] != [n; 3] {
+    if [weight.len(), bias.len(), out.len()] != [row.len(); 3] {
         return Err(Fault::Shape);
     }
-    let mean = lanes::sum(row) / n as f32;
-    for (out, value) in out.iter_mut().zip(row) {
-        *out = value - mean;
-    }
-    let scale = inverse_deviation(lanes::sum_of_squares(out), n, epsilon)?;
-    for ((out, weight), bias) in out.iter_mut().zip(weight).zip(bias) {
-        *out = (*out * scale) * weight + bias;
+    let stats = layer_norm_stats(row, epsilon)?;
+    for (((out, value), weight), bias) in out.iter_mut().zip(row).zip(weight).zip(bias) {
+        *out = layer_norm_cell(*value, stats, *weight, *bias);
     }
     finite(out)
 }
 
-/// `out[j] = row[j] * (1 / sqrt(sum_of_squares(row) / n + epsilon)) * weight[j]`, in that order.
+/// `1 / sqrt(sum_of_squares(row) / n + epsilon)`.
+///
+/// # Errors
+/// [`Fault::Shape`] for no values, [`Fault::NotFinite`] when the sum of squares is not.
+#[inline(always)]
+pub fn rms_norm_scale(row: &[f32], epsilon: f32) -> Result<f32, Fault> {
+    match row.len() {
+        0 => Err(Fault::Shape),
+        n => inverse_deviation(lanes::sum_of_squares(row), n, epsilon),
+    }
+}
+
+/// One value by the [`rms_norm_scale`] of its row: `(value * scale) * weight`.
+#[inline(always)]
+pub fn rms_norm_cell(value: f32, scale: f32, weight: f32) -> f32 {
+    (value * scale) * weight
+}
+
+/// [`rms_norm_cell`] of each value of a row.
 ///
 /// # Errors
 /// [`Fault::Shape`] unless all are of one length above 0, [`Fault::NotFinite`] when a result or the
 /// sum of squares is not.
 #[inline(always)]
 pub fn rms_norm_row(row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), Fault> {
-    let n = row.len();
-    if n == 0 || [weight.len(), out.len()] != [n; 2] {
+    if [weight.len(), out.len()] != [row.len(); 2] {
         return Err(Fault::Shape);
     }
-    let scale = inverse_deviation(lanes::sum_of_squares(row), n, epsilon)?;
+    let scale = rms_norm_scale(row, epsilon)?;
     for ((out, value), weight) in out.iter_mut().zip(row).zip(weight) {
-        *out = (value * scale) * weight;
+        *out = rms_norm_cell(*value, scale, *weight);
     }
     finite(out)
 }

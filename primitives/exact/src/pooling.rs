@@ -27,11 +27,22 @@ pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), Fault> {
     finite(out)
 }
 
-/// Scales a row to length 1: `row[j] / sqrt(((0 + row[0]^2) + row[1]^2) + ...)`.
+/// One number of [`mean_pool`]: the mean of a column.
+///
+/// # Errors
+/// [`Fault::Shape`] for no rows, [`Fault::NotFinite`] when the result is.
+pub fn mean_cell(column: &[f32]) -> Result<f32, Fault> {
+    let mut mean = [0.0];
+    mean_pool(column, &mut mean)?;
+    let [mean] = mean;
+    Ok(mean)
+}
+
+/// Length of a row: `sqrt(((0 + row[0]^2) + row[1]^2) + ...)`.
 ///
 /// # Errors
 /// [`Fault::ZeroNorm`] for a row of zeros or squares that vanish, [`Fault::NotFinite`] when a square overflows.
-pub fn l2_normalise(row: &mut [f32]) -> Result<(), Fault> {
+pub fn l2_norm(row: &[f32]) -> Result<f32, Fault> {
     let mut squares = 0.0f32;
     for value in row.iter() {
         // Two roundings: Rust never contracts this into a fused multiply-add.
@@ -43,7 +54,15 @@ pub fn l2_normalise(row: &mut [f32]) -> Result<(), Fault> {
     if squares == 0.0 {
         return Err(Fault::ZeroNorm);
     }
-    let norm = sqrt(squares);
+    Ok(sqrt(squares))
+}
+
+/// Scales a row to length 1: each value is divided by the [`l2_norm`].
+///
+/// # Errors
+/// Those of [`l2_norm`].
+pub fn l2_normalise(row: &mut [f32]) -> Result<(), Fault> {
+    let norm = l2_norm(row)?;
     for value in row.iter_mut() {
         *value /= norm;
     }

@@ -9,7 +9,7 @@ use crate::{
     limits,
     model::Operation,
     multiaddr::Endpoints,
-    trust::{Audit, DisputeId, FaultKind},
+    trust::{Audit, FaultKind, OpenDispute},
     ContentHash, ModelId, TaskId,
 };
 
@@ -280,11 +280,13 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     /// Who audits.
     pub audits: BoundedVec<Audit<AccountId, Balance>, ConstU32<{ limits::AUDITS_MAX }>>,
     /// Disputes that are open.
-    pub disputes: BoundedVec<DisputeId, ConstU32<{ limits::DISPUTES_MAX }>>,
+    pub disputes: BoundedVec<OpenDispute<BlockNumber>, ConstU32<{ limits::DISPUTES_MAX }>>,
     /// Challenges so far by accounts that are neither providers nor auditors of the round.
     pub challenges: u32,
     /// Pieces of output demanded so far.
     pub demands: u32,
+    /// The output that the first verdict accepted, if it accepted one: what the client was told.
+    pub announced: Option<ContentHash>,
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
@@ -301,6 +303,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             disputes: BoundedVec::default(),
             challenges: 0,
             demands: 0,
+            announced: None,
         }
     }
 }

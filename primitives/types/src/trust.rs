@@ -54,24 +54,43 @@ pub struct Audit<AccountId, Balance> {
     pub state: AuditState,
 }
 
-/// Who says that a result is wrong.
+/// A side of a dispute.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum Party<AccountId> {
-    /// The stash of a provider of the same round, with its lock. Its agent plays.
+    /// The stash of a provider of the round, with its lock. Its agent plays.
     Provider(AccountId),
-    /// The stash of an auditor, with its audit's bond. Its agent plays.
-    Auditor(AccountId),
-    /// Anybody else, with a bond of its own. It plays itself.
+    /// An auditor, with its audit's bond. Its agent plays.
+    Auditor {
+        /// The auditor's stash.
+        verifier: AccountId,
+        /// The stash of the provider that it audited.
+        provider: AccountId,
+    },
+    /// Anybody else, with a bond of its own. It plays itself. Never defends.
     Account(AccountId),
 }
 
 impl<AccountId> Party<AccountId> {
-    /// The account that stands for it.
+    /// The account that gains or loses by the dispute.
     pub const fn account(&self) -> &AccountId {
         match self {
-            Self::Provider(account) | Self::Auditor(account) | Self::Account(account) => account,
+            Self::Provider(account) | Self::Account(account) => account,
+            Self::Auditor { verifier, .. } => verifier,
         }
     }
+}
+
+/// An open dispute, as its round knows it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct OpenDispute<BlockNumber> {
+    /// Its number.
+    pub id: DisputeId,
+    /// To be looked at when this block has passed: by then whoever is to move may have run out of time.
+    pub due: BlockNumber,
+    /// The seats of defender and challenger, where both are providers of the round.
+    pub seats: Option<(u8, u8)>,
 }
 
 /// What somebody was found to have done.

@@ -74,3 +74,6 @@ pub const OPENING_BYTES_MAX: u32 = 12 * 1024;
 
 /// Most claims that one play-off takes.
 pub const CLAIMS_MAX: u32 = 32;
+
+#[cfg(test)]
+mod tests;

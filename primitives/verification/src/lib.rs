@@ -6,8 +6,10 @@ extern crate alloc;
 mod agreement;
 pub mod audit;
 pub mod bisection;
+pub mod cells;
 mod commitment;
 mod content;
+pub mod dispute;
 mod merkle;
 mod opening;
 mod proof;
@@ -24,7 +26,7 @@ pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpenin
 pub use proof::{Proof, DEPTH_MAX};
 pub use sampling::sampling_random;
 pub use trace::{
-    row_digest, rows_digest, segment_hashes, segments, stride_for, Place, TraceShape, CHUNK_ROWS,
-    SEGMENT_BYTES, STRIDE_WIDTH,
+    row_digest, rows_digest, segment_hashes, segments, stride_for, TraceShape, CHUNK_ROWS, SEGMENT_BYTES,
+    STRIDE_WIDTH,
 };
 pub use weight::weight_row_leaf;

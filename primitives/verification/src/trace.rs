@@ -11,7 +11,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::model::ModelFamily;
+use surety_types::model::{Architecture, ModelFamily};
 
 use crate::merkle::merkle_root;
 
@@ -67,19 +67,6 @@ pub const fn stride_for(hidden: u32, layers: u32) -> u32 {
     }
 }
 
-/// Which leaf.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
-)]
-pub struct Place {
-    /// The item of an input; 0 for a generation.
-    pub sequence: u32,
-    /// The chunk of its rows.
-    pub chunk: u32,
-    /// The stride of layers.
-    pub stride: u32,
-}
-
 /// How a model's traces are cut. Follows from its dimensions.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -100,6 +87,16 @@ pub struct TraceShape {
 }
 
 impl TraceShape {
+    /// Of a model.
+    pub const fn of(family: ModelFamily, architecture: &Architecture) -> Self {
+        let (layers, hidden) = (architecture.layers, architecture.width);
+        let keys = architecture.kv_heads.saturating_mul(architecture.head_dim);
+        match family {
+            ModelFamily::Bert => Self::bert(layers, hidden),
+            ModelFamily::Llama => Self::llama(layers, hidden, keys),
+        }
+    }
+
     /// Of an encoder: states alone, a whole item in one chunk; the last stride has one row, the pooled vector.
     pub const fn bert(layers: u32, hidden: u32) -> Self {
         Self {
@@ -161,44 +158,6 @@ impl TraceShape {
         };
         let first = chunk.saturating_mul(each).min(rows);
         first..first.saturating_add(each).min(rows)
-    }
-
-    /// How many rows are under a leaf, of a sequence of so many.
-    pub fn leaf_rows(&self, place: Place, rows: u32) -> u32 {
-        match self.pools(place.stride) {
-            true => rows.min(1),
-            false => self.rows_of(place.chunk, rows).len() as u32,
-        }
-    }
-
-    /// Leaves of the trace of `sequences` sequences of `rows` rows. An encoder's sequences may have any numbers of
-    /// rows above 0.
-    pub fn leaves(&self, sequences: u32, rows: u32) -> Option<u32> {
-        self.chunks(rows)
-            .checked_mul(self.strides())?
-            .checked_mul(sequences)
-    }
-
-    /// The number of a leaf: in the order sequence, chunk, stride. `rows` as for [`Self::leaves`].
-    pub fn leaf(&self, place: Place, rows: u32) -> Option<u32> {
-        let (chunks, strides) = (self.chunks(rows), self.strides());
-        if place.chunk >= chunks || place.stride >= strides {
-            return None;
-        }
-        let chunk = place.sequence.checked_mul(chunks)?.checked_add(place.chunk)?;
-        chunk.checked_mul(strides)?.checked_add(place.stride)
-    }
-
-    /// Where leaf `leaf` is. `rows` as for [`Self::leaves`].
-    pub fn place(&self, leaf: u32, rows: u32) -> Option<Place> {
-        let (chunks, strides) = (self.chunks(rows), self.strides());
-        let stride = leaf.checked_rem(strides)?;
-        let chunk = leaf / strides;
-        Some(Place {
-            sequence: chunk.checked_div(chunks)?,
-            chunk: chunk % chunks,
-            stride,
-        })
     }
 
     /// Bytes of a row of a stride: the state after its last layer, then key and value of each of its layers.

@@ -112,19 +112,20 @@ def proofs():
         }
 
 
-def nodes():
-    # Height 1 stands for 16 leaves, height 2 for 256.
-    for count, height, index in ((2, 1, 0), (16, 1, 0), (19, 2, 0), (19, 1, 1), (300, 3, 0), (300, 2, 1), (300, 1, 17)):
-        leaves = [named(f"leaf {i}") for i in range(count)]
-        width = 16**height
-        below = leaves[index * width : (index + 1) * width]
-        parts = [below[at : at + width // 16] for at in range(0, len(below), width // 16)]
+def postings():
+    # What a defender posts for the node over `count` leaves from `first` on: the leaves themselves where they are few.
+    for leaves, first, count in ((2, 0, 2), (16, 0, 16), (19, 0, 19), (19, 16, 3), (300, 0, 300), (300, 256, 44), (300, 272, 16)):
+        below = [named(f"leaf {i}") for i in range(leaves)][first : first + count]
+        width = 1
+        while -(-count // width) > 16:
+            width *= 16
+        parts = [below[at : at + width] for at in range(0, count, width)]
         yield {
-            "leaves": count,
-            "height": height,
-            "index": index,
+            "leaves": leaves,
+            "first": first,
+            "count": count,
             "hash": merkle_root(below).hex(),
-            "children": [merkle_root(part).hex() for part in parts],
+            "children": [(part[0] if width == 1 else merkle_root(part)).hex() for part in parts],
         }
 
 
@@ -193,7 +194,7 @@ def main():
         "commitment": commitments(),
         "merkle_root": merkle_roots(),
         "proof": proofs(),
-        "node": nodes(),
+        "posting": postings(),
         "row_digest": rows(),
         "weight_row_leaf": weight_rows(),
         "sampling_random": sampling_randoms(),

@@ -60,3 +60,14 @@ fn no_provider_weighs_more_than_another() {
         assert_eq!(ProviderRegistry::weight(&2), 1_000);
     });
 }
+
+#[test]
+fn a_jailed_provider_is_not_available_however_alive_it_is() {
+    TestExt::new().bond(1, 11).register(11).execute_with(|| {
+        JailedStashes::set(vec![1]);
+        assert_ok!(ProviderRegistry::heartbeat(signed(11)));
+        assert!(!ProviderRegistry::is_available(&1));
+        JailedStashes::set(Vec::new());
+        assert!(ProviderRegistry::is_available(&1));
+    });
+}

@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{mock::*, Agents, Error, Event, Ledgers};
+use crate::{mock::*, Agents, BondedInAll, Error, Event, Ledgers};
 
 #[test]
 fn a_slash_burns_the_locked_part_first() {
@@ -101,4 +101,78 @@ fn after_a_slash_below_the_minimum_only_topping_up_or_leaving_is_possible() {
         assert_eq!(Staking::slash(&1, 30), 30);
         assert_ok!(Staking::unbond(signed(1), 70));
     });
+}
+
+#[test]
+fn what_is_seized_is_shared_and_the_rest_burned() {
+    TestExt::new()
+        .provider(1, 500)
+        .endow(7, 0)
+        .endow(8, 0)
+        .execute_with(|| {
+            assert_ok!(Staking::lock(&1, 200));
+            let issued = Balances::total_issuance();
+            assert_eq!(Staking::seize(&1, 200, 50, &[(7, 75), (8, 50)]), 250);
+            assert_eq!((spendable(7), spendable(8)), (75, 50));
+            assert_eq!(Balances::total_issuance(), issued - 125);
+            assert_eq!((ledger(1).bonded, ledger(1).locked, held(1)), (250, 0, 250));
+        });
+}
+
+#[test]
+fn seizing_spares_what_other_tasks_have_locked_as_long_as_there_is_anything_else() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 100));
+        assert_ok!(Staking::lock(&1, 150));
+        assert_ok!(Staking::lock(&1, 200));
+        assert_eq!(Staking::seize(&1, 150, 100, &[]), 250);
+        let ledger = ledger(1);
+        let chunks: Vec<_> = ledger.unlocking.iter().map(|chunk| chunk.amount).collect();
+        assert_eq!((ledger.bonded, ledger.locked, chunks), (200, 200, vec![50]));
+        // Nothing but others' locks is left.
+        assert_eq!(Staking::seize(&1, 0, 1_000, &[]), 250);
+        assert_eq!(held(1), 0);
+    });
+}
+
+#[test]
+fn shares_beyond_what_there_was_are_cut_the_last_first() {
+    TestExt::new()
+        .provider(1, 100)
+        .endow(7, 0)
+        .endow(8, 0)
+        .execute_with(|| {
+            assert_eq!(Staking::seize(&1, 0, 1_000, &[(7, 80), (8, 80)]), 100);
+            assert_eq!((spendable(7), spendable(8)), (80, 20));
+        });
+}
+
+#[test]
+fn a_share_for_an_account_that_cannot_take_it_is_burned() {
+    TestExt::new().provider(1, 100).execute_with(|| {
+        let issued = Balances::total_issuance();
+        assert_eq!(Staking::seize(&1, 0, 50, &[(9, EXISTENTIAL_DEPOSIT - 1)]), 50);
+        assert_eq!(Balances::total_issuance(), issued - 50);
+        assert_eq!(Staking::seize(&2, 10, 10, &[(9, 20)]), 0);
+    });
+}
+
+#[test]
+fn the_stake_of_a_role_is_known_in_all() {
+    TestExt::new()
+        .provider(1, 300)
+        .provider(2, 200)
+        .endow(3, 150)
+        .execute_with(|| {
+            assert_ok!(Staking::bond(signed(3), Role::Verifier, 150));
+            assert_eq!(Staking::bonded_in_all(Role::Provider), 500);
+            assert_eq!(Staking::bonded_in_all(Role::Verifier), 150);
+            assert_eq!(Staking::bonded(&3, Role::Verifier), 150);
+            assert_eq!(Staking::bonded(&3, Role::Provider), 0);
+            assert_ok!(Staking::unbond(signed(1), 100));
+            assert_eq!(Staking::bonded_in_all(Role::Provider), 400);
+            assert_eq!(Staking::stake(&1), 300);
+            Staking::slash(&2, 1_000);
+            assert_eq!(BondedInAll::<Test>::get(Role::Provider), 200);
+        });
 }

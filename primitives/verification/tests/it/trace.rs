@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use surety_types::model::ModelFamily;
-use surety_verification::{stride_for, Place, TraceShape};
+use surety_verification::{stride_for, TraceShape};
 
 /// all-MiniLM-L6-v2, and a Llama of 22 layers with grouped keys.
 const MINILM: TraceShape = TraceShape::bert(6, 384);
@@ -34,30 +34,16 @@ fn strides_make_up_for_narrow_states() {
 
 #[test]
 fn a_bert_item_has_one_chunk_and_ends_in_one_vector() {
-    assert_eq!(
-        (MINILM.stride, MINILM.strides(), MINILM.leaves(10, 7)),
-        (3, 2, Some(20))
-    );
+    assert_eq!((MINILM.stride, MINILM.strides(), MINILM.chunks(25)), (3, 2, 1));
     assert_eq!(
         (MINILM.layers_of(0), MINILM.layers_of(1), MINILM.layers_of(2)),
         (0..3, 3..6, 6..6)
     );
-    let place = |stride| Place {
-        sequence: 4,
-        chunk: 0,
-        stride,
-    };
-    assert_eq!(
-        (MINILM.leaf_rows(place(0), 25), MINILM.leaf_rows(place(1), 25)),
-        (25, 1)
-    );
+    assert_eq!((MINILM.pools(0), MINILM.pools(1)), (false, true));
+    assert_eq!(MINILM.rows_of(0, 25), 0..25);
     assert_eq!(
         (MINILM.row_bytes(0), MINILM.row_bytes(1)),
         (Some(1536), Some(1536))
-    );
-    assert_eq!(
-        (MINILM.leaf(place(1), 25), MINILM.place(9, 25)),
-        (Some(9), Some(place(1)))
     );
 }
 
@@ -67,14 +53,9 @@ fn a_llama_leaf_is_16_positions_of_one_layer() {
         (TINY_LLAMA.stride, TINY_LLAMA.strides(), TINY_LLAMA.chunks(100)),
         (1, 22, 7)
     );
-    let place = Place {
-        sequence: 0,
-        chunk: 6,
-        stride: 21,
-    };
     assert_eq!(
-        (TINY_LLAMA.leaf(place, 100), TINY_LLAMA.leaf_rows(place, 100)),
-        (Some(7 * 22 - 1), 4)
+        (TINY_LLAMA.rows_of(6, 100), TINY_LLAMA.rows_of(7, 100)),
+        (96..100, 100..100)
     );
     assert_eq!(TINY_LLAMA.row_bytes(3), Some(8192 + 2 * 1024));
     assert_eq!(
@@ -95,8 +76,8 @@ fn hostile_shapes_have_no_places() {
         },
     ] {
         assert_eq!(
-            (shape.place(0, 1), shape.leaves(3, 1), shape.key(0)),
-            (None, Some(0), None)
+            (shape.strides(), shape.layers_of(0), shape.key(0)),
+            (0, 0..0, None)
         );
     }
     let vast = TraceShape {
@@ -108,45 +89,12 @@ fn hostile_shapes_have_no_places() {
         chunk: 1,
     };
     assert_eq!(
-        (vast.leaves(2, 2), vast.row_bytes(0), vast.state(), vast.value(9)),
-        (None, None, None, None)
+        (vast.row_bytes(0), vast.state(), vast.value(9)),
+        (None, None, None)
     );
-    assert_eq!(
-        vast.leaf(
-            Place {
-                sequence: 1,
-                chunk: 1,
-                stride: 1
-            },
-            2
-        ),
-        None
-    );
-    assert_eq!(MINILM.place(0, 0), None);
 }
 
 proptest! {
-    #[test]
-    fn a_leaf_has_one_place_and_the_other_way_round(shape in shape(), sequences in 1u32..20, rows in 1u32..200) {
-        let leaves = shape.leaves(sequences, rows).unwrap();
-        let mut expected = 0;
-        for sequence in 0..sequences {
-            for chunk in 0..shape.chunks(rows) {
-                for stride in 0..shape.strides() {
-                    let place = Place { sequence, chunk, stride };
-                    prop_assert_eq!(shape.leaf(place, rows), Some(expected));
-                    prop_assert_eq!(shape.place(expected, rows), Some(place));
-                    prop_assert!(shape.leaf_rows(place, rows) > 0);
-                    expected += 1;
-                }
-            }
-        }
-        prop_assert_eq!(expected, leaves);
-        for (chunk, stride) in [(shape.chunks(rows), 0), (0, shape.strides())] {
-            prop_assert_eq!(shape.leaf(Place { sequence: 0, chunk, stride }, rows), None);
-        }
-    }
-
     #[test]
     fn every_row_and_layer_is_in_exactly_one_leaf(shape in shape(), rows in 1u32..200) {
         let all: Vec<u32> = (0..shape.chunks(rows)).flat_map(|chunk| shape.rows_of(chunk, rows)).collect();

@@ -4,7 +4,7 @@ use super::{leaves, row_bytes};
 use codec::{Decode, Encode};
 use serde_json::Value;
 use sp_core::H256;
-use surety_verification::{row_digest, rows_digest, sampling_random, weight_row_leaf, Node, Proof};
+use surety_verification::{row_digest, rows_digest, sampling_random, weight_row_leaf, Proof};
 
 fn read(json: &str) -> Vec<Value> {
     let vectors: Vec<Value> = serde_json::from_str(json).unwrap();
@@ -34,21 +34,6 @@ fn proofs() {
             proof.verify(&hash(&vector["root"]), &hash(&vector["leaf"]), index, count),
             "{vector}"
         );
-    }
-}
-
-#[test]
-fn nodes() {
-    for vector in read(include_str!("../../vectors/node.json")) {
-        let (count, height) = (number(&vector["leaves"]), number(&vector["height"]));
-        let node = Node {
-            height,
-            index: number(&vector["index"]),
-        };
-        let children: Vec<H256> = vector["children"].as_array().unwrap().iter().map(hash).collect();
-        assert_eq!(node.hash(&leaves(count)), Some(hash(&vector["hash"])), "{vector}");
-        assert_eq!(node.open(&leaves(count)).unwrap().to_vec(), children);
-        assert!(node.verify(&hash(&vector["hash"]), &children, count));
     }
 }
 

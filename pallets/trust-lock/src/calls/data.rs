@@ -1,0 +1,129 @@
+//! Pieces of output, demanded and supplied on chain.
+
+use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use sp_runtime::traits::Saturating;
+use surety_types::{
+    limits,
+    task::ResultClaim,
+    traits::TaskClock,
+    trust::{Demand, FaultKind},
+    TaskId,
+};
+use surety_verification::{segments, SegmentOpening};
+
+use crate::{
+    asset, types::DisputeReferee, Config, Demands, Error, Event, HoldReason, Pallet, RoundOf, Rounds,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_demand(
+        by: T::AccountId,
+        task: TaskId,
+        provider: &T::AccountId,
+        segment: u32,
+    ) -> DispatchResult {
+        let mut round = Self::round(task)?;
+        Self::ensure_challengeable(&round)?;
+        let member = Self::member(&mut round, provider)?;
+        ensure!(member.standing_claim().is_some(), Error::<T>::NotRevealed);
+        ensure!(
+            !Demands::<T>::contains_key(task, provider),
+            Error::<T>::AlreadyDemanded
+        );
+        ensure!(round.demands < limits::DEMANDS_MAX, Error::<T>::TooManyDemands);
+        round.demands = round.demands.saturating_add(1);
+        let price = T::SupplyPrice::get();
+        asset::hold::<T>(HoldReason::Demand, &by, price)?;
+        let until = frame_system::Pallet::<T>::block_number().saturating_add(T::SupplyWindow::get());
+        let demand = Demand {
+            by: by.clone(),
+            segment,
+            price,
+            until,
+        };
+        Demands::<T>::insert(task, provider, demand);
+        Rounds::<T>::insert(task, round);
+        T::Clock::wake_after(task, until);
+        Self::deposit_event(Event::DataDemanded {
+            task,
+            provider: provider.clone(),
+            by,
+            segment,
+            until,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_supply(
+        agent: &T::AccountId,
+        task: TaskId,
+        output_bytes: u32,
+        opening: &SegmentOpening,
+    ) -> DispatchResult {
+        let provider = Self::provider_of(agent)?;
+        let mut round = Self::round(task)?;
+        let claim = Self::member(&mut round, &provider)?.claim().cloned();
+        let demand = Demands::<T>::get(task, &provider).ok_or(Error::<T>::NotDemanded)?;
+        ensure!(!Self::has_passed(demand.until), Error::<T>::WrongPhase);
+        let claim = claim.ok_or(Error::<T>::NotRevealed)?;
+        ensure!(
+            Self::is_piece(task, &claim, demand.segment, output_bytes, opening),
+            Error::<T>::WrongSegment
+        );
+        Demands::<T>::remove(task, &provider);
+        asset::hand_over::<T>(HoldReason::Demand, &demand.by, &provider, demand.price);
+        Self::deposit_event(Event::DataSupplied {
+            task,
+            provider,
+            segment: opening.segment,
+        });
+        Ok(())
+    }
+
+    /// Whether `opening` is the piece of the claim's output that was asked for, or its last one when it has fewer.
+    fn is_piece(
+        task: TaskId,
+        claim: &ResultClaim,
+        wanted: u32,
+        output_bytes: u32,
+        opening: &SegmentOpening,
+    ) -> bool {
+        let last = segments(output_bytes).saturating_sub(1);
+        let length = T::Referee::output_bytes(task, claim).unwrap_or(output_bytes);
+        length == output_bytes
+            && opening.segment == wanted.min(last)
+            && opening.row_digest(output_bytes) == Some(claim.output)
+    }
+
+    /// Ends one demand of the round that is overdue, or whose provider no longer counts. Says whether there was one.
+    pub(crate) fn end_demand(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        for member in &round.members.clone() {
+            let Some(demand) = Demands::<T>::get(task, &member.provider) else {
+                continue;
+            };
+            let stands = member.standing_claim().is_some();
+            if stands && !Self::has_passed(demand.until) {
+                continue;
+            }
+            Demands::<T>::remove(task, &member.provider);
+            asset::release::<T>(HoldReason::Demand, &demand.by, demand.price);
+            if stands {
+                Self::convict_provider(
+                    task,
+                    round,
+                    &member.provider,
+                    FaultKind::WithheldData,
+                    Some(demand.by),
+                );
+                Self::update_verdict(task, round);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Whether something is demanded of a provider of the round.
+    pub(crate) fn has_demands(task: TaskId, round: &RoundOf<T>) -> bool {
+        round.demands > 0 && Demands::<T>::iter_prefix_values(task).next().is_some()
+    }
+}

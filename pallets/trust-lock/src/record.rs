@@ -1,0 +1,91 @@
+//! What is remembered of stashes: clean tasks, absences, and who is in jail.
+
+use frame_support::traits::Get;
+use sp_runtime::traits::Saturating;
+use surety_types::traits::{Jail, StashClosed};
+
+use crate::{faults::is_grave, Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
+
+impl<T: Config> Jail<T::AccountId> for Pallet<T> {
+    fn is_jailed(stash: &T::AccountId) -> bool {
+        let until = Records::<T>::get(stash).jailed_until;
+        until.is_some_and(|until| !Self::has_passed(until))
+    }
+}
+
+impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
+    /// Who is in jail is remembered: leaving does not shorten it.
+    fn closed(stash: &T::AccountId) {
+        if !Self::is_jailed(stash) {
+            Records::<T>::remove(stash);
+        }
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn note_clean_task(provider: &T::AccountId) {
+        // Beyond the probation it makes no difference.
+        let most = T::ProbationTasks::get();
+        Records::<T>::mutate(provider, |record| {
+            record.clean_tasks = record.clean_tasks.saturating_add(1).min(most);
+        });
+    }
+
+    pub(crate) fn lose_record(provider: &T::AccountId) {
+        Records::<T>::mutate(provider, |record| record.clean_tasks = 0);
+    }
+
+    pub(crate) fn note_presence(verifier: &T::AccountId) {
+        Records::<T>::mutate(verifier, |record| record.absences = 0);
+    }
+
+    /// A verifier that is absent again and again gets no audits for a while.
+    pub(crate) fn note_absence(verifier: &T::AccountId) {
+        let absences = Records::<T>::mutate(verifier, |record| {
+            record.absences = record.absences.saturating_add(1);
+            record.absences
+        });
+        if absences >= T::AbsencesMax::get() {
+            Records::<T>::mutate(verifier, |record| record.absences = 0);
+            Self::jail(verifier);
+        }
+    }
+
+    pub(crate) fn jail(stash: &T::AccountId) {
+        let now = frame_system::Pallet::<T>::block_number();
+        let until = now.saturating_add(T::JailPeriod::get());
+        Records::<T>::mutate(stash, |record| {
+            record.jailed_until = record.jailed_until.max(Some(until));
+        });
+        Self::deposit_event(Event::Jailed {
+            stash: stash.clone(),
+            until,
+        });
+    }
+
+    /// After a veto: lets a stash out, unless another slash waits for it.
+    pub(crate) fn release_from_jail(stash: &T::AccountId) {
+        let waits = |slash: SlashOf<T>| slash.offender == *stash;
+        // Bounded by what can be proven within the deferral; a veto is rare.
+        if !Self::is_jailed(stash) || Slashes::<T>::iter_values().any(waits) {
+            return;
+        }
+        Records::<T>::mutate(stash, |record| record.jailed_until = None);
+        Self::deposit_event(Event::Released { stash: stash.clone() });
+    }
+
+    /// After a veto: the fault no longer makes those of others dearer.
+    pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
+        if !is_grave(slash.kind) {
+            return;
+        }
+        Convictions::<T>::mutate(|convictions| {
+            let vetoed = |known: &crate::ConvictionOf<T>| {
+                known.offender == slash.offender && known.at == slash.proven_at
+            };
+            if let Some(place) = convictions.iter().position(vetoed) {
+                convictions.remove(place);
+            }
+        });
+    }
+}

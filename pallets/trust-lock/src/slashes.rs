@@ -1,0 +1,119 @@
+//! Slashes that were proven: vetoed, or carried out when they have waited long enough.
+//!
+//! How much is lost is only computed when a slash is carried out, so that it makes no difference who of several
+//! offenders was convicted first. Idle blocks carry out what is due in the order in which it was proven.
+
+use frame_support::{
+    dispatch::DispatchResult,
+    ensure,
+    storage::with_storage_layer,
+    traits::Get,
+    weights::{Weight, WeightMeter},
+};
+use sp_runtime::Perquintill;
+use surety_types::{traits::StakeLedger, trust::SlashId};
+use surety_verification::audit::{correlated_fraction, SlashSplit};
+
+use crate::{
+    types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo,
+    WeightInfo,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_cancel_slash(id: SlashId) -> DispatchResult {
+        let slash = Slashes::<T>::take(id).ok_or(Error::<T>::UnknownSlash)?;
+        T::Stake::unlock(&slash.offender, slash.lock);
+        Self::forget_conviction(&slash);
+        Self::deposit_event(Event::SlashCancelled {
+            slash: id,
+            offender: slash.offender.clone(),
+        });
+        Self::release_from_jail(&slash.offender);
+        Ok(())
+    }
+
+    pub(crate) fn do_carry_out_slash(id: SlashId) -> DispatchResult {
+        let slash = Slashes::<T>::get(id).ok_or(Error::<T>::UnknownSlash)?;
+        ensure!(Self::has_passed(slash.until), Error::<T>::NotDue);
+        Self::carry_out(id, slash);
+        Ok(())
+    }
+
+    /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.
+    pub(crate) fn sweep_slashes(limit: Weight) -> Weight {
+        let mut meter = WeightMeter::with_limit(limit);
+        let one = T::WeightInfo::carry_out_slash();
+        let started = SlashesSweptTo::<T>::get();
+        let end = NextSlashId::<T>::get();
+        let mut next = started;
+        // A slash is never smaller than reading where the sweep stands.
+        while next < end && meter.try_consume(one).is_ok() {
+            match Slashes::<T>::get(next) {
+                Some(slash) if !Self::has_passed(slash.until) => break,
+                Some(slash) => {
+                    let carried_out = with_storage_layer(|| {
+                        Self::carry_out(next, slash);
+                        DispatchResult::Ok(())
+                    });
+                    debug_assert!(carried_out.is_ok());
+                }
+                None => {}
+            }
+            next = next.saturating_add(1);
+        }
+        if next != started {
+            SlashesSweptTo::<T>::put(next);
+        }
+        meter.consumed()
+    }
+
+    fn carry_out(id: SlashId, slash: SlashOf<T>) {
+        Slashes::<T>::remove(id);
+        let stake: u128 = T::Stake::stake(&slash.offender).into();
+        let lock = Into::<u128>::into(slash.lock).min(stake);
+        let fraction = Self::fraction(&slash);
+        let more = fraction.mul_ceil(stake.saturating_sub(lock));
+
+        let split = SlashSplit {
+            finder: quintillionths(T::FinderShare::get()),
+            client: quintillionths(T::ClientShare::get()),
+        };
+        let shares = split.shares(lock.saturating_add(more));
+        let or_pool = |payee: Option<T::AccountId>| payee.unwrap_or_else(T::InsurancePool::get);
+        let payees = [
+            (or_pool(slash.finder), shares.finder.into()),
+            (or_pool(slash.client), shares.client.into()),
+        ];
+        let taken = T::Stake::seize(&slash.offender, lock.into(), more.into(), &payees);
+        Self::deposit_event(Event::SlashCarriedOut {
+            slash: id,
+            offender: slash.offender,
+            taken,
+            finder: shares.finder.into(),
+            client: shares.client.into(),
+        });
+    }
+
+    /// Part of the stake beside its lock that the offender loses.
+    fn fraction(slash: &SlashOf<T>) -> Perquintill {
+        if slash.part.is_zero() {
+            return slash.part;
+        }
+        let others = Self::convicted_with(&slash.offender, slash.proven_at);
+        correlated_fraction(slash.part, others, Self::provider_stake())
+    }
+
+    /// Checks relations between the parameters on which progress depends.
+    #[cfg(feature = "std")]
+    pub(crate) fn check_configuration() {
+        assert!(T::DisputeClock::get() > 0, "the sides of a dispute need time");
+        let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
+        assert!(shares < 1_000_000, "some of a slash has to be burned");
+        let block = T::BlockWeights::get().max_block;
+        let dearest = Self::advance_weight().max(T::WeightInfo::play());
+        assert!(
+            dearest.saturating_mul(4).all_lte(block),
+            "one step of a round ({dearest:?}) takes more than a quarter of a block ({block:?})"
+        );
+    }
+}

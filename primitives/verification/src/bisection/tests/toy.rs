@@ -1,0 +1,236 @@
+//! A toy model: what its traces look like, and what each of their cells is a function of.
+//!
+//! Leaf 0 has a row for each item: how many tokens it has, how many bytes the output has (in the first row), the
+//! tokens. Each item has a leaf for each stride, and each of a stride's layers the steps Mix, Quant and Sum: words, bytes
+//! with a word for every four of them, words again. The last stride ends with Pool, one row, and every one with Record.
+//! The last leaf is the output: all items' last records, and two bytes more.
+
+use super::super::*;
+use alloc::vec::Vec;
+use codec::Encode;
+use core::ops::Range;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+
+/// The model with a claim.
+#[derive(Clone, Copy, Debug)]
+pub struct Toy {
+    pub items: u32,
+    pub strides: u32,
+    pub layers: u32,
+    /// A multiple of four.
+    pub width: u32,
+    /// Most tokens of an item.
+    pub positions: u32,
+    /// The claim's.
+    pub output: H256,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Mix,
+    Quant,
+    Sum,
+    Pool,
+    Record,
+}
+
+/// A cell's input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Bytes of a row of leaf 0.
+    Given { row: u32, at: Range<u32> },
+    /// Bytes of a row of an earlier leaf.
+    Leaf { leaf: u32, row: u32, at: Range<u32> },
+    /// Bytes of a row of an earlier step of the same leaf.
+    Step { step: u32, row: u32, at: Range<u32> },
+}
+
+/// Where a cell is: leaf, step, row, cell.
+pub type At = (u32, u32, u32, u32);
+
+fn word(number: u32) -> Range<u32> {
+    4 * number..4 * number + 4
+}
+
+impl Toy {
+    pub fn new(items: u32, strides: u32, layers: u32, width: u32, positions: u32) -> Self {
+        let output = H256::zero();
+        Self {
+            items,
+            strides,
+            layers,
+            width,
+            positions,
+            output,
+        }
+    }
+
+    pub fn last_leaf(&self) -> u32 {
+        1 + self.items * self.strides
+    }
+
+    /// Item and stride of a computed leaf.
+    pub fn place(&self, leaf: u32) -> Option<(u32, u32)> {
+        let place = leaf.checked_sub(1).filter(|_| leaf < self.last_leaf())?;
+        Some((place / self.strides, place % self.strides))
+    }
+
+    fn last_record(&self, item: u32) -> u32 {
+        (item + 1) * self.strides
+    }
+
+    fn is_last(&self, leaf: u32) -> bool {
+        self.place(leaf)
+            .is_some_and(|(_, stride)| stride + 1 == self.strides)
+    }
+
+    pub fn steps_of(&self, leaf: u32) -> u32 {
+        3 * self.layers + 1 + u32::from(self.is_last(leaf))
+    }
+
+    fn kind(&self, leaf: u32, step: u32) -> Option<Kind> {
+        let steps = self.steps_of(leaf);
+        Some(match steps.checked_sub(step)? {
+            0 => return None,
+            1 => Kind::Record,
+            2 if self.is_last(leaf) => Kind::Pool,
+            _ => [Kind::Mix, Kind::Quant, Kind::Sum][step as usize % 3],
+        })
+    }
+
+    pub fn output_bytes(&self) -> u32 {
+        4 * self.items * self.width + 2
+    }
+
+    fn words(&self, rows: u32) -> RowsShape {
+        RowsShape {
+            rows,
+            row_bytes: 4 * self.width,
+            quantised: None,
+        }
+    }
+
+    /// Rows of the last step of an earlier leaf, as seen from a leaf of this length.
+    fn record(&self, leaf: u32, length: u32) -> RowsShape {
+        self.words(if self.is_last(leaf) { 1 } else { length })
+    }
+
+    /// How many leaves there are below an input's root, where it is among them, and the rows there.
+    pub fn under(&self, leaf: u32, length: u32, input: &Input) -> Option<(u32, u32, RowsShape)> {
+        Some(match input {
+            Input::Given { .. } => (self.leaves(), 0, self.rows(0, 0, 0)?),
+            Input::Leaf { leaf, .. } => (self.leaves(), *leaf, self.record(*leaf, length)),
+            Input::Step { step, .. } => (self.steps_of(leaf), *step, self.rows(leaf, length, *step)?),
+        })
+    }
+
+    /// The inputs of a cell.
+    pub fn inputs(&self, (leaf, step, row, cell): At, length: u32) -> Vec<Input> {
+        let before = |at: Range<u32>| {
+            let step = step - 1;
+            Input::Step { step, row, at }
+        };
+        if leaf == self.last_leaf() {
+            let (item, at) = match cell / self.width {
+                item if item == self.items => (0, 0..2),
+                item => (item, word(cell % self.width)),
+            };
+            let leaf = self.last_record(item);
+            return vec![Input::Leaf { leaf, row: 0, at }];
+        }
+        let Some((item, stride)) = self.place(leaf) else {
+            return Vec::new();
+        };
+        match self.kind(leaf, step) {
+            None => Vec::new(),
+            Some(Kind::Mix) if step == 0 && stride == 0 => vec![Input::Given {
+                row: item,
+                at: word(2 + row),
+            }],
+            Some(Kind::Mix) if step == 0 => vec![Input::Leaf {
+                leaf: leaf - 1,
+                row,
+                at: word(cell),
+            }],
+            Some(Kind::Mix | Kind::Record) => vec![before(word(cell))],
+            Some(Kind::Quant) => match cell.checked_sub(self.width) {
+                None => vec![before(word(cell))],
+                Some(group) => vec![before(16 * group..16 * group + 16)],
+            },
+            Some(Kind::Sum) => {
+                let scale = self.width + 4 * (cell / 4);
+                vec![before(cell..cell + 1), before(scale..scale + 4)]
+            }
+            Some(Kind::Pool) => (0..length)
+                .map(|row| Input::Step {
+                    step: step - 1,
+                    row,
+                    at: word(cell),
+                })
+                .collect(),
+        }
+    }
+
+    /// The bytes of a cell with these inputs.
+    pub fn compute(&self, at: At, inputs: &[Vec<u8>]) -> Vec<u8> {
+        let (leaf, step, _, cell) = at;
+        let kind = self.place(leaf).and_then(|_| self.kind(leaf, step));
+        let bytes = match kind {
+            None | Some(Kind::Record) => return inputs.concat(),
+            Some(Kind::Quant) if cell < self.width => 1,
+            Some(_) => 4,
+        };
+        blake2_256(&(at, inputs).encode())[..bytes].to_vec()
+    }
+}
+
+impl Shape for Toy {
+    fn leaves(&self) -> u32 {
+        self.last_leaf() + 1
+    }
+
+    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
+        let (length, kind) = if leaf == 0 {
+            (Length::Known(0), LeafKind::Given)
+        } else if leaf == self.last_leaf() {
+            (Length::Word { row: 0, word: 1 }, LeafKind::Fixed(self.output))
+        } else {
+            let (row, _) = self.place(leaf)?;
+            (Length::Word { row, word: 0 }, LeafKind::Computed)
+        };
+        Some(LeafShape { length, kind })
+    }
+
+    fn steps(&self, leaf: u32, length: u32) -> Option<u32> {
+        self.place(leaf)?;
+        (1..=self.positions)
+            .contains(&length)
+            .then(|| self.steps_of(leaf))
+    }
+
+    fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape> {
+        let given = |rows, row_bytes| RowsShape {
+            rows,
+            row_bytes,
+            quantised: None,
+        };
+        if leaf == 0 {
+            return (step == 0).then(|| given(self.items, 4 * (2 + self.positions)));
+        }
+        if leaf == self.last_leaf() {
+            return (step == 0).then(|| given(1, length));
+        }
+        self.steps(leaf, length)?;
+        Some(match self.kind(leaf, step)? {
+            Kind::Quant => RowsShape {
+                rows: length,
+                row_bytes: 2 * self.width,
+                quantised: Some(self.width),
+            },
+            Kind::Record => self.record(leaf, length),
+            Kind::Pool => self.words(1),
+            Kind::Mix | Kind::Sum => self.words(length),
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Rows in memory.
+
+use alloc::{vec, vec::Vec};
+use core::ops::Range;
+
+use sp_core::H256;
+
+use super::{tensors::scales, NO_NUMBER};
+use crate::{
+    bisection::{CellValue, RowsShape},
+    merkle_root, row_digest,
+};
+
+/// Rows of one length, of a step or as a trace records them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// Numbers.
+    Real {
+        /// In each row.
+        width: u32,
+        /// Row by row.
+        values: Vec<f32>,
+    },
+    /// int8 values and a scale for each group of them.
+    Quantised {
+        /// Values in each row.
+        width: u32,
+        /// Row by row.
+        q: Vec<i8>,
+        /// Row by row.
+        scales: Vec<f32>,
+    },
+    /// Tokens, parameters of sampling, or an output.
+    Bytes {
+        /// In each row.
+        row_bytes: u32,
+        /// Row by row.
+        bytes: Vec<u8>,
+    },
+}
+
+fn part<T>(values: &[T], row: u32, width: u32) -> Option<&[T]> {
+    let start = (row as usize).checked_mul(width as usize)?;
+    values.get(start..start.checked_add(width as usize)?)
+}
+
+impl Rows {
+    /// Nothing yet, of this shape; `real` where words are `f32`.
+    pub(super) fn empty(shape: &RowsShape, real: bool) -> Self {
+        match (shape.quantised, real) {
+            (Some(width), _) => Self::Quantised {
+                width,
+                q: vec![],
+                scales: vec![],
+            },
+            (None, true) => Self::Real {
+                width: shape.row_bytes / 4,
+                values: vec![],
+            },
+            (None, false) => Self::Bytes {
+                row_bytes: shape.row_bytes,
+                bytes: vec![],
+            },
+        }
+    }
+
+    /// Numbers, from their bytes in little-endian order; nothing when they make no whole number of rows.
+    pub fn real(row_bytes: u32, bytes: &[u8]) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        let whole = rest.is_empty() && row_bytes > 0 && row_bytes.is_multiple_of(4);
+        (whole && bytes.len().is_multiple_of(row_bytes as usize)).then(|| Self::Real {
+            width: row_bytes / 4,
+            values: words.iter().map(|word| f32::from_le_bytes(*word)).collect(),
+        })
+    }
+
+    /// A blob as one row; nothing for an empty one.
+    pub fn blob(bytes: Vec<u8>) -> Option<Self> {
+        let row_bytes = u32::try_from(bytes.len()).ok().filter(|bytes| *bytes > 0)?;
+        Some(Self::Bytes { row_bytes, bytes })
+    }
+
+    /// Appends a cell.
+    pub(super) fn push(&mut self, value: CellValue) {
+        match (self, value) {
+            (Self::Real { values, .. }, CellValue::Word(word)) => values.push(f32::from_le_bytes(word)),
+            (Self::Quantised { scales, .. }, CellValue::Word(word)) => scales.push(f32::from_le_bytes(word)),
+            (Self::Quantised { q, .. }, CellValue::Byte(byte)) => q.push(byte.cast_signed()),
+            (Self::Bytes { bytes, .. }, CellValue::Word(word)) => bytes.extend_from_slice(&word),
+            (Self::Bytes { bytes, .. }, CellValue::Byte(byte)) => bytes.push(byte),
+            // There are no single bytes among numbers.
+            (Self::Real { .. }, CellValue::Byte(_)) => {}
+        }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> u32 {
+        let (len, width) = match self {
+            Self::Real { width, values } => (values.len(), *width),
+            Self::Quantised { width, q, .. } => (q.len(), *width),
+            Self::Bytes { row_bytes, bytes } => (bytes.len(), *row_bytes),
+        };
+        let rows = len.checked_div(width as usize).unwrap_or(0);
+        u32::try_from(rows).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of each.
+    pub fn row_bytes(&self) -> u32 {
+        match self {
+            Self::Real { width, .. } => width.saturating_mul(4),
+            Self::Quantised { width, .. } => scales(*width).saturating_mul(4).saturating_add(*width),
+            Self::Bytes { row_bytes, .. } => *row_bytes,
+        }
+    }
+
+    /// The numbers of a row; nothing unless rows are numbers and there is such a row.
+    pub fn numbers(&self, row: u32) -> Option<&[f32]> {
+        match self {
+            Self::Real { width, values } => part(values, row, *width),
+            _ => None,
+        }
+    }
+
+    /// Some words of a row that are integers.
+    pub fn integers(&self, row: u32, words: Range<u32>) -> Option<Vec<u32>> {
+        let Self::Bytes { row_bytes, bytes } = self else {
+            return None;
+        };
+        let row = part(bytes, row, *row_bytes)?;
+        let range = words.start.checked_mul(4)? as usize..words.end.checked_mul(4)? as usize;
+        let (words, _) = row.get(range)?.as_chunks::<4>();
+        Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+    }
+
+    /// The values and scales of a row; nothing unless rows are quantised and there is such a row.
+    pub fn quantised(&self, row: u32) -> Option<(&[i8], &[f32])> {
+        match self {
+            Self::Quantised {
+                width,
+                q,
+                scales: all,
+            } => Some((part(q, row, *width)?, part(all, row, scales(*width))?)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a row; nothing when there is no such row.
+    pub fn row(&self, row: u32) -> Option<Vec<u8>> {
+        let words = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        match self {
+            Self::Real { .. } => self.numbers(row).map(words),
+            Self::Quantised { .. } => {
+                let (q, scales) = self.quantised(row)?;
+                let mut bytes: Vec<u8> = q.iter().map(|q| q.cast_unsigned()).collect();
+                bytes.extend::<Vec<u8>>(words(scales));
+                Some(bytes)
+            }
+            Self::Bytes { row_bytes, bytes } => part(bytes, row, *row_bytes).map(<[u8]>::to_vec),
+        }
+    }
+
+    /// Each row's digest.
+    pub fn digests(&self) -> Vec<H256> {
+        (0..self.count())
+            .filter_map(|row| self.row(row))
+            .map(|row| row_digest(&row))
+            .collect()
+    }
+
+    /// Each row's digest, of rows that a trace records: a row in which something has no value has one that no row has.
+    pub fn recorded_digests(&self) -> Vec<H256> {
+        let digest = |row: Vec<u8>| match lacking(&row) {
+            Some(_) => H256::zero(),
+            None => row_digest(&row),
+        };
+        let rows = (0..self.count()).filter_map(|row| self.row(row));
+        rows.map(digest).collect()
+    }
+
+    /// The digest of a leaf that records them.
+    pub fn leaf(&self) -> H256 {
+        merkle_root(self.recorded_digests().into_iter())
+    }
+}
+
+/// The first byte of the first word without a value.
+pub(super) fn lacking(row: &[u8]) -> Option<usize> {
+    let (words, _) = row.as_chunks::<4>();
+    let word = words.iter().position(|word| *word == NO_NUMBER.to_le_bytes())?;
+    word.checked_mul(4)
+}

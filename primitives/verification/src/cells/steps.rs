@@ -1,0 +1,192 @@
+//! The steps of a leaf, in the order in which they are computed.
+
+use surety_types::model::ModelFamily;
+
+/// What a step does. A `Quant` step's rows are quantised; all others' are words.
+///
+/// `P` are the positions that are visible at the end of the leaf's chunk, `R` the chunk's own. Steps have `R` rows but
+/// where something else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Op {
+    /// BERT: the vectors of token, position and segment, added up.
+    EmbedAdd,
+    /// BERT: mean and inverse deviation of that.
+    EmbedStats,
+    /// The first state.
+    Embed,
+    /// Llama: inverse deviation of the state. BERT: mean and inverse deviation of `AttentionAdd`.
+    AttentionStats,
+    /// Llama: the state, normalised.
+    AttentionInput,
+    /// Input of the three products below.
+    QuantQkv,
+    /// Queries.
+    Query,
+    /// Keys.
+    Key,
+    /// Values.
+    Value,
+    /// Llama: queries, turned by their position.
+    RotateQuery,
+    /// Llama: keys, turned by their position.
+    RotateKey,
+    /// `[heads][P]`: query times key, scaled; 0 for later positions than a decoder sees.
+    Scores,
+    /// `[heads][P]`: `e^(score - largest)`; 0 for later positions than a decoder sees.
+    Exps,
+    /// `[heads]`: their sums.
+    Totals,
+    /// One row of `P` for each number of a value: the values of all positions, turned round.
+    ValueColumns,
+    /// What attention found.
+    Attention,
+    /// The same, quantised.
+    QuantOutput,
+    /// The same, back at the state's width.
+    Output,
+    /// BERT: that, added to the state.
+    AttentionAdd,
+    /// That; with BERT normalised, with Llama added to the state.
+    AttentionSum,
+    /// Llama: inverse deviation of `AttentionSum`.
+    MlpStats,
+    /// Llama: `AttentionSum`, normalised.
+    MlpInput,
+    /// Input of the products to the inner width.
+    QuantMlp,
+    /// Llama: what is let through.
+    Gate,
+    /// To the inner width.
+    Up,
+    /// The activation function; with Llama, gated.
+    Activation,
+    /// The same, quantised.
+    QuantDown,
+    /// The same, back at the state's width.
+    Down,
+    /// BERT: that, added to `AttentionSum`.
+    Add,
+    /// BERT: mean and inverse deviation of that.
+    Stats,
+    /// The layer's result; with BERT normalised, with Llama added to `AttentionSum`.
+    Sum,
+    /// BERT: one row of `R` for each number of a state: all states, turned round.
+    StateColumns,
+    /// BERT, one row: the mean of each.
+    Mean,
+    /// BERT, one row: the same at length 1.
+    Pool,
+    /// Llama: inverse deviation of the last state.
+    FinalStats,
+    /// Llama: the last state, normalised.
+    FinalInput,
+    /// The same, quantised.
+    FinalQuant,
+    /// A number for each token.
+    Logits,
+    /// What the trace records: the leaf itself.
+    Record,
+}
+
+/// A step of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    /// The layer it is of; what comes before the layers is of the first, what comes after them of the last.
+    pub layer: u32,
+    /// What it does.
+    pub op: Op,
+}
+
+/// The steps of a leaf: before its layers, of each layer, after them. [`Op::Record`] comes last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    pub before: &'static [Op],
+    pub each: &'static [Op],
+    pub after: &'static [Op],
+}
+
+/// Of a chunk of tokens to be chosen.
+pub(super) const CHOICES: Program = Program {
+    before: &[Op::FinalStats, Op::FinalInput, Op::FinalQuant, Op::Logits],
+    each: &[],
+    after: &[Op::Record],
+};
+
+/// Of a stride, the first or not, the last or not.
+pub(super) const fn program(family: ModelFamily, first: bool, last: bool) -> Program {
+    const NONE: &[Op] = &[];
+    match family {
+        ModelFamily::Bert => Program {
+            before: match first {
+                true => &[Op::EmbedAdd, Op::EmbedStats, Op::Embed],
+                false => NONE,
+            },
+            each: BERT,
+            after: match last {
+                true => &[Op::StateColumns, Op::Mean, Op::Pool, Op::Record],
+                false => &[Op::Record],
+            },
+        },
+        ModelFamily::Llama => Program {
+            before: match first {
+                true => &[Op::Embed],
+                false => NONE,
+            },
+            each: LLAMA,
+            after: &[Op::Record],
+        },
+    }
+}
+
+const BERT: &[Op] = &[
+    Op::QuantQkv,
+    Op::Query,
+    Op::Key,
+    Op::Value,
+    Op::Scores,
+    Op::Exps,
+    Op::Totals,
+    Op::ValueColumns,
+    Op::Attention,
+    Op::QuantOutput,
+    Op::Output,
+    Op::AttentionAdd,
+    Op::AttentionStats,
+    Op::AttentionSum,
+    Op::QuantMlp,
+    Op::Up,
+    Op::Activation,
+    Op::QuantDown,
+    Op::Down,
+    Op::Add,
+    Op::Stats,
+    Op::Sum,
+];
+
+const LLAMA: &[Op] = &[
+    Op::AttentionStats,
+    Op::AttentionInput,
+    Op::QuantQkv,
+    Op::Query,
+    Op::Key,
+    Op::Value,
+    Op::RotateQuery,
+    Op::RotateKey,
+    Op::Scores,
+    Op::Exps,
+    Op::Totals,
+    Op::ValueColumns,
+    Op::Attention,
+    Op::QuantOutput,
+    Op::Output,
+    Op::AttentionSum,
+    Op::MlpStats,
+    Op::MlpInput,
+    Op::QuantMlp,
+    Op::Gate,
+    Op::Up,
+    Op::Activation,
+    Op::QuantDown,
+    Op::Down,
+    Op::Sum,
+];

@@ -1,0 +1,292 @@
+//! The tensors of a model: their names, and what a committed row of each holds.
+//!
+//! Files of exact models and their `weight_root` both go by these names, in ascending order.
+
+use alloc::{format, string::String};
+
+use surety_exact::groups;
+use surety_types::model::{Architecture, ModelFamily};
+
+/// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so that a
+/// group's factors are one row.
+pub const VECTOR_ROW: u32 = 128;
+
+/// Bytes of one entry of the rotary table.
+const TURNS_BYTES: u32 = 8;
+
+/// One tensor of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tensor {
+    /// A vector for each token.
+    Tokens,
+    /// BERT: a vector for each position.
+    Positions,
+    /// BERT: a vector for each kind of segment. Only the first is ever used.
+    Types,
+    /// BERT: weight of the norm of what the three give together.
+    EmbeddingsNorm,
+    /// Its bias.
+    EmbeddingsNormBias,
+    /// Llama: how far each pair of a head turns from a position to the next.
+    Turns,
+    /// Llama: weight of the norm after the last layer.
+    FinalNorm,
+    /// Llama, unless the tokens' vectors serve: from a state to a logit for each token.
+    Head,
+    /// In a layer.
+    Layer(u32, InLayer),
+}
+
+/// A tensor of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InLayer {
+    /// What scales the input of query, key and value.
+    AttentionPre,
+    /// Attention's queries.
+    Query,
+    /// Attention's keys.
+    Key,
+    /// Attention's values.
+    Value,
+    /// What scales the input of `Output`.
+    OutputPre,
+    /// What attention found, back to the state's width.
+    Output,
+    /// Weight of attention's norm: after it with BERT, before it with Llama.
+    AttentionNorm,
+    /// BERT: its bias.
+    AttentionNormBias,
+    /// What scales the input of `Gate` and `Up`.
+    InnerPre,
+    /// Llama: what is let through.
+    Gate,
+    /// To the inner width.
+    Up,
+    /// What scales the input of `Down`.
+    DownPre,
+    /// Back to the state's width.
+    Down,
+    /// Weight of the other norm: after `Down` with BERT, before `Gate` with Llama.
+    Norm,
+    /// BERT: its bias.
+    NormBias,
+}
+
+/// All of a layer.
+const IN_LAYER: [InLayer; 15] = [
+    InLayer::AttentionPre,
+    InLayer::Query,
+    InLayer::Key,
+    InLayer::Value,
+    InLayer::OutputPre,
+    InLayer::Output,
+    InLayer::AttentionNorm,
+    InLayer::AttentionNormBias,
+    InLayer::InnerPre,
+    InLayer::Gate,
+    InLayer::Up,
+    InLayer::DownPre,
+    InLayer::Down,
+    InLayer::Norm,
+    InLayer::NormBias,
+];
+
+/// What the committed rows of a tensor hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WeightShape {
+    /// How many rows.
+    pub rows: u32,
+    /// int8 values of a row.
+    pub values: u32,
+    /// `f32` scales of a row; those of a vector are its values, and its last row may have fewer.
+    pub scales: u32,
+    /// Whether rows may have a bias; whether they do, a model says.
+    pub biased: bool,
+}
+
+impl InLayer {
+    const fn bert(self) -> Option<&'static str> {
+        Some(match self {
+            Self::AttentionPre => "attention.pre",
+            Self::Query => "attention.self.query",
+            Self::Key => "attention.self.key",
+            Self::Value => "attention.self.value",
+            Self::OutputPre => "attention.output.dense.pre",
+            Self::Output => "attention.output.dense",
+            Self::AttentionNorm => "attention.output.LayerNorm.weight",
+            Self::AttentionNormBias => "attention.output.LayerNorm.bias",
+            Self::InnerPre => "intermediate.dense.pre",
+            Self::Gate => return None,
+            Self::Up => "intermediate.dense",
+            Self::DownPre => "output.dense.pre",
+            Self::Down => "output.dense",
+            Self::Norm => "output.LayerNorm.weight",
+            Self::NormBias => "output.LayerNorm.bias",
+        })
+    }
+
+    const fn llama(self) -> Option<&'static str> {
+        Some(match self {
+            Self::AttentionPre => "attention.pre",
+            Self::Query => "self_attn.q_proj",
+            Self::Key => "self_attn.k_proj",
+            Self::Value => "self_attn.v_proj",
+            Self::OutputPre => "self_attn.o_proj.pre",
+            Self::Output => "self_attn.o_proj",
+            Self::AttentionNorm => "input_layernorm.weight",
+            Self::InnerPre => "mlp.pre",
+            Self::Gate => "mlp.gate_proj",
+            Self::Up => "mlp.up_proj",
+            Self::DownPre => "mlp.down_proj.pre",
+            Self::Down => "mlp.down_proj",
+            Self::Norm => "post_attention_layernorm.weight",
+            Self::AttentionNormBias | Self::NormBias => return None,
+        })
+    }
+
+    fn exists(self, architecture: &Architecture) -> bool {
+        match self {
+            Self::AttentionPre => architecture.smoothed.attention,
+            Self::OutputPre => architecture.smoothed.output,
+            Self::InnerPre => architecture.smoothed.inner,
+            Self::DownPre => architecture.smoothed.down,
+            _ => true,
+        }
+    }
+
+    fn shape(self, architecture: &Architecture) -> WeightShape {
+        let Architecture { width, inner, .. } = *architecture;
+        let queries = architecture.heads.saturating_mul(architecture.head_dim);
+        let keys = architecture.kv_heads.saturating_mul(architecture.head_dim);
+        match self {
+            Self::Query => WeightShape::linear(width, queries),
+            Self::Key | Self::Value => WeightShape::linear(width, keys),
+            Self::Output => WeightShape::linear(queries, width),
+            Self::Gate | Self::Up => WeightShape::linear(width, inner),
+            Self::Down => WeightShape::linear(inner, width),
+            Self::OutputPre => WeightShape::vector(queries),
+            Self::DownPre => WeightShape::vector(inner),
+            _ => WeightShape::vector(width),
+        }
+    }
+}
+
+impl Tensor {
+    /// Its name: that of a linear layer or a table is the stem of its parts' names in a file. Nothing where the family
+    /// has no such tensor.
+    pub fn name(self, family: ModelFamily) -> Option<String> {
+        use ModelFamily::{Bert, Llama};
+        let name = match (self, family) {
+            (Self::Layer(layer, part), Bert) => {
+                return Some(format!("encoder.layer.{layer}.{}", part.bert()?))
+            }
+            (Self::Layer(layer, part), Llama) => {
+                return Some(format!("model.layers.{layer}.{}", part.llama()?))
+            }
+            (Self::Tokens, Bert) => "embeddings.word_embeddings",
+            (Self::Positions, Bert) => "embeddings.position_embeddings",
+            (Self::Types, Bert) => "embeddings.token_type_embeddings",
+            (Self::EmbeddingsNorm, Bert) => "embeddings.LayerNorm.weight",
+            (Self::EmbeddingsNormBias, Bert) => "embeddings.LayerNorm.bias",
+            (Self::Tokens, Llama) => "model.embed_tokens",
+            (Self::Turns, Llama) => "rotary.turns",
+            (Self::FinalNorm, Llama) => "model.norm.weight",
+            (Self::Head, Llama) => "lm_head",
+            _ => return None,
+        };
+        Some(name.into())
+    }
+
+    /// What its rows hold. That there is such a tensor at all, [`tensors`] says; how many kinds of segments a model has
+    /// is not known here, but for that there is a first.
+    pub fn shape(self, architecture: &Architecture) -> WeightShape {
+        let Architecture {
+            width, vocabulary, ..
+        } = *architecture;
+        match self {
+            Self::Tokens => WeightShape::table(width, vocabulary),
+            Self::Positions => WeightShape::table(width, architecture.positions),
+            Self::Types => WeightShape::table(width, 1),
+            Self::EmbeddingsNorm | Self::EmbeddingsNormBias | Self::FinalNorm => WeightShape::vector(width),
+            Self::Turns => WeightShape {
+                rows: 1,
+                values: (architecture.head_dim / 2).saturating_mul(TURNS_BYTES),
+                scales: 0,
+                biased: false,
+            },
+            // The engine's head has no bias.
+            Self::Head => WeightShape::table(width, vocabulary),
+            Self::Layer(_, part) => part.shape(architecture),
+        }
+    }
+}
+
+impl WeightShape {
+    fn table(width: u32, rows: u32) -> Self {
+        Self {
+            rows,
+            values: width,
+            scales: scales(width),
+            biased: false,
+        }
+    }
+
+    fn linear(inputs: u32, outputs: u32) -> Self {
+        Self {
+            biased: true,
+            ..Self::table(inputs, outputs)
+        }
+    }
+
+    fn vector(values: u32) -> Self {
+        Self {
+            rows: values.div_ceil(VECTOR_ROW),
+            values: 0,
+            scales: values,
+            biased: false,
+        }
+    }
+
+    /// Scales of row `row`; nothing when there is no such row.
+    pub fn scales_of(&self, row: u32) -> Option<u32> {
+        if row >= self.rows {
+            return None;
+        }
+        match self.values {
+            0 => Some(
+                self.scales
+                    .checked_sub(row.checked_mul(VECTOR_ROW)?)?
+                    .min(VECTOR_ROW),
+            ),
+            _ => Some(self.scales),
+        }
+    }
+}
+
+/// Scales of a row of so many values, one per group.
+pub(super) fn scales(values: u32) -> u32 {
+    groups(values as usize) as u32
+}
+
+/// The tensors of a model, those of its layers in the layers' order. Not in the order of their names.
+pub fn tensors(family: ModelFamily, architecture: &Architecture) -> impl Iterator<Item = Tensor> + '_ {
+    const OUTSIDE: [Tensor; 8] = [
+        Tensor::Tokens,
+        Tensor::Positions,
+        Tensor::Types,
+        Tensor::EmbeddingsNorm,
+        Tensor::EmbeddingsNormBias,
+        Tensor::Turns,
+        Tensor::FinalNorm,
+        Tensor::Head,
+    ];
+    let of_layer = move |layer| {
+        let parts = IN_LAYER.into_iter().filter(|part| part.exists(architecture));
+        parts.map(move |part| Tensor::Layer(layer, part))
+    };
+    OUTSIDE
+        .into_iter()
+        .filter(|tensor| *tensor != Tensor::Head || !architecture.tied)
+        .chain((0..architecture.layers).flat_map(of_layer))
+        .filter(move |tensor| tensor.name(family).is_some())
+}

@@ -1,0 +1,47 @@
+//! A dispute's record on chain. Plain data, for whoever reads it: the pallet, runtime APIs and the worker.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use scale_info::TypeInfo;
+use surety_types::{
+    task::ResultClaim,
+    trust::{DisputeId, Party},
+    TaskId,
+};
+
+use crate::bisection::Game;
+
+/// A dispute that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Dispute<AccountId, Balance, BlockNumber> {
+    /// About which task.
+    pub task: TaskId,
+    /// Who stands by the claim: a provider that made it, or an auditor that confirmed it.
+    pub defender: Party<AccountId>,
+    /// Who says that it is wrong.
+    pub challenger: Party<AccountId>,
+    /// What is in dispute.
+    pub claim: ResultClaim,
+    /// Whether the challenger has already had the claim judged wrong when somebody else stood by it.
+    pub proven: bool,
+    /// How far they are.
+    pub game: Game,
+    /// On hold on the challenger's account, in plancks; zero where other stake is behind it.
+    pub bond: Balance,
+    /// Moves so far.
+    pub moves: u32,
+    /// Block in which it was opened.
+    pub opened_at: BlockNumber,
+    /// Finalised block up to which time has been taken from the sides.
+    pub ticked_at: BlockNumber,
+    /// Block in which it came to a cell that no block can compute again.
+    pub beyond_since: Option<BlockNumber>,
+}
+
+/// A dispute with its number.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct DisputeView<AccountId, Balance, BlockNumber> {
+    /// Its number.
+    pub id: DisputeId,
+    /// The rest.
+    pub dispute: Dispute<AccountId, Balance, BlockNumber>,
+}
