@@ -9,7 +9,6 @@ fuzz_target!(|blob: &[u8]| {
         assert_eq!(Request::decode(&request.encode()), Ok(request));
     }
     if let Ok(generation) = Generation::decode(blob) {
-        let again = Generation::decode(&generation.encode()).expect("its own text");
-        assert_eq!(again, generation);
+        assert_eq!(generation.encode(), blob);
     }
 });

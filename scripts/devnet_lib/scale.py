@@ -43,8 +43,17 @@ def twox128(text):
 
 
 def blake2_256(data):
-    """The chain's content hash."""
+    """The chain's hash."""
     return hashlib.blake2b(data, digest_size=32).digest()
+
+
+def content_hash(blob):
+    """The name of an input or output: the Merkle root over its segments of 1 KiB."""
+    level = [blake2_256(b"\0" + blake2_256(blob[at : at + 1024])) for at in range(0, len(blob), 1024)]
+    while len(level) > 1:
+        pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+        level = [blake2_256(b"\1" + b"".join(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0] if level else blake2_256(b"")
 
 
 def blake2_128_concat(data):

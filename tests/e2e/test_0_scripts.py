@@ -23,6 +23,11 @@ class ReadingChains(unittest.TestCase):
         self.assertEqual(scale.twox128("Account").hex(), "b99d880ec681799c0cf30e8886371da9")
         self.assertEqual(scale.twox128("Timestamp").hex(), "f0c365c3cf59d671eb72da0e7a4113c4")
 
+    def test_blobs_hash_as_the_chain_names_them(self):
+        row = bytes((i * i + 3 * i + i // 251) % 256 for i in range(1025))
+        # The third of primitives/verification/vectors/row_digest.json.
+        self.assertEqual(scale.content_hash(row).hex()[:16], "ad2cf06e8b4c1828")
+
     def test_addresses_are_read_and_written(self):
         account = scale.ss58_decode(ALICE)
         self.assertEqual(account.hex()[:8], "d43593c7")

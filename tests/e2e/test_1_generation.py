@@ -11,7 +11,7 @@ import support
 from devnet_lib.devnet import PROMPT
 from devnet_lib.folders import write_secret
 from devnet_lib.models import GENERATOR_CONTEXT
-from devnet_lib.scale import blake2_256
+from devnet_lib.scale import content_hash
 
 MAX_TOKENS = 48
 NO_RESULT = 5
@@ -25,7 +25,7 @@ class Client:
         home = net.run_dir / f"generation-client-{index}"
         home.mkdir()
         self.surety = net.surety(home, write_secret(home / "account.key", uri))
-        self.out = home / "generation.json"
+        self.out = home / "generation.bin"
         args = net.generation_args(**{"prompt": PROMPT, "max_tokens": MAX_TOKENS, **options})
         # The ports of other tests' clients are taken.
         args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 4 + index}"
@@ -92,7 +92,7 @@ class Generations(unittest.TestCase):
     def test_the_output_is_what_was_agreed_on_and_the_units_are_its_tokens(self):
         blob = self.first.out.read_bytes()
         claim = self.first.view()["state"]["claim"]
-        self.assertEqual("0x" + blake2_256(blob).hex(), claim["output"])
+        self.assertEqual("0x" + content_hash(blob).hex(), claim["output"])
         made = self.first.report["generation"]
         self.assertLessEqual(len(made["tokens"]), MAX_TOKENS)
         self.assertEqual(claim["units"], made["prompt_tokens"] + len(made["tokens"]))

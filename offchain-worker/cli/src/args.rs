@@ -173,7 +173,7 @@ pub struct SubmitArgs {
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
     #[arg(long, value_name = "ADDR")]
     pub external: Vec<String>,
-    /// Where to write the output: vectors in safetensors, a generation in JSON; needed for vectors
+    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for vectors
     #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
     pub out: Option<PathBuf>,
     /// Post and leave; providers get the input only while "surety task watch ID" runs
@@ -214,7 +214,7 @@ pub struct WatchArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output: vectors in safetensors, a generation in JSON
+    /// Where to write the output: vectors in safetensors, a generation as its tokens and text
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print generated text while it is made; with --json as one event a line, the last of them the report
@@ -228,7 +228,7 @@ pub struct ResultArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output: vectors in safetensors, a generation in JSON; needed for vectors
+    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for vectors
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print the nearest other line for N lines of the input

@@ -10,8 +10,8 @@ use sp_core::{
     crypto::{Pair, Ss58Codec},
     sr25519,
 };
+use sp_crypto_hashing::blake2_256;
 use surety_chain_client::{AccountId, ChainError, Signer};
-use surety_engine::content_hash;
 
 /// Why a key file is no good.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub fn load(path: &Path) -> Result<Key, KeyError> {
         path: path.to_owned(),
         source,
     })?;
-    let salt_secret = content_hash(&[b"surety/salt/1".as_slice(), uri.trim().as_bytes()].concat()).0;
+    let salt_secret = blake2_256(&[b"surety/salt/1".as_slice(), uri.trim().as_bytes()].concat());
     Ok(Key { signer, salt_secret })
 }
 

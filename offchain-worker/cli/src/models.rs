@@ -92,7 +92,7 @@ mod tests {
             weights_bytes,
             tokenizer: ModelId::zero(),
             config: ModelId::zero(),
-            weight_root: None,
+            exact: None,
         }
     }
 

@@ -11,7 +11,7 @@ use surety_types::{
 use crate::{
     bert::BertEngine,
     error::EngineError,
-    exact::{self, Opened},
+    exact::{self, OwnTrace},
     store::ModelFiles,
 };
 
@@ -82,20 +82,20 @@ pub trait Engine: Send + Sync {
     /// Runs one job to its end.
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError>;
 
-    /// Checks somebody's output. The claim equals that of [`Engine::run`] if and only if the output is its output,
-    /// and no other output gives it; where less than running it all again tells so, less is done.
+    /// The own claim about a job of which somebody has given an output. It equals that of [`Engine::run`] if the
+    /// output is the right one. If not, it differs from any claim that can be made with that output: the first
+    /// difference between the two traces is a number that is wrong, while all that it was computed from is agreed.
+    ///
+    /// Where less than running the job again tells so, less is done.
     ///
     /// # Errors
-    /// Those of `run`, and [`EngineError::Refuted`] for an output that is shown to be wrong before there is a claim.
+    /// Those of `run`, and [`EngineError::Refuted`] for what has not the form of an output.
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
-        let outcome = self.run(job, sink)?;
-        match outcome.output == output {
-            true => Ok(outcome.claim),
-            false => Err(Refutation::Different.into()),
-        }
+        let _ = output;
+        self.run(job, sink).map(|outcome| outcome.claim)
     }
 
-    /// The leaves under a result's trace root, in their order. `output` is what the job gave.
+    /// The leaves under the trace root of [`Engine::audit`]'s claim, in their order.
     ///
     /// # Errors
     /// [`EngineError::NotTraced`] where a root is all there is; those of `audit`.
@@ -104,56 +104,37 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NotTraced)
     }
 
-    /// Recomputes one leaf with every step on the way to it. What came before its layers is computed too, but not
-    /// given.
+    /// The own view of the trace of somebody's claim, to defend or to challenge it. `units` and `output` are as claimed.
+    /// The own claim is another where [`Engine::audit`] says so.
+    ///
+    /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
     ///
     /// # Errors
-    /// [`EngineError::NoLeaf`], and those of [`Engine::leaves`].
-    fn open_leaf(
-        &self,
-        job: &Job,
-        output: &[u8],
-        leaf: u32,
-        sink: &mut dyn Sink,
-    ) -> Result<Opened, EngineError> {
-        let _ = (job, output, leaf, sink);
+    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] and
+    /// [`EngineError::Refuted`] for a claim that can have no trace, the input's faults.
+    fn trace(
+        self: Arc<Self>,
+        job: Job,
+        output: Vec<u8>,
+        units: u32,
+        sink: Box<dyn Sink + Send>,
+    ) -> Result<OwnTrace, EngineError> {
+        let _ = (job, output, units, sink);
         Err(EngineError::NotTraced)
     }
 }
 
-/// How an audited output differs from the right one.
+/// Why an output is none, so that there is nothing to compare it with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refutation {
-    /// Other bytes than running the job again gives.
-    #[error("it is not what the job gives")]
-    Different,
     /// Not an output of the operation.
     #[error("it has not the form of an output: {0}")]
     Malformed(String),
-    /// Fewer or more tokens than there could be, or an end token before the end.
-    #[error("a continuation of these {tokens} tokens would have ended elsewhere")]
+    /// No tokens, or more than the model has positions for or the client pays for.
+    #[error("no answer to this input has {tokens} tokens")]
     Length {
         /// How many there are.
         tokens: u32,
-    },
-    /// No token of this model.
-    #[error("there is no token {token}")]
-    UnknownToken {
-        /// The token.
-        token: u32,
-    },
-    /// Text, numbers or form are not those that go with the tokens.
-    #[error("what is beside the tokens does not follow from them")]
-    Encoding,
-    /// Another token than the logits and the task's random numbers give.
-    #[error("token {index} is {claimed}, but should be {expected}")]
-    Token {
-        /// Which token of the continuation, from 0.
-        index: u32,
-        /// As in the output.
-        claimed: u32,
-        /// As computed.
-        expected: u32,
     },
 }
 

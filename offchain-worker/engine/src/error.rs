@@ -1,6 +1,7 @@
 //! Why a job, or getting a model ready for one, failed.
 
 use surety_types::model::{ModelFamily, Operation, Tier};
+use surety_verification::cells::LayoutError;
 
 use crate::{
     engine::Refutation, generation::RequestError, input::InputError, model_error::ModelError,
@@ -22,12 +23,12 @@ pub enum EngineError {
     /// Results of this model cannot be opened: there is nothing below their trace's root.
     #[error("this engine's traces cannot be opened")]
     NotTraced,
-    /// The trace has fewer leaves.
-    #[error("the trace has no leaf {leaf}")]
-    NoLeaf {
-        /// What was asked for.
-        leaf: u32,
-    },
+    /// There is no such place in the trace.
+    #[error("the trace has no such place")]
+    NotInTrace,
+    /// A claim that can have no trace: it is wrong.
+    #[error("the claim can have no trace: {0}")]
+    Untraceable(#[from] LayoutError),
     /// The model was not made for this.
     #[error("the model does not offer {0:?}")]
     OperationNotOffered(Operation),

@@ -1,4 +1,7 @@
-//! Input and output blobs of the operation `Generate`: JSON.
+//! Input and output blobs of the operation `Generate`.
+//!
+//! Inputs are JSON. An output is binary, so that the place of every token in it is known: what a token should be can be
+//! computed on chain, and the word that says what it is can be shown.
 //!
 //! The limits are part of the operation's definition and no setting: whether an input is fit for use must not depend
 //! on who looks at it. Numbers are integers, so that no parser's rounding is part of an answer.
@@ -147,7 +150,7 @@ impl Request {
 }
 
 /// Why a generation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model said that it was done.
@@ -156,9 +159,18 @@ pub enum FinishReason {
     Length,
 }
 
+impl FinishReason {
+    /// What stands for it in an output.
+    pub(crate) fn word(self) -> u32 {
+        match self {
+            Self::Length => 0,
+            Self::Stop => 1,
+        }
+    }
+}
+
 /// What was generated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Generation {
     /// The continuation, without the prompt.
     pub text: String,
@@ -170,15 +182,169 @@ pub struct Generation {
     pub finish_reason: FinishReason,
 }
 
+/// Words before the tokens of an output.
+const HEADER_WORDS: usize = 3;
+
+/// Why a blob is no generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GenerationError {
+    /// It ends within the header or the tokens.
+    #[error("{bytes} bytes are too few for a header and {tokens} tokens")]
+    Truncated {
+        /// Its size.
+        bytes: usize,
+        /// How many tokens it should have.
+        tokens: u32,
+    },
+    /// Neither of the two reasons.
+    #[error("{0} is no reason to end")]
+    UnknownReason(u32),
+    /// What follows the tokens is no text.
+    #[error("the text is not UTF-8 from byte {at} of it on")]
+    NotUtf8 {
+        /// Where the valid part ends.
+        at: usize,
+    },
+}
+
 impl Generation {
-    /// The output blob. Equal generations give equal bytes.
+    /// The output blob: the words `prompt_tokens`, number of tokens, reason (0 for length, 1 for a stop) and the tokens,
+    /// each a little-endian `u32`; then the text as UTF-8. Equal generations give equal bytes.
     pub fn encode(&self) -> Vec<u8> {
-        // Strings and integers alone: nothing that could fail to serialise.
-        serde_json::to_vec(self).unwrap_or_default()
+        // Nobody has 2^32 tokens in memory.
+        let tokens = self.tokens.len() as u32;
+        let header = [self.prompt_tokens, tokens, self.finish_reason.word()];
+        Said {
+            header,
+            tokens: self.tokens.clone(),
+            text: self.text.as_bytes(),
+        }
+        .encode()
     }
 
     /// Reads an output blob, and trusts nothing in it.
-    pub fn decode(blob: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(blob)
+    ///
+    /// # Errors
+    /// [`GenerationError`] for whatever [`Self::encode`] does not write.
+    pub fn decode(blob: &[u8]) -> Result<Self, GenerationError> {
+        let Said {
+            header: [prompt_tokens, _, reason],
+            tokens,
+            text,
+        } = Said::read(blob, None)?;
+        let text = std::str::from_utf8(text).map_err(|error| GenerationError::NotUtf8 {
+            at: error.valid_up_to(),
+        })?;
+        Ok(Self {
+            text: text.into(),
+            tokens,
+            prompt_tokens,
+            finish_reason: match reason {
+                0 => FinishReason::Length,
+                1 => FinishReason::Stop,
+                other => return Err(GenerationError::UnknownReason(other)),
+            },
+        })
+    }
+}
+
+/// What an output blob says, sense or nonsense.
+pub(crate) struct Said<'a> {
+    /// Tokens of the prompt, tokens of the continuation, why it ended.
+    pub(crate) header: [u32; HEADER_WORDS],
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) text: &'a [u8],
+}
+
+impl<'a> Said<'a> {
+    /// Reads a blob as one of so many tokens, or else of as many as it says.
+    pub(crate) fn read(blob: &'a [u8], tokens: Option<u32>) -> Result<Self, GenerationError> {
+        let truncated = |tokens| GenerationError::Truncated {
+            bytes: blob.len(),
+            tokens,
+        };
+        let (words, _) = blob.as_chunks::<4>();
+        let (header, rest) = words.split_first_chunk().ok_or(truncated(0))?;
+        let header: [u32; HEADER_WORDS] = header.map(u32::from_le_bytes);
+        let count = tokens.unwrap_or(header[1]);
+        let tokens = rest.get(..count as usize).ok_or(truncated(count))?;
+        let text = blob.get(4 * (HEADER_WORDS + tokens.len())..);
+        Ok(Self {
+            header,
+            tokens: tokens.iter().copied().map(u32::from_le_bytes).collect(),
+            text: text.unwrap_or_default(),
+        })
+    }
+
+    /// The blob.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let words = self.header.iter().chain(&self.tokens);
+        let mut blob: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        blob.extend_from_slice(self.text);
+        blob
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn generation() -> Generation {
+        Generation {
+            text: "so it góes".into(),
+            tokens: vec![7, 0, u32::MAX],
+            prompt_tokens: 5,
+            finish_reason: FinishReason::Stop,
+        }
+    }
+
+    #[test]
+    fn an_output_is_words_and_then_text() {
+        let blob = generation().encode();
+        let words: Vec<u32> = blob
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u32::from_le_bytes(*word))
+            .collect();
+        assert_eq!(words[..6], [5, 3, 1, 7, 0, u32::MAX]);
+        assert_eq!(&blob[24..], "so it góes".as_bytes());
+        assert_eq!(Generation::decode(&blob), Ok(generation()));
+        let empty = Generation {
+            text: String::new(),
+            tokens: Vec::new(),
+            prompt_tokens: 0,
+            finish_reason: FinishReason::Length,
+        };
+        assert_eq!(empty.encode(), [0; 12]);
+        assert_eq!(Generation::decode(&[0; 12]), Ok(empty));
+    }
+
+    #[test]
+    fn what_is_no_output_is_refused_with_a_reason() {
+        let blob = generation().encode();
+        for bytes in 0..24 {
+            let refused = Generation::decode(&blob[..bytes]);
+            assert!(
+                matches!(refused, Err(GenerationError::Truncated { .. })),
+                "{bytes}"
+            );
+        }
+        let with = |at: usize, byte: u8| {
+            let mut blob = blob.clone();
+            blob[at] = byte;
+            Generation::decode(&blob)
+        };
+        assert_eq!(with(8, 2), Err(GenerationError::UnknownReason(2)));
+        assert_eq!(with(25, 0xff), Err(GenerationError::NotUtf8 { at: 1 }));
+        assert!(matches!(
+            with(7, 0xff),
+            Err(GenerationError::Truncated {
+                tokens: 0xff00_0003,
+                ..
+            })
+        ));
     }
 }

@@ -1,4 +1,6 @@
-//! `blake2_256`, of bytes and of streams.
+//! The hash of a model's files: `blake2_256`, of bytes and of streams.
+//!
+//! Blobs of tasks are named otherwise, by [`surety_verification::content_hash`].
 
 use std::io::{self, Read};
 
@@ -6,13 +8,13 @@ use surety_types::ContentHash;
 
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// `blake2_256` of some bytes.
-pub fn content_hash(bytes: &[u8]) -> ContentHash {
+/// `blake2_256` of a file's bytes.
+pub fn file_hash(bytes: &[u8]) -> ContentHash {
     ContentHash::from(sp_crypto_hashing::blake2_256(bytes))
 }
 
-/// `blake2_256` of everything a reader gives, in constant memory.
-pub fn content_hash_of(mut reader: impl Read) -> io::Result<ContentHash> {
+/// [`file_hash`] of everything a reader gives, in constant memory.
+pub fn file_hash_of(mut reader: impl Read) -> io::Result<ContentHash> {
     let mut state = Hasher::new();
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
@@ -52,7 +54,7 @@ mod tests {
     fn streaming_gives_the_hash_of_the_bytes() {
         for len in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 7] {
             let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
-            assert_eq!(content_hash_of(&bytes[..]).unwrap(), content_hash(&bytes));
+            assert_eq!(file_hash_of(&bytes[..]).unwrap(), file_hash(&bytes));
         }
     }
 }

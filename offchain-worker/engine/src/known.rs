@@ -1,7 +1,7 @@
 //! Models that come with their hashes: what [`crate::fetch()`] can get.
 
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
     ContentHash,
 };
 
@@ -75,7 +75,7 @@ pub fn all_minilm_l6_v2() -> KnownModel {
             weights_bytes: 90_868_376,
             tokenizer: hash("1643ffa5ce8bc87654926557226b9ef0669ee1b5c1817b753dae593afd43ee0a"),
             config: hash("c600b00649ab8fd6ec1d4b0edf1cf99d53375665c5f4b1fb4b61a6e277b6001e"),
-            weight_root: None,
+            exact: None,
         },
         tokenizer_bytes: 466_247,
         config_bytes: 612,
@@ -99,9 +99,28 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
             tier: Tier::Exact,
             weights: hash("81cb40a0f3acdb23c353038a428725f07a7dcde5309a035f1215455a05157b3c"),
             weights_bytes: 23_443_592,
-            weight_root: Some(hash(
-                "c6df7a527bdb6902dd343a3482b48316a46f3eeffd96ca23b305a5383f3b0616",
-            )),
+            exact: Some(ExactForm {
+                weight_root: hash("c6df7a527bdb6902dd343a3482b48316a46f3eeffd96ca23b305a5383f3b0616"),
+                architecture: Architecture {
+                    vocabulary: 30_522,
+                    width: 384,
+                    layers: 6,
+                    heads: 12,
+                    kv_heads: 12,
+                    head_dim: 32,
+                    inner: 1536,
+                    positions: 512,
+                    epsilon: 1e-12f32.to_bits(),
+                    activation: Activation::Gelu,
+                    smoothed: Smoothed {
+                        attention: true,
+                        output: true,
+                        inner: true,
+                        down: true,
+                    },
+                    tied: false,
+                },
+            }),
             ..published.manifest.clone()
         },
         converted_from: Some(Box::new(published.clone())),

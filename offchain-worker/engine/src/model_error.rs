@@ -1,5 +1,8 @@
 //! Why a model's files make no model.
 
+use surety_types::model::Architecture;
+use surety_verification::cells::LayoutError;
+
 /// Why files with the right hashes make no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
@@ -65,6 +68,28 @@ pub enum ModelError {
         /// Size of the model's vocabulary.
         vocabulary: usize,
     },
+    /// A layer that differs from the others in more than its numbers.
+    #[error("layer {layer}: it {what}")]
+    UnevenLayers {
+        /// Which one, from 0.
+        layer: usize,
+        /// How.
+        what: String,
+    },
+    /// The manifest is that of a model with other dimensions.
+    #[error("the manifest says {stated:?}, but the weights are {found:?}")]
+    Architecture {
+        /// By the manifest; nothing where it has no exact form.
+        stated: Option<Box<Architecture>>,
+        /// By the weights.
+        found: Box<Architecture>,
+    },
+    /// The manifest commits to other weights: no number of a result could be shown to follow from these.
+    #[error("the weights are not those that the manifest's weight root commits to")]
+    WeightRoot,
+    /// Results of a model of these dimensions could not be disputed.
+    #[error("{0}")]
+    Untraceable(LayoutError),
     /// The tensor library refused.
     #[error("{0}")]
     Library(String),

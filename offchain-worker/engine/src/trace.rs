@@ -3,25 +3,29 @@
 use surety_types::{task::ResultClaim, ContentHash};
 use surety_verification::merkle_root;
 
-use crate::hash::content_hash;
+use crate::hash::file_hash;
 
-/// The trace leaf of one embedded item: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the index as u32 and the
-/// row as f32, all little-endian.
+/// The trace leaf of one item embedded outside of the exact tier: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the
+/// index as u32 and the row as f32, all little-endian.
 ///
 /// It binds one item's text to one row, so that a single item can be checked against the root by itself.
 pub fn embedding_leaf(index: u32, item: &str, row: &[f32]) -> ContentHash {
     let values = row.iter().flat_map(|value| value.to_le_bytes());
     let mut preimage = Vec::with_capacity(4 + 32 + row.len() * 4);
     preimage.extend_from_slice(&index.to_le_bytes());
-    preimage.extend_from_slice(content_hash(item.as_bytes()).as_bytes());
+    preimage.extend_from_slice(file_hash(item.as_bytes()).as_bytes());
     preimage.extend(values);
-    content_hash(&preimage)
+    file_hash(&preimage)
 }
 
-/// The claim that goes with an output blob.
-pub(crate) fn claim(output: &[u8], leaves: impl Iterator<Item = ContentHash>, units: u32) -> ResultClaim {
+/// The claim that goes with an output blob of this content hash.
+pub(crate) fn claim(
+    output: ContentHash,
+    leaves: impl Iterator<Item = ContentHash>,
+    units: u32,
+) -> ResultClaim {
     ResultClaim {
-        output: content_hash(output),
+        output,
         trace_root: merkle_root(leaves),
         units,
     }

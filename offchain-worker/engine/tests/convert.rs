@@ -14,8 +14,9 @@ use serde_json::{json, Value};
 use surety_engine::{
     exact::{
         convert::{convert, convert_into, ConvertError, Stage},
-        format::{read, weight_root, write, Weights},
+        format::{read, write, Weights},
         weights::{Activation, LlamaWeights},
+        Form,
     },
     ModelError, ModelFile, ModelStore, StoreError, StoredModel,
 };
@@ -76,7 +77,7 @@ fn what_is_converted_reads_back_as_it_was_written() {
         assert_eq!(manifest.tier, Tier::Exact);
         let weights = weights(&stored);
         assert_eq!(manifest.family, weights.family());
-        assert_eq!(manifest.weight_root, Some(weight_root(&weights.parts())));
+        assert_eq!(manifest.exact, Some(weights.form().unwrap()));
         let mut again = Vec::new();
         write(&weights.parts(), &mut again).unwrap();
         assert_eq!(again, stored.read().unwrap().weights);

@@ -8,11 +8,12 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use common::{
     embed_job,
-    reference::{self, bytes, check_opened, Steps},
+    reference::{self, bytes, Steps},
     run,
     synthetic::{self, Dice},
     Tiny,
 };
+use serde_json::json;
 use surety_engine::{
     content_hash,
     exact::{
@@ -20,10 +21,13 @@ use surety_engine::{
         weights::BertWeights,
         BertModel, ExactBert, Op, Probe, Scratch, Step, TokensOf,
     },
-    Embeddings, Engine, EngineError, Event, ModelError, Refutation,
+    Embeddings, Engine, EngineError, Event, ModelError,
 };
-use surety_types::{model::ModelFamily, ContentHash};
-use surety_verification::merkle_root;
+use surety_types::{
+    model::{ModelFamily, ModelManifest},
+    ContentHash,
+};
+use surety_verification::{merkle_root, rows_digest};
 
 /// Writes every step down.
 #[derive(Default)]
@@ -55,7 +59,7 @@ fn engine(weights: BertWeights) -> Arc<dyn Engine> {
     let tokenizer = Tiny::new().tokenizer.to_string();
     Arc::new(
         ExactBert::new(
-            synthetic::manifest(ModelFamily::Bert),
+            synthetic::manifest(ModelFamily::Bert, &weights),
             weights,
             tokenizer.as_bytes(),
         )
@@ -136,15 +140,29 @@ fn results_do_not_depend_on_threads_or_order() {
 }
 
 /// The trace's root, by its definition.
-fn trace_root(weights: &BertWeights, items: &[(Vec<u32>, Vec<u32>)]) -> ContentHash {
-    let row = |bytes: &Vec<u8>| merkle_root(bytes.chunks(1024).map(content_hash));
-    let leaves = items.iter().flat_map(|(ids, types)| {
-        let (_, steps) = reference::bert(weights, ids, types);
-        let leaf = |layer, op| merkle_root(steps.0[&Step { layer, op }].iter().map(row));
+fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> ContentHash {
+    let tokens = |ids: &Vec<u32>| {
+        let mut words = vec![ids.len() as u32];
+        words.extend(ids);
+        words.resize(1 + weights.positions.rows, 0);
+        words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let mut leaves = vec![rows_digest(
+        items
+            .iter()
+            .map(tokens)
+            .collect::<Vec<_>>()
+            .iter()
+            .map(|row| &row[..]),
+    )];
+    for ids in items {
+        let (_, steps) = reference::bert(weights, ids, &vec![0; ids.len()]);
+        let leaf = |layer, op| rows_digest(steps.0[&Step { layer, op }].iter().map(|row| &row[..]));
         // 1152 / 192: strides of 6 layers.
-        [leaf(5, Op::Sum), leaf(7, Op::Pool)]
-    });
-    merkle_root(leaves.collect::<Vec<_>>().into_iter())
+        leaves.extend([leaf(5, Op::Sum), leaf(7, Op::Pool)]);
+    }
+    leaves.push(rows_digest([output].into_iter()));
+    merkle_root(leaves.into_iter())
 }
 
 #[test]
@@ -157,35 +175,12 @@ fn the_trace_is_that_of_the_definition() {
         vec![2, 29, 3],
         vec![2, 20, 20, 20, 20, 20, 3],
     ];
-    let items = ids.map(|ids| (ids.clone(), vec![0; ids.len()]));
-    assert_eq!(outcome.claim.trace_root, trace_root(&weights, &items));
+    assert_eq!(
+        outcome.claim.trace_root,
+        trace_root(&weights, &ids, &outcome.output)
+    );
     assert_eq!(outcome.claim.output, content_hash(&outcome.output));
     assert_eq!(outcome.claim.units, 3);
-}
-
-#[test]
-fn every_leaf_opens_to_the_steps_of_the_definition() {
-    let weights = synthetic::bert(12);
-    let engine = engine(weights.clone());
-    let job = embed_job("a b c\nz");
-    let mut sink = |_| ControlFlow::Continue(());
-    let outcome = engine.run(&job, &mut sink).unwrap();
-    let leaves = engine.leaves(&job, &outcome.output, &mut sink).unwrap();
-    assert_eq!(merkle_root(leaves.iter().copied()), outcome.claim.trace_root);
-    assert_eq!(leaves.len(), 4);
-    for (number, leaf) in leaves.iter().enumerate() {
-        let opened = engine
-            .open_leaf(&job, &outcome.output, number as u32, &mut sink)
-            .unwrap();
-        let ids: &[u32] = [&[2, 4, 5, 6, 3][..], &[2, 29, 3]][number / 2];
-        assert_eq!(opened.sequence as usize, number / 2);
-        assert_eq!(opened.positions, 0..ids.len() as u32);
-        assert_eq!(opened.layers, [0..6, 6..8][number % 2]);
-        let (_, expected) = reference::bert(&weights, ids, &vec![0; ids.len()]);
-        check_opened(&opened, *leaf, &expected);
-    }
-    let beyond = engine.open_leaf(&job, &outcome.output, 4, &mut sink);
-    assert!(matches!(beyond, Err(EngineError::NoLeaf { leaf: 4 })));
 }
 
 #[test]
@@ -209,7 +204,7 @@ fn one_changed_weight_changes_the_trace() {
 }
 
 #[test]
-fn an_audit_confirms_the_output_and_no_other() {
+fn an_audit_gives_the_right_claim_whatever_the_output() {
     let engine = engine(synthetic::bert(8));
     let job = embed_job("a b\nc\nd d d");
     let mut sink = |_| ControlFlow::Continue(());
@@ -221,9 +216,12 @@ fn an_audit_confirms_the_output_and_no_other() {
     for at in [0, outcome.output.len() / 2, outcome.output.len() - 1] {
         let mut wrong = outcome.output.clone();
         wrong[at] ^= 1;
-        let audit = engine.audit(&job, &wrong, &mut sink);
-        assert!(matches!(audit, Err(EngineError::Refuted(Refutation::Different))));
+        assert_eq!(engine.audit(&job, &wrong, &mut sink).unwrap(), outcome.claim);
+        assert_ne!(content_hash(&wrong), outcome.claim.output);
     }
+    assert_eq!(engine.audit(&job, b"", &mut sink).unwrap(), outcome.claim);
+    let leaves = engine.leaves(&job, b"", &mut sink).unwrap();
+    assert_eq!(merkle_root(leaves.into_iter()), outcome.claim.trace_root);
 }
 
 #[test]
@@ -283,11 +281,66 @@ fn weights_that_do_not_fit_together_are_refused() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut weights = synthetic::bert(11);
         change(&mut weights);
-        let made = ExactBert::new(
-            synthetic::manifest(ModelFamily::Bert),
-            weights,
-            tokenizer.as_bytes(),
-        );
+        let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+        let made = ExactBert::new(manifest, weights, tokenizer.as_bytes());
         assert!(matches!(made.err(), Some(ModelError::Malformed(_))), "{number}");
     }
+}
+
+#[test]
+fn a_manifest_that_says_something_else_of_the_weights_is_refused() {
+    let weights = synthetic::bert(13);
+    let tokenizer = Tiny::new().tokenizer.to_string();
+    let refused = |change: fn(&mut ModelManifest), weights: BertWeights| {
+        let mut manifest = synthetic::manifest(ModelFamily::Bert, &synthetic::bert(13));
+        change(&mut manifest);
+        ExactBert::new(manifest, weights, tokenizer.as_bytes()).err()
+    };
+    assert_eq!(refused(|_| (), weights.clone()), None);
+    let changes: [fn(&mut ModelManifest); 4] = [
+        |manifest| manifest.exact = None,
+        |manifest| manifest.exact.as_mut().unwrap().architecture.positions += 1,
+        |manifest| manifest.exact.as_mut().unwrap().architecture.epsilon ^= 1,
+        |manifest| manifest.exact.as_mut().unwrap().architecture.smoothed.down ^= true,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let error = refused(change, weights.clone());
+        assert!(
+            matches!(error, Some(ModelError::Architecture { .. })),
+            "{number}: {error:?}"
+        );
+    }
+    let mut changed = weights.clone();
+    changed.layers[7].norm.weight[191] += 1.0;
+    assert_eq!(refused(|_| (), changed), Some(ModelError::WeightRoot));
+    let mut uneven = weights.clone();
+    let pre = &mut uneven.layers[3].output_pre;
+    *pre = match pre {
+        Some(_) => None,
+        None => Some(vec![1.0; 192]),
+    };
+    let error = refused(|_| (), uneven);
+    assert!(
+        matches!(error, Some(ModelError::UnevenLayers { layer: 3, .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_tokenizer_that_knows_several_segments_is_refused() {
+    let weights = synthetic::bert(14);
+    let mut tokenizer = Tiny::new().tokenizer;
+    tokenizer["post_processor"] = json!({
+        "type": "TemplateProcessing",
+        "single": [{ "Sequence": { "id": "A", "type_id": 1 } }],
+        "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+        "special_tokens": {},
+    });
+    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    let made = ExactBert::new(manifest, weights, tokenizer.to_string().as_bytes());
+    let error = made.err();
+    assert!(
+        matches!(&error, Some(ModelError::Tokenizer(reason)) if reason.contains("segment")),
+        "{error:?}"
+    );
 }

@@ -8,7 +8,7 @@ use surety_exact::{groups, Fault, GROUP};
 
 use crate::{
     machine::{Line, Sixteen, LANES},
-    weights::{Linear, Table},
+    weights::{Linear, Table, WeightRow},
 };
 
 /// Rows of int8 are padded to a multiple of it: a line, or a group if that is shorter.
@@ -28,6 +28,8 @@ pub struct Packed {
     pub(crate) scales: Vec<Sixteen>,
     /// `[blocks]`
     pub(crate) bias: Vec<Sixteen>,
+    /// Whether that came with the weights; zeros otherwise.
+    biased: bool,
 }
 
 impl Packed {
@@ -78,6 +80,7 @@ impl Packed {
             lines: vec![Line([0; 64]); blocks * steps],
             scales: vec![Sixteen([0.0; LANES]); blocks * groups],
             bias: vec![Sixteen([0.0; LANES]); blocks],
+            biased: bias.is_some(),
         };
         for (output, (q, scales)) in q.chunks(inputs).zip(scales.chunks(groups)).enumerate() {
             let (block, lane) = (output / LANES, output % LANES);
@@ -92,6 +95,26 @@ impl Packed {
             block.0[..bias.len()].copy_from_slice(bias);
         }
         Ok(packed)
+    }
+
+    /// The weights of one output as they were given; nothing where there is no such output.
+    pub fn row(&self, output: usize) -> Option<WeightRow> {
+        if output >= self.outputs {
+            return None;
+        }
+        let (block, lane) = (output / LANES, output % LANES);
+        let lines = self.lines.get(block * self.steps..(block + 1) * self.steps)?;
+        let scales = self.scales.get(block * self.groups..(block + 1) * self.groups)?;
+        let quads = lines.iter().flat_map(|line| &line.0[4 * lane..4 * lane + 4]);
+        Some(WeightRow {
+            q: quads.take(self.inputs).copied().collect(),
+            scales: scales.iter().map(|scales| scales.0[lane]).collect(),
+            bias: self
+                .bias
+                .get(block)
+                .filter(|_| self.biased)
+                .map(|bias| bias.0[lane]),
+        })
     }
 
     /// Width of an activation row.

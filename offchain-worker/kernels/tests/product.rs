@@ -52,6 +52,25 @@ fn computed(rows: &Rows, layer: &Linear) -> Vec<f32> {
     out
 }
 
+#[test]
+fn packed_weights_are_read_back_as_they_were_given() {
+    let random = &mut Random(3);
+    for (inputs, outputs) in [(1, 1), (5, 33), (130, 16), (384, 17)] {
+        let mut layer = layer(random, inputs, outputs);
+        for bias in [true, false] {
+            layer.bias = layer.bias.filter(|_| bias);
+            let packed = Packed::new(&layer).unwrap();
+            for output in 0..outputs {
+                assert_eq!(packed.row(output), layer.row(output));
+                assert!(packed.row(output).is_some());
+            }
+            for beyond in [outputs, outputs + 40, usize::MAX] {
+                assert_eq!((packed.row(beyond), layer.row(beyond)), (None, None));
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]

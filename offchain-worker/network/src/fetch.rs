@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sp_crypto_hashing::blake2_256;
 use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_verification::content_hash;
 use tokio::time::Instant;
 
 use crate::{
@@ -100,7 +100,7 @@ async fn from_one(
             });
         }
     }
-    if blake2_256(&blob) != hash.0 {
+    if content_hash(&blob) != hash {
         return Err(Fault::WrongHash);
     }
     Ok(blob)

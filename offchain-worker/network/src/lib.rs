@@ -1,6 +1,6 @@
 //! The data plane: blobs move between peers by content hash, and are checked on arrival.
 //!
-//! - [`store`] keeps blobs on disk under their `blake2_256` hash.
+//! - [`store`] keeps blobs on disk under their content hash.
 //! - [`stream`] is what a provider tells its client of a task while it computes it.
 //! - [`plane`] is the trait that the rest of the worker sees, and its errors.
 //! - [`node`] implements it over libp2p: noise and yamux over TCP, and QUIC.

@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
-use sp_crypto_hashing::blake2_256;
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_verification::content_hash;
 
 use crate::{
     address::endpoint_text,
@@ -94,7 +94,7 @@ impl DataPlane for MemoryPlane {
     }
 
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {
-        let hash = ContentHash::from(blake2_256(&bytes));
+        let hash = content_hash(&bytes);
         self.with(&self.own, |peer| {
             peer.blobs.insert(hash, bytes);
             Some(hash)

@@ -16,7 +16,7 @@ use crate::{
 /// What a provider says its output is. Nothing of it is checked: the chain's verdict does that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLocation {
-    /// `blake2_256` of the output blob.
+    /// Content hash of the output blob.
     pub hash: ContentHash,
     /// Its size, in bytes.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Blobs on disk, named by their hash.
+//! Blobs on disk, named by their content hash.
 //!
 //! Layout: `DIR/ab/abcd…` for blobs (`ab` is the first byte of the hash), `DIR/tmp/` for blobs being written. A blob
 //! appears under its name only when all of it is on disk. When the quota is reached the oldest blobs that nobody has
@@ -16,8 +16,8 @@ use std::{
     time::SystemTime,
 };
 
-use sp_crypto_hashing::blake2_256;
 use surety_types::ContentHash;
+use surety_verification::content_hash;
 
 /// What a store may take up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl BlobStore {
                 max: self.limits.blob_bytes_max,
             });
         }
-        let hash = ContentHash::from(blake2_256(bytes));
+        let hash = content_hash(bytes);
         // Held while writing: the quota is then exact, and writers of one blob do not meet.
         let mut index = self.index();
         if index.entries.contains_key(&hash) {
@@ -206,7 +206,7 @@ impl BlobStore {
         let path = self.path(hash);
         let read = fs::read(&path);
         match read {
-            Ok(bytes) if blake2_256(&bytes) == hash.0 => Ok(bytes),
+            Ok(bytes) if content_hash(&bytes) == *hash => Ok(bytes),
             Ok(_) => {
                 self.forget(hash);
                 Err(StoreError::Damaged(*hash))

@@ -6,7 +6,7 @@ use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
     limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
     ContentHash,
 };
 
@@ -25,7 +25,23 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         weights_bytes: u64::MAX,
         tokenizer: ContentHash::repeat_byte(2),
         config: ContentHash::repeat_byte(3),
-        weight_root: Some(ContentHash::repeat_byte(4)),
+        exact: Some(ExactForm {
+            weight_root: ContentHash::repeat_byte(4),
+            architecture: Architecture {
+                vocabulary: u32::MAX,
+                width: u32::MAX,
+                layers: u32::MAX,
+                heads: u32::MAX,
+                kv_heads: u32::MAX,
+                head_dim: u32::MAX,
+                inner: u32::MAX,
+                positions: u32::MAX,
+                epsilon: u32::MAX,
+                activation: Activation::SwiGlu,
+                smoothed: Smoothed::default(),
+                tied: true,
+            },
+        }),
     }
 }
 

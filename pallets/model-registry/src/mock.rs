@@ -129,7 +129,7 @@ pub(crate) fn manifest(name: &str) -> ModelManifest {
         weights_bytes: 84_000_000,
         tokenizer: H256::repeat_byte(2),
         config: H256::repeat_byte(3),
-        weight_root: None,
+        exact: None,
     }
 }
 

@@ -64,9 +64,8 @@ pub struct ModelManifest {
     pub tokenizer: ContentHash,
     /// `blake2_256` of `config.json`.
     pub config: ContentHash,
-    /// Merkle root over the rows of every weight tensor, so that one row can be shown to be the model's. On the exact
-    /// tier alone.
-    pub weight_root: Option<H256>,
+    /// What makes its answers checkable cell by cell. On the exact tier alone.
+    pub exact: Option<ExactForm>,
 }
 
 impl ModelManifest {

@@ -26,7 +26,7 @@ pub struct TaskSpec {
     pub model: ModelId,
     /// What to do with it.
     pub operation: Operation,
-    /// `blake2_256` of the input blob.
+    /// Content hash of the input blob.
     pub input: ContentHash,
     /// Size of the input blob, in bytes.
     pub input_bytes: u32,
@@ -68,7 +68,7 @@ pub struct Assignment<AccountId, Balance> {
 /// What a provider says the answer is.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct ResultClaim {
-    /// `blake2_256` of the output blob.
+    /// Content hash of the output blob.
     pub output: ContentHash,
     /// Root of the trace of the computation.
     pub trace_root: H256,

@@ -75,7 +75,7 @@ pub fn manifest() -> ModelManifest {
         weights_bytes: 90_868_376,
         tokenizer: hash(2),
         config: hash(3),
-        weight_root: None,
+        exact: None,
     }
 }
 

@@ -96,7 +96,7 @@ fn manifest() -> ModelManifest {
         weights_bytes: 1,
         tokenizer: HASH,
         config: HASH,
-        weight_root: None,
+        exact: None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use surety_engine::exact::{
     kernels::Turns,
     weights::{Linear, LlamaLayer, LlamaWeights, Norm, Table},
-    LlamaModel, Sequence, Shape as TraceShape, TopLevel,
+    LlamaModel, Sequence, TopLevel,
 };
 use surety_exact::{greedy, groups};
 
@@ -49,11 +49,7 @@ pub fn run(shape: &str, count: usize) -> Result<()> {
     say(&json!({"ready": true, "load_seconds": begun.elapsed().as_secs_f64()}))?;
     answer(|command: Command| {
         let mut clock = Clock::start();
-        let mut trace = TopLevel::new(TraceShape::decoder(
-            model.width(),
-            model.kv_width(),
-            model.layers(),
-        ));
+        let mut trace = TopLevel::new(model.trace_shape());
         let answer = pool.install(|| match command.look {
             Looking::Blind => measure(&model, &command, &mut Blind),
             Looking::Traced => measure(&model, &command, &mut trace),

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Instant};
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{BertModel, Scratch, Shape, TokensOf, TopLevel};
+use surety_engine::exact::{BertModel, Scratch, TokensOf, TopLevel};
 use surety_exact::Fault;
 use tokenizers::Tokenizer;
 
@@ -93,7 +93,7 @@ fn traced_leaves(
     group: &[&TokensOf],
     scratch: &mut Scratch,
 ) -> std::result::Result<usize, Fault> {
-    let mut trace = TopLevel::new(Shape::encoder(model.width(), model.layers()));
+    let mut trace = TopLevel::new(model.trace_shape());
     model.embed(group, scratch, &mut trace)?;
     let rows: Vec<usize> = group.iter().map(|tokens| tokens.ids.len()).collect();
     Ok(trace.leaves(&rows).iter().map(Vec::len).sum())

@@ -12,6 +12,7 @@ use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::Fault;
 use surety_types::model::{ModelManifest, Operation};
+use surety_verification::content_hash;
 
 pub use crate::model_error::ModelError;
 use crate::{
@@ -91,7 +92,7 @@ impl BertEngine {
             Some(Err(error)) => return Err(EngineError::Compute(error.to_string())),
             None => return Err(EngineError::Compute("rows of unequal width".into())),
         };
-        let claim = claim(&output, leaves.into_iter(), total);
+        let claim = claim(content_hash(&output), leaves.into_iter(), total);
         Ok(Outcome { output, claim })
     }
 

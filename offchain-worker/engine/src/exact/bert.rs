@@ -5,11 +5,12 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_verification::TraceShape;
 
 use super::{
     pass::{check_table, look_up, pack, part, sized, step, Pass},
     probe::{Op, Probe},
-    weights::{Activation, BertLayer, BertWeights, Norm, Table},
+    weights::{Activation, BertLayer, BertWeights},
 };
 
 /// A sequence's tokens.
@@ -22,50 +23,25 @@ pub struct TokensOf {
 }
 
 /// An encoder with its weights in the layout of the kernels.
-pub struct BertModel {
-    heads: usize,
-    activation: Activation,
-    words: Table,
-    positions: Table,
-    types: Table,
-    norm: Norm,
-    layers: Vec<Layer>,
-}
+pub struct BertModel(BertWeights<Packed>);
 
-struct Layer {
-    attention_pre: Option<Vec<f32>>,
-    query: Packed,
-    key: Packed,
-    value: Packed,
-    output_pre: Option<Vec<f32>>,
-    output: Packed,
-    attention_norm: Norm,
-    up_pre: Option<Vec<f32>>,
-    up: Packed,
-    down_pre: Option<Vec<f32>>,
-    down: Packed,
-    norm: Norm,
-}
-
-impl Layer {
-    fn new(layer: BertLayer, width: usize) -> Result<Self, Fault> {
-        let inner = layer.up.outputs;
-        let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
-        Ok(Self {
-            query: pack(&layer.query, width, width, attention_pre)?,
-            key: pack(&layer.key, width, width, attention_pre)?,
-            value: pack(&layer.value, width, width, attention_pre)?,
-            output: pack(&layer.output, width, width, output_pre)?,
-            up: pack(&layer.up, width, inner, layer.up_pre.as_ref())?,
-            down: pack(&layer.down, inner, width, layer.down_pre.as_ref())?,
-            attention_pre: layer.attention_pre,
-            output_pre: layer.output_pre,
-            attention_norm: layer.attention_norm,
-            up_pre: layer.up_pre,
-            down_pre: layer.down_pre,
-            norm: layer.norm,
-        })
-    }
+fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, Fault> {
+    let inner = layer.up.outputs;
+    let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
+    Ok(BertLayer {
+        query: pack(&layer.query, width, width, attention_pre)?,
+        key: pack(&layer.key, width, width, attention_pre)?,
+        value: pack(&layer.value, width, width, attention_pre)?,
+        output: pack(&layer.output, width, width, output_pre)?,
+        up: pack(&layer.up, width, inner, layer.up_pre.as_ref())?,
+        down: pack(&layer.down, inner, width, layer.down_pre.as_ref())?,
+        attention_pre: layer.attention_pre,
+        output_pre: layer.output_pre,
+        attention_norm: layer.attention_norm,
+        up_pre: layer.up_pre,
+        down_pre: layer.down_pre,
+        norm: layer.norm,
+    })
 }
 
 /// Memory of a forward pass. Reuse one: it keeps its size.
@@ -96,39 +72,49 @@ impl BertModel {
         for table in [&weights.words, &weights.positions, &weights.types] {
             check_table(table, width)?;
         }
-        Ok(Self {
+        let layers = weights.layers.into_iter();
+        Ok(Self(BertWeights {
             heads: weights.heads,
             activation: weights.activation,
             words: weights.words,
             positions: weights.positions,
             types: weights.types,
             norm: weights.norm,
-            layers: weights
-                .layers
-                .into_iter()
-                .map(|layer| Layer::new(layer, width))
+            layers: layers
+                .map(|layer| packed(layer, width))
                 .collect::<Result<_, _>>()?,
-        })
+        }))
+    }
+
+    /// What it was made of.
+    pub(crate) fn weights(&self) -> &BertWeights<Packed> {
+        &self.0
     }
 
     /// Numbers in a state and in the result.
     pub fn width(&self) -> usize {
-        self.words.width
+        self.0.words.width
     }
 
     /// How many layers there are.
     pub fn layers(&self) -> usize {
-        self.layers.len()
+        self.0.layers.len()
     }
 
     /// Longest sequence, in tokens.
     pub fn positions(&self) -> usize {
-        self.positions.rows
+        self.0.positions.rows
     }
 
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
-        self.words.rows
+        self.0.words.rows
+    }
+
+    /// How its traces are cut.
+    pub fn trace_shape(&self) -> TraceShape {
+        // A file's dimensions are far smaller than either type.
+        TraceShape::bert(self.layers() as u32, self.width() as u32)
     }
 
     /// One vector for each sequence, of length 1.
@@ -144,7 +130,7 @@ impl BertModel {
     ) -> Result<Vec<f32>, Fault> {
         self.first_states(sequences, scratch)?;
         probe.real(step(0, Op::Embed), &scratch.state, self.width());
-        for (index, layer) in self.layers.iter().enumerate() {
+        for (index, layer) in self.0.layers.iter().enumerate() {
             self.layer(index, layer, sequences, scratch, probe)?;
         }
         let pooled = self.pool(sequences, &scratch.state)?;
@@ -164,19 +150,19 @@ impl BertModel {
             for ((position, id), (kind, row)) in
                 (0u32..).zip(&tokens.ids).zip(tokens.types.iter().zip(&mut rows))
             {
-                look_up(&self.words, *id, row, |_, word| word)?;
-                look_up(&self.positions, position, row, |sum, value| sum + value)?;
-                look_up(&self.types, *kind, row, |sum, value| sum + value)?;
+                look_up(&self.0.words, *id, row, |_, word| word)?;
+                look_up(&self.0.positions, position, row, |sum, value| sum + value)?;
+                look_up(&self.0.types, *kind, row, |sum, value| sum + value)?;
             }
         }
         let state = sized(&mut scratch.state, count * width);
-        kernels::layer_norm(sum, &self.norm, state)
+        kernels::layer_norm(sum, &self.0.norm, state)
     }
 
     fn layer(
         &self,
         index: usize,
-        layer: &Layer,
+        layer: &BertLayer<Packed>,
         sequences: &[&TokensOf],
         scratch: &mut Scratch,
         probe: &mut impl Probe,
@@ -215,7 +201,7 @@ impl BertModel {
         let inner_width = layer.up.outputs();
         pass.quantise(Op::QuantMlp, state, width, layer.up_pre.as_deref())?;
         pass.product(Op::Up, &layer.up, inner)?;
-        match self.activation {
+        match self.0.activation {
             Activation::Gelu => kernels::gelu(inner),
             Activation::GeluTanh => kernels::gelu_tanh(inner),
         }
@@ -236,8 +222,8 @@ impl BertModel {
         out: &mut [f32],
     ) -> Result<(), Fault> {
         let width = self.width();
-        let cache =
-            cache.get_or_insert_with(|| Cache::new(self.heads, width / self.heads, self.positions.rows));
+        let cache = cache
+            .get_or_insert_with(|| Cache::new(self.0.heads, width / self.0.heads, self.0.positions.rows));
         let mut start = 0;
         for tokens in sequences {
             let range = start..start + tokens.ids.len() * width;
@@ -245,7 +231,7 @@ impl BertModel {
             cache.clear();
             cache.append(part(key, &range)?, part(value, &range)?)?;
             let out = out.get_mut(range.clone()).ok_or(Fault::Shape)?;
-            kernels::attention(part(query, &range)?, cache, self.heads, Mask::Full, out)?;
+            kernels::attention(part(query, &range)?, cache, self.0.heads, Mask::Full, out)?;
         }
         Ok(())
     }

@@ -1,23 +1,40 @@
 //! Sentence embeddings on the exact tier.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use surety_exact::Fault;
+use surety_kernels::Packed;
 use surety_types::{
-    model::{ModelManifest, Operation},
+    model::{Architecture, ModelManifest, Operation},
+    task::ResultClaim,
     ContentHash,
+};
+use surety_verification::{
+    bisection::ROWS_MAX,
+    cells::{encoder_tokens, Layout, Rows, TaskFacts},
+    content_hash, TraceShape,
 };
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
-    trace::{DeepRecorder, Opened, Shape, TopLevel},
+    dispute::{EmbedWork, OwnTrace},
+    form::units_max,
+    probe::Probe,
+    trace::{
+        given_leaf,
+        hash::{roots, row_digests, Digest},
+        output_leaf, TopLevel,
+    },
     weights::BertWeights,
+    Form,
 };
 use crate::{
     bert::Tokens,
     embeddings::{rows_max, Embeddings},
     engine::{report, Engine, Job, Outcome, Sink},
     error::EngineError,
-    input::{items, InputError},
+    input::{items, InputError, ITEMS_MAX},
     model_error::ModelError,
     trace::claim,
 };
@@ -30,12 +47,17 @@ const ITEMS_PER_THREAD: usize = 32;
 /// enough to stay in a processor's cache.
 const BATCH_ROWS: usize = 96;
 
+/// A text of one token, to see what the tokenizer says beside that.
+const PROBE: &str = "a";
+
 /// An encoder of the exact tier.
 pub struct ExactBert {
     manifest: ModelManifest,
+    architecture: Architecture,
+    /// More could not be disputed.
+    items_max: u32,
     model: BertModel,
     tokens: Tokens,
-    shape: Shape,
 }
 
 /// An item of the input, with its index.
@@ -44,9 +66,18 @@ struct Item {
     tokens: TokensOf,
 }
 
+/// The own view of a job.
+pub(super) struct Own {
+    pub(super) output: Vec<u8>,
+    pub(super) leaves: Vec<ContentHash>,
+    claim: ResultClaim,
+}
+
 /// What came of one item.
 struct Embedded {
     row: Vec<f32>,
+    /// Of the row of its tokens.
+    tokens: Digest,
     leaves: Vec<ContentHash>,
 }
 
@@ -56,42 +87,134 @@ impl ExactBert {
     /// # Errors
     /// [`ModelError`] when they do not fit together.
     pub fn new(manifest: ModelManifest, weights: BertWeights, tokenizer: &[u8]) -> Result<Self, ModelError> {
+        let checked = weights.check(&manifest);
         let model = BertModel::new(weights)
             .map_err(|_| ModelError::Malformed("its tensors do not fit together".into()))?;
+        let architecture = checked?;
+        let most = ITEMS_MAX.min(ROWS_MAX);
+        let tokens = Tokens::load(tokenizer, model.vocabulary(), model.positions())?;
+        // A template gives every text the same kinds of segments.
+        let probe = tokens.of(PROBE).map_err(ModelError::Tokenizer)?;
+        if probe.types.iter().any(|kind| *kind != 0) {
+            let reason = "it puts items into other segments than the first";
+            return Err(ModelError::Tokenizer(reason.into()));
+        }
         Ok(Self {
+            items_max: units_max(&manifest, &architecture, most)?,
             manifest,
-            tokens: Tokens::load(tokenizer, model.vocabulary(), model.positions())?,
-            shape: Shape::encoder(model.width(), model.layers()),
+            architecture,
+            tokens,
             model,
         })
     }
 
-    fn embed(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Outcome, Vec<ContentHash>), EngineError> {
+    /// Everything about a job of which `units` items are claimed to have been done; about all items when nobody claims
+    /// anything.
+    pub(super) fn own(&self, job: &Job, units: Option<u32>, sink: &mut dyn Sink) -> Result<Own, EngineError> {
         let width = self.model.width();
-        let items = self.items(job)?;
-        let total = count(items.len());
-        let wave = rayon::current_num_threads()
-            .saturating_mul(ITEMS_PER_THREAD)
-            .max(1);
-        let mut values = Vec::with_capacity(items.len().saturating_mul(width));
-        let mut leaves = Vec::new();
-        let mut done = 0;
-        report(sink, 0, total)?;
-        for lines in items.chunks(wave) {
-            for embedded in self.wave(done, lines)? {
-                values.extend(embedded.row);
-                leaves.extend(embedded.leaves);
-            }
-            done += count(lines.len());
-            report(sink, done, total)?;
+        let mut items = self.items(job)?;
+        let there = items.len();
+        let units = units.map_or(there, |units| units as usize);
+        items.truncate(units);
+        let mut values = Vec::with_capacity(units.saturating_mul(width));
+        let (mut tokens, mut leaves) = (Vec::new(), Vec::new());
+        for embedded in self.all(&items, sink)? {
+            values.extend(embedded.row);
+            tokens.push(embedded.tokens);
+            leaves.extend(embedded.leaves);
         }
+        // Items that are claimed without being there: what no trace has is in their place.
+        values.resize(units.saturating_mul(width), 0.0);
+        tokens.resize(units, Digest::default());
+        leaves.resize(
+            units.saturating_mul(self.trace_shape().strides() as usize),
+            ContentHash::zero(),
+        );
         let embeddings = Embeddings::new(width, values)
             .ok_or_else(|| EngineError::Compute("rows of unequal width".into()))?;
         let output = embeddings
             .encode()
             .map_err(|error| EngineError::Compute(error.to_string()))?;
-        let claim = claim(&output, leaves.iter().copied(), total);
-        Ok((Outcome { output, claim }, leaves))
+        let hash = content_hash(&output);
+        let first = match units == there {
+            true => ContentHash::from(
+                roots(&tokens, vec![tokens.len()])
+                    .first()
+                    .copied()
+                    .unwrap_or_default(),
+            ),
+            false => given_leaf(&self.token_rows(job, count(units))?),
+        };
+        let leaves: Vec<_> = [first]
+            .into_iter()
+            .chain(leaves)
+            .chain([output_leaf(&hash)])
+            .collect();
+        Ok(Own {
+            claim: claim(hash, leaves.iter().copied(), count(units)),
+            output,
+            leaves,
+        })
+    }
+
+    fn all(&self, items: &[&str], sink: &mut dyn Sink) -> Result<Vec<Embedded>, EngineError> {
+        let total = count(items.len());
+        let wave = rayon::current_num_threads()
+            .saturating_mul(ITEMS_PER_THREAD)
+            .max(1);
+        let mut embedded = Vec::with_capacity(items.len());
+        report(sink, 0, total)?;
+        for lines in items.chunks(wave) {
+            embedded.extend(self.wave(count(embedded.len()), lines)?);
+            report(sink, count(embedded.len()), total)?;
+        }
+        Ok(embedded)
+    }
+
+    /// Runs one item, and lets somebody look on.
+    pub(super) fn look(
+        &self,
+        job: &Job,
+        item: u32,
+        probe: &mut impl Probe,
+        sink: &mut dyn Sink,
+    ) -> Result<(), EngineError> {
+        report(sink, 0, 1)?;
+        let items = self.items(job)?;
+        let line = items.get(item as usize).ok_or(EngineError::NotInTrace)?;
+        let tokens = self.item(item, line)?.tokens;
+        self.model
+            .embed(&[&tokens], &mut Scratch::default(), probe)
+            .map_err(|fault| failed(item, fault))?;
+        Ok(())
+    }
+
+    /// What the first leaf of a trace records, when `units` items are claimed to have been done. Where the input has
+    /// another number of items its first word is one that no item has, so that the claim is wrong there.
+    pub(super) fn token_rows(&self, job: &Job, units: u32) -> Result<Rows, EngineError> {
+        let items = self.items(job)?;
+        let tokens: Vec<_> = items
+            .par_iter()
+            .zip(0..count(items.len()))
+            .map(|(line, index)| Ok(self.item(index, line)?.tokens.ids))
+            .collect();
+        let mut tokens = tokens.into_iter().collect::<Result<Vec<_>, EngineError>>()?;
+        tokens.resize(units as usize, Vec::new());
+        let there = items.len();
+        let ids = tokens.iter().map(|ids| &ids[..]);
+        let mut rows = encoder_tokens(ids, count(self.model.positions()));
+        if let (true, Rows::Bytes { bytes, .. }) = (there != units as usize, &mut rows) {
+            bytes.iter_mut().take(4).for_each(|byte| *byte = u8::MAX);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn trace_shape(&self) -> TraceShape {
+        self.model.trace_shape()
+    }
+
+    pub(super) fn weights(&self) -> &BertWeights<Packed> {
+        self.model.weights()
     }
 
     /// A job's items. Every provider refuses the same inputs.
@@ -101,22 +224,10 @@ impl ExactBert {
         }
         Ok(items(
             &job.input,
-            job.units_max.min(rows_max(self.model.width())),
+            job.units_max
+                .min(rows_max(self.model.width()))
+                .min(self.items_max),
         )?)
-    }
-
-    fn opened(&self, job: &Job, leaf: u32) -> Result<Opened, EngineError> {
-        let items = self.items(job)?;
-        let strides = count(self.shape.strides());
-        let (index, stride) = (leaf / strides, leaf % strides);
-        let line = items.get(index as usize).ok_or(EngineError::NoLeaf { leaf })?;
-        let item = self.item(index, line)?;
-        let mut steps = DeepRecorder::new(self.shape.layers_of(stride as usize));
-        self.model
-            .embed(&[&item.tokens], &mut Scratch::default(), &mut steps)
-            .map_err(|fault| failed(index, fault))?;
-        let positions = 0..count(item.tokens.ids.len());
-        Ok(steps.opened(&self.shape, index, positions))
     }
 
     /// Some items' results, in their order.
@@ -141,6 +252,9 @@ impl ExactBert {
 
     fn item(&self, index: u32, line: &str) -> Result<Item, EngineError> {
         let tokens = self.tokens.of(line).map_err(EngineError::Compute)?;
+        if tokens.types.iter().any(|kind| *kind != 0) {
+            return Err(EngineError::Compute("an item is not in the first segment".into()));
+        }
         match tokens.ids.is_empty() {
             true => Err(InputError::NoTokens { item: index }.into()),
             false => Ok(Item { index, tokens }),
@@ -149,7 +263,7 @@ impl ExactBert {
 
     fn batch(&self, items: &[Item], scratch: &mut Scratch) -> Result<Vec<Embedded>, EngineError> {
         let sequences: Vec<&TokensOf> = items.iter().map(|item| &item.tokens).collect();
-        let mut trace = TopLevel::new(self.shape);
+        let mut trace = TopLevel::new(self.model.trace_shape());
         let pooled = match (self.model.embed(&sequences, scratch, &mut trace), items) {
             (Ok(pooled), _) => pooled,
             (Err(fault), [item]) => return Err(failed(item.index, fault)),
@@ -167,11 +281,24 @@ impl ExactBert {
         };
         let lengths: Vec<usize> = items.iter().map(|item| item.tokens.ids.len()).collect();
         let rows = pooled.chunks_exact(self.model.width());
-        let embedded = rows.zip(trace.leaves(&lengths)).map(|(row, leaves)| Embedded {
+        let results = rows.zip(trace.leaves(&lengths)).zip(self.token_digests(items));
+        let embedded = results.map(|((row, leaves), tokens)| Embedded {
             row: row.to_vec(),
-            leaves,
+            tokens,
+            leaves: leaves.concat(),
         });
         Ok(embedded.collect())
+    }
+}
+
+impl ExactBert {
+    /// Of the rows of items' tokens.
+    fn token_digests(&self, items: &[Item]) -> Vec<Digest> {
+        let tokens = items.iter().map(|item| &item.tokens.ids[..]);
+        match encoder_tokens(tokens, count(self.model.positions())) {
+            Rows::Bytes { row_bytes, bytes } => row_digests(&bytes, row_bytes as usize),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -181,16 +308,32 @@ impl Engine for ExactBert {
     }
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-        self.embed(job, sink).map(|(outcome, _)| outcome)
+        let Own { output, claim, .. } = self.own(job, None, sink)?;
+        Ok(Outcome { output, claim })
     }
 
     fn leaves(&self, job: &Job, _: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
-        self.embed(job, sink).map(|(_, leaves)| leaves)
+        self.own(job, None, sink).map(|own| own.leaves)
     }
 
-    fn open_leaf(&self, job: &Job, _: &[u8], leaf: u32, sink: &mut dyn Sink) -> Result<Opened, EngineError> {
-        report(sink, 0, 1)?;
-        self.opened(job, leaf)
+    fn trace(
+        self: Arc<Self>,
+        job: Job,
+        output: Vec<u8>,
+        units: u32,
+        sink: Box<dyn Sink + Send>,
+    ) -> Result<OwnTrace, EngineError> {
+        self.items(&job)?;
+        let facts = TaskFacts {
+            family: self.manifest.family,
+            operation: job.operation,
+            input: content_hash(&job.input),
+            units,
+            output: content_hash(&output),
+        };
+        let layout = Layout::new(&self.architecture, facts)?;
+        let work = EmbedWork::new(self, job, units);
+        Ok(OwnTrace::new(layout, Box::new(work), sink))
     }
 }
 

@@ -3,13 +3,14 @@
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any length, one
 //! token at a time, or a prompt together with its continuation all give the same bits.
 
-use surety_exact::{Fault, Turns};
+use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_verification::TraceShape;
 
 use super::{
     pass::{check_table, look_up, pack, sized, step, Pass},
     probe::{Op, Probe},
-    weights::{LlamaLayer, LlamaWeights, Norm, Table},
+    weights::{LlamaLayer, LlamaWeights},
 };
 
 /// Positions that go through the products together: enough to read each weight seldom, few enough to stay in a
@@ -18,55 +19,30 @@ const CHUNK: usize = 64;
 
 /// A decoder with its weights in the layout of the kernels.
 pub struct LlamaModel {
-    heads: usize,
-    kv_heads: usize,
-    head_dim: usize,
-    context: usize,
-    turns: Vec<Turns>,
-    tokens: Table,
-    layers: Vec<Layer>,
-    norm: Norm,
-    head: Packed,
-    end_tokens: Vec<u32>,
+    weights: LlamaWeights<Packed>,
+    /// Makes the logits, where the tokens' vectors do.
+    tied: Option<Packed>,
 }
 
-struct Layer {
-    attention_norm: Norm,
-    attention_pre: Option<Vec<f32>>,
-    query: Packed,
-    key: Packed,
-    value: Packed,
-    output_pre: Option<Vec<f32>>,
-    output: Packed,
-    mlp_norm: Norm,
-    mlp_pre: Option<Vec<f32>>,
-    gate: Packed,
-    up: Packed,
-    down_pre: Option<Vec<f32>>,
-    down: Packed,
-}
-
-impl Layer {
-    fn new(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<Self, Fault> {
-        let inner = layer.up.outputs;
-        let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
-        let [mlp_pre, down_pre] = [&layer.mlp_pre, &layer.down_pre].map(Option::as_ref);
-        Ok(Self {
-            query: pack(&layer.query, width, queries, attention_pre)?,
-            key: pack(&layer.key, width, keys, attention_pre)?,
-            value: pack(&layer.value, width, keys, attention_pre)?,
-            output: pack(&layer.output, queries, width, output_pre)?,
-            gate: pack(&layer.gate, width, inner, mlp_pre)?,
-            up: pack(&layer.up, width, inner, mlp_pre)?,
-            down: pack(&layer.down, inner, width, down_pre)?,
-            attention_norm: layer.attention_norm,
-            attention_pre: layer.attention_pre,
-            output_pre: layer.output_pre,
-            mlp_norm: layer.mlp_norm,
-            mlp_pre: layer.mlp_pre,
-            down_pre: layer.down_pre,
-        })
-    }
+fn packed(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<LlamaLayer<Packed>, Fault> {
+    let inner = layer.up.outputs;
+    let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
+    let [mlp_pre, down_pre] = [&layer.mlp_pre, &layer.down_pre].map(Option::as_ref);
+    Ok(LlamaLayer {
+        query: pack(&layer.query, width, queries, attention_pre)?,
+        key: pack(&layer.key, width, keys, attention_pre)?,
+        value: pack(&layer.value, width, keys, attention_pre)?,
+        output: pack(&layer.output, queries, width, output_pre)?,
+        gate: pack(&layer.gate, width, inner, mlp_pre)?,
+        up: pack(&layer.up, width, inner, mlp_pre)?,
+        down: pack(&layer.down, inner, width, down_pre)?,
+        attention_norm: layer.attention_norm,
+        attention_pre: layer.attention_pre,
+        output_pre: layer.output_pre,
+        mlp_norm: layer.mlp_norm,
+        mlp_pre: layer.mlp_pre,
+        down_pre: layer.down_pre,
+    })
 }
 
 /// A sequence's keys and values, and the memory of its passes.
@@ -88,9 +64,13 @@ pub struct Sequence {
 impl Sequence {
     /// An empty sequence with room for so many positions, but no more than the model has.
     pub fn new(model: &LlamaModel, positions: usize) -> Self {
-        let cache = Cache::new(model.kv_heads, model.head_dim, positions.min(model.context));
+        let cache = Cache::new(
+            model.weights.kv_heads,
+            model.weights.head_dim,
+            positions.min(model.weights.context),
+        );
         Self {
-            caches: vec![cache; model.layers.len()],
+            caches: vec![cache; model.weights.layers.len()],
             len: 0,
             state: Vec::new(),
             normed: Vec::new(),
@@ -141,12 +121,12 @@ impl LlamaModel {
             return Err(Fault::Shape);
         }
         check_table(&weights.tokens, width)?;
-        let head = match &weights.head {
-            Some(head) => pack(head, width, weights.tokens.rows, None)?,
-            None => Packed::from_table(&weights.tokens)?,
+        let (head, tied) = match &weights.head {
+            Some(head) => (Some(pack(head, width, weights.tokens.rows, None)?), None),
+            None => (None, Some(Packed::from_table(&weights.tokens)?)),
         };
         let layers = weights.layers.into_iter();
-        Ok(Self {
+        let weights = LlamaWeights {
             heads: weights.heads,
             kv_heads: weights.kv_heads,
             head_dim: weights.head_dim,
@@ -154,42 +134,54 @@ impl LlamaModel {
             turns: weights.turns,
             tokens: weights.tokens,
             layers: layers
-                .map(|layer| Layer::new(layer, width, queries, keys))
+                .map(|layer| packed(layer, width, queries, keys))
                 .collect::<Result<_, _>>()?,
             norm: weights.norm,
             head,
             end_tokens: weights.end_tokens,
-        })
+        };
+        Ok(Self { weights, tied })
+    }
+
+    /// What it was made of.
+    pub(crate) fn weights(&self) -> &LlamaWeights<Packed> {
+        &self.weights
     }
 
     /// Numbers in a state.
     pub fn width(&self) -> usize {
-        self.tokens.width
+        self.weights.tokens.width
     }
 
     /// Numbers in a position's key, and in its value.
     pub fn kv_width(&self) -> usize {
-        self.kv_heads * self.head_dim
+        self.weights.kv_heads * self.weights.head_dim
     }
 
     /// How many layers there are.
     pub fn layers(&self) -> usize {
-        self.layers.len()
+        self.weights.layers.len()
     }
 
     /// Most positions of a sequence.
     pub fn context(&self) -> usize {
-        self.context
+        self.weights.context
     }
 
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
-        self.tokens.rows
+        self.weights.tokens.rows
     }
 
     /// Tokens that end a continuation.
     pub fn end_tokens(&self) -> &[u32] {
-        &self.end_tokens
+        &self.weights.end_tokens
+    }
+
+    /// How its traces are cut.
+    pub fn trace_shape(&self) -> TraceShape {
+        // A file's dimensions are far smaller than either type.
+        TraceShape::llama(self.layers() as u32, self.width() as u32, self.kv_width() as u32)
     }
 
     /// How many positions to add at a time.
@@ -209,15 +201,15 @@ impl LlamaModel {
         probe: &mut impl Probe,
     ) -> Result<(), Fault> {
         let width = self.width();
-        if tokens.is_empty() || sequence.caches.len() != self.layers.len() {
+        if tokens.is_empty() || sequence.caches.len() != self.weights.layers.len() {
             return Err(Fault::Shape);
         }
         let state = sized(&mut sequence.state, tokens.len() * width);
         for (token, row) in tokens.iter().zip(state.chunks_exact_mut(width)) {
-            look_up(&self.tokens, *token, row, |_, value| value)?;
+            look_up(&self.weights.tokens, *token, row, |_, value| value)?;
         }
         probe.real(step(0, Op::Embed), state, width);
-        for (index, layer) in self.layers.iter().enumerate() {
+        for (index, layer) in self.weights.layers.iter().enumerate() {
             self.attention_part(index, layer, sequence, probe)?;
             self.mlp_part(index, layer, sequence, probe)?;
         }
@@ -228,11 +220,15 @@ impl LlamaModel {
     fn attention_part(
         &self,
         index: usize,
-        layer: &Layer,
+        layer: &LlamaLayer<Packed>,
         sequence: &mut Sequence,
         probe: &mut impl Probe,
     ) -> Result<(), Fault> {
-        let (width, queries, keys) = (self.width(), self.heads * self.head_dim, self.kv_width());
+        let (width, queries, keys) = (
+            self.width(),
+            self.weights.heads * self.weights.head_dim,
+            self.kv_width(),
+        );
         let first = sequence.len;
         let first_position = u32::try_from(first).map_err(|_| Fault::Shape)?;
         let cache = sequence.caches.get_mut(index).ok_or(Fault::Shape)?;
@@ -250,13 +246,13 @@ impl LlamaModel {
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
-        kernels::rotate(query, self.heads, &self.turns, first_position)?;
+        kernels::rotate(query, self.weights.heads, &self.weights.turns, first_position)?;
         pass.real(Op::RotateQuery, query, queries);
-        kernels::rotate(key, self.kv_heads, &self.turns, first_position)?;
+        kernels::rotate(key, self.weights.kv_heads, &self.weights.turns, first_position)?;
         pass.real(Op::RotateKey, key, keys);
         cache.append(key, value)?;
         let attended = sized(&mut sequence.attended, query.len());
-        kernels::attention(query, cache, self.heads, Mask::Causal { first }, attended)?;
+        kernels::attention(query, cache, self.weights.heads, Mask::Causal { first }, attended)?;
         pass.real(Op::Attention, attended, queries);
         pass.quantise(Op::QuantOutput, attended, queries, layer.output_pre.as_deref())?;
         pass.product(Op::Output, &layer.output, &mut sequence.sum)?;
@@ -268,7 +264,7 @@ impl LlamaModel {
     fn mlp_part(
         &self,
         index: usize,
-        layer: &Layer,
+        layer: &LlamaLayer<Packed>,
         sequence: &mut Sequence,
         probe: &mut impl Probe,
     ) -> Result<(), Fault> {
@@ -301,13 +297,11 @@ impl LlamaModel {
     pub fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {
         let width = self.width();
         let mut normed = vec![0.0; states.len()];
-        kernels::rms_norm(states, &self.norm, &mut normed)?;
+        kernels::rms_norm(states, &self.weights.norm, &mut normed)?;
         let mut rows = Rows::new();
         rows.quantise(&normed, width, None)?;
-        kernels::product(
-            &rows,
-            &self.head,
-            sized(logits, rows.count() * self.head.outputs()),
-        )
+        let head = self.weights.head.as_ref().or(self.tied.as_ref());
+        let head = head.ok_or(Fault::Shape)?;
+        kernels::product(&rows, head, sized(logits, rows.count() * head.outputs()))
     }
 }

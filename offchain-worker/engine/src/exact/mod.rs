@@ -6,27 +6,32 @@ mod bert;
 mod calibrate;
 pub mod config;
 pub mod convert;
+mod dispute;
 mod embed;
+mod forced;
+mod form;
 pub mod format;
 mod generate;
 mod llama;
 mod pass;
 mod probe;
 mod prompt;
+mod sampler;
 mod text;
 mod trace;
 pub mod weights;
 
 pub use bert::{BertModel, Scratch, TokensOf};
 pub use calibrate::{calibrate_bert, calibrate_llama};
+pub use dispute::OwnTrace;
 pub use embed::ExactBert;
+pub use form::Form;
 pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
-pub use trace::{Opened, OpenedRows, OpenedStep};
-pub use trace::{Shape, TopLevel};
+pub use trace::TopLevel;
 
 use std::sync::Arc;
 

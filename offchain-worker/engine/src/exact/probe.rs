@@ -66,14 +66,3 @@ pub trait Probe {
     /// A step quantised `input`, rows of `width` numbers, to `rows`. The layer's `pre` is not in `input`.
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows);
 }
-
-/// Looks away, and costs nothing.
-pub(crate) struct Blind;
-
-impl Probe for Blind {
-    #[inline(always)]
-    fn real(&mut self, _: Step, _: &[f32], _: usize) {}
-
-    #[inline(always)]
-    fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
-}

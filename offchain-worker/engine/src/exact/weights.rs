@@ -1,9 +1,40 @@
 //! The parameters of an exact model in memory.
 //!
-//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative.
+//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative. Linear
+//! layers are as a file has them, or packed for the kernels: `L`.
 
 use surety_exact::Turns;
-pub use surety_kernels::weights::{Linear, Norm, Table};
+pub use surety_kernels::weights::{Linear, Norm, Table, WeightRow};
+use surety_kernels::Packed;
+
+/// A linear layer's weights, row by row.
+pub trait LinearRows {
+    /// How many rows: one for each output.
+    fn rows(&self) -> usize;
+
+    /// One row; nothing where there is none.
+    fn row(&self, output: usize) -> Option<WeightRow>;
+}
+
+impl LinearRows for Linear {
+    fn rows(&self) -> usize {
+        self.outputs
+    }
+
+    fn row(&self, output: usize) -> Option<WeightRow> {
+        self.row(output)
+    }
+}
+
+impl LinearRows for Packed {
+    fn rows(&self) -> usize {
+        self.outputs()
+    }
+
+    fn row(&self, output: usize) -> Option<WeightRow> {
+        self.row(output)
+    }
+}
 
 /// An encoder's activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,36 +47,36 @@ pub enum Activation {
 
 /// One layer of an encoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BertLayer {
+pub struct BertLayer<L = Linear> {
     /// Before query, key and value.
     pub attention_pre: Option<Vec<f32>>,
     /// Attention's queries.
-    pub query: Linear,
+    pub query: L,
     /// Attention's keys.
-    pub key: Linear,
+    pub key: L,
     /// Attention's values.
-    pub value: Linear,
+    pub value: L,
     /// Before `output`.
     pub output_pre: Option<Vec<f32>>,
     /// What attention found, back to the state's width.
-    pub output: Linear,
+    pub output: L,
     /// After the sum of that and the state.
     pub attention_norm: Norm,
     /// Before `up`.
     pub up_pre: Option<Vec<f32>>,
     /// To the inner width.
-    pub up: Linear,
+    pub up: L,
     /// Before `down`.
     pub down_pre: Option<Vec<f32>>,
     /// Back to the state's width.
-    pub down: Linear,
+    pub down: L,
     /// After the sum of that and the state.
     pub norm: Norm,
 }
 
 /// An encoder for sentence embeddings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BertWeights {
+pub struct BertWeights<L = Linear> {
     /// Attention heads; they share the width evenly.
     pub heads: usize,
     /// Between `up` and `down`.
@@ -59,43 +90,43 @@ pub struct BertWeights {
     /// After the sum of the three.
     pub norm: Norm,
     /// From first to last.
-    pub layers: Vec<BertLayer>,
+    pub layers: Vec<BertLayer<L>>,
 }
 
 /// One layer of a decoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LlamaLayer {
+pub struct LlamaLayer<L = Linear> {
     /// Before attention.
     pub attention_norm: Norm,
     /// Before query, key and value.
     pub attention_pre: Option<Vec<f32>>,
     /// Attention's queries.
-    pub query: Linear,
+    pub query: L,
     /// Attention's keys, fewer than the queries where heads share them.
-    pub key: Linear,
+    pub key: L,
     /// Attention's values, as many as keys.
-    pub value: Linear,
+    pub value: L,
     /// Before `output`.
     pub output_pre: Option<Vec<f32>>,
     /// What attention found, back to the state's width.
-    pub output: Linear,
+    pub output: L,
     /// Before the gated layer.
     pub mlp_norm: Norm,
     /// Before `gate` and `up`.
     pub mlp_pre: Option<Vec<f32>>,
     /// What is let through.
-    pub gate: Linear,
+    pub gate: L,
     /// To the inner width.
-    pub up: Linear,
+    pub up: L,
     /// Before `down`.
     pub down_pre: Option<Vec<f32>>,
     /// Back to the state's width.
-    pub down: Linear,
+    pub down: L,
 }
 
 /// A decoder that generates text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LlamaWeights {
+pub struct LlamaWeights<L = Linear> {
     /// Heads of queries.
     pub heads: usize,
     /// Heads of keys and values; `heads` is a multiple of it.
@@ -109,11 +140,11 @@ pub struct LlamaWeights {
     /// A vector for each token.
     pub tokens: Table,
     /// From first to last.
-    pub layers: Vec<LlamaLayer>,
+    pub layers: Vec<LlamaLayer<L>>,
     /// After the last layer.
     pub norm: Norm,
     /// From a state to a logit for each token. `None`: `tokens` serves as the matrix.
-    pub head: Option<Linear>,
+    pub head: Option<L>,
     /// Tokens that end a continuation.
     pub end_tokens: Vec<u32>,
 }

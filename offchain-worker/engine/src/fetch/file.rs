@@ -10,7 +10,7 @@ use std::{
 use surety_types::ContentHash;
 
 use super::{error::FetchError, FetchEvent, OnEvent};
-use crate::hash::content_hash_of;
+use crate::hash::file_hash_of;
 
 const CHUNK_BYTES: usize = 128 * 1024;
 
@@ -51,7 +51,7 @@ impl Wanted {
     pub(super) fn is_there(&self) -> Result<bool, FetchError> {
         match File::open(&self.path) {
             Ok(file) => {
-                let actual = content_hash_of(file).map_err(FetchError::disk(&self.path))?;
+                let actual = file_hash_of(file).map_err(FetchError::disk(&self.path))?;
                 Ok(self.hash == Some(actual))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -95,7 +95,7 @@ impl Wanted {
         let file = File::open(&self.part).map_err(disk())?;
         file.sync_all().map_err(disk())?;
         if let Some(expected) = self.hash {
-            let actual = content_hash_of(file).map_err(disk())?;
+            let actual = file_hash_of(file).map_err(disk())?;
             if actual != expected {
                 self.discard();
                 return Err(FetchError::WrongHash {
@@ -158,10 +158,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::hash::content_hash;
+    use crate::hash::file_hash;
 
     fn wanted(folder: &Path, content: &[u8]) -> Wanted {
-        Wanted::new(folder, "file", content.len() as u64, content_hash(content))
+        Wanted::new(folder, "file", content.len() as u64, file_hash(content))
     }
 
     #[cfg(target_os = "linux")]

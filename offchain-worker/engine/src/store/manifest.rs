@@ -1,10 +1,14 @@
 //! A model's manifest as `manifest.json`.
 
+mod exact;
+
 use serde::{Deserialize, Serialize};
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{ExactForm, ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
 };
+
+use self::exact::ExactJson;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +22,7 @@ struct ManifestJson {
     tokenizer: String,
     config: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    weight_root: Option<String>,
+    exact: Option<ExactJson>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,7 +73,7 @@ pub(super) fn to_json(manifest: &ModelManifest) -> String {
         weights_bytes: manifest.weights_bytes,
         tokenizer: hash(&manifest.tokenizer),
         config: hash(&manifest.config),
-        weight_root: manifest.weight_root.as_ref().map(hash),
+        exact: manifest.exact.as_ref().map(ExactJson::from),
     };
     // Strings and integers alone: nothing that could fail to serialise.
     serde_json::to_string_pretty(&json).unwrap_or_default()
@@ -106,10 +110,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         weights_bytes: json.weights_bytes,
         tokenizer: hash("tokenizer", &json.tokenizer)?,
         config: hash("config", &json.config)?,
-        weight_root: json
-            .weight_root
-            .map(|text| hash("weight_root", &text))
-            .transpose()?,
+        exact: json.exact.map(ExactForm::try_from).transpose()?,
     })
 }
 
@@ -133,7 +134,10 @@ mod tests {
         let mut manifest = known::all_minilm_l6_v2().manifest;
         for tier in [Tier::Exact, Tier::HardwareClass, Tier::Tolerance] {
             manifest.tier = tier;
-            manifest.weight_root = (tier == Tier::Exact).then_some(manifest.config);
+            manifest.exact = known::all_minilm_l6_v2_exact()
+                .manifest
+                .exact
+                .filter(|_| tier == Tier::Exact);
             let read = from_json(to_json(&manifest).as_bytes()).unwrap();
             assert_eq!(read, manifest);
             assert_eq!(read.id(), manifest.id());
@@ -149,5 +153,16 @@ mod tests {
         assert!(wrong("\"name\"", "\"nom\"").contains("nom"));
         assert!(wrong("all-MiniLM", &"x".repeat(65)).contains("name"));
         assert!(from_json(&good.as_bytes()[..40]).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_exact_form_is_said() {
+        let good = to_json(&known::all_minilm_l6_v2_exact().manifest);
+        let wrong = |from: &str, to: &str| from_json(good.replace(from, to).as_bytes()).unwrap_err();
+        assert!(from_json(good.as_bytes()).is_ok());
+        assert!(wrong("\"weight_root\": \"0x", "\"weight_root\": \"0xg").contains("weight_root"));
+        assert!(wrong("\"gelu\"", "\"relu\"").contains("relu"));
+        assert!(wrong("\"kv_heads\"", "\"keys\"").contains("keys"));
+        assert!(wrong("\"width\": 384", "\"width\": 4294967296").contains("u32"));
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use surety_types::{model::ModelManifest, ContentHash, ModelId};
 
-use crate::hash::{content_hash, content_hash_of};
+use crate::hash::{file_hash, file_hash_of};
 
 /// Name of the manifest's file.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -175,7 +175,7 @@ impl StoredModel {
             let path = self.path.join(file.name());
             let opened = open_bounded(&path, file.bytes_max())?;
             self.check_size(file, &path, &opened)?;
-            let actual = content_hash_of(opened).map_err(StoreError::io(&path))?;
+            let actual = file_hash_of(opened).map_err(StoreError::io(&path))?;
             self.check_hash(file, &path, actual)?;
         }
         Ok(())
@@ -196,7 +196,7 @@ impl StoredModel {
         let opened = open_bounded(&path, file.bytes_max())?;
         self.check_size(file, &path, &opened)?;
         let bytes = read_all(opened, file.bytes_max()).map_err(StoreError::io(&path))?;
-        self.check_hash(file, &path, content_hash(&bytes))?;
+        self.check_hash(file, &path, file_hash(&bytes))?;
         Ok(bytes)
     }
 

@@ -4,9 +4,11 @@
 
 pub mod exact;
 pub mod fetching;
+pub mod generating;
 pub mod reference;
 pub mod server;
 pub mod synthetic;
+pub mod trace;
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +20,7 @@ use std::{
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::{json, Value};
 use surety_engine::{
-    content_hash, exact::convert::convert, fetch, known, open, paths, Engine, EnginePool, FetchOptions, Job,
+    exact::convert::convert, fetch, file_hash, known, open, paths, Engine, EnginePool, FetchOptions, Job,
     ModelFiles, ModelStore, Outcome, PoolConfig, Source, StoredModel,
 };
 use surety_types::{
@@ -152,11 +154,11 @@ pub fn files(weights: Vec<u8>, tokenizer: Vec<u8>, config: Vec<u8>) -> ModelFile
             family: ModelFamily::Bert,
             tier: Tier::HardwareClass,
             operations: vec![Operation::Embed].try_into().unwrap(),
-            weights: content_hash(&weights),
+            weights: file_hash(&weights),
             weights_bytes: weights.len() as u64,
-            tokenizer: content_hash(&tokenizer),
-            config: content_hash(&config),
-            weight_root: None,
+            tokenizer: file_hash(&tokenizer),
+            config: file_hash(&config),
+            exact: None,
         },
         weights,
         tokenizer,

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use surety_engine::{
-    content_hash,
-    exact::{
-        weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table},
-        Op, Opened, OpenedRows, Step,
-    },
+use surety_engine::exact::{
+    weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table},
+    Op, Step,
 };
 use surety_exact::{
     attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
     quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, GROUP,
 };
-
-use surety_types::ContentHash;
 
 pub type Rows = Vec<Vec<f32>>;
 
@@ -252,75 +247,4 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
         (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
     });
     (logits.collect(), steps)
-}
-
-/// Whether a leaf is under a root, by a path as RFC 6962 has it.
-pub fn under(
-    root: ContentHash,
-    leaf: ContentHash,
-    mut at: usize,
-    mut count: usize,
-    path: &[ContentHash],
-) -> bool {
-    let hash = |prefix: u8, parts: &[ContentHash]| {
-        let bytes = parts.iter().flat_map(|part| part.0);
-        content_hash(&[prefix].into_iter().chain(bytes).collect::<Vec<u8>>())
-    };
-    let mut node = hash(0, &[leaf]);
-    let mut path = path.iter();
-    while count > 1 {
-        // The last of an odd number goes up as it is.
-        if at ^ 1 < count {
-            let Some(sibling) = path.next() else {
-                return false;
-            };
-            node = match at % 2 {
-                0 => hash(1, &[node, *sibling]),
-                _ => hash(1, &[*sibling, node]),
-            };
-        }
-        (at, count) = (at / 2, count.div_ceil(2));
-    }
-    path.next().is_none() && node == root
-}
-
-/// A leaf's steps are the definition's, and every piece of it can be shown to be under its root.
-pub fn check_opened(opened: &Opened, leaf: ContentHash, expected: &Steps) {
-    assert_eq!(opened.leaf.root(), leaf);
-    let layers = opened.layers.start as usize..opened.layers.end as usize;
-    let wanted = expected.0.iter().filter(|(step, _)| layers.contains(&step.layer));
-    let mut steps = 0;
-    for (step, rows) in wanted {
-        let found = opened.steps.iter().find(|opened| opened.step == *step).unwrap();
-        let positions = match step.op {
-            Op::Pool => 0..1,
-            _ => opened.positions.start as usize..opened.positions.end as usize,
-        };
-        assert_eq!(found.rows.len(), positions.len());
-        for (row, expected) in rows[positions].iter().enumerate() {
-            assert_eq!(found.rows.row(row), Some(&expected[..]), "{step:?} {row}");
-        }
-        steps += 1;
-    }
-    assert_eq!(opened.steps.len(), steps);
-    // A step only needs what was computed before it.
-    assert!(opened.steps.windows(2).all(|pair| pair[0].step < pair[1].step));
-    for rows in opened.steps.iter().map(|step| &step.rows).chain([&opened.leaf]) {
-        check_paths(rows);
-    }
-}
-
-fn check_paths(rows: &OpenedRows) {
-    for (row, digest) in rows.digests().enumerate() {
-        let path = rows.row_path(row);
-        assert!(under(rows.root(), digest, row, rows.len(), &path));
-        assert!(!under(rows.root(), ContentHash::zero(), row, rows.len(), &path));
-        let segments = rows.row(row).unwrap().len().div_ceil(1024);
-        for segment in 0..segments {
-            let (bytes, path) = rows.segment(row, segment).unwrap();
-            assert!(under(digest, content_hash(bytes), segment, segments, &path));
-        }
-        assert!(rows.segment(row, segments).is_none());
-    }
-    assert!(rows.row(rows.len()).is_none() && rows.segment(rows.len(), 0).is_none());
 }

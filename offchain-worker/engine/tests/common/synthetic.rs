@@ -1,8 +1,9 @@
 //! Small models of the exact tier, with random weights.
 
 use serde_json::{json, Value};
-use surety_engine::exact::weights::{
-    Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Table,
+use surety_engine::exact::{
+    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Table},
+    Form,
 };
 use surety_exact::{groups, Turns};
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
@@ -68,8 +69,8 @@ impl Dice {
         }
     }
 
-    fn pre(&mut self, width: usize) -> Option<Vec<f32>> {
-        (self.below(2) == 0).then(|| self.reals(width, 1.0, 0.5))
+    fn pre(&mut self, smoothed: bool, width: usize) -> Option<Vec<f32>> {
+        smoothed.then(|| self.reals(width, 1.0, 0.5))
     }
 }
 
@@ -77,6 +78,7 @@ impl Dice {
 pub fn bert(seed: u64) -> BertWeights {
     let (width, inner) = (192, 320);
     let dice = &mut Dice(seed);
+    let [attention, output, inner_pre, down] = [(); 4].map(|()| dice.below(2) == 0);
     BertWeights {
         heads: 6,
         activation: match dice.below(2) {
@@ -89,16 +91,16 @@ pub fn bert(seed: u64) -> BertWeights {
         norm: dice.norm(width, true),
         layers: (0..8)
             .map(|_| BertLayer {
-                attention_pre: dice.pre(width),
+                attention_pre: dice.pre(attention, width),
                 query: dice.linear(width, width, true),
                 key: dice.linear(width, width, true),
                 value: dice.linear(width, width, true),
-                output_pre: dice.pre(width),
+                output_pre: dice.pre(output, width),
                 output: dice.linear(width, width, true),
                 attention_norm: dice.norm(width, true),
-                up_pre: dice.pre(width),
+                up_pre: dice.pre(inner_pre, width),
                 up: dice.linear(width, inner, true),
-                down_pre: dice.pre(inner),
+                down_pre: dice.pre(down, inner),
                 down: dice.linear(inner, width, true),
                 norm: dice.norm(width, true),
             })
@@ -112,6 +114,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
     let (width, inner, head_dim, heads, kv_heads) = (640, 200, 32, 4, 2);
     let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
     let dice = &mut Dice(seed);
+    let [attention, output, inner_pre, down] = [(); 4].map(|()| dice.below(2) == 0);
     LlamaWeights {
         heads,
         kv_heads,
@@ -122,17 +125,17 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         layers: (0..5)
             .map(|_| LlamaLayer {
                 attention_norm: dice.norm(width, false),
-                attention_pre: dice.pre(width),
+                attention_pre: dice.pre(attention, width),
                 query: dice.linear(width, queries, false),
                 key: dice.linear(width, keys, false),
                 value: dice.linear(width, keys, true),
-                output_pre: dice.pre(queries),
+                output_pre: dice.pre(output, queries),
                 output: dice.linear(queries, width, false),
                 mlp_norm: dice.norm(width, false),
-                mlp_pre: dice.pre(width),
+                mlp_pre: dice.pre(inner_pre, width),
                 gate: dice.linear(width, inner, false),
                 up: dice.linear(width, inner, true),
-                down_pre: dice.pre(inner),
+                down_pre: dice.pre(down, inner),
                 down: dice.linear(inner, width, false),
             })
             .collect(),
@@ -181,7 +184,8 @@ pub fn bytes_tokenizer() -> Value {
     })
 }
 
-pub fn manifest(family: ModelFamily) -> ModelManifest {
+/// A manifest of these weights, if they can have one.
+pub fn manifest(family: ModelFamily, weights: &impl Form) -> ModelManifest {
     let operation = match family {
         ModelFamily::Bert => Operation::Embed,
         ModelFamily::Llama => Operation::Generate,
@@ -195,6 +199,6 @@ pub fn manifest(family: ModelFamily) -> ModelManifest {
         weights_bytes: 0,
         tokenizer: Default::default(),
         config: Default::default(),
-        weight_root: None,
+        exact: weights.form().ok(),
     }
 }

@@ -19,7 +19,7 @@ fn files(dir: &Path) -> usize {
 fn a_blob_survives_reopening() {
     let (dir, store) = store(100, 1000);
     let hash = store.put(b"hello").unwrap();
-    assert_eq!(hash.0, blake2_256(b"hello"));
+    assert_eq!(hash, content_hash(b"hello"));
     assert_eq!(store.put(b"hello").unwrap(), hash);
     drop(store);
     fs::write(dir.path().join("tmp/left-over"), b"x").unwrap();

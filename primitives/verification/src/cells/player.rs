@@ -214,17 +214,18 @@ impl<R: Records> Trace for Player<R> {
 
     fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error> {
         if self.is_given(leaf) {
-            return Ok(self.given(leaf)?.recorded_digests());
+            // Any bytes may be given: a seed, a text.
+            return Ok(self.given(leaf)?.digests());
         }
         let digests = &self.unfold(leaf)?.digests;
         Ok(digests.rows.get(step as usize).cloned().ok_or(Missing)?)
     }
 
     fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, Self::Error> {
-        let rows = match self.is_given(leaf) {
-            true => self.given(leaf)?,
-            false => self.unfold(leaf)?.steps.get(step as usize).ok_or(Missing)?,
-        };
+        if self.is_given(leaf) {
+            return Ok(self.given(leaf)?.row(row).ok_or(Missing)?);
+        }
+        let rows = self.unfold(leaf)?.steps.get(step as usize).ok_or(Missing)?;
         let mut bytes = rows.row(row).ok_or(Missing)?;
         let length = self.length(leaf)?;
         if self

@@ -210,7 +210,7 @@ mod tests {
                 weights_bytes: 0,
                 tokenizer: ModelId::zero(),
                 config: ModelId::zero(),
-                weight_root: None,
+                exact: None,
             },
             deposit: 0,
         }

@@ -135,6 +135,6 @@ pub fn manifest() -> ModelManifest {
         weights_bytes: 0,
         tokenizer: ContentHash::zero(),
         config: ContentHash::zero(),
-        weight_root: None,
+        exact: None,
     }
 }

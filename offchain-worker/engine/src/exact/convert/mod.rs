@@ -30,10 +30,11 @@ use surety_types::{
 use super::{
     calibrate_bert, calibrate_llama,
     config::{BertConfig, LlamaConfig},
-    format::{weight_root, write, Weights},
+    form::Form,
+    format::{write, Weights},
 };
 use crate::{
-    hash::{content_hash, content_hash_of},
+    hash::{file_hash, file_hash_of},
     model_error::ModelError,
     store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
 };
@@ -227,9 +228,9 @@ pub fn convert_into(
         operations: vec![operation].try_into().unwrap_or_default(),
         weights: weights_hash,
         weights_bytes,
-        tokenizer: content_hash(&tokenizer),
-        config: content_hash(&config),
-        weight_root: Some(weight_root(&weights.parts())),
+        tokenizer: file_hash(&tokenizer),
+        config: file_hash(&config),
+        exact: Some(weights.form()?),
     };
     write_manifest(into, &manifest).map_err(ConvertError::io(into))?;
     step.done(1);
@@ -255,7 +256,7 @@ fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), C
         }
         .into());
     }
-    let hash = content_hash_of(file).map_err(ConvertError::io(path))?;
+    let hash = file_hash_of(file).map_err(ConvertError::io(path))?;
     Ok((hash, bytes))
 }
 

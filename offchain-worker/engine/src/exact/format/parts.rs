@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use surety_exact::{groups, Turns};
+use rayon::prelude::*;
+use surety_exact::Turns;
 use surety_types::ContentHash;
 use surety_verification::{merkle_root, weight_row_leaf};
 
-use crate::exact::weights::{BertWeights, Linear, LlamaWeights, Norm, Table};
+use crate::exact::weights::{BertWeights, Linear, LinearRows, LlamaWeights, Norm, Table, WeightRow};
+
+/// Values of a vector in one row of the weight root: 512 bytes, so that showing one costs little.
+const VECTOR_ROW: usize = 128;
 
 /// One named part of a model.
-#[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+#[derive(Debug)]
+pub enum Part<'a, L = Linear> {
     /// A linear layer, under its stem.
-    Linear(&'a Linear),
+    Linear(&'a L),
     /// A table, under its stem.
     Table(&'a Table),
     /// A vector, under its tensor's name.
@@ -21,20 +25,63 @@ pub enum Part<'a> {
     Turns(&'a [Turns]),
 }
 
-/// All parts, in ascending order of their names.
-pub type PartsByName<'a> = BTreeMap<String, Part<'a>>;
+impl<L> Clone for Part<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
 
-/// The parts of a model.
-#[derive(Clone, Debug, Default)]
-pub struct Parts<'a>(PartsByName<'a>);
+impl<L> Copy for Part<'_, L> {}
 
-impl<'a> Parts<'a> {
+impl<L: LinearRows> Part<'_, L> {
+    /// How many rows the weight root has of it.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Linear(linear) => linear.rows(),
+            Self::Table(table) => table.rows,
+            Self::Vector(values) => values.len().div_ceil(VECTOR_ROW),
+            Self::Turns(_) => 1,
+        }
+    }
+
+    /// One of them. A vector's rows are up to 128 scales each, the rotary table's one row the bytes of its integers,
+    /// little-endian.
+    pub fn row(&self, row: usize) -> Option<WeightRow> {
+        match self {
+            Self::Linear(linear) => linear.row(row),
+            Self::Table(table) => table.row(row),
+            Self::Vector(values) => values.chunks(VECTOR_ROW).nth(row).map(|scales| WeightRow {
+                scales: scales.to_vec(),
+                ..WeightRow::default()
+            }),
+            Self::Turns(turns) => (row == 0).then(|| WeightRow {
+                q: turns
+                    .iter()
+                    .flat_map(|turns| turns.0.to_le_bytes())
+                    .map(u8::cast_signed)
+                    .collect(),
+                ..WeightRow::default()
+            }),
+        }
+    }
+}
+
+/// The parts of a model, whose linear layers are as a file has them or packed for the kernels.
+#[derive(Clone, Debug)]
+pub struct Parts<'a, L = Linear>(BTreeMap<String, Part<'a, L>>);
+
+impl<'a, L> Parts<'a, L> {
     /// In ascending order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Part<'a>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Part<'a, L>)> {
         self.0.iter().map(|(name, part)| (&name[..], *part))
     }
 
-    fn linear(&mut self, stem: String, linear: &'a Linear) {
+    /// The part of this name.
+    pub fn get(&self, name: &str) -> Option<Part<'a, L>> {
+        self.0.get(name).copied()
+    }
+
+    fn linear(&mut self, stem: String, linear: &'a L) {
         self.0.insert(stem, Part::Linear(linear));
     }
 
@@ -54,9 +101,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl<'a> From<&'a BertWeights> for Parts<'a> {
-    fn from(weights: &'a BertWeights) -> Self {
-        let mut parts = Self::default();
+impl<'a, L> From<&'a BertWeights<L>> for Parts<'a, L> {
+    fn from(weights: &'a BertWeights<L>) -> Self {
+        let mut parts = Self(BTreeMap::new());
         parts.table("embeddings.word_embeddings", &weights.words);
         parts.table("embeddings.position_embeddings", &weights.positions);
         parts.table("embeddings.token_type_embeddings", &weights.types);
@@ -80,9 +127,9 @@ impl<'a> From<&'a BertWeights> for Parts<'a> {
     }
 }
 
-impl<'a> From<&'a LlamaWeights> for Parts<'a> {
-    fn from(weights: &'a LlamaWeights) -> Self {
-        let mut parts = Self::default();
+impl<'a, L> From<&'a LlamaWeights<L>> for Parts<'a, L> {
+    fn from(weights: &'a LlamaWeights<L>) -> Self {
+        let mut parts = Self(BTreeMap::new());
         parts.0.insert("rotary.turns".into(), Part::Turns(&weights.turns));
         parts.table("model.embed_tokens", &weights.tokens);
         parts.norm("model.norm", &weights.norm);
@@ -109,57 +156,41 @@ impl<'a> From<&'a LlamaWeights> for Parts<'a> {
     }
 }
 
-/// The root that a manifest commits to: over every row of every part, parts in ascending order of their names.
-///
-/// A vector is one row whose scales are its values. The rotary table is one row whose int8 values are the bytes of
-/// its integers, little-endian.
-pub fn weight_root(parts: &Parts<'_>) -> ContentHash {
-    merkle_root(parts.iter().flat_map(|(name, part)| leaves(name, part)))
-}
+impl<L: LinearRows + Sync> Parts<'_, L> {
+    /// The leaves under the weight root: every row of every part.
+    pub fn leaves(&self) -> Vec<ContentHash> {
+        let of_part = |(name, part): (&str, Part<'_, L>)| {
+            let rows = (0..part.rows()).into_par_iter();
+            rows.filter_map(|row| leaf(name, row, &part.row(row)?))
+                .collect::<Vec<_>>()
+        };
+        self.iter().flat_map(of_part).collect()
+    }
 
-fn leaves<'a>(name: &'a str, part: Part<'a>) -> Box<dyn Iterator<Item = ContentHash> + 'a> {
-    match part {
-        Part::Linear(linear) => {
-            let biases = linear.bias.as_deref();
-            let bias = move |row: usize| biases.and_then(|biases| biases.get(row)).copied();
-            Box::new(rows(name, &linear.q, linear.inputs, &linear.scales, bias))
-        }
-        Part::Table(table) => Box::new(rows(name, &table.q, table.width, &table.scales, |_| None)),
-        Part::Vector(values) => Box::new(std::iter::once(weight_row_leaf(
-            name.as_bytes(),
-            0,
-            &[],
-            values,
-            None,
-        ))),
-        Part::Turns(turns) => {
-            let bytes: Vec<i8> = turns
-                .iter()
-                .flat_map(|turns| turns.0.to_le_bytes())
-                .map(u8::cast_signed)
-                .collect();
-            Box::new(std::iter::once(weight_row_leaf(
-                name.as_bytes(),
-                0,
-                &bytes,
-                &[],
-                None,
-            )))
-        }
+    /// Which of [`Self::leaves`] a row is.
+    pub fn leaf_of(&self, name: &str, row: usize) -> Option<usize> {
+        let rows = self.get(name)?.rows();
+        let before = self.iter().take_while(|(other, _)| *other < name);
+        let before = before.map(|(_, part)| part.rows());
+        (row < rows).then(|| before.sum::<usize>() + row)
     }
 }
 
-fn rows<'a>(
-    name: &'a str,
-    q: &'a [i8],
-    width: usize,
-    scales: &'a [f32],
-    bias: impl Fn(usize) -> Option<f32> + 'a,
-) -> impl Iterator<Item = ContentHash> + 'a {
-    // A width of 0 never passes the checks; here it must only not panic.
-    let q = q.chunks_exact(width.max(1));
-    let scales = scales.chunks_exact(groups(width).max(1));
-    q.zip(scales)
-        .zip(0u32..)
-        .map(move |((q, scales), row)| weight_row_leaf(name.as_bytes(), row, q, scales, bias(row as usize)))
+fn leaf(name: &str, row: usize, weights: &WeightRow) -> Option<ContentHash> {
+    let WeightRow { q, scales, bias } = weights;
+    Some(weight_row_leaf(
+        name.as_bytes(),
+        u32::try_from(row).ok()?,
+        q,
+        scales,
+        *bias,
+    ))
+}
+
+/// The root that a manifest commits to: over every row of every part, parts in ascending order of their names.
+///
+/// A vector has a row for each 128 of its values, which are its scales. The rotary table is one row whose int8 values
+/// are the bytes of its integers, little-endian.
+pub fn weight_root<L: LinearRows + Sync>(parts: &Parts<'_, L>) -> ContentHash {
+    merkle_root(parts.leaves().into_iter())
 }

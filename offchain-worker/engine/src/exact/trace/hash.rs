@@ -124,11 +124,11 @@ mod tests {
     use surety_verification::merkle_root;
 
     use super::*;
-    use crate::hash::content_hash;
+    use crate::hash::file_hash;
 
     /// The definition.
     fn row_digest(row: &[u8]) -> Digest {
-        merkle_root(row.chunks(SEGMENT_BYTES).map(content_hash)).0
+        merkle_root(row.chunks(SEGMENT_BYTES).map(file_hash)).0
     }
 
     fn bytes(len: usize) -> Vec<u8> {

@@ -1,0 +1,127 @@
+//! A generation, computed again in parts.
+
+use std::sync::Arc;
+
+use surety_kernels::Packed;
+use surety_types::ContentHash;
+use surety_verification::{
+    cells::{Part, Rows, Tensor},
+    CHUNK_ROWS,
+};
+
+use super::{capture::Capture, tensors::of_llama, Work};
+use crate::{
+    engine::{report, Sink},
+    error::EngineError,
+    exact::{
+        forced::Forced,
+        format::{self, Parts},
+        generate::{count, ExactLlama, Task},
+        llama::Sequence,
+    },
+};
+
+/// A decoder's task, with an answer that somebody claims.
+pub(in crate::exact) struct GenerateWork {
+    engine: Arc<ExactLlama>,
+    task: Task,
+    claimed: Rows,
+    /// What goes through the model.
+    fed: Vec<u32>,
+    units: u32,
+    own: Option<Forced>,
+}
+
+impl GenerateWork {
+    /// # Errors
+    /// For what has not the form of an answer of so many units.
+    pub(in crate::exact) fn new(
+        engine: Arc<ExactLlama>,
+        task: Task,
+        output: Vec<u8>,
+        units: u32,
+    ) -> Result<Self, EngineError> {
+        let fed = engine.fed(&task, &engine.said(&task, &output, Some(units))?.tokens);
+        Ok(Self {
+            fed,
+            engine,
+            task,
+            claimed: Rows::blob(output).ok_or(EngineError::NotInTrace)?,
+            units,
+            own: None,
+        })
+    }
+
+    fn own(&mut self, sink: &mut dyn Sink) -> Result<&Forced, EngineError> {
+        if self.own.is_none() {
+            let output = self.claimed.row(0).unwrap_or_default();
+            let own = self.engine.forced(&self.task, &output, Some(self.units), sink)?;
+            self.own = Some(own);
+        }
+        self.own.as_ref().ok_or(EngineError::NotInTrace)
+    }
+
+    /// One pass over as much as it takes.
+    fn states(&self, parts: &[Part], sink: &mut dyn Sink) -> Result<Capture, EngineError> {
+        let wanted = parts.iter().filter_map(|part| match part {
+            Part::Rows { chunk, stride, .. } => Some((*chunk, *stride)),
+            _ => None,
+        });
+        let chunks = wanted.clone().map(|(chunk, _)| chunk + 1).max().unwrap_or(0);
+        let model = &self.engine.model;
+        let rows = self.fed.len().min(chunks as usize * CHUNK_ROWS as usize);
+        let fed = self.fed.get(..rows).unwrap_or_default();
+        let mut capture = Capture::new(model.trace_shape(), wanted);
+        let mut sequence = Sequence::new(model, rows);
+        for chunk in fed.chunks(model.chunk()) {
+            report(sink, count(sequence.len()), count(rows))?;
+            capture.start_at(count(sequence.len()));
+            self.engine.forward(&mut sequence, chunk, &mut capture)?;
+        }
+        Ok(capture)
+    }
+
+    fn choices(&mut self, chunk: u32, sink: &mut dyn Sink) -> Result<Option<Rows>, EngineError> {
+        let own = self.own(sink)?;
+        let of_chunk = own.choices.chunks(CHUNK_ROWS as usize).nth(chunk as usize);
+        Ok(of_chunk.map(|choices| Rows::Bytes {
+            row_bytes: 4,
+            bytes: choices.iter().flat_map(|token| token.to_le_bytes()).collect(),
+        }))
+    }
+}
+
+impl Work for GenerateWork {
+    fn leaves(&mut self, sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
+        self.own(sink).map(|own| own.leaves.clone())
+    }
+
+    fn rows(&mut self, parts: &[Part], sink: &mut dyn Sink) -> Result<Vec<Option<Rows>>, EngineError> {
+        let mut states = self.states(parts, sink)?;
+        let mut found = Vec::with_capacity(parts.len());
+        for part in parts {
+            found.push(match part {
+                Part::Tokens => {
+                    let output_bytes = self.claimed.row_bytes();
+                    Some(self.task.token_rows(output_bytes, self.units))
+                }
+                Part::Rows { chunk, stride, .. } => states.take(*chunk, *stride),
+                Part::Choices { chunk } => self.choices(*chunk, sink)?,
+                Part::Output => Rows::blob(self.own(sink)?.output.clone()),
+            });
+        }
+        Ok(found)
+    }
+
+    fn claimed(&self) -> Option<&Rows> {
+        Some(&self.claimed)
+    }
+
+    fn tensor(&self, tensor: Tensor) -> Option<format::Part<'_, Packed>> {
+        of_llama(self.engine.model.weights(), tensor)
+    }
+
+    fn parts(&self) -> Parts<'_, Packed> {
+        self.engine.model.weights().into()
+    }
+}

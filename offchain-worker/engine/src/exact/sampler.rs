@@ -1,0 +1,33 @@
+//! The tokens of a continuation, chosen.
+
+use surety_exact::{sample, Fault, Sampling};
+use surety_types::ContentHash;
+use surety_verification::sampling_random;
+
+use super::generate::Task;
+
+/// Chooses the tokens of a continuation.
+pub(super) struct Sampler {
+    how: Sampling,
+    input: ContentHash,
+    seed: u64,
+    order: Vec<u32>,
+}
+
+impl Sampler {
+    pub(super) fn new(task: &Task) -> Self {
+        Self {
+            how: task.request.sampling(),
+            input: task.input,
+            seed: task.request.seed,
+            order: Vec::new(),
+        }
+    }
+
+    /// Token `index` of the continuation.
+    pub(super) fn token(&mut self, index: u32, logits: &[f32]) -> Result<u32, Fault> {
+        self.order.resize(logits.len(), 0);
+        let random = sampling_random(&self.input, self.seed, index);
+        sample(logits, &self.how, random, &mut self.order)
+    }
+}

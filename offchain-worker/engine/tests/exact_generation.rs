@@ -1,0 +1,289 @@
+//! What an exact decoder generates, and the trace that goes with it.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use common::{
+    generating::{encoded, engine, generation, job, quiet, request},
+    reference::{self, Steps},
+    synthetic::{self, END, START},
+};
+use surety_engine::{
+    content_hash,
+    exact::{weights::LlamaWeights, Op, Step},
+    generation::{FinishReason, Request, RequestError},
+    Engine, EngineError, Event, Job,
+};
+use surety_exact::sample;
+use surety_types::{model::Operation, ContentHash};
+use surety_verification::{merkle_root, rows_digest, sampling_random};
+
+/// The tokens that the definition gives, and the steps on the way.
+fn expected(weights: &LlamaWeights, job: &Job) -> (Vec<u32>, Steps) {
+    let request = Request::decode(&job.input).unwrap();
+    let mut all = encoded(&request.prompt);
+    let mut tokens = Vec::new();
+    loop {
+        let (logits, steps) = reference::llama(weights, &all);
+        let random = sampling_random(&content_hash(&job.input), request.seed, tokens.len() as u32);
+        let last = logits.last().unwrap();
+        let token = sample(last, &request.sampling(), random, &mut vec![0; last.len()]).unwrap();
+        tokens.push(token);
+        if token == END || tokens.len() == request.max_tokens as usize {
+            return (tokens, steps);
+        }
+        all.push(token);
+    }
+}
+
+/// The trace's root, by its definition.
+fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> ContentHash {
+    let words = |words: &[u32]| {
+        words
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let request = Request::decode(&job.input).unwrap();
+    let prompt = encoded(&request.prompt);
+    let mut first = vec![
+        prompt.len() as u32,
+        output.len() as u32,
+        request.temperature_milli,
+        request.top_k,
+        request.top_p_milli,
+        request.seed as u32,
+        (request.seed >> 32) as u32,
+        0,
+    ];
+    first.extend(&prompt);
+    first.resize(8 + prompt.len() + tokens.len(), 0);
+    let mut leaves = vec![rows_digest([&words(&first)[..]].into_iter())];
+    let mut choices = vec![0; prompt.len() - 1];
+    choices.extend(tokens);
+    let positions: Vec<usize> = (0..choices.len()).collect();
+    for chunk in positions.chunks(16) {
+        // 1152 / 640: strides of 2 layers.
+        for stride in [&[0, 1][..], &[2, 3], &[4]] {
+            let rows: Vec<Vec<u8>> = chunk.iter().map(|at| row(steps, stride, *at)).collect();
+            leaves.push(rows_digest(rows.iter().map(|row| &row[..])));
+        }
+        let choices: Vec<Vec<u8>> = chunk.iter().map(|at| words(&choices[*at..=*at])).collect();
+        leaves.push(rows_digest(choices.iter().map(|row| &row[..])));
+    }
+    leaves.push(rows_digest([output].into_iter()));
+    merkle_root(leaves.into_iter())
+}
+
+fn row(steps: &Steps, stride: &[usize], at: usize) -> Vec<u8> {
+    let cell = |layer: usize, op| steps.0[&Step { layer, op }][at].clone();
+    let mut bytes = cell(*stride.last().unwrap(), Op::Sum);
+    for layer in stride {
+        bytes.extend(cell(*layer, Op::RotateKey));
+        bytes.extend(cell(*layer, Op::Value));
+    }
+    bytes
+}
+
+#[test]
+fn tokens_and_trace_are_those_of_the_definition() {
+    for seed in [4, 5] {
+        let weights = synthetic::llama(seed, seed == 4);
+        let job = job(&request("Once upon", 12));
+        let outcome = engine(weights.clone()).run(&job, &mut quiet).unwrap();
+        let (tokens, steps) = expected(&weights, &job);
+        let found = generation(&outcome);
+        assert_eq!(found.tokens, tokens);
+        let root = trace_root(&steps, &job, &tokens, &outcome.output);
+        assert_eq!(outcome.claim.trace_root, root);
+        assert_eq!(found.prompt_tokens, 10);
+        assert_eq!(outcome.claim.units, 10 + tokens.len() as u32);
+        assert_eq!(outcome.claim.output, content_hash(&outcome.output));
+    }
+}
+
+#[test]
+fn one_changed_weight_changes_the_trace() {
+    let greedy = Request {
+        temperature_milli: 0,
+        ..request("once upon a", 1)
+    };
+    let root = |weights| {
+        engine(weights)
+            .run(&job(&greedy), &mut quiet)
+            .unwrap()
+            .claim
+            .trace_root
+    };
+    let weights = synthetic::llama(9, false);
+    let honest = root(weights.clone());
+    let changes: [fn(&mut LlamaWeights); 5] = [
+        |weights| weights.layers[4].down.q[100] ^= 2,
+        |weights| weights.layers[0].key.q[3] ^= 2,
+        |weights| weights.layers[2].gate.scales[9] *= 2.0,
+        |weights| weights.tokens.q[START as usize * 640] ^= 1,
+        |weights| weights.turns[0].0 ^= 1 << 50,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut changed = weights.clone();
+        change(&mut changed);
+        assert_ne!(root(changed), honest, "{number}");
+    }
+}
+
+#[test]
+fn a_continuation_stops_at_an_end_token() {
+    let mut weights = synthetic::llama(10, true);
+    let job = job(&Request {
+        temperature_milli: 0,
+        ..request("once", 30)
+    });
+    let free = generation(&engine(weights.clone()).run(&job, &mut quiet).unwrap());
+    // Let one of its tokens be an end.
+    let at = free
+        .tokens
+        .iter()
+        .position(|token| *token != free.tokens[0])
+        .unwrap_or(0);
+    weights.end_tokens = vec![END, free.tokens[at]];
+    let engine = engine(weights);
+    let outcome = engine.run(&job, &mut quiet).unwrap();
+    let stopped = generation(&outcome);
+    assert_eq!(stopped.tokens, free.tokens[..=at]);
+    assert_eq!(stopped.finish_reason, FinishReason::Stop);
+    assert_eq!(
+        engine.audit(&job, &outcome.output, &mut quiet).unwrap(),
+        outcome.claim
+    );
+}
+
+#[test]
+fn seeds_and_inputs_draw_other_tokens() {
+    let engine = engine(synthetic::llama(11, true));
+    let tokens = |request: &Request| generation(&engine.run(&job(request), &mut quiet).unwrap()).tokens;
+    let first = tokens(&request("once", 20));
+    assert_eq!(tokens(&request("once", 20)), first);
+    let reseeded = Request {
+        seed: 8,
+        ..request("once", 20)
+    };
+    assert_ne!(tokens(&reseeded), first);
+}
+
+#[test]
+fn the_text_comes_in_whole_characters_and_adds_up() {
+    let engine = engine(synthetic::llama(12, true));
+    let hot = Request {
+        temperature_milli: 3000,
+        top_k: 0,
+        top_p_milli: 1000,
+        ..request("once", 100)
+    };
+    let (mut text, mut tokens, mut progress) = (String::new(), Vec::new(), Vec::new());
+    let outcome = engine
+        .run(&job(&hot), &mut |event| {
+            match event {
+                Event::Token {
+                    index,
+                    token,
+                    text: more,
+                } => {
+                    assert_eq!(index as usize, tokens.len());
+                    tokens.push(token);
+                    text.push_str(&more);
+                }
+                Event::Progress { done, total: 105 } => progress.push(done),
+                other => panic!("{other:?}"),
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let found = generation(&outcome);
+    assert_eq!(tokens, found.tokens);
+    assert!(progress.is_sorted() && progress[0] == 0 && progress.last() == Some(&outcome.claim.units));
+    // Random bytes are seldom characters; those that are must be whole.
+    assert_eq!(text, found.text);
+}
+
+#[test]
+fn a_sink_ends_a_generation() {
+    let engine = engine(synthetic::llama(13, true));
+    let job = job(&request(&"long ".repeat(30), 50));
+    let mut events = 0;
+    let mut sink = |event| {
+        events += 1;
+        match event {
+            Event::Token { index: 2, .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    assert!(matches!(engine.run(&job, &mut sink), Err(EngineError::Cancelled)));
+    assert!(events < 12, "{events}");
+}
+
+#[test]
+fn requests_that_do_not_fit_are_refused() {
+    let engine = engine(synthetic::llama(14, true));
+    let refused = |request: &Request, units_max| {
+        let job = Job {
+            units_max,
+            ..job(request)
+        };
+        let run = engine.run(&job, &mut quiet).err();
+        let audit = engine.audit(&job, b"", &mut quiet).err();
+        match (run, audit) {
+            (Some(EngineError::Request(run)), Some(EngineError::Request(audit))) => {
+                assert_eq!(run, audit);
+                run
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused(&request("abc", 253), 1000),
+        RequestError::ContextExceeded {
+            prompt: 4,
+            max_tokens: 253,
+            context: 256
+        }
+    );
+    assert_eq!(
+        refused(&request("abc", 10), 13),
+        RequestError::Unpaid {
+            prompt: 4,
+            max_tokens: 10,
+            units_max: 13
+        }
+    );
+    assert!(matches!(
+        refused(&request("abc", 0), 13),
+        RequestError::OutOfRange { .. }
+    ));
+    let embed = Job {
+        operation: Operation::Embed,
+        ..job(&request("abc", 1))
+    };
+    assert!(matches!(
+        engine.run(&embed, &mut quiet),
+        Err(EngineError::OperationNotOffered(Operation::Embed))
+    ));
+}
+
+#[test]
+fn an_engine_is_shared_between_threads() {
+    let engine: Arc<dyn Engine> = Arc::new(engine(synthetic::llama(17, true)));
+    let job = job(&request("once", 10));
+    let expected = engine.run(&job, &mut quiet).unwrap();
+    let runs = std::thread::scope(|scope| {
+        let run = || engine.run(&job, &mut quiet).unwrap();
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(run)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert!(runs.iter().all(|outcome| *outcome == expected));
+}

@@ -1,0 +1,325 @@
+//! The own view of a claim's trace: the fast engine's leaves are those of the definition, cell by cell, and a game about
+//! them comes to the cell that is wrong.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use common::{
+    embed_job,
+    exact::{As, Published},
+    generating::{self, generation, job, request},
+    synthetic::{self, Dice},
+    trace::{check_cells, check_leaves, quiet, value, Altered},
+    Tiny,
+};
+use surety_engine::{
+    content_hash,
+    exact::{convert::convert, ExactBert, OwnTrace},
+    generation::Generation,
+    open, paths, Engine, EngineError, Event, Job, ModelStore, Outcome,
+};
+use surety_types::{model::ModelFamily, ContentHash};
+use surety_verification::{
+    bisection::{challenge, defend, Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace},
+    cells::{CellReferee, LayoutError, Part},
+};
+
+fn go_on(_: Event) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn run(engine: &Arc<dyn Engine>, job: &Job) -> Outcome {
+    engine.run(job, &mut go_on).unwrap()
+}
+
+/// The own view of an output.
+fn view(engine: &Arc<dyn Engine>, job: &Job, output: &[u8], units: u32) -> OwnTrace {
+    let engine = engine.clone();
+    engine
+        .trace(job.clone(), output.to_vec(), units, quiet())
+        .unwrap()
+}
+
+fn weight_root(engine: &Arc<dyn Engine>) -> ContentHash {
+    engine.manifest().exact.as_ref().unwrap().weight_root
+}
+
+fn synthetic_bert(seed: u64) -> Arc<dyn Engine> {
+    let weights = synthetic::bert(seed);
+    let manifest = synthetic::manifest(ModelFamily::Bert, &weights);
+    let tokenizer = Tiny::new().tokenizer.to_string();
+    Arc::new(ExactBert::new(manifest, weights, tokenizer.as_bytes()).unwrap())
+}
+
+fn synthetic_llama(seed: u64, tied: bool) -> Arc<dyn Engine> {
+    Arc::new(generating::engine(synthetic::llama(seed, tied)))
+}
+
+/// A model of width 8, converted: every input is smoothed.
+fn tiny(published: &Published) -> Arc<dyn Engine> {
+    let (home, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    published.write(source.path(), As::F32);
+    let store = ModelStore::new(home.path());
+    let stored = convert(source.path(), &store, "tiny", &mut |_| ()).unwrap();
+    open(stored.read().unwrap()).unwrap()
+}
+
+#[test]
+fn the_leaves_of_the_fast_engine_are_those_of_the_definition() {
+    let embed = embed_job("a b c\nz");
+    let generate = job(&request("Once upon a time", 20));
+    for (engine, job) in [
+        (synthetic_bert(12), &embed),
+        (synthetic_llama(18, true), &generate),
+        (synthetic_llama(19, false), &generate),
+    ] {
+        let outcome = run(&engine, job);
+        let leaves = engine.leaves(job, &outcome.output, &mut go_on).unwrap();
+        let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
+        check_leaves(&mut own, outcome.claim.trace_root, &leaves);
+    }
+}
+
+#[test]
+fn every_cell_of_a_small_model_holds() {
+    let embed = embed_job("a b\nz");
+    let generate = job(&request("the.", 15));
+    for (published, job) in [
+        (Published::bert(), &embed),
+        (Published::llama(true, false), &generate),
+        (Published::llama(false, true), &generate),
+    ] {
+        let engine = tiny(&published);
+        let outcome = run(&engine, job);
+        let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
+        let (judged, beyond) = check_cells(&mut own, weight_root(&engine), || true);
+        assert!(judged > 3000, "{judged}");
+        // Tokens, and of a generation the text and the reason of its end.
+        assert!((10..300).contains(&beyond), "{beyond}");
+    }
+}
+
+#[test]
+fn some_cells_of_larger_models_hold() {
+    let embed = embed_job("a b c d e f g h i j k l m n o p q r s t u v w x y z");
+    let generate = job(&request("Once upon a time there was", 12));
+    for (engine, job) in [
+        (synthetic_bert(13), &embed),
+        (synthetic_llama(20, true), &generate),
+    ] {
+        let outcome = run(&engine, job);
+        let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
+        let dice = &mut Dice(9);
+        let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(2000) == 0);
+        assert!(judged > 50, "{judged}");
+    }
+}
+
+#[test]
+fn some_cells_of_the_real_model_hold_where_it_is_here() {
+    let store = ModelStore::new(&paths::cache_home().unwrap());
+    let Ok(published) = store.by_name("all-MiniLM-L6-v2") else {
+        eprintln!("all-MiniLM-L6-v2 is not here");
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let exact = convert(
+        &published.path,
+        &ModelStore::new(home.path()),
+        "exact",
+        &mut |_| (),
+    )
+    .unwrap();
+    let engine = open(exact.read().unwrap()).unwrap();
+    let job = embed_job("Call me Ishmael.\nSome years ago");
+    let outcome = run(&engine, &job);
+    let leaves = engine.leaves(&job, &outcome.output, &mut go_on).unwrap();
+    let mut own = view(&engine, &job, &outcome.output, outcome.claim.units);
+    check_leaves(&mut own, outcome.claim.trace_root, &leaves);
+    let dice = &mut Dice(1);
+    let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(3000) == 0);
+    assert!(judged > 100, "{judged}");
+}
+
+/// Plays until one side is done, the other at its end, or a cell is beyond the game.
+fn play(
+    root: ContentHash,
+    (defender, challenger): (&mut impl Trace<Error = EngineError>, &mut OwnTrace),
+    weight_root: ContentHash,
+) -> (State, Option<GameError>) {
+    let layout = challenger.layout().clone();
+    let referee = CellReferee::new(&layout, weight_root);
+    let mut game = Game::new(root, &layout, Clocks::equal(100)).unwrap();
+    while let Some(side) = game.to_move() {
+        let played: Result<_, PlayError<EngineError>> = match side {
+            Side::Defender => defend(&game, &layout, defender),
+            Side::Challenger => challenge(&game, challenger),
+        };
+        if let Err(refused) = game.step(side, played.unwrap(), &layout, &referee).map(|_| ()) {
+            return (game.state().clone(), Some(refused));
+        }
+    }
+    (game.state().clone(), None)
+}
+
+/// The cell that a game has come to.
+fn cell_of(state: &State) -> Cell {
+    match state {
+        State::Opening { cell } | State::Beyond { cell } => cell.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
+    let (honest, job) = (synthetic_llama(21, false), job(&request("Once upon", 30)));
+    let outcome = run(&honest, &job);
+    let units = outcome.claim.units;
+    let layers = [(0, 3), (2, 1), (4, 0)];
+    for (number, (layer, output)) in layers.into_iter().enumerate() {
+        let mut weights = synthetic::llama(21, false);
+        weights.layers[layer].up.q[640 * output + 5] ^= 2;
+        let other: Arc<dyn Engine> = Arc::new(generating::engine(weights));
+        // The same answer by another model: its trace is another.
+        let root = other.audit(&job, &outcome.output, &mut go_on).unwrap().trace_root;
+        assert_ne!(root, outcome.claim.trace_root, "{number}");
+        let mut mine = view(&honest, &job, &outcome.output, units);
+        let mut theirs = view(&other, &job, &outcome.output, units);
+        // The other model's weights are not under the root: its defender has nothing to open.
+        let (state, refused) = play(root, (&mut theirs, &mut mine), weight_root(&honest));
+        assert_eq!(refused, Some(GameError::Unproven), "{state:?}");
+        let cell = cell_of(&state);
+        let layout = mine.layout().clone();
+        let plan = layout.plan(cell.leaf, cell.length).unwrap();
+        assert_eq!(plan.step(cell.step).unwrap().layer as usize, layer);
+        assert_eq!(cell.cell as usize, output);
+        // And challenges in vain.
+        let (state, refused) = play(
+            outcome.claim.trace_root,
+            (&mut mine, &mut theirs),
+            weight_root(&honest),
+        );
+        assert_eq!(refused, None);
+        assert!(
+            matches!(state, State::Over(over) if over.winner == Side::Defender),
+            "{state:?}"
+        );
+    }
+}
+
+#[test]
+fn a_token_that_was_not_chosen_is_found_where_it_was_chosen() {
+    let (engine, job) = (synthetic_llama(22, true), job(&request("Once upon", 30)));
+    let honest = generation(&run(&engine, &job));
+    let mut wrong = honest.clone();
+    wrong.tokens[20] = (wrong.tokens[20] + 1) % 256;
+    wrong.text = generating::decoded(&wrong.tokens);
+    let wrong_blob = wrong.encode();
+    let units = wrong.prompt_tokens + 30;
+    let mut own = view(&engine, &job, &wrong_blob, units);
+    let layout = own.layout().clone();
+    // It says that the token was chosen.
+    let (position, last) = (wrong.prompt_tokens + 19, layout.leaves() - 1);
+    let leaf = layout.leaf_of(Part::Choices { chunk: position / 16 }).unwrap();
+    let lie = wrong.tokens[20].to_le_bytes().to_vec();
+    let mut liar = Altered::new(
+        view(&engine, &job, &wrong_blob, units),
+        leaf,
+        position % 16,
+        |row| *row = lie,
+    );
+    let (state, _) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+    let cell = cell_of(&state);
+    assert_eq!((cell.leaf, cell.row, cell.cell), (leaf, position % 16, 0));
+    // It says that it was not, but delivers it: there is no such output.
+    let mut liar = Altered::new(view(&engine, &job, &wrong_blob, units), last, 0, |_| ());
+    let (state, refused) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+    assert!(
+        matches!(state, State::Over(over) if over.winner == Side::Challenger),
+        "{state:?} {refused:?}"
+    );
+    // It delivers it as it says.
+    let mut liar = Altered::new(view(&engine, &job, &wrong_blob, units), last, 0, |row| {
+        *row = wrong_blob.clone()
+    });
+    let (state, refused) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+    assert_eq!(refused, Some(GameError::Unproven), "{state:?}");
+    let cell = cell_of(&state);
+    assert_eq!((cell.leaf, cell.row, cell.cell), (last, 0, 3 + 20));
+}
+
+#[test]
+fn an_ending_and_a_text_that_cannot_be_are_for_a_committee() {
+    let (engine, job) = (synthetic_llama(8, true), job(&request("once", 20)));
+    let honest = generation(&run(&engine, &job));
+    for change in [
+        |wrong: &mut Generation| wrong.text.push('!'),
+        |wrong: &mut Generation| wrong.tokens.truncate(19),
+    ] {
+        let mut wrong = honest.clone();
+        change(&mut wrong);
+        let blob = wrong.encode();
+        let units = wrong.prompt_tokens + wrong.tokens.len() as u32;
+        let mut own = view(&engine, &job, &blob, units);
+        let last = own.layout().leaves() - 1;
+        let mut liar = Altered::new(view(&engine, &job, &blob, units), last, 0, |row| {
+            *row = blob.clone()
+        });
+        let (state, refused) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+        assert_eq!(refused, None);
+        let State::Beyond { cell } = state else {
+            panic!("{state:?}");
+        };
+        assert_eq!((cell.leaf, cell.cell), (last, 2));
+    }
+}
+
+#[test]
+fn an_embedding_that_is_not_the_model_s_is_found_in_the_output() {
+    let (engine, job) = (synthetic_bert(23), embed_job("a b\nc"));
+    let outcome = run(&engine, &job);
+    let mut blob = outcome.output.clone();
+    let at = blob.len() - 4;
+    blob[at] ^= 1;
+    let mut own = view(&engine, &job, &blob, 2);
+    let last = own.layout().leaves() - 1;
+    let mut liar = Altered::new(view(&engine, &job, &blob, 2), last, 0, |row| *row = blob.clone());
+    let (state, refused) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
+    assert_eq!(refused, Some(GameError::Unproven), "{state:?}");
+    let cell = cell_of(&state);
+    assert_eq!((cell.leaf, cell.cell as usize), (last, at / 4));
+    let shape = own.layout().rows(last, cell.length, 0).unwrap();
+    assert_eq!(value(&shape, &blob, cell.cell), cell.value);
+}
+
+#[test]
+fn a_claim_about_another_number_of_items_differs_from_the_start() {
+    let (engine, job) = (synthetic_bert(24), embed_job("a b\nc"));
+    let outcome = run(&engine, &job);
+    for units in [1, 3] {
+        let mut own = view(&engine, &job, &outcome.output, units);
+        let leaves = own.leaves().unwrap().to_vec();
+        assert_eq!(leaves.len() as u32, own.layout().leaves());
+        assert_eq!(own.row(0, 0, 0).unwrap()[..4], [0xff; 4]);
+    }
+    let none = engine.clone().trace(job, outcome.output, 0, quiet()).err();
+    assert!(
+        matches!(none, Some(EngineError::Untraceable(LayoutError::Units))),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn a_trace_is_stopped_through_its_sink() {
+    let (engine, job) = (synthetic_llama(25, true), job(&request("once", 20)));
+    let outcome = run(&engine, &job);
+    let sink = Box::new(|_: Event| ControlFlow::Break(()));
+    let units = outcome.claim.units;
+    assert_eq!(outcome.claim.output, content_hash(&outcome.output));
+    let mut own = engine.trace(job, outcome.output, units, sink).unwrap();
+    assert!(matches!(own.leaves(), Err(EngineError::Cancelled)));
+    assert!(matches!(own.steps(1), Err(EngineError::Cancelled)));
+}
