@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use surety_types::{
     model::ModelManifest,
     provider::Provider,
@@ -180,6 +181,9 @@ pub trait Chain: Send + Sync {
     /// The block that `when` names now.
     async fn block(&self, when: When) -> Result<BlockRef, ChainError>;
 
+    /// The block at that height, on the chain that the best block is on.
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError>;
+
     /// A task with its round and escrow; nothing when it is unknown or long finished.
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
 
@@ -243,8 +247,8 @@ pub trait Chain: Send + Sync {
     /// What is remembered of a stash.
     async fn trust(&self, when: When, stash: &AccountId32) -> Result<TrustInfo, ChainError>;
 
-    /// Auditors that a result of `provider` is to have in the mean, in units of 10^-18.
-    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<u128, ChainError>;
+    /// Auditors that a result of `provider` is to have in the mean.
+    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError>;
 
     /// Protocol parameters that differ from the runtime's defaults.
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError>;

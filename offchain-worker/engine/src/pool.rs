@@ -114,6 +114,14 @@ impl EnginePool {
         self.queue(move |_| open(store.load(model)?))
     }
 
+    /// Queues other work with an engine: an audit, or a look into a trace.
+    pub fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<Ticket<T>, EngineError> {
+        self.queue(move |sink| work(sink))
+    }
+
     fn queue<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut PoolSink) -> Result<T, EngineError> + Send + 'static,

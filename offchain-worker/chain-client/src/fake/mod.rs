@@ -15,6 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use sp_crypto_hashing::blake2_256;
 use surety_types::{
     trust::{DisputeId, SlashId},
@@ -220,6 +221,11 @@ impl Chain for FakeChain {
         self.read(when, |state| block_ref(state.number))
     }
 
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
+        self.lock().check_reachable()?;
+        Ok(block_ref(number))
+    }
+
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
         self.read(when, |state| {
             state.tasks.get(&id).map(|task| TaskInfo {
@@ -323,8 +329,8 @@ impl Chain for FakeChain {
         })
     }
 
-    async fn auditors_expected(&self, when: When, _provider: &AccountId32) -> Result<u128, ChainError> {
-        self.read(when, |state| state.auditors_expected)
+    async fn auditors_expected(&self, when: When, _provider: &AccountId32) -> Result<FixedU128, ChainError> {
+        self.read(when, |state| FixedU128::from_inner(state.auditors_expected))
     }
 
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {

@@ -21,6 +21,7 @@ use std::{
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use surety_types::{
     trust::{DisputeId, SlashId},
     ModelId, TaskId,
@@ -183,6 +184,11 @@ impl Chain for RpcChain {
         Ok(BlockRef { number, hash })
     }
 
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
+        let hash = self.0.link.block_hash(Some(number)).await?;
+        Ok(BlockRef { number, hash })
+    }
+
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
         self.0.task(when, id).await
     }
@@ -283,7 +289,7 @@ impl Chain for RpcChain {
         Ok(found.unwrap_or_default())
     }
 
-    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<u128, ChainError> {
+    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError> {
         self.0.auditors_expected(when, provider).await
     }
 

@@ -2,6 +2,7 @@
 
 use codec::{Decode, DecodeAll, Encode};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use surety_types::{task::TaskState, TaskId};
 
 use super::{
@@ -32,7 +33,7 @@ impl Inner {
             .await
     }
 
-    pub async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<u128, ChainError> {
+    pub async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError> {
         let hash = self.hash(when).await?;
         self.api(hash, "TrustApi_auditors_expected", provider.as_ref())
             .await
