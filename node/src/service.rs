@@ -12,8 +12,9 @@ use sc_service::{error::Error as ServiceError, Configuration, KeystoreContainer,
 use sc_telemetry::{Telemetry, TelemetryWorker};
 use sc_transaction_pool::TransactionPoolHandle;
 use sc_transaction_pool_api::OffchainTransactionPoolFactory;
+use sp_blockchain::HeaderBackend;
 use sp_inherents::CreateInherentDataProviders;
-use surety_runtime::{apis::RuntimeApi, opaque::Block};
+use surety_runtime::{apis::RuntimeApi, opaque::Block, BlockNumber};
 
 pub use full::new_full;
 
@@ -42,10 +43,11 @@ pub type TransactionPool = TransactionPoolHandle<Block, Client>;
 
 type GrandpaImport = GrandpaBlockImport<Backend, Block, Client, SelectChain>;
 type GrandpaLink = sc_consensus_grandpa::LinkHalf<Block, Client, SelectChain>;
-/// What every block's inherents are made from: first the slot, then the time.
+/// What every block's inherents are made from: first the slot, then the time, then how far finality has come.
 type InherentData = (
     sp_consensus_babe::inherents::InherentDataProvider,
     sp_timestamp::InherentDataProvider,
+    surety_pallet_finality_clock::inherent::InherentDataProvider<BlockNumber>,
 );
 type CreateInherentData =
     Arc<dyn CreateInherentDataProviders<Block, (), InherentDataProviders = InherentData>>;
@@ -73,15 +75,19 @@ pub struct PartialNode {
     telemetry: Option<Telemetry>,
 }
 
-/// The slot that the clock says it is, and the time.
-fn inherent_data_from_clock(slot_duration: sp_consensus_babe::SlotDuration) -> CreateInherentData {
-    Arc::new(move |_parent, ()| async move {
-        let timestamp = sp_timestamp::InherentDataProvider::from_system_time();
-        let slot = sp_consensus_babe::inherents::InherentDataProvider::from_timestamp_and_slot_duration(
-            *timestamp,
-            slot_duration,
-        );
-        Ok((slot, timestamp))
+/// The slot that the clock says it is, the time, and what this node has seen finalised.
+fn inherent_data(client: Arc<Client>, slot_duration: sp_consensus_babe::SlotDuration) -> CreateInherentData {
+    Arc::new(move |_parent, ()| {
+        let finalised = client.info().finalized_number;
+        async move {
+            let timestamp = sp_timestamp::InherentDataProvider::from_system_time();
+            let slot = sp_consensus_babe::inherents::InherentDataProvider::from_timestamp_and_slot_duration(
+                *timestamp,
+                slot_duration,
+            );
+            let finality = surety_pallet_finality_clock::inherent::InherentDataProvider::new(finalised);
+            Ok((slot, timestamp, finality))
+        }
     })
 }
 
@@ -141,7 +147,7 @@ pub fn new_partial(config: &Configuration) -> Result<(PartialNode, ImportQueue),
     )?;
     let babe_config = sc_consensus_babe::configuration(&*client)?;
     let slot_duration = babe_config.slot_duration();
-    let create_inherent_data = inherent_data_from_clock(slot_duration);
+    let create_inherent_data = inherent_data(client.clone(), slot_duration);
     let (block_import, babe_link) = sc_consensus_babe::block_import(
         babe_config,
         grandpa_import.clone(),

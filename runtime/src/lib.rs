@@ -179,6 +179,9 @@ mod runtime {
     #[runtime::pallet_index(19)]
     pub type GenesisParameters = crate::genesis_parameters;
 
+    #[runtime::pallet_index(20)]
+    pub type FinalityClock = surety_pallet_finality_clock;
+
     #[runtime::pallet_index(50)]
     pub type Staking = surety_pallet_staking;
     #[runtime::pallet_index(51)]

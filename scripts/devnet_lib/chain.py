@@ -135,6 +135,11 @@ class Chain:
         value = self.storage(storage_key("Timestamp", "Now"), self.block_hash(number))
         return int.from_bytes(value or b"", "little")
 
+    def finality_clock(self, number):
+        """How far finality had come, by the runtime's own reckoning after that block."""
+        value = self.storage(storage_key("FinalityClock", "Finalised"), self.block_hash(number))
+        return int.from_bytes(value or b"", "little")
+
     def account(self, address):
         """Nonce and money of an account, in plancks."""
         value = self.storage(storage_key("System", "Account", blake2_128_concat(ss58_decode(address))))

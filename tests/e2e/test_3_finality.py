@@ -54,6 +54,8 @@ class FourValidators(unittest.TestCase):
         payment = self.pay_in_background()
         self.best(existed + 2 * BLOCKS)
         self.assertEqual(self.chain.finalised_number(), stuck, "two of four must not finalise anything")
+        shown = self.chain.finality_clock(self.chain.best_number())
+        self.assertLessEqual(shown, stuck, "the runtime's clock stands still with finality")
         self.assertIsNone(payment.returncode(), payment.tail())
         # The newest two may still be replaced by a sibling.
         made = {number: self.chain.block_hash(number) for number in range(1, existed + 2 * BLOCKS - 1)}
@@ -63,6 +65,7 @@ class FourValidators(unittest.TestCase):
         self.net.wait_for_finality(max(made) + BLOCKS)
         kept = {number: self.chain.block_hash(number) for number in made}
         self.assertEqual(kept, made, "blocks from before and during the standstill are part of the final chain")
+        self.clock_passes(stuck)
         self.assertTrue(payment.wait(60), payment.tail())
         self.assertEqual(payment.returncode(), 0, payment.tail())
 
@@ -70,6 +73,12 @@ class FourValidators(unittest.TestCase):
         self.net.wait_for_answer(self.net.all[3])
         self.net.wait_for_finality(max(made) + BLOCKS, through=3)
         self.assertEqual(self.net.all[3].chain.block_hash(max(made)), made[max(made)])
+
+    def clock_passes(self, height):
+        def passed():
+            return self.chain.finality_clock(self.chain.best_number()) > height
+
+        return wait.until(f"the runtime to know block {height + 1} final", passed, 90, self.supervisor.check)
 
     def pay_in_background(self):
         """A payment that waits until it is final. It may not be lost."""

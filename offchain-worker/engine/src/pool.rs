@@ -114,12 +114,12 @@ impl EnginePool {
         self.queue(move |_| open(store.load(model)?))
     }
 
-    /// Queues other work with an engine: an audit, or a look into a trace.
+    /// Queues anything else that takes an engine's time: an audit, a move in a dispute.
     pub fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Ticket<T>, EngineError> {
-        self.queue(move |sink| work(sink))
+        self.queue(|sink| work(sink))
     }
 
     fn queue<T: Send + 'static>(

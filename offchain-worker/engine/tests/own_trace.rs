@@ -168,7 +168,7 @@ fn play(
 /// The cell that a game has come to.
 fn cell_of(state: &State) -> Cell {
     match state {
-        State::Opening { cell } | State::Beyond { cell } => cell.clone(),
+        State::Opening { cell } | State::Beyond { cell } => *cell,
         other => panic!("{other:?}"),
     }
 }

@@ -19,7 +19,7 @@ use sp_staking::{
 
 use crate::{
     units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
+    weights, AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
     SessionKeys, UncheckedExtrinsic,
 };
 
@@ -82,6 +82,10 @@ where
     fn create_bare(call: RuntimeCall) -> UncheckedExtrinsic {
         UncheckedExtrinsic::new_bare(call)
     }
+}
+
+impl surety_pallet_finality_clock::Config for Runtime {
+    type WeightInfo = weights::surety_pallet_finality_clock::WeightInfo<Runtime>;
 }
 
 impl pallet_authority_discovery::Config for Runtime {

@@ -29,7 +29,10 @@ pub fn opening_room(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Op
     let used = [
         trees(playable_leaves(shape)?),
         entry(shape, leaf, length)?,
-        trees(rows.rows),
+        match shape.leaf(leaf)?.kind {
+            LeafKind::Fixed(_) => 0,
+            _ => trees(rows.rows),
+        },
         trees(rows.segments()),
         show + PICK,
         MOVE + BYTES,

@@ -280,9 +280,7 @@ impl Game {
             }
             Level::Rows => {
                 self.place.row = index;
-                let segments = self.place.rows(shape)?.segments();
-                self.begin(Level::Segments, segments);
-                Ok(())
+                self.begin_segments(shape)
             }
             Level::Segments => {
                 self.place.segment = index;
@@ -299,13 +297,13 @@ impl Game {
                 self.end(Side::Challenger, Reason::Judged);
                 Ok(())
             }
-            (LeafKind::Given | LeafKind::Fixed(_), Length::Known(length)) => {
-                self.place.length = length;
-                self.begin_rows(shape)
-            }
-            _ => {
+            (LeafKind::Computed, _) | (_, Length::Word { .. }) => {
                 self.state = State::Entering;
                 Ok(())
+            }
+            (kind, Length::Known(length)) => {
+                self.place.length = length;
+                self.begin_given(kind, shape)
             }
         }
     }
@@ -321,7 +319,6 @@ impl Game {
             _ => return Err(GameError::WrongLength),
         };
         match (leaf.kind, &entry.steps) {
-            (LeafKind::Given | LeafKind::Fixed(_), None) => self.begin_rows(shape),
             (LeafKind::Computed, Some(opening)) => {
                 let Place { leaf, length, .. } = self.place;
                 let steps = playable_steps(shape, leaf, length).ok_or(GameError::Shape)?;
@@ -333,8 +330,24 @@ impl Game {
                 self.begin(Level::Steps, steps);
                 Ok(())
             }
-            _ => Err(GameError::WrongSteps),
+            (LeafKind::Computed, None) | (_, Some(_)) => Err(GameError::WrongSteps),
+            (kind, None) => self.begin_given(kind, shape),
         }
+    }
+
+    /// Goes on below a leaf that has no steps.
+    fn begin_given(&mut self, kind: LeafKind, shape: &impl Shape) -> Result<(), GameError> {
+        match kind {
+            // The digest is that of its only row.
+            LeafKind::Fixed(_) => self.begin_segments(shape),
+            _ => self.begin_rows(shape),
+        }
+    }
+
+    fn begin_segments(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let segments = self.place.rows(shape)?.segments();
+        self.begin(Level::Segments, segments);
+        Ok(())
     }
 
     fn begin_rows(&mut self, shape: &impl Shape) -> Result<(), GameError> {

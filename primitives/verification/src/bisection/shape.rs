@@ -60,7 +60,8 @@ pub enum Length {
 pub enum LeafKind {
     /// It is given: it has rows but no steps.
     Given,
-    /// It is given, and the claim says its digest. A trace with another one is wrong.
+    /// It is one blob, of which the claim says the [`content_hash`](crate::content_hash); a trace with another leaf is
+    /// wrong. It is no tree of rows: the leaf is the digest of its only row.
     Fixed(H256),
     /// It is computed in steps, of which the last is the leaf.
     Computed,

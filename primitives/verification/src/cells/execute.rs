@@ -92,7 +92,8 @@ pub fn execute_leaf<R: Records>(plan: &LeafPlan<'_>, records: &R) -> Result<Vec<
     Ok(done)
 }
 
-fn execute_step<R: Records>(
+/// The rows of a step, from those before it.
+pub(super) fn execute_step<R: Records>(
     plan: &LeafPlan<'_>,
     step: u32,
     steps: &[Rows],

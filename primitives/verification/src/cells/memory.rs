@@ -138,10 +138,10 @@ impl MemoryModel {
 /// Everything that a trace records.
 #[derive(Clone, Debug)]
 pub struct MemoryTrace {
-    model: Arc<MemoryModel>,
-    claimed: Option<Rows>,
-    rows: Vec<Rows>,
-    leaves: Vec<H256>,
+    pub(super) model: Arc<MemoryModel>,
+    pub(super) claimed: Option<Rows>,
+    pub(super) rows: Vec<Rows>,
+    pub(super) leaves: Vec<H256>,
 }
 
 impl MemoryTrace {

@@ -85,18 +85,18 @@ impl<E: core::error::Error> core::error::Error for PlayerError<E> {}
 
 /// The steps of one leaf.
 #[derive(Clone, Debug)]
-struct Unfolded {
-    leaf: u32,
-    steps: Vec<Rows>,
-    digests: Digests,
+pub(super) struct Unfolded {
+    pub leaf: u32,
+    pub steps: Vec<Rows>,
+    pub digests: Digests,
 }
 
 /// Plays over a trace: unfolds the leaf that a game goes into, and opens cells. One leaf is kept at a time.
 #[derive(Clone, Debug)]
 pub struct Player<R> {
-    layout: Layout,
-    records: R,
-    unfolded: Option<Unfolded>,
+    pub(super) layout: Layout,
+    pub(super) records: R,
+    pub(super) unfolded: Option<Unfolded>,
     altered: Option<Altered>,
 }
 
@@ -176,7 +176,7 @@ impl<R: Records> Player<R> {
     }
 
     /// How long a leaf is.
-    fn length(&mut self, leaf: u32) -> Result<u32, PlayerError<R::Error>> {
+    pub(super) fn length(&mut self, leaf: u32) -> Result<u32, PlayerError<R::Error>> {
         match self.layout.leaf(leaf).ok_or(Missing)?.length {
             Length::Known(length) => Ok(length),
             Length::Word { row, word } => {
@@ -189,7 +189,7 @@ impl<R: Records> Player<R> {
     }
 
     /// The rows and digests of a leaf's steps.
-    fn unfold(&mut self, leaf: u32) -> Result<&Unfolded, PlayerError<R::Error>> {
+    pub(super) fn unfold(&mut self, leaf: u32) -> Result<&Unfolded, PlayerError<R::Error>> {
         if self
             .unfolded
             .as_ref()

@@ -35,6 +35,11 @@ impl<'l> CellReferee<'l> {
     pub const fn new(layout: &'l Layout, weight_root: H256) -> Self {
         Self { layout, weight_root }
     }
+
+    /// The layout of the claim.
+    pub const fn layout(&self) -> &'l Layout {
+        self.layout
+    }
 }
 
 /// Computes a cell of any leaf that is not given from outside.

@@ -1,1 +1,13 @@
+//! Small models of both families: what is right holds, what is not is refuted, and games end as they should.
 
+#![allow(clippy::unwrap_used)]
+
+mod faults;
+mod games;
+mod hostile;
+mod liar;
+mod plain;
+mod shapes;
+mod sizes;
+mod small;
+mod verdicts;

@@ -4,10 +4,9 @@ use super::{flipped, row_bytes};
 use codec::{Decode, Encode, MaxEncodedLen};
 use proptest::prelude::*;
 use sp_core::H256;
-use sp_crypto_hashing::blake2_256;
 use surety_verification::{
-    merkle_root, row_digest, rows_digest, segments, weight_row_leaf, CellOpening, Proof, RowOpening,
-    SegmentOpening, WeightOpening, SEGMENT_BYTES,
+    content_hash, merkle_root, row_digest, rows_digest, segment_hashes, segments, weight_row_leaf,
+    CellOpening, Proof, RowOpening, SegmentOpening, WeightOpening, SEGMENT_BYTES,
 };
 
 fn rows(count: u32, length: u32) -> Vec<Vec<u8>> {
@@ -17,32 +16,45 @@ fn rows(count: u32, length: u32) -> Vec<Vec<u8>> {
 }
 
 fn open_row(rows: &[Vec<u8>], row: u32) -> RowOpening {
-    let digests: Vec<H256> = rows.iter().map(|row| row_digest(row)).collect();
-    RowOpening {
-        row,
-        proof: Proof::new(&digests, row).unwrap(),
-    }
+    RowOpening::new(&digests(rows), row).unwrap()
 }
 
 fn open_segment(row: &[u8], segment: u32) -> SegmentOpening {
-    let parts: Vec<&[u8]> = row.chunks(SEGMENT_BYTES as usize).collect();
-    let hashes: Vec<H256> = parts.iter().map(|part| H256(blake2_256(part))).collect();
-    SegmentOpening {
-        segment,
-        bytes: parts[segment as usize].to_vec().try_into().unwrap(),
-        proof: Proof::new(&hashes, segment).unwrap(),
-    }
+    SegmentOpening::new(row, segment).unwrap()
 }
 
 fn open_cell(rows: &[Vec<u8>], row: u32, byte: u32) -> CellOpening {
-    CellOpening {
-        row: open_row(rows, row),
-        segment: open_segment(&rows[row as usize], byte / SEGMENT_BYTES),
-    }
+    CellOpening::new(&digests(rows), row, &rows[row as usize], byte).unwrap()
+}
+
+fn digests(rows: &[Vec<u8>]) -> Vec<H256> {
+    rows.iter().map(|row| row_digest(row)).collect()
 }
 
 fn digest(rows: &[Vec<u8>]) -> H256 {
     rows_digest(rows.iter().map(Vec::as_slice))
+}
+
+#[test]
+fn what_is_not_there_cannot_be_opened() {
+    let rows = rows(3, 2500);
+    assert_eq!(RowOpening::new(&digests(&rows), 3), None);
+    assert_eq!(SegmentOpening::new(&rows[0], 3), None);
+    assert_eq!(SegmentOpening::new(&[], 0), None);
+    assert_eq!(CellOpening::new(&digests(&rows), 2, &rows[2], 3072), None);
+}
+
+#[test]
+fn any_piece_of_a_blob_can_be_shown_under_its_address() {
+    let blob = row_bytes(4, 5000);
+    let address = content_hash(&blob);
+    for segment in 0..5 {
+        let piece = SegmentOpening::new(&blob, segment).unwrap();
+        assert_eq!(piece.row_digest(5000), Some(address));
+        let start = segment * SEGMENT_BYTES;
+        assert_eq!(piece.slice(start..start + 4), Some(&blob[start as usize..][..4]));
+    }
+    assert_eq!(merkle_root(segment_hashes(&blob).into_iter()), address);
 }
 
 #[test]

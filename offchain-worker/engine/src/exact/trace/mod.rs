@@ -1,7 +1,7 @@
-//! What a result's trace is made of, and a view of it for disputes.
+//! What a result's trace is made of.
 //!
 //! How a trace is cut into leaves is defined in `surety-verification`, why in `docs/adr/0008-trace.md` and
-//! `docs/adr/0011-disputes.md`. Here its leaves are hashed while a model runs.
+//! `docs/adr/0011-what-a-trace-commits-to.md`. Here its leaves are hashed while a model runs.
 
 mod generation;
 pub(crate) mod hash;

@@ -76,6 +76,7 @@ impl Work {
             .map(|steps| digest(steps.last().unwrap()))
             .collect();
         self.toy.output = content_hash(&self.rows.last().unwrap()[0][0]);
+        *self.leaves.last_mut().unwrap() = self.toy.output;
     }
 
     pub fn root(&self) -> H256 {

@@ -1,0 +1,35 @@
+//! The invariants of the README, one function each.
+
+use frame_support::ensure;
+use sp_runtime::{traits::Zero, TryRuntimeError};
+
+use crate::{median::lower_median, Config, Finalised, Notes, Pallet};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
+        Self::clock_1_what_is_final_is_past()?;
+        Self::clock_2_the_clock_follows_the_median()
+    }
+
+    fn clock_1_what_is_final_is_past() -> Result<(), TryRuntimeError> {
+        let now = frame_system::Pallet::<T>::block_number();
+        let shown = Finalised::<T>::get();
+        ensure!(
+            shown < now || shown.is_zero(),
+            "CLOCK-1: the clock is ahead of the chain"
+        );
+        let past = Notes::<T>::get().iter().all(|note| *note < now);
+        ensure!(past, "CLOCK-1: a note is about a block to come");
+        Ok(())
+    }
+
+    fn clock_2_the_clock_follows_the_median() -> Result<(), TryRuntimeError> {
+        let median = lower_median(Notes::<T>::get().into_inner());
+        ensure!(
+            median.is_none_or(|median| median <= Finalised::<T>::get()),
+            "CLOCK-2: the clock is behind the notes"
+        );
+        Ok(())
+    }
+}

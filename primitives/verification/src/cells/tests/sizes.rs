@@ -1,0 +1,140 @@
+//! How long openings are, of models of real sizes.
+
+use std::collections::BTreeMap;
+
+use sp_core::H256;
+use surety_types::model::{Architecture, ModelFamily, Smoothed};
+
+use super::small::{bert, facts, llama};
+use crate::{
+    bisection::{opening_room, Cell, CellValue, Referee, Shape},
+    cells::{CellReferee, Layout, Op, Part},
+};
+
+const ALL: Smoothed = Smoothed {
+    attention: true,
+    output: true,
+    inner: true,
+    down: true,
+};
+
+/// For each kind of step the longest opening, or that it is beyond; `check` is given each with its room.
+fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>> {
+    let referee = CellReferee::new(layout, H256::zero());
+    let mut longest = BTreeMap::new();
+    for (leaf, length) in leaves {
+        let plan = layout.plan(*leaf, *length).unwrap();
+        for step in 0..plan.steps() {
+            let shape = plan.rows_of(step).unwrap();
+            let op = plan.step(step).unwrap().op;
+            let room = opening_room(layout, *leaf, *length, step).unwrap();
+            for row in [0, shape.rows - 1] {
+                for cell in [0, shape.cells() / 2, shape.cells() - 1] {
+                    let at = Cell {
+                        leaf: *leaf,
+                        length: *length,
+                        step,
+                        row,
+                        cell,
+                        value: CellValue::Byte(0),
+                    };
+                    let bytes = referee.opening_bytes(&at).filter(|bytes| *bytes <= room);
+                    let most = longest.entry(op).or_insert(bytes);
+                    *most = most.zip(bytes).map(|(most, bytes)| most.max(bytes));
+                }
+            }
+        }
+    }
+    longest
+}
+
+fn beyond(openings: &BTreeMap<Op, Option<u32>>) -> Vec<Op> {
+    let beyond = openings.iter().filter(|(_, bytes)| bytes.is_none());
+    beyond.map(|(op, _)| *op).collect()
+}
+
+#[test]
+fn every_cell_of_a_minilm_can_be_opened() {
+    let minilm = Architecture {
+        vocabulary: 30_522,
+        width: 384,
+        layers: 6,
+        heads: 12,
+        kv_heads: 12,
+        head_dim: 32,
+        inner: 1536,
+        positions: 512,
+        smoothed: ALL,
+        ..bert()
+    };
+    let layout = Layout::new(&minilm, facts(ModelFamily::Bert, 10_000, H256::zero())).unwrap();
+    let leaf = |stride| {
+        let part = Part::Rows {
+            sequence: 9_999,
+            chunk: 0,
+            stride,
+        };
+        layout.leaf_of(part).unwrap()
+    };
+    for length in [128, 512] {
+        let found = openings(&layout, &[(leaf(0), length), (leaf(1), length)]);
+        println!("MiniLM, {length} tokens: {found:#?}");
+        assert_eq!(beyond(&found), []);
+        let longest = found.values().flatten().max().unwrap();
+        assert!(*longest < 6 * 1024, "{longest}");
+    }
+    let output = layout.leaves() - 1;
+    let at = Cell {
+        leaf: output,
+        length: 0,
+        step: 0,
+        row: 0,
+        cell: 384 * 9_000,
+        value: CellValue::Byte(0),
+    };
+    let bytes = CellReferee::new(&layout, H256::zero())
+        .opening_bytes(&at)
+        .unwrap();
+    assert!(bytes < 2 * 1024, "{bytes}");
+}
+
+#[test]
+fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
+    let model = Architecture {
+        vocabulary: 32_000,
+        width: 2048,
+        layers: 22,
+        heads: 32,
+        kv_heads: 4,
+        head_dim: 64,
+        inner: 5632,
+        positions: 2048,
+        smoothed: ALL,
+        ..llama()
+    };
+    let layout = Layout::new(&model, facts(ModelFamily::Llama, 1025, H256::zero())).unwrap();
+    let leaf = |part| layout.leaf_of(part).unwrap();
+    let rows = |chunk, stride| {
+        leaf(Part::Rows {
+            sequence: 0,
+            chunk,
+            stride,
+        })
+    };
+    for (chunk, length) in [(7, 128), (63, 1024)] {
+        let choices = leaf(Part::Choices { chunk });
+        let found = openings(
+            &layout,
+            &[
+                (rows(chunk, 0), length),
+                (rows(chunk, 21), length),
+                (choices, length),
+            ],
+        );
+        println!("Llama of width 2048, {length} tokens: {found:#?}");
+        // A row of 5,632 values and its weights; 32,000 logits, of which a token is chosen.
+        assert_eq!(beyond(&found), [Op::Down, Op::Record]);
+        let record = openings(&layout, &[(rows(chunk, 1), length)]);
+        assert_eq!(beyond(&record), [Op::Down]);
+    }
+}
