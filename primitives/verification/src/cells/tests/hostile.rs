@@ -1,5 +1,7 @@
 //! Openings that are not what they should be.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
 use super::small::{cell, flipped, works, Work};
@@ -9,8 +11,11 @@ use crate::{
     merkle_root,
 };
 
+/// A cell, what it is proven from, and its opening.
+type Sample = (Cell, Roots, Vec<u8>);
+
 /// One cell of each step: where it is, under which roots, and its opening.
-fn samples(work: &Work) -> Vec<(Cell, Roots, Vec<u8>)> {
+fn samples(work: &Work) -> Vec<Sample> {
     let mut player = work.player();
     let mut all = Vec::new();
     for (leaf, length, step, shape) in work.steps() {
@@ -135,13 +140,20 @@ fn places_that_are_not_there_are_no_trouble() {
     }
 }
 
+static SAMPLES: LazyLock<[(Work, Vec<Sample>); 2]> = LazyLock::new(|| {
+    works().map(|work| {
+        let all = samples(&work);
+        (work, all)
+    })
+});
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn anything_at_all_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..6000), which in any::<prop::sample::Index>()) {
-        for work in works() {
-            let all = samples(&work);
-            let (at, roots, opening) = which.get(&all);
+    fn anything_at_all_is_refused(
+        bytes in proptest::collection::vec(any::<u8>(), 0..6000), which in any::<prop::sample::Index>(),
+    ) {
+        for (work, all) in SAMPLES.iter() {
+            let (at, roots, opening) = which.get(all);
             prop_assume!(!opening.is_empty());
             prop_assert_eq!(work.referee().judge(at, roots, &bytes), Judgement::Unproven);
         }
