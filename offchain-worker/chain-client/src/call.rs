@@ -168,6 +168,8 @@ pub enum Call {
     Play {
         /// In which dispute.
         dispute: DisputeId,
+        /// Moves before it. A move that comes too late is refused, and not taken for one of a later state.
+        number: u32,
         /// The move.
         played: Move,
     },
@@ -237,7 +239,7 @@ impl Call {
             Self::Challenge { .. } => ("TrustLock", "challenge", &["task", "provider"]),
             Self::Demand { .. } => ("TrustLock", "demand", &["task", "provider", "segment"]),
             Self::Supply { .. } => ("TrustLock", "supply", &["task", "output_bytes", "opening"]),
-            Self::Play { .. } => ("TrustLock", "play", &["dispute", "played"]),
+            Self::Play { .. } => ("TrustLock", "play", &["dispute", "number", "played"]),
             Self::AdvanceDispute { .. } => ("TrustLock", "advance_dispute", &["dispute"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
@@ -291,7 +293,11 @@ impl Call {
                 output_bytes,
                 opening,
             } => (task, output_bytes, opening).encode(),
-            Self::Play { dispute, played } => (dispute, played).encode(),
+            Self::Play {
+                dispute,
+                number,
+                played,
+            } => (dispute, number, played).encode(),
             Self::AdvanceDispute { dispute } => dispute.encode(),
             Self::CarryOutSlash { slash } => slash.encode(),
             // An address is a `MultiAddress`, of which the account id is the first variant.

@@ -25,5 +25,5 @@ pub use event::{ChainEvent, EventField};
 pub use fake::{FakeChain, FakeState};
 pub use rpc::{RpcChain, RpcConfig};
 pub use signer::{Signer, VrfDraw};
-pub use sp_runtime::FixedU128;
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
+pub use sp_runtime::FixedU128;

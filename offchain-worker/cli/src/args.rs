@@ -7,8 +7,8 @@ use surety_types::TaskId;
 
 use crate::{
     amount::Amount,
-    host::Cheat,
     decimal::{temperature, top_p},
+    host::Cheat,
     prices::PriceArg,
 };
 

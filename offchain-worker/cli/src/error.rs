@@ -154,7 +154,10 @@ impl CliError {
                 | ChainError::Busy { .. } => 4,
                 ChainError::Key { .. } => 7,
             },
-            Self::UnknownTask(_) | Self::UnknownDispute(_) | Self::UnknownModel(_) | Self::CapBelowFee { .. } => 4,
+            Self::UnknownTask(_)
+            | Self::UnknownDispute(_)
+            | Self::UnknownModel(_)
+            | Self::CapBelowFee { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
             Self::Data(_)
             | Self::Undelivered { .. }

@@ -66,11 +66,15 @@ impl Duels {
                     spec: spec.clone(),
                 }
             }
-            EffectKind::Play(dispute) => Effect::SubmitMove {
-                task,
-                dispute,
-                played: of(dispute)?.made.clone()?.1,
-            },
+            EffectKind::Play(dispute) => {
+                let (number, played) = of(dispute)?.made.clone()?;
+                Effect::SubmitMove {
+                    task,
+                    dispute,
+                    number,
+                    played,
+                }
+            }
             EffectKind::Advance(dispute) => Effect::SubmitAdvance { task, dispute },
             _ => return None,
         })

@@ -132,7 +132,7 @@ impl FakeState {
             } => self.reveal_audit(who, *task, provider, claim),
             Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
-            Call::Play { dispute, .. } => self.play(*dispute),
+            Call::Play { dispute, number, .. } => self.play(*dispute, *number),
             other => Err(ChainError::Rejected {
                 reason: format!("the fake chain does not know {}", other.name().call),
             }),
@@ -315,9 +315,12 @@ impl FakeState {
         Ok(vec![task_event("TrustLock", "AuditRevealed", task)])
     }
 
-    fn play(&mut self, dispute: DisputeId) -> Applied {
+    fn play(&mut self, dispute: DisputeId, number: u32) -> Applied {
         let record = self.disputes.get_mut(&dispute);
         let record = record.ok_or_else(|| fault("TrustLock", "UnknownDispute"))?;
+        if record.moves != number {
+            return Err(fault("TrustLock", "StaleMove"));
+        }
         record.moves = record.moves.saturating_add(1);
         Ok(vec![task_event("TrustLock", "MovePlayed", record.task)])
     }

@@ -33,7 +33,11 @@ impl Inner {
             .await
     }
 
-    pub async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError> {
+    pub async fn auditors_expected(
+        &self,
+        when: When,
+        provider: &AccountId32,
+    ) -> Result<FixedU128, ChainError> {
         let hash = self.hash(when).await?;
         self.api(hash, "TrustApi_auditors_expected", provider.as_ref())
             .await

@@ -240,10 +240,12 @@ pub(crate) fn rounds() -> Vec<RoundRecord> {
         draw: Some(trust::draw()),
         audits: trust::audits().try_into().unwrap_or_default(),
         disputes: vec![OpenDispute {
-                id: 1,
-                due: 1,
-                seats: Some((0, 1)),
-            }].try_into().unwrap_or_default(),
+            id: 1,
+            due: 1,
+            seats: Some((0, 1)),
+        }]
+        .try_into()
+        .unwrap_or_default(),
         ..RoundRecord::new(1, 1, 1)
     };
     phases.into_iter().map(round).collect()

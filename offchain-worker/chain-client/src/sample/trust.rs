@@ -42,6 +42,7 @@ pub(super) fn calls() -> Vec<Call> {
         },
         Call::Play {
             dispute,
+            number: 2,
             played: entry().map_or(Move::Concede, Move::Enter),
         },
         Call::AdvanceDispute { dispute },

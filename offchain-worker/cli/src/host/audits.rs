@@ -33,7 +33,11 @@ pub(super) async fn draw(
         Ok(proof) => {
             tracing::info!(task = of.id, ours = proof.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
-            Event::Drawn { task, provider, proof }
+            Event::Drawn {
+                task,
+                provider,
+                proof,
+            }
         }
         Err(e) => {
             tracing::warn!(task = of.id, error = %e, "cannot draw");
@@ -61,13 +65,21 @@ pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: Ta
     if tools.cheat == Some(Cheat::Lazy) {
         let claim = made_up(&provider);
         let task = of.id;
-        return Event::AuditReady { task, provider, claim };
+        return Event::AuditReady {
+            task,
+            provider,
+            claim,
+        };
     }
     match try_audit(tools, of.id, &provider, &spec).await {
         Ok(claim) => {
             tracing::info!(task = of.id, output = ?claim.output, "audited");
             let task = of.id;
-            Event::AuditReady { task, provider, claim }
+            Event::AuditReady {
+                task,
+                provider,
+                claim,
+            }
         }
         Err((reason, retryable)) => {
             tracing::warn!(task = of.id, reason, "cannot audit");
@@ -78,7 +90,11 @@ pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: Ta
 
 /// What a lazy auditor says.
 fn made_up(provider: &AccountId) -> ResultClaim {
-    let hash = |what: u8| Hash(sp_crypto_hashing::blake2_256(&[AsRef::<[u8]>::as_ref(provider), &[what]].concat()));
+    let hash = |what: u8| {
+        Hash(sp_crypto_hashing::blake2_256(
+            &[AsRef::<[u8]>::as_ref(provider), &[what]].concat(),
+        ))
+    };
     ResultClaim {
         output: hash(0),
         trace_root: hash(1),
@@ -92,7 +108,9 @@ async fn try_audit(
     provider: &AccountId,
     spec: &TaskSpec,
 ) -> Result<ResultClaim, Failure> {
-    let endpoints = endpoints(tools, provider).await.map_err(|e| (e.to_string(), true))?;
+    let endpoints = endpoints(tools, provider)
+        .await
+        .map_err(|e| (e.to_string(), true))?;
     let input = input(tools, spec, &endpoints).await?;
     let output = match spec.operation {
         // It follows from the input alone.
@@ -100,7 +118,10 @@ async fn try_audit(
         Operation::Generate => claimed_output(tools, task, &endpoints).await?.to_vec(),
     };
     let job = job(spec, &input);
-    let engine = tools.engines.get(&spec.model).map_err(|e| (e.to_string(), false))?;
+    let engine = tools
+        .engines
+        .get(&spec.model)
+        .map_err(|e| (e.to_string(), false))?;
     let ticket = tools.engines.work(move |sink| engine.audit(&job, &output, sink));
     let ticket = ticket.map_err(|e| (e.to_string(), e.is_retryable()))?;
     ticket.await.map_err(|e| (e.to_string(), false))
@@ -161,7 +182,9 @@ async fn try_check_data(
     provider: &AccountId,
     output: ContentHash,
 ) -> Result<(), Failure> {
-    let endpoints = endpoints(tools, provider).await.map_err(|e| (e.to_string(), true))?;
+    let endpoints = endpoints(tools, provider)
+        .await
+        .map_err(|e| (e.to_string(), true))?;
     let mut said = Err((String::from("the provider has no endpoints"), true));
     for endpoint in &endpoints {
         said = match tools.plane.locate_output(task, endpoint).await {

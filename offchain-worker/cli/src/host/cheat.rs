@@ -11,10 +11,7 @@ use surety_types::{
     task::{MemberProgress, ResultClaim, RoundPhase},
     ContentHash, TaskId,
 };
-use surety_verification::{
-    bisection::Shape,
-    cells::{Layout, Op, Part},
-};
+use surety_verification::cells::{Layout, Op, Part};
 use surety_worker_core::{EffectKind, TaskSnapshot};
 
 use super::Tools;
@@ -82,7 +79,9 @@ pub(super) fn challengeable(tasks: &[TaskSnapshot], stash: &AccountId) -> Option
 /// An engine that does what was asked for.
 pub fn disguise(engine: Arc<dyn Engine>, cheat: Option<Cheat>) -> Arc<dyn Engine> {
     match cheat {
-        Some(cheat @ (Cheat::AlteredOutput | Cheat::AlteredActivation)) => Arc::new(Cheater { engine, cheat }),
+        Some(cheat @ (Cheat::AlteredOutput | Cheat::AlteredActivation)) => {
+            Arc::new(Cheater { engine, cheat })
+        }
         _ => engine,
     }
 }
@@ -117,7 +116,11 @@ impl Cheater {
         }
     }
 
-    fn altered(&self, mut trace: OwnTrace, output_bytes: usize) -> Result<(OwnTrace, ContentHash), EngineError> {
+    fn altered(
+        &self,
+        mut trace: OwnTrace,
+        output_bytes: usize,
+    ) -> Result<(OwnTrace, ContentHash), EngineError> {
         let place = self.place(trace.layout(), output_bytes);
         let (leaf, step, row, byte) = place.ok_or(EngineError::NotInTrace)?;
         let root = trace.alter(leaf, step, row, byte)?;
@@ -146,7 +149,10 @@ impl Engine for Cheater {
             *byte.ok_or(EngineError::NotInTrace)? ^= 1;
         }
         let bytes = output.len();
-        let trace = self.engine.clone().trace(job.clone(), output.clone(), claim.units, silent())?;
+        let trace = self
+            .engine
+            .clone()
+            .trace(job.clone(), output.clone(), claim.units, silent())?;
         let (_, trace_root) = self.altered(trace, bytes)?;
         let claim = ResultClaim {
             output: content_hash(&output),

@@ -23,7 +23,10 @@ impl Engines {
 
     /// A loaded model.
     pub(super) fn get(&self, model: &ModelId) -> Result<Arc<dyn Engine>, ComputeError> {
-        self.loaded.get(model).cloned().ok_or(ComputeError::NotLoaded(*model))
+        self.loaded
+            .get(model)
+            .cloned()
+            .ok_or(ComputeError::NotLoaded(*model))
     }
 
     /// Queues other work.

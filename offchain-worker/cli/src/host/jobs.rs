@@ -250,7 +250,16 @@ fn call(effect: Effect) -> Option<Call> {
             provider,
             segment,
         },
-        Effect::SubmitMove { dispute, played, .. } => Call::Play { dispute, played },
+        Effect::SubmitMove {
+            dispute,
+            number,
+            played,
+            ..
+        } => Call::Play {
+            dispute,
+            number,
+            played,
+        },
         Effect::SubmitAdvance { dispute, .. } => Call::AdvanceDispute { dispute },
         _ => return None,
     })

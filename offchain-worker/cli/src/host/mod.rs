@@ -13,8 +13,8 @@
 
 mod audits;
 mod blocks;
-mod compute;
 mod cheat;
+mod compute;
 mod heartbeat;
 mod jobs;
 mod moves;
@@ -115,13 +115,7 @@ pub struct Host<C> {
 
 impl<C: Core> Host<C> {
     /// A host for `core`, which has replayed `records`, everything that is in `journal`.
-    pub fn new(
-        tools: Tools,
-        beside: Beside,
-        core: C,
-        journal: Arc<Journal>,
-        records: &[Record],
-    ) -> Self {
+    pub fn new(tools: Tools, beside: Beside, core: C, journal: Arc<Journal>, records: &[Record]) -> Self {
         let tools = Arc::new(tools);
         Self {
             outputs: Outputs::from_records(records),

@@ -90,13 +90,20 @@ async fn try_find(
 /// Our own view of the claim in dispute.
 async fn trace(tools: &Tools, record: &DisputeRecord, spec: &TaskSpec) -> Result<OwnTrace, Failure> {
     let on_chain = |e: surety_chain_client::ChainError| (e.to_string(), true);
-    let mut sources = endpoints(tools, record.defender.account()).await.map_err(on_chain)?;
-    let others = endpoints(tools, record.challenger.account()).await.map_err(on_chain)?;
+    let mut sources = endpoints(tools, record.defender.account())
+        .await
+        .map_err(on_chain)?;
+    let others = endpoints(tools, record.challenger.account())
+        .await
+        .map_err(on_chain)?;
     sources.extend(others);
     let input = input(tools, spec, &sources).await?;
     let output = tools.plane.fetch(record.claim.output, None, &sources).await;
     let output = output.map_err(|e| (e.to_string(), true))?;
-    let engine = tools.engines.get(&spec.model).map_err(|e| (e.to_string(), false))?;
+    let engine = tools
+        .engines
+        .get(&spec.model)
+        .map_err(|e| (e.to_string(), false))?;
     let sink = Box::new(|_: EngineEvent| ControlFlow::Continue(()));
     let trace = engine.trace(job(spec, &input), output.to_vec(), record.claim.units, sink);
     trace.map_err(|e| (e.to_string(), false))

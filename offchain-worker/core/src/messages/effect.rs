@@ -153,6 +153,8 @@ pub enum Effect {
         task: TaskId,
         /// In which dispute.
         dispute: DisputeId,
+        /// Moves before it, of both sides. With it the chain refuses a move that comes too late.
+        number: u32,
         /// The move.
         played: Move,
     },

@@ -63,7 +63,19 @@ type Member = RoundMember<AccountId, Balance>;
 impl Case {
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config) {
         self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        if tranche(Some(&snapshot)) != tranche(self.seen.as_ref()) {
+            self.draw_again();
+        }
         self.seen = Some(snapshot);
+    }
+
+    /// Auditors did not show: what was drawn before counts for nothing.
+    fn draw_again(&mut self) {
+        for (key, check) in &mut self.checks {
+            check.draw = Draw::Unknown;
+            self.efforts.forget(EffectKind::Draw(*key));
+            self.efforts.forget(EffectKind::Announce(*key));
+        }
     }
 
     pub fn replay_done(&mut self, kind: EffectKind, at: BlockNumber, config: &Config) {
@@ -159,6 +171,9 @@ impl Case {
                     _ => None,
                 };
                 let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
+                let again = challengeable && tranche(self.seen.as_ref()) > 0 && now < *until;
+                let late = again && shown.is_none() && member.standing_claim().is_some();
+                let kind = kind.or_else(|| to_announce(key, check).filter(|_| late));
                 let kind = kind.or_else(|| self.to_check(key, check?, member).filter(|_| challengeable));
                 (now <= *until).then_some((*until, kind?))
             }
@@ -232,8 +247,11 @@ impl Case {
         let draw = round.draw.as_ref()?;
         let mut members = round.members.iter();
         let member = members.find(|member| key_of(&member.provider) == key)?;
-        let MemberProgress::Committed(commitment) = member.progress else {
-            return None;
+        let commitment = match &member.progress {
+            MemberProgress::Committed(commitment) => *commitment,
+            // The commitment is gone when auditors are drawn again; the chain takes this instead.
+            MemberProgress::Revealed(claim) if draw.tranche > 0 => claim.trace_root,
+            MemberProgress::Working | MemberProgress::Revealed(_) => return None,
         };
         let input = AuditInput {
             seed: draw.seed,
@@ -256,7 +274,13 @@ impl Case {
     }
 }
 
-/// What there is to do before the audit window ends.
+/// How often auditors have been drawn again.
+fn tranche(snapshot: Option<&TaskSnapshot>) -> u8 {
+    let draw = snapshot.and_then(|seen| seen.round.as_ref()?.draw.as_ref());
+    draw.map_or(0, |draw| draw.tranche)
+}
+
+/// What there is to do while audits can be announced.
 fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
     let Some(check) = check else {
         return Some(EffectKind::Draw(key));

@@ -130,7 +130,13 @@ impl<R: Records> Player<R> {
     ///
     /// # Errors
     /// When there is no such byte, or the records cannot be had.
-    pub fn alter(&mut self, leaf: u32, step: u32, row: u32, byte: u32) -> Result<H256, PlayerError<R::Error>> {
+    pub fn alter(
+        &mut self,
+        leaf: u32,
+        step: u32,
+        row: u32,
+        byte: u32,
+    ) -> Result<H256, PlayerError<R::Error>> {
         self.unfolded = None;
         self.altered = None;
         let mut leaves = Trace::leaves(self)?.to_vec();
@@ -139,7 +145,7 @@ impl<R: Records> Player<R> {
         if self.is_given(leaf) {
             let rows = self.given(leaf)?.altered(row, byte).ok_or(Missing)?;
             *place = match self.layout.part(leaf) {
-                Some(Part::Output) => rows.recorded_digests().first().copied().ok_or(Missing)?,
+                Some(Part::Output) => rows.digests().first().copied().ok_or(Missing)?,
                 _ => rows.leaf(),
             };
             given = Some(rows);

@@ -194,7 +194,11 @@ impl Rows {
                     .get_mut(at..at.checked_add(bytes.len() / word_bytes)?)?
                     .copy_from_slice(&words(&bytes));
             }
-            Self::Quantised { width, q, scales: all } => {
+            Self::Quantised {
+                width,
+                q,
+                scales: all,
+            } => {
                 let (new_q, new_scales) = bytes.split_at_checked(*width as usize)?;
                 let (at, groups) = (start.checked_mul(*width as usize)?, scales(*width) as usize);
                 let row = q.get_mut(at..at.checked_add(new_q.len())?)?;
@@ -205,7 +209,10 @@ impl Rows {
                 all.get_mut(at..at.checked_add(groups)?)?
                     .copy_from_slice(&words(new_scales));
             }
-            Self::Bytes { row_bytes, bytes: all } => {
+            Self::Bytes {
+                row_bytes,
+                bytes: all,
+            } => {
                 let at = start.checked_mul(*row_bytes as usize)?;
                 all.get_mut(at..at.checked_add(bytes.len())?)?
                     .copy_from_slice(&bytes);

@@ -122,6 +122,7 @@ pub enum TrustCall {
     },
     play {
         dispute: u32,
+        number: u32,
         played: Move,
     },
     advance_dispute {

@@ -56,9 +56,20 @@ async fn list(context: &Context) -> Result<()> {
     let chain = context.chain().await?;
     let mut disputes = chain.disputes(When::Finalised).await?;
     disputes.sort_unstable_by_key(|(id, _)| *id);
-    let listed: Vec<Listed> = disputes.iter().map(|(id, record)| Listed::new(*id, record)).collect();
+    let listed: Vec<Listed> = disputes
+        .iter()
+        .map(|(id, record)| Listed::new(*id, record))
+        .collect();
     context.out.result(&listed, || {
-        let mut table = table(["dispute", "task", "defender", "challenger", "moves", "to move", "opened in"]);
+        let mut table = table([
+            "dispute",
+            "task",
+            "defender",
+            "challenger",
+            "moves",
+            "to move",
+            "opened in",
+        ]);
         for (row, (_, record)) in listed.iter().zip(&disputes) {
             table.add_row([
                 row.dispute.to_string(),

@@ -80,7 +80,9 @@ fn step_text(layout: Option<&Layout>, leaf: u32, length: u32, step: u32) -> Stri
         Some(Part::Tokens) => return "the tokens that go in".into(),
         Some(Part::Output) => return "the output".into(),
         Some(Part::Choices { chunk }) => format!("chunk {chunk} of the choice of tokens"),
-        Some(Part::Rows { sequence, chunk: 0, .. }) => format!("item {sequence}"),
+        Some(Part::Rows {
+            sequence, chunk: 0, ..
+        }) => format!("item {sequence}"),
         Some(Part::Rows { sequence, chunk, .. }) => format!("item {sequence}, chunk {chunk}"),
     };
     let found = layout
@@ -104,9 +106,14 @@ fn leaf_text(layout: Option<&Layout>, leaf: u32) -> String {
             chunk,
             stride,
         }) => {
-            let layers = layout.map(|layout| layout.cut().layers_of(stride)).unwrap_or_default();
+            let layers = layout
+                .map(|layout| layout.cut().layers_of(stride))
+                .unwrap_or_default();
             let last = layers.end.saturating_sub(1);
-            format!("layers {} to {last} of item {sequence}, chunk {chunk}", layers.start)
+            format!(
+                "layers {} to {last} of item {sequence}, chunk {chunk}",
+                layers.start
+            )
         }
     }
 }

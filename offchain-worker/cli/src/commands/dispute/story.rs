@@ -72,10 +72,7 @@ pub(super) async fn tell(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> 
     let now = chain.dispute(When::Finalised, dispute).await?;
     let happened = look_back(chain, dispute, blocks).await?;
     let mut story = Story::new(dispute);
-    let mut teller = Teller {
-        chain,
-        layout: None,
-    };
+    let mut teller = Teller { chain, layout: None };
     for Happened { block, events } in happened.iter().rev() {
         for event in events {
             teller.take(&mut story, *block, event).await?;
@@ -121,7 +118,12 @@ fn concerns(event: &ChainEvent, dispute: DisputeId) -> bool {
         Some(of) => of == dispute,
         None => matches!(
             event.name.as_str(),
-            "FaultFound" | "SlashDeferred" | "SlashCarriedOut" | "SlashCancelled" | "Jailed" | "InsurancePaid"
+            "FaultFound"
+                | "SlashDeferred"
+                | "SlashCarriedOut"
+                | "SlashCancelled"
+                | "Jailed"
+                | "InsurancePaid"
         ),
     }
 }
@@ -223,7 +225,10 @@ impl Teller<'_> {
         let named = NamedCell::new(self.layout.as_ref(), &cell);
         story.steps.push(Told {
             block: block.number,
-            text: format!("in dispute is one number: {}, said to be {}", named.name, named.value),
+            text: format!(
+                "in dispute is one number: {}, said to be {}",
+                named.name, named.value
+            ),
         });
         story.cell = Some(named);
     }
@@ -234,7 +239,12 @@ impl Teller<'_> {
             self.layout = layout(self.chain, record.task, &record.claim).await?;
         }
         if story.opened_block.is_none() {
-            story.begin(record.task, &record.defender, &record.challenger, Some(record.opened_at));
+            story.begin(
+                record.task,
+                &record.defender,
+                &record.challenger,
+                Some(record.opened_at),
+            );
         }
         story.moves = record.moves;
         story.state = match record.game.to_move() {
@@ -353,14 +363,20 @@ impl Story {
 
     pub(super) fn text(&self) -> String {
         let mut lines = vec![
-            format!("dispute {} about task {}: {}", self.dispute, self.task, self.state),
+            format!(
+                "dispute {} about task {}: {}",
+                self.dispute, self.task, self.state
+            ),
             format!("  defender    {}", self.defender),
             format!("  challenger  {}", self.challenger),
         ];
         if let Some(cell) = &self.cell {
             lines.push(format!("  number      {}, said to be {}", cell.name, cell.value));
         }
-        let steps = self.steps.iter().map(|told| format!("  block {:>6}  {}", told.block, told.text));
+        let steps = self
+            .steps
+            .iter()
+            .map(|told| format!("  block {:>6}  {}", told.block, told.text));
         lines.extend(steps);
         lines.join("\n")
     }

@@ -71,7 +71,11 @@ fn bid_text(event: &ChainEvent) -> Option<String> {
 
 /// What auditors and disputes do about a task.
 fn trust_text(event: &ChainEvent) -> Option<String> {
-    let party = |name| event.field::<Party<AccountId>>(name).map(|party| short(party.account()));
+    let party = |name| {
+        event
+            .field::<Party<AccountId>>(name)
+            .map(|party| short(party.account()))
+    };
     let account = |name| event.field::<AccountId>(name).map(|account| short(&account));
     match event.name.as_str() {
         "AuditAnnounced" => Some(format!(
@@ -99,14 +103,20 @@ fn trust_text(event: &ChainEvent) -> Option<String> {
         "DisputeEnded" => {
             let outcome = event.field::<Option<Outcome>>("outcome")?;
             let winner = outcome.map_or("nobody", |outcome| side_text(outcome.winner));
-            Some(format!("dispute {} is over: {winner} wins", event.field::<DisputeId>("dispute")?))
+            Some(format!(
+                "dispute {} is over: {winner} wins",
+                event.field::<DisputeId>("dispute")?
+            ))
         }
         "DataDemanded" => Some(format!(
             "{} has to show piece {} of its output on the chain",
             account("provider")?,
             event.field::<u32>("segment")?
         )),
-        "DataSupplied" => Some(format!("{} has shown a piece of its output", account("provider")?)),
+        "DataSupplied" => Some(format!(
+            "{} has shown a piece of its output",
+            account("provider")?
+        )),
         "FaultFound" => Some(format!(
             "{} is at fault: {}",
             account("offender")?,

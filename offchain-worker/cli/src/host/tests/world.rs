@@ -26,7 +26,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::{manifest, Puppet};
 use crate::{
-    host::{Engines, Host, Settings, Tools},
+    host::{Beside, Engines, Host, Tools, Traces},
     machine,
 };
 
@@ -124,11 +124,15 @@ impl World {
             stash,
             plane: self.provider_plane.clone(),
             engines: Engines::new(pool.unwrap(), [engine]),
+            traces: Traces::default(),
             crash_at: None,
+            cheat: None,
         };
-        let settings = Settings { heartbeat_blocks };
+        let beside = Beside::Heartbeat {
+            blocks: heartbeat_blocks,
+        };
         let (stop, stopped) = watch::channel(false);
-        let host = Host::new(tools, settings, core, journal, &records);
+        let host = Host::new(tools, beside, core, journal, &records);
         Running {
             stop,
             host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
