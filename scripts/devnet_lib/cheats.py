@@ -48,6 +48,13 @@ CHEATS = {
             ("WrongResult", "LostDispute"),
             True,
         ),
+        Cheat(
+            "model-swap",
+            "provider",
+            "computes with weights of four bits instead of eight",
+            ("WrongResult", "LostDispute"),
+            True,
+        ),
         Cheat("copied-result", "provider", "commits to what another one committed to", ("NoReveal",)),
         Cheat("commit-without-reveal", "provider", "commits and keeps silent", ("NoReveal",)),
         Cheat("withheld-data", "provider", "reveals and serves nothing", ("WithheldData",)),

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     error::{CliError, Result},
-    host::{disguise, Cheat, Engines},
+    host::{disguise, swap, Cheat, Engines},
     keys::{address, Key},
     models,
 };
@@ -147,7 +147,14 @@ pub(super) async fn load(
     let mut loaded = Vec::new();
     for manifest in stored {
         tracing::info!(model = models::name(manifest), "loading");
-        loaded.push(disguise(pool.load(store, manifest.id())?.await?, cheat));
+        let engine = match cheat {
+            Some(Cheat::ModelSwap) => {
+                let files = store.load(manifest.id())?;
+                pool.work(move |_| swap(files))?.await?
+            }
+            _ => pool.load(store, manifest.id())?.await?,
+        };
+        loaded.push(disguise(engine, cheat));
     }
     Ok(Engines::new(pool, loaded))
 }

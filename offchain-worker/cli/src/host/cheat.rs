@@ -5,7 +5,11 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use clap::ValueEnum;
 use surety_chain_client::{AccountId, Call, Hash, When};
-use surety_engine::{content_hash, exact::OwnTrace, Engine, EngineError, Event, Job, Outcome, Sink};
+use surety_engine::{
+    content_hash,
+    exact::{format, Form, OwnTrace},
+    open, Engine, EngineError, Event, Job, ModelFiles, Outcome, Sink,
+};
 use surety_types::{
     model::{ModelManifest, Operation},
     task::{MemberProgress, ResultClaim, RoundPhase},
@@ -23,6 +27,8 @@ pub enum Cheat {
     AlteredOutput,
     /// Provider: change one bit of one number in the middle of the model.
     AlteredActivation,
+    /// Provider: compute with weights of four bits instead of eight.
+    ModelSwap,
     /// Provider: commit to what another one committed to.
     CopiedResult,
     /// Provider: commit, and keep silent.
@@ -83,6 +89,66 @@ pub fn disguise(engine: Arc<dyn Engine>, cheat: Option<Cheat>) -> Arc<dyn Engine
             Arc::new(Cheater { engine, cheat })
         }
         _ => engine,
+    }
+}
+
+/// A model with coarser weights, under the name of the right one. Models of other tiers stay as they are.
+///
+/// # Errors
+/// When the files are not those of a model.
+pub fn swap(mut files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+    let manifest = files.manifest.clone();
+    if manifest.exact.is_none() {
+        return open(files);
+    }
+    coarsen(&mut files.weights).ok_or(EngineError::NotTraced)?;
+    let weights = format::read(files.weights.clone(), &files.config, manifest.family)?;
+    files.manifest.exact = Some(weights.form()?);
+    let engine = open(files)?;
+    Ok(Arc::new(Swapped { engine, manifest }))
+}
+
+/// Takes four of eight bits from every quantised weight of a safetensors file.
+fn coarsen(file: &mut [u8]) -> Option<()> {
+    let header_bytes = usize::try_from(u64::from_le_bytes(*file.first_chunk()?)).ok()?;
+    let data = header_bytes.checked_add(8)?;
+    let header: serde_json::Value = serde_json::from_slice(file.get(8..data)?).ok()?;
+    for tensor in header.as_object()?.values() {
+        if tensor.get("dtype").and_then(|dtype| dtype.as_str()) != Some("I8") {
+            continue;
+        }
+        let offset = |at: usize| usize::try_from(tensor.get("data_offsets")?.get(at)?.as_u64()?).ok();
+        let range = data.checked_add(offset(0)?)?..data.checked_add(offset(1)?)?;
+        for byte in file.get_mut(range)? {
+            *byte = (byte.cast_signed() / 16 * 16).cast_unsigned();
+        }
+    }
+    Some(())
+}
+
+struct Swapped {
+    engine: Arc<dyn Engine>,
+    /// The right model's.
+    manifest: ModelManifest,
+}
+
+impl Engine for Swapped {
+    fn manifest(&self) -> &ModelManifest {
+        &self.manifest
+    }
+
+    fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        self.engine.run(job, sink)
+    }
+
+    fn trace(
+        self: Arc<Self>,
+        job: Job,
+        output: Vec<u8>,
+        units: u32,
+        sink: Box<dyn Sink + Send>,
+    ) -> Result<OwnTrace, EngineError> {
+        self.engine.clone().trace(job, output, units, sink)
     }
 }
 
@@ -172,5 +238,22 @@ impl Engine for Cheater {
         let bytes = output.len();
         let trace = self.engine.clone().trace(job, output, units, sink)?;
         self.altered(trace, bytes).map(|(trace, _)| trace)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_weights_have_four_bits_and_everything_else_stays() {
+        let header = br#"{"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+        let mut file = (header.len() as u64).to_le_bytes().to_vec();
+        file.extend_from_slice(header);
+        file.extend([15, 16, 0xf1, 0x91, 1, 2, 3, 4]);
+        coarsen(&mut file).unwrap();
+        assert_eq!(file[8 + header.len()..], [0, 16, 0, 0xa0, 1, 2, 3, 4]);
+        assert_eq!(coarsen(&mut [1, 2]), None);
     }
 }

@@ -32,7 +32,7 @@ use surety_types::TaskId;
 use surety_worker_core::{Effect, EffectKind, Event, Provider, Record, Step, Verifier};
 use tokio::sync::{mpsc, watch};
 
-pub use cheat::{disguise, Cheat};
+pub use cheat::{disguise, swap, Cheat};
 pub use compute::Engines;
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
