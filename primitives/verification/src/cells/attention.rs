@@ -1,14 +1,16 @@
 //! Attention, cell by cell. It is cut so that a cell looks at one row of each of a few steps.
 
+use alloc::borrow::Cow;
+
 use surety_exact::{exp, largest_score, mixed_cell, rotate_pair, score_cell, sum, Fault, Turns};
+use surety_types::model::ModelFamily;
 
 use super::{
-    compute::{Found, Work},
+    compute::{Found, Halt, Work},
     inputs::Inputs,
     steps::Op,
     tensors::Tensor,
 };
-use surety_types::model::ModelFamily;
 
 impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     /// A query's or key's number, turned by its position.
@@ -68,11 +70,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     /// Those of a head's numbers in a row of `[heads][P]` that the row sees.
-    fn seen(
-        &mut self,
-        op: Op,
-        head: u32,
-    ) -> Result<alloc::borrow::Cow<'a, [f32]>, super::compute::Halt<I::Error>> {
+    fn seen(&mut self, op: Op, head: u32) -> Result<Cow<'a, [f32]>, Halt<I::Error>> {
         let start = head.saturating_mul(self.plan.positions().end);
         let end = start.saturating_add(self.plan.visible(self.row));
         let from = self.plan.source(self.step.layer, op);

@@ -78,7 +78,7 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
 }
 
 /// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so that it is
-/// right and not fast: about a hundred times slower than the kernels.
+/// right and not fast: seconds where the kernels take a small part of one.
 ///
 /// # Errors
 /// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the output as

@@ -2,6 +2,9 @@
 
 use alloc::{format, vec::Vec};
 
+use surety_exact::Fault;
+use surety_types::model::Operation;
+
 use super::{
     compute::{Halt, Stop},
     inputs::{Inputs, Source},
@@ -9,8 +12,6 @@ use super::{
     Rows,
 };
 use crate::bisection::{CellValue, Length, Shape};
-use surety_exact::Fault;
-use surety_types::model::Operation;
 
 /// Words of a generation's leaf 0 before the prompt's tokens.
 pub const PROMPT_WORDS: u32 = 8;

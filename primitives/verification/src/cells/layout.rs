@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     bisection::{LeafKind, LeafShape, Length, RowsShape, Shape, LEAVES_MAX, ROWS_MAX, STEPS_MAX},
-    leaf_hash, TraceShape,
+    TraceShape,
 };
 
 /// What fixes a trace beside the model's architecture.
@@ -335,11 +335,7 @@ impl Shape for Layout {
     fn leaf(&self, leaf: u32) -> Option<LeafShape> {
         let (length, kind) = match self.part(leaf)? {
             Part::Tokens => (Length::Known(0), LeafKind::Given),
-            // One row, whose digest is the output's content hash.
-            Part::Output => (
-                self.output_length(),
-                LeafKind::Fixed(leaf_hash(&self.facts.output)),
-            ),
+            Part::Output => (self.output_length(), LeafKind::Fixed(self.facts.output)),
             Part::Rows { sequence, chunk, .. } => {
                 let length = match self.facts.operation {
                     Operation::Embed => Length::Word {

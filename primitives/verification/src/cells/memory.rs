@@ -16,7 +16,10 @@ use super::{
     tensors::{tensors, Tensor},
     Rows,
 };
-use crate::{bisection::Length, bisection::Shape, merkle_root, weight_row_leaf, Proof, WeightOpening};
+use crate::{
+    bisection::{Length, Shape},
+    content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening,
+};
 
 /// A model's weights, row by row.
 #[derive(Clone, Debug)]
@@ -130,6 +133,11 @@ impl MemoryModel {
         merkle_root(self.leaves.iter().copied())
     }
 
+    /// A row of weights; nothing when there is none.
+    pub fn row(&self, tensor: Tensor, row: u32) -> Option<&WeightRow<'static>> {
+        self.tensor(tensor)?.1.get(row as usize)
+    }
+
     fn tensor(&self, tensor: Tensor) -> Option<&(u32, Vec<WeightRow<'static>>)> {
         self.tensors.get(&tensor.name(self.family)?)
     }
@@ -160,23 +168,20 @@ impl MemoryTrace {
         let mut trace = Self {
             model,
             claimed,
-            leaves: [tokens.leaf()].into(),
+            leaves: [tokens.given_leaf()].into(),
             rows: [tokens].into(),
         };
         for leaf in 1..layout.leaves().saturating_sub(1) {
             let length = trace.length(layout, leaf).ok_or(Missing)?;
             let plan = layout.plan(leaf, length).ok_or(Missing)?;
             let record = execute_leaf(&plan, &trace)?.pop().ok_or(Missing)?;
-            trace.push(record);
+            trace.leaves.push(record.leaf());
+            trace.rows.push(record);
         }
         let output = trace.own_output(layout).ok_or(Missing)?;
-        trace.push(output);
+        trace.leaves.push(content_hash(&output));
+        trace.rows.push(Rows::blob(output).ok_or(Missing)?);
         Ok(trace)
-    }
-
-    fn push(&mut self, rows: Rows) {
-        self.leaves.push(rows.leaf());
-        self.rows.push(rows);
     }
 
     fn length(&self, layout: &Layout, leaf: u32) -> Option<u32> {
@@ -189,7 +194,7 @@ impl MemoryTrace {
         }
     }
 
-    fn own_output(&self, layout: &Layout) -> Option<Rows> {
+    fn own_output(&self, layout: &Layout) -> Option<Vec<u8>> {
         let last = layout.leaves().checked_sub(1)?;
         let length = self.length(layout, last)?;
         let prompt = match layout.facts().operation {
@@ -213,7 +218,7 @@ impl MemoryTrace {
                 }
             };
         }
-        Rows::blob(bytes)
+        Some(bytes)
     }
 
     /// The output as it should be.
@@ -258,7 +263,7 @@ impl Records for MemoryTrace {
     }
 
     fn weights(&self, tensor: Tensor, row: u32) -> Option<WeightRow<'_>> {
-        let row = self.model.tensor(tensor)?.1.get(row as usize)?;
+        let row = self.model.row(tensor, row)?;
         Some(WeightRow {
             q: (&row.q[..]).into(),
             scales: (&row.scales[..]).into(),

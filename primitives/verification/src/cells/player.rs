@@ -25,7 +25,8 @@ use crate::{
 
 /// What a trace records, and the model.
 ///
-/// Where something has no value ([`super::NO_NUMBER`]) a leaf's digest is [`Rows::leaf`]'s, which no other trace has.
+/// Where something has no value ([`super::NO_NUMBER`]) a computed leaf's digest is [`Rows::leaf`]'s, which no other trace
+/// has. The last leaf's is the output's content hash.
 pub trait Records {
     /// Why they cannot be had.
     type Error;
@@ -139,7 +140,7 @@ impl<R: Records> Player<R> {
     ) -> Result<H256, PlayerError<R::Error>> {
         self.unfolded = None;
         self.altered = None;
-        let mut leaves = Trace::leaves(self)?.to_vec();
+        let mut leaves = self.records.leaves().map_err(PlayerError::Records)?.to_vec();
         let place = leaves.get_mut(leaf as usize).ok_or(Missing)?;
         let mut given = None;
         if self.is_given(leaf) {
@@ -268,9 +269,15 @@ impl<R: Records> Trace for Player<R> {
     type Error = PlayerError<R::Error>;
 
     fn leaves(&mut self) -> Result<&[H256], Self::Error> {
-        match &self.altered {
-            Some(altered) => Ok(&altered.leaves),
-            None => self.records.leaves().map_err(PlayerError::Records),
+        if let Some(altered) = &self.altered {
+            return Ok(&altered.leaves);
+        }
+        let leaves = self.records.leaves().map_err(PlayerError::Records)?;
+        match leaves.split_last() {
+            // The claimed output is wrong. Who commits to it is wrong there, and who commits to the right one has not
+            // claimed it: there is no last leaf to agree on.
+            Some((last, before)) if *last != self.layout.facts.output => Ok(before),
+            _ => Ok(leaves),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The first states, and what becomes of the last ones.
 
 use surety_exact::{l2_norm, mean_cell, Fault, GROUP};
+use surety_types::model::ModelFamily;
 
 use super::{
     compute::{Found, Halt, Work},
@@ -9,10 +10,9 @@ use super::{
     steps::Op,
     tensors::Tensor,
 };
-use surety_types::model::ModelFamily;
 
 impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
-    /// The token of this row.
+    /// The token of this row; one that the model does not have is read as its last.
     fn token(&mut self) -> Result<u32, Halt<I::Error>> {
         let position = self.plan.positions().start.saturating_add(self.row);
         let token = match self.plan.family() {
@@ -22,10 +22,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             }
             ModelFamily::Llama => self.fed(position)?,
         };
-        match token < self.plan.dims().vocabulary {
-            true => Ok(token),
-            false => Err(Fault::Shape.into()),
-        }
+        Ok(token.min(self.plan.dims().vocabulary.saturating_sub(1)))
     }
 
     /// The token at a position of prompt and continuation: the latter's are what the output says.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use sp_core::H256;
-use surety_types::model::ModelFamily;
+use surety_types::model::{Architecture, ModelFamily};
 
 use super::{
     liar::play,
-    small::{bert, claimed, continuation, embed, llama, Work, PROMPT, TEXT},
+    small::{bert, claimed, continuation, embed_with, llama, Work, PROMPT, TEXT},
 };
 use crate::{
     bisection::{Cell, Outcome, Reason, Shape, Side, Trace},
-    cells::{generation_output, MemoryModel, MemoryTrace, Part, Player, Records, Rows},
-    merkle_root,
+    cells::{generation_output, MemoryModel, MemoryTrace, Part, Player, Records, Rows, Tensor},
+    content_hash, merkle_root,
 };
 
 /// A defender who records that there is no value, and says that this is one.
@@ -32,7 +32,7 @@ impl Shameless {
             *leaf = merkle_root(rows.digests().into_iter());
         }
         if let Some(claimed) = &player.records.claimed {
-            player.records.leaves[last] = claimed.leaf();
+            player.records.leaves[last] = content_hash(&claimed.row(0).unwrap());
         }
         Self(player)
     }
@@ -86,10 +86,25 @@ fn convicted(work: &Work) -> Cell {
     found.unwrap()
 }
 
+/// A model in which one token's vector is more than a norm can take.
+fn overflowing(family: ModelFamily, architecture: Architecture, token: u32) -> Arc<MemoryModel> {
+    let model = MemoryModel::arbitrary(family, architecture, 2);
+    let same = MemoryModel::new(family, model.architecture().clone(), |tensor, row| {
+        let mut found = model.row(tensor, row).unwrap().clone();
+        if (tensor, row) == (Tensor::Tokens, token) {
+            found.scales.to_mut().fill(1e30);
+        }
+        found
+    });
+    Arc::new(same)
+}
+
 #[test]
-fn a_token_that_there_is_not_leads_to_nothing() {
-    let work = embed(bert(), &[&[1, 2], &[3, 1000, 4]]);
+fn a_norm_that_overflows_has_no_value() {
+    let model = overflowing(ModelFamily::Bert, bert(), 23);
+    let work = embed_with(&model, &[&[1, 2], &[3, 23, 4]]);
     let found = convicted(&work);
+    // Once one token has no value, nothing of its item has one.
     let expected = Part::Rows {
         sequence: 1,
         chunk: 0,
@@ -103,19 +118,15 @@ fn a_token_that_there_is_not_leads_to_nothing() {
 }
 
 #[test]
-fn a_claimed_token_that_there_is_not_leads_to_nothing() {
+fn a_claimed_token_that_there_is_not_is_read_as_the_last() {
     let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, llama(), 2));
     let mut tokens = continuation(&model, &PROMPT, 3);
+    let trace = |tokens: &[u32]| claimed(&model, &PROMPT, generation_output(3, tokens, false, TEXT)).trace;
+    tokens[1] = 23;
+    let last = trace(&tokens);
     tokens[1] = 4_000_000;
-    let work = claimed(&model, &PROMPT, generation_output(3, &tokens, false, TEXT));
-    let found = convicted(&work);
-    // Position 4 is the first of the third chunk.
-    let expected = Part::Rows {
-        sequence: 0,
-        chunk: 2,
-        stride: 0,
-    };
-    assert_eq!(work.layout.part(found.leaf), Some(expected));
+    let unknown = trace(&tokens);
+    assert_eq!(last.leaves, unknown.leaves);
 }
 
 #[test]

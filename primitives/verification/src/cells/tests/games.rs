@@ -189,6 +189,16 @@ fn an_output_that_is_not_the_claimed_one_is_no_defence() {
     }
 }
 
+#[test]
+fn the_right_output_is_no_defence_of_another_one() {
+    for right in works() {
+        let wrong = delivered(&right, b"something else");
+        let (mut lying, mut honest) = (right.player(), wrong.player());
+        let (outcome, found, _) = play(&wrong.referee(), &mut lying, &mut honest);
+        assert_eq!((outcome, found), (judged(Side::Challenger), None));
+    }
+}
+
 fn model() -> Arc<MemoryModel> {
     Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, llama(), 2))
 }

@@ -2,9 +2,9 @@
 
 use super::small::write;
 use crate::{
-    bisection::{challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Side, State, Trace},
+    bisection::{challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace},
     cells::{CellReferee, MemoryTrace, Player, Rows},
-    merkle_root,
+    content_hash, merkle_root,
 };
 
 fn digest_again(player: &mut Player<MemoryTrace>, step: usize) {
@@ -31,13 +31,23 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
     let unfolded = liar.unfolded.as_ref().unwrap();
     liar.records.rows[at.leaf as usize] = unfolded.steps[last].clone();
     liar.records.leaves[at.leaf as usize] = unfolded.digests.steps[last];
-    liar
+    match liar.records.claimed.clone() {
+        // Whatever came before, it stands by what was delivered.
+        Some(claimed) => liar_about(&liar, liar.layout.leaves() - 1, claimed),
+        None => liar,
+    }
 }
 
 /// The trace of a player whose given leaf says something else.
 pub fn liar_about(honest: &Player<MemoryTrace>, leaf: u32, rows: Rows) -> Player<MemoryTrace> {
     let mut liar = honest.clone();
-    liar.records.leaves[leaf as usize] = rows.leaf();
+    liar.records.leaves[leaf as usize] = match leaf {
+        0 => rows.given_leaf(),
+        _ => {
+            liar.layout.facts.output = content_hash(&rows.row(0).unwrap());
+            liar.layout.facts.output
+        }
+    };
     liar.records.rows[leaf as usize] = rows;
     liar
 }

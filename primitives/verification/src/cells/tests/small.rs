@@ -93,16 +93,20 @@ fn layout(model: &MemoryModel, cut: TraceShape, units: u32, output: H256) -> Lay
 }
 
 pub fn embed(architecture: Architecture, items: &[&[u32]]) -> Work {
-    let cut = fine(ModelFamily::Bert, &architecture);
     let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture, 1));
+    embed_with(&model, items)
+}
+
+pub fn embed_with(model: &Arc<MemoryModel>, items: &[&[u32]]) -> Work {
+    let cut = fine(ModelFamily::Bert, model.architecture());
     let units = items.len() as u32;
     let tokens = encoder_tokens(items.iter().copied(), model.architecture().positions);
-    let unknown = layout(&model, cut, units, H256::zero());
+    let unknown = layout(model, cut, units, H256::zero());
     let trace = MemoryTrace::compute(model.clone(), &unknown, tokens, None).unwrap();
     let output = content_hash(&trace.own().unwrap());
     Work {
-        layout: layout(&model, cut, units, output),
-        model,
+        layout: layout(model, cut, units, output),
+        model: model.clone(),
         trace,
     }
 }
