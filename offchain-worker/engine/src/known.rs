@@ -100,7 +100,7 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
             weights: hash("81cb40a0f3acdb23c353038a428725f07a7dcde5309a035f1215455a05157b3c"),
             weights_bytes: 23_443_592,
             exact: Some(ExactForm {
-                weight_root: hash("c6df7a527bdb6902dd343a3482b48316a46f3eeffd96ca23b305a5383f3b0616"),
+                weight_root: hash("d7eb9eabb39ecbfc18dccfd722618e22e0763572525930b417d036d1382722ad"),
                 architecture: Architecture {
                     vocabulary: 30_522,
                     width: 384,

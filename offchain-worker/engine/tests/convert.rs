@@ -101,9 +101,9 @@ fn conversions_are_the_ones_that_everybody_gets() {
     assert_eq!(
         ids,
         [
-            "0x1849db58e589658ddd127f8ce7f9ee211421bdc2b4864457ea2284b008bdf56e",
-            "0x8280b7561cfccd97793ee08c9455bad21b06558914965ee820b4b00b2b4f8774",
-            "0x388783d3bafd1a3056a28789cf2fb2cd690496c13599e915d745450bf11aa2be",
+            "0x1424c6997a5840fad90487f79f6145be15cf8aee2a80d702bcc90af4b0c8673d",
+            "0xcecb36609cf81771daa260160465a9dd331295c5ed12525ab5e8af28dde64a1f",
+            "0x3d6bdc6bcf9c73af0ba7faad55d9ee84077ca5be18fad23d98bda60d3126de88",
         ]
     );
 }

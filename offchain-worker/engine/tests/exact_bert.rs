@@ -161,7 +161,7 @@ fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> Conte
         // 1152 / 192: strides of 6 layers.
         leaves.extend([leaf(5, Op::Sum), leaf(7, Op::Pool)]);
     }
-    leaves.push(rows_digest([output].into_iter()));
+    leaves.push(content_hash(output));
     merkle_root(leaves.into_iter())
 }
 
@@ -189,8 +189,8 @@ fn one_changed_weight_changes_the_trace() {
     let weights = synthetic::bert(7);
     let honest = root(weights.clone());
     let changes: [fn(&mut BertWeights); 6] = [
-        |weights| weights.layers[0].query.q[77] ^= 1,
-        |weights| weights.layers[6].up.q[5000] ^= 4,
+        |weights| weights.layers[0].query.q[77] ^= 64,
+        |weights| weights.layers[6].up.q[5000] ^= 64,
         |weights| weights.layers[7].down.scales[9] *= 1.001,
         |weights| weights.words.q[2 * 192] ^= 1,
         |weights| weights.layers[3].norm.weight[11] += 0.001,

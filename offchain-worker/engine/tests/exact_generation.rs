@@ -74,7 +74,7 @@ fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> Conten
         let choices: Vec<Vec<u8>> = chunk.iter().map(|at| words(&choices[*at..=*at])).collect();
         leaves.push(rows_digest(choices.iter().map(|row| &row[..])));
     }
-    leaves.push(rows_digest([output].into_iter()));
+    leaves.push(content_hash(output));
     merkle_root(leaves.into_iter())
 }
 

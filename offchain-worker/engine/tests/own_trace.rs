@@ -96,7 +96,7 @@ fn every_cell_of_a_small_model_holds() {
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
         let (judged, beyond) = check_cells(&mut own, weight_root(&engine), || true);
-        assert!(judged > 3000, "{judged}");
+        assert!(judged > 2000, "{judged}");
         // Tokens, and of a generation the text and the reason of its end.
         assert!((10..300).contains(&beyond), "{beyond}");
     }
@@ -181,15 +181,19 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
     let layers = [(0, 3), (2, 1), (4, 0)];
     for (number, (layer, output)) in layers.into_iter().enumerate() {
         let mut weights = synthetic::llama(21, false);
-        weights.layers[layer].up.q[640 * output + 5] ^= 2;
+        let q = &mut weights.layers[layer].up.q[640 * output + 5];
+        *q = if *q > 0 { -120 } else { 120 };
         let other: Arc<dyn Engine> = Arc::new(generating::engine(weights));
-        // The same answer by another model: its trace is another.
-        let root = other.audit(&job, &outcome.output, &mut go_on).unwrap().trace_root;
-        assert_ne!(root, outcome.claim.trace_root, "{number}");
-        let mut mine = view(&honest, &job, &outcome.output, units);
-        let mut theirs = view(&other, &job, &outcome.output, units);
+        // What another model answers, and what this one has to say of it.
+        let lie = run(&other, &job);
+        let mut theirs = view(&other, &job, &lie.output, lie.claim.units);
+        let mut mine = view(&honest, &job, &lie.output, lie.claim.units);
         // The other model's weights are not under the root: its defender has nothing to open.
-        let (state, refused) = play(root, (&mut theirs, &mut mine), weight_root(&honest));
+        let (state, refused) = play(
+            lie.claim.trace_root,
+            (&mut theirs, &mut mine),
+            weight_root(&honest),
+        );
         assert_eq!(refused, Some(GameError::Unproven), "{state:?}");
         let cell = cell_of(&state);
         let layout = mine.layout().clone();
@@ -197,6 +201,8 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
         assert_eq!(plan.step(cell.step).unwrap().layer as usize, layer);
         assert_eq!(cell.cell as usize, output);
         // And challenges in vain.
+        let mut mine = view(&honest, &job, &outcome.output, units);
+        let mut theirs = view(&other, &job, &outcome.output, units);
         let (state, refused) = play(
             outcome.claim.trace_root,
             (&mut mine, &mut theirs),
@@ -302,7 +308,8 @@ fn a_claim_about_another_number_of_items_differs_from_the_start() {
     for units in [1, 3] {
         let mut own = view(&engine, &job, &outcome.output, units);
         let leaves = own.leaves().unwrap().to_vec();
-        assert_eq!(leaves.len() as u32, own.layout().leaves());
+        // The output is another, too: there is no own leaf for it.
+        assert_eq!(leaves.len() as u32 + 1, own.layout().leaves());
         assert_eq!(own.row(0, 0, 0).unwrap()[..4], [0xff; 4]);
     }
     let none = engine.clone().trace(job, outcome.output, 0, quiet()).err();

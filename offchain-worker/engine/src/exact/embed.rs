@@ -24,7 +24,7 @@ use super::{
     trace::{
         given_leaf,
         hash::{roots, row_digests, Digest},
-        output_leaf, TopLevel,
+        TopLevel,
     },
     weights::BertWeights,
     Form,
@@ -145,11 +145,7 @@ impl ExactBert {
             ),
             false => given_leaf(&self.token_rows(job, count(units))?),
         };
-        let leaves: Vec<_> = [first]
-            .into_iter()
-            .chain(leaves)
-            .chain([output_leaf(&hash)])
-            .collect();
+        let leaves: Vec<_> = [first].into_iter().chain(leaves).chain([hash]).collect();
         Ok(Own {
             claim: claim(hash, leaves.iter().copied(), count(units)),
             output,

@@ -26,7 +26,10 @@ use super::{
     trace::hash::{path, Digest},
     weights::LinearRows,
 };
-use crate::{engine::Sink, error::EngineError};
+use crate::{
+    engine::{report, Sink},
+    error::EngineError,
+};
 
 pub(super) use embed::EmbedWork;
 pub(super) use generate::GenerateWork;
@@ -90,8 +93,15 @@ fn failed(error: PlayerError<EngineError>) -> EngineError {
 impl Trace for OwnTrace {
     type Error = EngineError;
 
+    /// Without the last of them where the output as claimed is not the own one: whoever commits to it is wrong there,
+    /// and whoever commits to another has not the claim's. There is no leaf to agree on.
     fn leaves(&mut self) -> Result<&[ContentHash], EngineError> {
-        self.0.leaves().map_err(failed)
+        let claimed = self.0.layout().facts().output;
+        let leaves = self.0.leaves().map_err(failed)?;
+        match leaves.split_last() {
+            Some((last, before)) if *last != claimed => Ok(before),
+            _ => Ok(leaves),
+        }
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<ContentHash>, EngineError> {
@@ -139,6 +149,7 @@ impl Records for Recomputed {
         if missing.is_empty() {
             return Ok(());
         }
+        report(&mut *self.sink, 0, 1)?;
         self.rows.retain(|leaf, _| wanted.contains(leaf));
         let parts: Option<Vec<Part>> = missing.iter().map(|leaf| self.layout.part(*leaf)).collect();
         let parts = parts.ok_or(EngineError::NotInTrace)?;

@@ -3,7 +3,7 @@
 use surety_types::ContentHash;
 use surety_verification::cells::Rows;
 
-use super::{given_leaf, leaf_of, output_leaf, TopLevel};
+use super::{given_leaf, leaf_of, TopLevel};
 
 /// What the leaves of a generation are made of.
 pub(crate) struct GenerationLeaves<'a> {
@@ -13,7 +13,7 @@ pub(crate) struct GenerationLeaves<'a> {
     pub(crate) states: &'a TopLevel,
     /// For each position the token that is chosen there, 0 where the prompt goes on.
     pub(crate) choices: &'a [u32],
-    /// Content hash of the own output.
+    /// Content hash of the own output, the last leaf.
     pub(crate) output: ContentHash,
 }
 
@@ -30,7 +30,7 @@ impl GenerationLeaves<'_> {
             leaves.extend(strides);
             leaves.push(leaf_of(&bytes, 4));
         }
-        leaves.push(output_leaf(&self.output));
+        leaves.push(self.output);
         leaves
     }
 }

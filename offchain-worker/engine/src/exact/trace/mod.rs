@@ -12,7 +12,7 @@ pub(crate) use top::place;
 pub use top::TopLevel;
 
 use surety_types::ContentHash;
-use surety_verification::{cells::Rows, leaf_hash, merkle_root};
+use surety_verification::{cells::Rows, merkle_root};
 
 use hash::{roots, row_digests};
 
@@ -21,11 +21,6 @@ pub(crate) fn leaf_of(rows: &[u8], row_bytes: usize) -> ContentHash {
     let digests = row_digests(rows, row_bytes);
     let root = roots(&digests, vec![digests.len()]);
     ContentHash::from(root.first().copied().unwrap_or_default())
-}
-
-/// The last leaf of every trace: the output blob as its only row, from the blob's content hash.
-pub(crate) fn output_leaf(output: &ContentHash) -> ContentHash {
-    leaf_hash(output)
 }
 
 /// The leaf over what is given to a computation.
