@@ -538,6 +538,8 @@ pub mod pallet {
         CommitmentMismatch,
         /// The claim reports more units than the client pays for.
         TooManyUnits,
+        /// No result of the task can be like this claim.
+        ImpossibleClaim,
         /// The signer is not the agent of a verifier.
         NotVerifierAgent,
         /// The stash was at fault and gets no work for a while.
@@ -625,7 +627,7 @@ pub mod pallet {
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`,
-        /// `AlreadyRevealed`, `CommitmentMismatch`, `TooManyUnits`.
+        /// `AlreadyRevealed`, `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`.
         #[pallet::call_index(1)]
         #[pallet::weight(T::WeightInfo::reveal())]
         pub fn reveal(origin: OriginFor<T>, task: TaskId, claim: ResultClaim, salt: H256) -> DispatchResult {

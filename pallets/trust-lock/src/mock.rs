@@ -2,21 +2,37 @@
 
 #![allow(clippy::unwrap_used)]
 
-use frame_support::{
-    construct_runtime, derive_impl, dispatch::DispatchResult, parameter_types, traits::UnfilteredDispatchable,
+mod audits;
+mod play;
+mod toy;
+
+pub use audits::*;
+pub use play::*;
+pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
+pub use toy::{
+    claim, output, set_truth, truth, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, NO_COURT, OUTPUT_BYTES, TOKENS,
 };
+
+use frame_support::{
+    construct_runtime, derive_impl,
+    dispatch::DispatchResult,
+    parameter_types,
+    traits::{Hooks, UnfilteredDispatchable},
+    weights::Weight,
+};
+use frame_system::EnsureRoot;
 use sp_core::H256;
-use sp_runtime::{traits::IdentityLookup, BuildStorage};
+use sp_runtime::{traits::IdentityLookup, BuildStorage, FixedU128, Permill};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
     stake::Role,
     task::{Assignment, PerMember, ResultClaim, Verdict},
     traits::TaskTrust,
+    trust::{FaultKind, SlashId},
     TaskId,
 };
 
-use crate::{self as trust_lock, Call, Event, Pallet, PhaseName, RoundOf, Rounds};
-pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
+use crate::{self as trust_lock, Call, Event, Pallet, PhaseName, RoundOf, Rounds, SlashOf, Slashes};
 
 /// The task of most tests.
 pub const TASK: TaskId = 7;
@@ -25,17 +41,38 @@ pub const PRICE: Balance = 100;
 pub const LOCK: Balance = 200;
 pub const BOND: Balance = 1_000;
 pub const UNITS_MAX: u32 = 50;
-/// Stashes 1 to this one are bonded.
+/// Stashes 1 to this one are bonded as providers.
 pub const STASHES: AccountId = 40;
+/// Stashes from here on are bonded as verifiers: as many as follow.
+pub const FIRST_VERIFIER: AccountId = 51;
+pub const VERIFIERS: AccountId = 10;
+/// Accounts with money of their own, from this one to the next.
+pub const FIRST_STRANGER: AccountId = 500;
+pub const LAST_STRANGER: AccountId = 519;
+pub const MONEY: Balance = 100_000;
+pub const POOL: AccountId = 950;
+pub const POOL_MONEY: Balance = 1_000;
+/// An auditor's bond for a provider that is paid [`PRICE`].
+pub const AUDIT_BOND: Balance = 300;
+/// The first challenger's bond.
+pub const CHALLENGE_BOND: Balance = 500;
+/// What a piece of output costs.
+pub const SUPPLY_PRICE: Balance = 7;
 
 pub const COMMIT_WINDOW: BlockNumber = 10;
 pub const AUDIT_WINDOW: BlockNumber = 3;
 pub const REVEAL_WINDOW: BlockNumber = 6;
 pub const CHALLENGE_WINDOW: BlockNumber = 4;
+pub const CLOCK: u32 = 5;
+pub const DECISION_WINDOW: BlockNumber = 6;
+pub const SUPPLY_WINDOW: BlockNumber = 5;
+pub const DEFERRAL: BlockNumber = 8;
+pub const JAIL: BlockNumber = 30;
 
 construct_runtime!(
     pub enum Test {
         System: frame_system,
+        Balances: pallet_balances,
         TrustLock: trust_lock,
     }
 );
@@ -45,6 +82,13 @@ impl frame_system::Config for Test {
     type Block = frame_system::mocking::MockBlock<Test>;
     type AccountId = AccountId;
     type Lookup = IdentityLookup<AccountId>;
+    type AccountData = pallet_balances::AccountData<Balance>;
+}
+
+#[derive_impl(pallet_balances::config_preludes::TestDefaultConfig)]
+impl pallet_balances::Config for Test {
+    type Balance = Balance;
+    type AccountStore = System;
 }
 
 parameter_types! {
@@ -53,6 +97,29 @@ parameter_types! {
     pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
     pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;
     pub const LockMultiple: u32 = 2;
+    pub const InsurancePool: AccountId = POOL;
+    pub const AuditBondMultiple: u32 = 3;
+    pub const AbsencesMax: u32 = 2;
+    pub const ChallengeBondMultiple: u32 = 5;
+    pub const DefenceCost: Balance = 10;
+    pub const DisputeClock: u32 = CLOCK;
+    pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
+    pub const SupplyPrice: Balance = SUPPLY_PRICE;
+    pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
+    pub const SlashDeferral: BlockNumber = DEFERRAL;
+    pub const StakePart: Permill = Permill::from_percent(5);
+    pub const NoRevealPart: Permill = Permill::from_percent(10);
+    pub const FinderShare: Permill = Permill::from_percent(30);
+    pub const ClientShare: Permill = Permill::from_percent(20);
+    pub const CorrelationWindow: BlockNumber = 50;
+    pub const JailPeriod: BlockNumber = JAIL;
+    pub const ProbationTasks: u32 = 10;
+    pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
+    pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
+    pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+    /// The last final block, if finality stands still.
+    pub static FinalityStoppedAt: Option<BlockNumber> = None;
+    pub FinalisedBlock: BlockNumber = FinalityStoppedAt::get().unwrap_or_else(System::block_number);
 }
 
 impl trust_lock::Config for Test {
@@ -65,6 +132,33 @@ impl trust_lock::Config for Test {
     type RevealWindow = RevealWindow;
     type ChallengeWindow = ChallengeWindow;
     type LockMultiple = LockMultiple;
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Referee = ToyReferee;
+    type Draws = MockDraws;
+    type EpochRandomness = EpochRandomness;
+    type FinalisedBlock = FinalisedBlock;
+    type AuditorsExpected = AuditorsExpected;
+    type AuditorsNewcomer = AuditorsNewcomer;
+    type ProbationTasks = ProbationTasks;
+    type AuditBondMultiple = AuditBondMultiple;
+    type AbsencesMax = AbsencesMax;
+    type ChallengeBondMultiple = ChallengeBondMultiple;
+    type DefenceCost = DefenceCost;
+    type DisputeClock = DisputeClock;
+    type DecisionWindow = DecisionWindow;
+    type SupplyPrice = SupplyPrice;
+    type SupplyWindow = SupplyWindow;
+    type SlashDeferral = SlashDeferral;
+    type StakePart = StakePart;
+    type NoRevealPart = NoRevealPart;
+    type FinderShare = FinderShare;
+    type ClientShare = ClientShare;
+    type CorrelationWindow = CorrelationWindow;
+    type JailPeriod = JailPeriod;
+    type InsurancePool = InsurancePool;
+    type VetoOrigin = EnsureRoot<AccountId>;
+    type DecideOrigin = EnsureRoot<AccountId>;
     type WeightInfo = ();
 }
 
@@ -96,13 +190,31 @@ impl TestExt {
 
     pub fn build(self) -> sp_io::TestExternalities {
         surety_pallet_test_kit::reset();
+        set_truth(9);
+        FinalityStoppedAt::set(None);
+        AuditorsExpected::set(FixedU128::from_u32(1));
+        AuditorsNewcomer::set(FixedU128::from_u32(3));
         for stash in 1..=STASHES {
             MockStake::bond(stash, agent_of(stash), Role::Provider, BOND);
         }
+        for stash in verifiers() {
+            MockStake::bond(stash, agent_of(stash), Role::Verifier, BOND);
+        }
         MockOutcome::set_reserves(TASK, &assignments(self.reserves));
-        let storage = frame_system::GenesisConfig::<Test>::default()
+        let rich = (FIRST_STRANGER..=LAST_STRANGER).map(|account| (account, MONEY));
+        // Stashes and the client exist, and have next to nothing.
+        let poor = (1..=STASHES)
+            .chain([MockOutcome::CLIENT])
+            .map(|account| (account, 1));
+        let mut storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()
             .unwrap();
+        pallet_balances::GenesisConfig::<Test> {
+            balances: rich.chain(poor).chain([(POOL, POOL_MONEY)]).collect(),
+            ..Default::default()
+        }
+        .assimilate_storage(&mut storage)
+        .unwrap();
         let mut ext = sp_io::TestExternalities::new(storage);
         ext.execute_with(|| {
             System::set_block_number(1);
@@ -117,9 +229,48 @@ impl TestExt {
     pub fn execute_with(self, test: impl FnOnce()) {
         self.build().execute_with(|| {
             test();
-            assert_eq!(Pallet::<Test>::do_try_state(), Ok(()));
+            check();
         });
     }
+}
+
+/// Every invariant, and that everybody's locks are those of its rounds, audits and slashes.
+pub fn check() {
+    assert_eq!(Pallet::<Test>::do_try_state(), Ok(()));
+    for stash in (1..=STASHES).chain(verifiers()) {
+        let expected = locks_of(stash).min(MockStake::bonded(stash));
+        assert_eq!(MockStake::locked(stash), expected, "locks of {stash}");
+    }
+}
+
+/// What is locked for a stash by what this pallet knows.
+pub fn locks_of(stash: AccountId) -> Balance {
+    let of_rounds = Rounds::<Test>::iter_values().map(|round| {
+        let members = round.members.iter().filter(|member| member.provider == stash);
+        let audits = round.audits.iter().filter(|audit| audit.verifier == stash);
+        members.map(|member| member.lock).sum::<Balance>() + audits.map(|audit| audit.bond).sum::<Balance>()
+    });
+    let of_slashes = Slashes::<Test>::iter_values().filter(|slash| slash.offender == stash);
+    of_rounds.sum::<Balance>() + of_slashes.map(|slash| slash.lock).sum::<Balance>()
+}
+
+pub fn verifiers() -> impl Iterator<Item = AccountId> {
+    FIRST_VERIFIER..FIRST_VERIFIER + VERIFIERS
+}
+
+/// The slashes that wait, in order.
+pub fn slashes() -> Vec<SlashOf<Test>> {
+    let mut slashes: Vec<(SlashId, _)> = Slashes::<Test>::iter().collect();
+    slashes.sort_by_key(|(id, _)| *id);
+    slashes.into_iter().map(|(_, slash)| slash).collect()
+}
+
+/// Who is to be slashed for what, in the order in which it was proven.
+pub fn faults() -> Vec<(AccountId, FaultKind)> {
+    slashes()
+        .into_iter()
+        .map(|slash| (slash.offender, slash.kind))
+        .collect()
 }
 
 pub fn agent_of(stash: AccountId) -> AccountId {
@@ -142,15 +293,6 @@ pub fn open(task: TaskId, members: impl IntoIterator<Item = AccountId>) -> Dispa
     TrustLock::open(task, assignments.len() as u32, UNITS_MAX, &assignments)
 }
 
-/// One of many results.
-pub fn claim(result: u8) -> ResultClaim {
-    ResultClaim {
-        output: H256::repeat_byte(result),
-        trace_root: H256::repeat_byte(result),
-        units: 5,
-    }
-}
-
 pub fn salt_of(stash: AccountId) -> H256 {
     H256::from_low_u64_be(stash)
 }
@@ -161,7 +303,12 @@ pub fn seal(stash: AccountId, claim: &ResultClaim) -> H256 {
 
 /// Has the stash's agent call as an extrinsic does: a call that fails changes nothing.
 pub fn send(stash: AccountId, call: Call<Test>) -> DispatchResult {
-    let origin = RuntimeOrigin::signed(agent_of(stash));
+    send_as(agent_of(stash), call)
+}
+
+/// Has an account call.
+pub fn send_as(account: AccountId, call: Call<Test>) -> DispatchResult {
+    let origin = RuntimeOrigin::signed(account);
     call.dispatch_bypass_filter(origin)
         .map(|_| ())
         .map_err(|refused| refused.error)
@@ -212,6 +359,7 @@ pub fn pass(blocks: BlockNumber) {
         for task in MockClock::take_due(now) {
             assert_eq!(TrustLock::advance(task), Ok(()));
         }
+        TrustLock::on_idle(now, Weight::MAX);
     }
 }
 

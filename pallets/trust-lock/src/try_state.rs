@@ -1,20 +1,37 @@
 //! What must hold between any two blocks, one function an invariant. The ids are explained in the README.
 
+use alloc::collections::BTreeMap;
 use frame_support::ensure;
-use sp_runtime::TryRuntimeError;
-use surety_types::task::{MemberProgress, RoundPhase};
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    TryRuntimeError,
+};
+use surety_types::{
+    task::{MemberProgress, RoundPhase, Verdict},
+    trust::{AuditState, Party},
+    TaskId,
+};
 
-use crate::{verdict, Config, Pallet, RoundOf, Rounds};
+use crate::{
+    asset, verdict, Config, Demands, Disputes, HoldReason, NextDisputeId, NextSlashId, Pallet, RoundOf,
+    Rounds, Slashes, SlashesSweptTo,
+};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
-        Rounds::<T>::iter_values().try_for_each(|round| {
+        Rounds::<T>::iter().try_for_each(|(task, round)| {
             trust_1_members_are_different::<T>(&round)?;
             trust_2_progress_fits_the_phase::<T>(&round)?;
             trust_3_the_verdict_follows_from_the_reveals::<T>(&round)?;
-            trust_4_claims_stay_within_the_units_paid_for::<T>(&round)
-        })
+            trust_4_claims_stay_within_the_units_paid_for::<T>(&round)?;
+            trust_5_disputes_are_those_of_their_rounds::<T>(task, &round)?;
+            trust_6_audits_are_one_of_a_pair::<T>(&round)?;
+            trust_7_the_convicted_win_nothing::<T>(&round)
+        })?;
+        trust_5_disputes_have_rounds::<T>()?;
+        trust_8_holds_are_bonds_and_prices::<T>()?;
+        trust_9_slashes_wait_in_order::<T>()
     }
 }
 
@@ -77,5 +94,118 @@ fn trust_4_claims_stay_within_the_units_paid_for<T: Config>(
         round.members.iter().all(|member| fits(&member.progress)),
         "TRUST-4: a claim of too many units"
     );
+    Ok(())
+}
+
+fn trust_5_disputes_are_those_of_their_rounds<T: Config>(
+    task: TaskId,
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    for open in &round.disputes {
+        let dispute = Disputes::<T>::get(open.id);
+        ensure!(
+            dispute.is_some_and(|dispute| dispute.task == task && dispute.game.outcome().is_none()),
+            "TRUST-5: a round lists a dispute that is not open"
+        );
+    }
+    let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
+    ensure!(
+        challengeable || round.disputes.is_empty(),
+        "TRUST-5: a dispute before there is a verdict"
+    );
+    Ok(())
+}
+
+fn trust_5_disputes_have_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+    let next = NextDisputeId::<T>::get();
+    for (id, dispute) in Disputes::<T>::iter() {
+        let round = Rounds::<T>::get(dispute.task);
+        let listed = round.is_some_and(|round| round.disputes.iter().any(|open| open.id == id));
+        ensure!(
+            listed && id < next,
+            "TRUST-5: a dispute that its round does not list"
+        );
+    }
+    Ok(())
+}
+
+fn trust_6_audits_are_one_of_a_pair<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    for (place, audit) in round.audits.iter().enumerate() {
+        let mut earlier = round.audits.iter().take(place);
+        ensure!(
+            !earlier.any(|other| other.verifier == audit.verifier && other.provider == audit.provider),
+            "TRUST-6: a verifier audits a provider twice"
+        );
+        let over = audit.state == AuditState::Over;
+        ensure!(
+            !over || audit.bond.is_zero(),
+            "TRUST-6: an audit that is over has a bond"
+        );
+    }
+    Ok(())
+}
+
+fn trust_7_the_convicted_win_nothing<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let RoundPhase::Challengeable {
+        verdict: Verdict::Agreed { majority, .. },
+        ..
+    } = &round.phase
+    else {
+        return Ok(());
+    };
+    let convicted = |provider: &T::AccountId| {
+        let mut members = round.members.iter();
+        members.any(|member| member.provider == *provider && member.fault.is_some())
+    };
+    ensure!(
+        !majority.iter().any(convicted),
+        "TRUST-7: somebody at fault is to be paid"
+    );
+    Ok(())
+}
+
+fn trust_8_holds_are_bonds_and_prices<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut bonds = BTreeMap::<T::AccountId, T::Balance>::new();
+    for dispute in Disputes::<T>::iter_values() {
+        if let Party::Account(challenger) = dispute.challenger {
+            let sum = bonds.entry(challenger).or_insert_with(Zero::zero);
+            *sum = sum.saturating_add(dispute.bond);
+        }
+    }
+    for (challenger, bond) in bonds {
+        ensure!(
+            asset::held::<T>(HoldReason::Challenge, &challenger) == bond,
+            "TRUST-8: a hold differs from the bonds of challenges"
+        );
+    }
+    let mut prices = BTreeMap::<T::AccountId, T::Balance>::new();
+    for demand in Demands::<T>::iter_values() {
+        let sum = prices.entry(demand.by).or_insert_with(Zero::zero);
+        *sum = sum.saturating_add(demand.price);
+    }
+    for (by, price) in prices {
+        ensure!(
+            asset::held::<T>(HoldReason::Demand, &by) == price,
+            "TRUST-8: a hold differs from the prices of demands"
+        );
+    }
+    for (task, _, _) in Demands::<T>::iter() {
+        ensure!(
+            Rounds::<T>::contains_key(task),
+            "TRUST-8: a demand without a round"
+        );
+    }
+    Ok(())
+}
+
+fn trust_9_slashes_wait_in_order<T: Config>() -> Result<(), TryRuntimeError> {
+    let (swept, next) = (SlashesSweptTo::<T>::get(), NextSlashId::<T>::get());
+    ensure!(swept <= next, "TRUST-9: the sweep is ahead of the slashes");
+    for (id, slash) in Slashes::<T>::iter() {
+        ensure!(
+            swept <= id && id < next && slash.proven_at <= slash.until,
+            "TRUST-9: a slash that nobody will carry out"
+        );
+    }
     Ok(())
 }

@@ -18,6 +18,9 @@ pub trait DisputeReferee {
     /// answer as long as the task is not settled.
     fn court(task: TaskId, claim: &ResultClaim) -> Option<Self::Court>;
 
+    /// Whether no result of the task can be like this claim, whatever its input: the court could not even begin.
+    fn is_impossible(task: TaskId, claim: &ResultClaim) -> bool;
+
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(task: TaskId, claim: &ResultClaim) -> Option<u32>;
 

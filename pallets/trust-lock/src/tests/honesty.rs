@@ -1,6 +1,7 @@
 //! Honest providers that act in time are enough, whatever the others do.
 
 use proptest::{collection::vec, prelude::*};
+use surety_pallet_test_kit::MockStake;
 use surety_types::task::Verdict;
 
 use crate::{mock::*, PhaseName};
@@ -108,23 +109,38 @@ proptest! {
         let redundancy = members.len() as u32;
         let timed: Vec<_> = members.iter().copied().zip(delays).collect();
         TestExt::new().round_of(redundancy).execute_with(|| {
+            set_truth(TRUTH);
             play_phase(PhaseName::Committing, COMMIT_WINDOW, &timed, try_commit);
             assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Auditing));
             while phase().is_some_and(|(name, _)| name == PhaseName::Auditing) {
                 pass(1);
             }
             play_phase(PhaseName::Revealing, REVEAL_WINDOW, &timed, try_reveal);
-            pass(CHALLENGE_WINDOW + 1);
+            let honest: Vec<_> =
+                (0..members.len()).filter(|seat| members[*seat].is_none()).map(|seat| (stash(seat), TRUTH)).collect();
+            let liars = members.len() - honest.len();
+            // Whoever tells the truth plays its disputes; liars let their time run out.
+            for _ in 0..liars as BlockNumber * (BlockNumber::from(CLOCK) + 3) + CHALLENGE_WINDOW + 2 {
+                play_out(&honest);
+                pass(1);
+            }
 
             let those = |wanted: fn(Fault) -> bool| -> Vec<AccountId> {
                 let seats = members.iter().enumerate();
                 seats.filter(|(_, fault)| fault.is_some_and(wanted)).map(|(seat, _)| stash(seat)).collect()
             };
-            let honest: Vec<_> = (0..members.len()).filter(|seat| members[*seat].is_none()).map(stash).collect();
+            let honest: Vec<_> = honest.into_iter().map(|(stash, _)| stash).collect();
             let liars = those(|fault| matches!(fault, Fault::Lies(_) | Fault::LiesLate(_)));
             let absent = those(|fault| matches!(fault, Fault::Sleeps | Fault::Withholds | Fault::Copies(_)));
             let verdict: Option<Verdict<_>> = decision();
             assert_eq!(verdict, Some(agreed(TRUTH, &honest, &liars, &absent)));
+            pass(DEFERRAL + 1);
+            for stash in honest {
+                assert_eq!(MockStake::slashed(stash), 0);
+            }
+            for stash in liars {
+                assert!(MockStake::slashed(stash) >= LOCK);
+            }
         });
     }
 }

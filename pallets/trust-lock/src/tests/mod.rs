@@ -1,11 +1,46 @@
 #![allow(clippy::unwrap_used)]
 
+mod audits;
+mod beyond;
+mod challenges;
 mod commit;
+mod data;
+mod disputes;
 mod honesty;
+mod hostile;
 mod machine;
 mod open;
 mod replacement;
 mod reveal;
+mod slashes;
+mod threats;
 mod time;
 mod try_state;
 mod verdict;
+
+use crate::{mock::*, PhaseName};
+
+/// A round of stashes 1 and up that have revealed these results, one each, with audits announced on the way.
+fn revealed_with(audits: &[(AccountId, AccountId, u8)], results: &[u8]) {
+    let results: Vec<_> = (1..).zip(results.iter().copied()).collect();
+    all_commit(&results);
+    for (verifier, provider, result) in audits {
+        assert_eq!(announce(*verifier, *provider, *result), Ok(()));
+    }
+    pass(AUDIT_WINDOW + 1);
+    all_reveal(&results);
+    assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+}
+
+fn revealed(results: &[u8]) {
+    revealed_with(&[], results);
+}
+
+/// Runs a test after [`revealed`].
+fn after(results: &[u8], test: impl FnOnce()) {
+    let redundancy = results.len() as u32;
+    TestExt::new().round_of(redundancy).execute_with(|| {
+        revealed(results);
+        test();
+    });
+}

@@ -75,14 +75,14 @@ fn seats_must_be_as_many_as_the_redundancy() {
 
 #[test]
 fn nobody_sits_twice_on_a_round() {
-    TestExt::new().execute_with(|| {
+    TestExt::new().build().execute_with(|| {
         assert_noop!(open(TASK, [1, 2, 1]), Error::<Test>::DuplicateMember);
     });
 }
 
 #[test]
 fn a_provider_that_cannot_lock_keeps_the_round_from_opening() {
-    TestExt::new().execute_with(|| {
+    TestExt::new().build().execute_with(|| {
         let unbonded = STASHES + 1;
         assert_noop!(open(TASK, [1, unbonded]), MockStake::NOT_ENOUGH);
         assert_eq!(MockClock::wakes(), []);

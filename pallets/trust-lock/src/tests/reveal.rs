@@ -213,3 +213,18 @@ fn who_committed_nothing_is_not_waited_for() {
         assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
     });
 }
+
+#[test]
+fn a_claim_that_no_result_can_be_like_cannot_be_revealed() {
+    TestExt::new().round_of(1).execute_with(|| {
+        let impossible = ResultClaim {
+            units: IMPOSSIBLE_UNITS,
+            ..claim(9)
+        };
+        let agent = || RuntimeOrigin::signed(agent_of(1));
+        assert_ok!(TrustLock::commit(agent(), TASK, seal(1, &impossible)));
+        pass(AUDIT_WINDOW + 1);
+        let refused = TrustLock::reveal(agent(), TASK, impossible, salt_of(1));
+        assert_noop!(refused, Error::<Test>::ImpossibleClaim);
+    });
+}

@@ -5,7 +5,8 @@ use surety_types::task::{FailureReason, Verdict};
 
 use crate::{mock::*, Event, PhaseName};
 
-/// Plays a round of `redundancy`: who is listed commits, and reveals unless it stands in `silent`.
+/// Plays a round of `redundancy`: who is listed commits, and reveals unless it stands in `silent`. Whoever gets into a
+/// dispute plays it.
 fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> Verdict<AccountId> {
     let mut verdict = None;
     TestExt::new().round_of(redundancy).execute_with(|| {
@@ -21,9 +22,15 @@ fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> V
         if phase().is_some_and(|(name, _)| name == PhaseName::Revealing) {
             all_reveal(&shown);
         }
-        pass(REVEAL_WINDOW + CHALLENGE_WINDOW + 2);
+        pass(REVEAL_WINDOW + 1);
+        for _ in 0..redundancy {
+            play_out(results);
+            pass(2);
+        }
+        pass(CHALLENGE_WINDOW + 2);
         verdict = decision();
         assert_eq!(phase(), None);
+        pass(DEFERRAL);
         assert_eq!(MockStake::locked_in_all(), 0);
 
         let announced: Vec<_> = events()
@@ -33,7 +40,7 @@ fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> V
                 _ => None,
             })
             .collect();
-        assert_eq!(announced, Vec::from_iter(verdict.clone()));
+        assert_eq!(announced.last(), verdict.as_ref());
     });
     verdict.unwrap()
 }
@@ -81,10 +88,28 @@ fn wrong_silent_and_missing_members_are_told_apart() {
 }
 
 #[test]
-fn half_is_no_majority() {
+fn half_is_no_majority_where_no_court_can_say_who_is_right() {
     let no_agreement = Verdict::Failed(FailureReason::NoAgreement);
-    assert_eq!(play(2, &[(1, 9), (2, 8)], &[]), no_agreement);
-    assert_eq!(play(4, &[(1, 9), (2, 9), (3, 8), (4, 8)], &[]), no_agreement);
+    let (one, other) = (NO_COURT, 8);
+    assert_eq!(play(2, &[(1, one), (2, other)], &[]), no_agreement);
+    let even = [(1, one), (2, one), (3, other), (4, other)];
+    assert_eq!(play(4, &even, &[]), no_agreement);
+}
+
+#[test]
+fn half_or_fewer_win_when_the_others_were_proven_wrong() {
+    assert_eq!(play(2, &[(1, 9), (2, 8)], &[]), agreed(9, &[1], &[2], &[]));
+    let even = [(1, 9), (2, 9), (3, 8), (4, 8)];
+    assert_eq!(play(4, &even, &[]), agreed(9, &[1, 2], &[3, 4], &[]));
+    let colluding = [(1, 8), (2, 8), (3, 8), (4, 8), (5, 9)];
+    assert_eq!(play(5, &colluding, &[]), agreed(9, &[5], &[1, 2, 3, 4], &[]));
+}
+
+#[test]
+fn who_stays_silent_still_counts() {
+    // One of three is proven wrong, one is silent: one of the two that are left is no majority.
+    let no_agreement = Verdict::Failed(FailureReason::NoAgreement);
+    assert_eq!(play(3, &[(1, 9), (2, 8)], &[]), no_agreement);
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! Verifiers.
+
+use codec::Encode;
+use frame_support::dispatch::DispatchResult;
+use sp_core::H256;
+use sp_runtime::traits::{BlakeTwo256, Hash};
+use surety_types::{
+    task::MemberProgress,
+    traits::DrawVerifier,
+    trust::{AuditProof, AuditState},
+};
+use surety_verification::audit::{audit_seal, AuditInput};
+
+use super::*;
+
+/// A draw that is its own proof: the first half binds it to agent and fields, the second is the output.
+pub struct MockDraws;
+
+fn binding(agent: AccountId, label: &[u8], fields: &[(&'static [u8], &[u8])]) -> [u8; 32] {
+    BlakeTwo256::hash(&(agent, label, fields).encode()).0
+}
+
+impl DrawVerifier<AccountId> for MockDraws {
+    fn output(
+        agent: &AccountId,
+        label: &'static [u8],
+        fields: &[(&'static [u8], &[u8])],
+        _: &'static [u8],
+        proof: &AuditProof,
+    ) -> Option<[u8; 32]> {
+        let output = proof.proof.first_chunk::<32>().copied();
+        output.filter(|_| proof.pre_output == binding(*agent, label, fields))
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark() -> (AccountId, AuditProof) {
+        unimplemented!("benchmarks run over the runtime")
+    }
+}
+
+/// The input for the verifiers of a provider, as the round is now.
+pub fn input_of(provider: AccountId) -> AuditInput<AccountId> {
+    let round = round().unwrap();
+    let draw = round.draw.unwrap();
+    let member = round.members.iter().find(|member| member.provider == provider);
+    AuditInput {
+        seed: draw.seed,
+        task: TASK,
+        provider,
+        commitment: match member.map(|member| &member.progress) {
+            Some(MemberProgress::Committed(commitment)) => *commitment,
+            Some(MemberProgress::Revealed(claim)) => claim.trace_root,
+            _ => H256::zero(),
+        },
+        tranche: draw.tranche,
+    }
+}
+
+/// A proof for an agent whose VRF gives 32 bytes like `draw`.
+pub fn proof_of(agent: AccountId, input: &AuditInput<AccountId>, draw: u8) -> AuditProof {
+    let fields = input.fields();
+    let fields: Vec<(&'static [u8], &[u8])> = fields
+        .iter()
+        .map(|(name, value)| (*name, value.as_slice()))
+        .collect();
+    AuditProof {
+        pre_output: binding(agent, surety_verification::audit::draw::LABEL, &fields),
+        proof: [draw; 64],
+    }
+}
+
+pub fn seal_of(verifier: AccountId, provider: AccountId, result: u8) -> H256 {
+    audit_seal(TASK, &provider, &verifier, &claim(result), &salt_of(verifier))
+}
+
+/// A verifier that drew itself announces that it audits the provider, with a result of its own.
+pub fn announce(verifier: AccountId, provider: AccountId, result: u8) -> DispatchResult {
+    send(
+        verifier,
+        Call::announce_audit {
+            task: TASK,
+            provider,
+            proof: proof_of(agent_of(verifier), &input_of(provider), 0),
+            seal: seal_of(verifier, provider, result),
+        },
+    )
+}
+
+pub fn reveal_audit(verifier: AccountId, provider: AccountId, result: u8) -> DispatchResult {
+    send(
+        verifier,
+        Call::reveal_audit {
+            task: TASK,
+            provider,
+            claim: claim(result),
+            salt: salt_of(verifier),
+        },
+    )
+}
+
+/// How far an audit is.
+pub fn audit_state(verifier: AccountId, provider: AccountId) -> Option<AuditState> {
+    let audits = round()?.audits;
+    let mut audits = audits.iter();
+    audits
+        .find(|audit| audit.verifier == verifier && audit.provider == provider)
+        .map(|audit| audit.state.clone())
+}
