@@ -1,4 +1,4 @@
-"""`scripts/bench`: figures of this build beside others'."""
+"""`scripts/bench`: figures of this build."""
 
 import argparse
 import signal
@@ -9,19 +9,23 @@ from devnet_lib.console import Console
 from devnet_lib.folders import REPO
 
 from . import report
+from .benches import BENCHES
 from .errors import BenchError
 
 
 def arguments():
     parser = argparse.ArgumentParser(
-        prog="scripts/bench", description="Measures this build beside others that do the same work, in one run."
+        prog="scripts/bench", description="Measures this build: beside others that do the same work, or beside theory."
     )
-    parser.add_argument("name", choices=report.BENCHES, help="what to measure")
+    parser.add_argument("name", choices=BENCHES, help="what to measure")
     parser.add_argument("--report", metavar="FILE", help="where the figures go [default: target/reports/NAME.json]")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, for trying the bench out")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds or tasks, for trying the bench out")
     parser.add_argument("--no-build", action="store_true", help="use the program as it is built")
     parser.add_argument(
-        "--decoder", type=Path, metavar="DIR", help="a Llama model as published, instead of the demonstration model"
+        "--decoder",
+        type=Path,
+        metavar="DIR",
+        help="exact: a Llama model as published, instead of the demonstration model",
     )
     return parser.parse_args()
 
@@ -31,13 +35,14 @@ def main():
     # Those whom we measure end with us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        found = report.BENCHES[options.name](options, console)
+        bench = BENCHES[options.name]
+        found = bench.run(options, console)
     except BenchError as error:
         console.text(f"\nFAILED: {error}")
         return 1
     except KeyboardInterrupt:
         return 130
-    report.show(found, console)
+    bench.show(found, console)
     path = options.report or REPO / "target" / "reports" / f"{options.name}.json"
     report.write(found, path)
     console.text(f"\nwritten to {path}")

@@ -28,9 +28,13 @@ class Contestant:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in stop()
         options = child_options(env) | {"stdin": subprocess.PIPE}
         begun = time.monotonic()
-        self._process = subprocess.Popen(
-            [str(part) for part in argv], stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, **options
-        )
+        try:
+            self._process = subprocess.Popen(
+                [str(part) for part in argv], stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, **options
+            )
+        except OSError as error:
+            self._errors.close()
+            raise ContestantFailed(f"{name} does not start: {error}") from None
         self._unread = b""
         try:
             self.ready = self._answer(LOAD_SECONDS_MAX)

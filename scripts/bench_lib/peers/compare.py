@@ -15,11 +15,38 @@ def vectors(path):
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def nearest(found):
-    """For each vector the index of the nearest of the others."""
+def similarities(found):
+    """Of each vector to each of the others."""
     cosines = found @ found.T
     np.fill_diagonal(cosines, -np.inf)
-    return cosines.argmax(axis=1)
+    return cosines
+
+
+# Who leads the next by less than this has neighbours that are as good as equal.
+CLEAR = 0.01
+
+
+def neighbours(reference, found):
+    """Whether everybody's nearest is still the nearest, and what it means where not.
+
+    The reference's lead is how much nearer its nearest is than its second. What is lost is how much nearer the
+    reference's nearest was than the one that is taken for it now, both as the reference sees them.
+    """
+    right, now = similarities(reference), similarities(found)
+    rows = np.arange(len(right))
+    nearest, taken = right.argmax(axis=1), now.argmax(axis=1)
+    kept = nearest == taken
+    first_two = np.sort(right, axis=1)[:, -2:]
+    clear = first_two[:, 1] - first_two[:, 0] >= CLEAR
+    lost = right[rows, nearest] - right[rows, taken]
+    return {
+        "nearest_kept": float(kept.mean()),
+        "nearest_changed": int((~kept).sum()),
+        "nearest_clear": int(clear.sum()),
+        "nearest_kept_where_clear": float(kept[clear].mean()) if clear.any() else None,
+        "similarity_lost_mean": float(lost.mean()),
+        "similarity_lost_most": float(lost.max()),
+    }
 
 
 def main():
@@ -28,12 +55,11 @@ def main():
     for path in sys.argv[2:]:
         found = vectors(path)
         cosines = (found * reference).sum(axis=1)
-        kept = nearest(found) == nearest(reference)
         compared.append(
             {
                 "mean_cosine": float(cosines.mean()),
                 "min_cosine": float(cosines.min()),
-                "nearest_kept": float(kept.mean()),
+                **neighbours(reference, found),
                 "count": len(cosines),
             }
         )

@@ -5,23 +5,23 @@ use surety_kernels::Rows;
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
-    convert::calibration::{observe, LayerMaxima, Maxima},
+    convert::calibration::{Inputs, LayerInputs},
     llama::{LlamaModel, Sequence},
     probe::{Op, Probe, Step},
     weights::{BertWeights, LlamaWeights},
 };
 
-impl Probe for Maxima {
+impl Probe for Inputs {
     fn real(&mut self, _: Step, _: &[f32], _: usize) {}
 
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
         if self.layers.len() <= step.layer {
-            self.layers.resize_with(step.layer + 1, LayerMaxima::default);
+            self.layers.resize_with(step.layer + 1, LayerInputs::default);
         }
         let Some(layer) = self.layers.get_mut(step.layer) else {
             return;
         };
-        let maxima = match step.op {
+        let seen = match step.op {
             Op::QuantQkv => &mut layer.attention,
             Op::QuantOutput => &mut layer.output,
             Op::QuantMlp => &mut layer.up,
@@ -29,7 +29,7 @@ impl Probe for Maxima {
             _ => return,
         };
         // A site's inputs are all of one width.
-        observe(maxima, input, width).ok();
+        seen.observe(input, width).ok();
     }
 }
 
@@ -38,32 +38,32 @@ impl Probe for Maxima {
 /// # Errors
 /// [`Fault::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of the
 /// arithmetic.
-pub fn calibrate_bert(weights: &BertWeights, sequences: &[Vec<u32>]) -> Result<Maxima, Fault> {
+pub fn calibrate_bert(weights: &BertWeights, sequences: &[Vec<u32>]) -> Result<Inputs, Fault> {
     let model = BertModel::new(weights.clone())?;
-    let mut maxima = Maxima::default();
+    let mut inputs = Inputs::default();
     let mut scratch = Scratch::default();
     for ids in sequences {
         let tokens = TokensOf {
             ids: ids.clone(),
             types: vec![0; ids.len()],
         };
-        model.embed(&[&tokens], &mut scratch, &mut maxima)?;
+        model.embed(&[&tokens], &mut scratch, &mut inputs)?;
     }
-    Ok(maxima)
+    Ok(inputs)
 }
 
 /// Runs sequences through a decoder.
 ///
 /// # Errors
 /// Those of [`calibrate_bert`].
-pub fn calibrate_llama(weights: &LlamaWeights, sequences: &[Vec<u32>]) -> Result<Maxima, Fault> {
+pub fn calibrate_llama(weights: &LlamaWeights, sequences: &[Vec<u32>]) -> Result<Inputs, Fault> {
     let model = LlamaModel::new(weights.clone())?;
-    let mut maxima = Maxima::default();
+    let mut inputs = Inputs::default();
     for ids in sequences {
         let mut sequence = Sequence::new(&model, ids.len());
         for chunk in ids.chunks(model.chunk()) {
-            model.forward(&mut sequence, chunk, &mut maxima)?;
+            model.forward(&mut sequence, chunk, &mut inputs)?;
         }
     }
-    Ok(maxima)
+    Ok(inputs)
 }

@@ -1,8 +1,8 @@
 //! An encoder's published tensors to its exact parameters.
 
 use super::{
-    calibration::{LayerMaxima, Maxima},
-    quantise::{norm, sharing, table, Site},
+    calibration::{Inputs, LayerInputs},
+    quantise::{norm, sharing, table, Chosen, Site},
     source::Source,
     ConvertError, Step,
 };
@@ -19,20 +19,28 @@ pub(super) const ANCHOR: &str = "embeddings.word_embeddings.weight";
 pub(super) fn quantise(
     source: &mut Source,
     config: &BertConfig,
-    maxima: Option<&Maxima>,
+    seen: Option<&Inputs>,
     step: &mut Step<'_>,
 ) -> Result<BertWeights, ConvertError> {
     let width = config.width;
-    let mut embedding = |name: &str, rows| table(source, &format!("embeddings.{name}"), rows, width, None);
+    let mut embedding = |name: &str, rows| {
+        table(
+            source,
+            &format!("embeddings.{name}"),
+            rows,
+            width,
+            Chosen::default(),
+        )
+    };
     let words = embedding("word_embeddings", config.vocabulary)?;
     let positions = embedding("position_embeddings", config.positions)?;
     let types = embedding("token_type_embeddings", config.types)?;
     step.done(1);
     let mut layers = Vec::with_capacity(config.layers);
     for number in 0..config.layers {
-        let maxima = maxima.and_then(|maxima| maxima.layers.get(number));
+        let seen = seen.and_then(|seen| seen.layers.get(number));
         let stem = format!("encoder.layer.{number}");
-        layers.push(layer(source, &stem, config, maxima)?);
+        layers.push(layer(source, &stem, config, seen)?);
         step.done(number + 2);
     }
     Ok(BertWeights {
@@ -50,7 +58,7 @@ fn layer(
     source: &mut Source,
     layer: &str,
     config: &BertConfig,
-    maxima: Option<&LayerMaxima>,
+    seen: Option<&LayerInputs>,
 ) -> Result<BertLayer, ConvertError> {
     let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
     let stem = |part: &str| format!("{layer}.{part}");
@@ -62,14 +70,14 @@ fn layer(
         bias: true,
     };
     let three = [&query, &key, &value].map(|stem| site(stem, width, width));
-    let (attention_pre, [query, key, value]) = sharing(source, three, maxima.map(|m| &m.attention[..]))?;
+    let (attention_pre, [query, key, value]) = sharing(source, three, seen.map(|seen| &seen.attention))?;
     let output = stem("attention.output.dense");
     let output = [site(&output, width, width)];
-    let (output_pre, [output]) = sharing(source, output, maxima.map(|m| &m.output[..]))?;
+    let (output_pre, [output]) = sharing(source, output, seen.map(|seen| &seen.output))?;
     let up = stem("intermediate.dense");
-    let (up_pre, [up]) = sharing(source, [site(&up, inner, width)], maxima.map(|m| &m.up[..]))?;
+    let (up_pre, [up]) = sharing(source, [site(&up, inner, width)], seen.map(|seen| &seen.up))?;
     let down = stem("output.dense");
-    let (down_pre, [down]) = sharing(source, [site(&down, width, inner)], maxima.map(|m| &m.down[..]))?;
+    let (down_pre, [down]) = sharing(source, [site(&down, width, inner)], seen.map(|seen| &seen.down))?;
     Ok(BertLayer {
         attention_pre,
         query,

@@ -50,41 +50,93 @@ fn lines(
     }
 }
 
-/// The largest size of each channel of the inputs of a layer's linear layers, before any `pre`.
+/// Of so many tokens one is kept as a sample.
+const SAMPLE_EVERY: usize = 2;
+
+/// What has been seen of one input of linear layers, before any `pre`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LayerMaxima {
+pub struct Seen {
+    /// Sum of squares of each channel, over all rows.
+    pub squares: Vec<f64>,
+    /// How many rows.
+    pub rows: usize,
+    /// Some of the rows, one after the other.
+    pub sample: Vec<f32>,
+}
+
+impl Seen {
+    /// Looks at rows of `width` values. What is not finite is refused by quantisation, not here.
+    ///
+    /// # Errors
+    /// [`Fault::Shape`] when earlier rows were of another width.
+    pub fn observe(&mut self, rows: &[f32], width: usize) -> Result<(), Fault> {
+        if self.squares.is_empty() {
+            self.squares.resize(width, 0.0);
+        }
+        if width == 0 || self.squares.len() != width {
+            return Err(Fault::Shape);
+        }
+        for row in rows.chunks_exact(width) {
+            if self.rows.is_multiple_of(SAMPLE_EVERY) {
+                self.sample.extend_from_slice(row);
+            }
+            self.rows += 1;
+            for (sum, value) in self.squares.iter_mut().zip(row) {
+                *sum += f64::from(*value) * f64::from(*value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The mean square of each channel.
+    pub fn mean_squares(&self) -> Vec<f64> {
+        let rows = self.rows.max(1) as f64;
+        self.squares.iter().map(|sum| sum / rows).collect()
+    }
+}
+
+/// What has been seen of the inputs of a layer's linear layers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerInputs {
     /// Of query, key and value.
-    pub attention: Vec<f32>,
+    pub attention: Seen,
     /// Of attention's output layer.
-    pub output: Vec<f32>,
+    pub output: Seen,
     /// Of `up`, and of a decoder's `gate`.
-    pub up: Vec<f32>,
+    pub up: Seen,
     /// Of `down`.
-    pub down: Vec<f32>,
+    pub down: Seen,
 }
 
 /// Those of every layer, first to last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Maxima {
+pub struct Inputs {
     /// First to last.
-    pub layers: Vec<LayerMaxima>,
+    pub layers: Vec<LayerInputs>,
 }
 
-/// Raises `maxima` to the sizes in `rows`, which have `width` columns. A NaN raises nothing: quantisation refuses it.
-///
-/// # Errors
-/// [`Fault::Shape`] when earlier rows were of another width.
-pub fn observe(maxima: &mut Vec<f32>, rows: &[f32], width: usize) -> Result<(), Fault> {
-    if maxima.is_empty() {
-        maxima.resize(width, 0.0);
-    }
-    if width == 0 || maxima.len() != width {
-        return Err(Fault::Shape);
-    }
-    for row in rows.chunks(width) {
-        for (largest, value) in maxima.iter_mut().zip(row) {
-            *largest = largest.max(value.abs());
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_seen_does_not_depend_on_how_rows_are_cut() {
+        let rows: Vec<f32> = (0..51).map(|i| (i as f32 - 20.0) / 3.0).collect();
+        let mut whole = Seen::default();
+        whole.observe(&rows, 3).unwrap();
+        let mut pieces = Seen::default();
+        for piece in rows.chunks(12) {
+            pieces.observe(piece, 3).unwrap();
         }
+        assert_eq!(whole, pieces);
+        assert_eq!(whole.rows, 17);
+        let sample: Vec<f32> = rows.chunks(3).step_by(2).flatten().copied().collect();
+        assert_eq!(whole.sample, sample);
+        let squares = rows.iter().step_by(3).map(|x| f64::from(*x) * f64::from(*x));
+        assert_eq!(whole.mean_squares()[0], squares.sum::<f64>() / 17.0);
+        assert_eq!(whole.observe(&rows, 17), Err(Fault::Shape));
+        assert_eq!(Seen::default().observe(&rows, 0), Err(Fault::Shape));
     }
-    Ok(())
 }

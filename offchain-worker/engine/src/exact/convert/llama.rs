@@ -1,8 +1,8 @@
 //! A decoder's published tensors to its exact parameters.
 
 use super::{
-    calibration::{LayerMaxima, Maxima},
-    quantise::{norm, sharing, table, Site},
+    calibration::{Inputs, LayerInputs},
+    quantise::{norm, sharing, table, Chosen, Site},
     rotary,
     source::Source,
     ConvertError, Step,
@@ -15,16 +15,16 @@ use crate::exact::{
 pub(super) fn quantise(
     source: &mut Source,
     config: &LlamaConfig,
-    maxima: Option<&Maxima>,
+    seen: Option<&Inputs>,
     step: &mut Step<'_>,
 ) -> Result<LlamaWeights, ConvertError> {
     let (vocabulary, width) = (config.vocabulary, config.width);
-    let tokens = table(source, "model.embed_tokens", vocabulary, width, None)?;
+    let tokens = table(source, "model.embed_tokens", vocabulary, width, Chosen::default())?;
     step.done(1);
     let mut layers = Vec::with_capacity(config.layers);
     for number in 0..config.layers {
-        let maxima = maxima.and_then(|maxima| maxima.layers.get(number));
-        layers.push(layer(source, &format!("model.layers.{number}"), config, maxima)?);
+        let seen = seen.and_then(|seen| seen.layers.get(number));
+        layers.push(layer(source, &format!("model.layers.{number}"), config, seen)?);
         step.done(number + 2);
     }
     let head = Site {
@@ -44,7 +44,7 @@ pub(super) fn quantise(
         norm: norm(source, "model.norm", width, config.epsilon, false)?,
         head: match config.tied {
             true => None,
-            false => Some(head.linear(source, None)?),
+            false => Some(head.linear(source, Chosen::default())?),
         },
         end_tokens: config.end_tokens.clone(),
     })
@@ -54,7 +54,7 @@ fn layer(
     source: &mut Source,
     layer: &str,
     config: &LlamaConfig,
-    maxima: Option<&LayerMaxima>,
+    seen: Option<&LayerInputs>,
 ) -> Result<LlamaLayer, ConvertError> {
     let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
     let queries = config.heads * config.head_dim;
@@ -71,17 +71,17 @@ fn layer(
     let biased = config.attention_bias;
     let three = [(query, queries), (key, keys), (value, keys)]
         .map(|(stem, outputs)| site(stem, outputs, width, biased));
-    let (attention_pre, [query, key, value]) = sharing(source, three, maxima.map(|m| &m.attention[..]))?;
+    let (attention_pre, [query, key, value]) = sharing(source, three, seen.map(|seen| &seen.attention))?;
     let output = stem("self_attn.o_proj");
     let output = [site(&output, width, queries, biased)];
-    let (output_pre, [output]) = sharing(source, output, maxima.map(|m| &m.output[..]))?;
+    let (output_pre, [output]) = sharing(source, output, seen.map(|seen| &seen.output))?;
     let biased = config.mlp_bias;
     let names = ["mlp.gate_proj", "mlp.up_proj"].map(stem);
     let two = names.each_ref().map(|stem| site(stem, inner, width, biased));
-    let (mlp_pre, [gate, up]) = sharing(source, two, maxima.map(|m| &m.up[..]))?;
+    let (mlp_pre, [gate, up]) = sharing(source, two, seen.map(|seen| &seen.up))?;
     let down = stem("mlp.down_proj");
     let down = [site(&down, width, inner, biased)];
-    let (down_pre, [down]) = sharing(source, down, maxima.map(|m| &m.down[..]))?;
+    let (down_pre, [down]) = sharing(source, down, seen.map(|seen| &seen.down))?;
     Ok(LlamaLayer {
         attention_norm: norm(source, &stem("input_layernorm"), width, epsilon, false)?,
         attention_pre,

@@ -1,8 +1,8 @@
 //! From published float weights to an exact model.
 //!
 //! 1. Every matrix is quantised as it is.
-//! 2. That model reads the calibration text, and the largest size of each channel of each input is noted.
-//! 3. Every matrix is quantised again, with the inputs' channels smoothed by what was seen.
+//! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of rows.
+//! 3. Every matrix is quantised again, with the inputs' channels smoothed as suits what was seen.
 //!
 //! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions, and the
 //! exact arithmetic itself. Weights are read row by row; what is in memory is the int8 model, never the float one.
@@ -12,6 +12,8 @@ pub mod calibration;
 mod llama;
 mod quantise;
 mod rotary;
+mod rounding;
+mod smooth;
 mod source;
 
 use std::{
@@ -38,7 +40,7 @@ use crate::{
     model_error::ModelError,
     store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
 };
-use calibration::Maxima;
+use calibration::Inputs;
 use source::Source;
 
 /// Why a model could not be converted. Nothing in the store has changed then.
@@ -292,8 +294,8 @@ fn quantise(
             let config = BertConfig::parse(config)?;
             let text = calibration::for_encoder(tokenizer, &config)?;
             let source = Source::open(folder)?.with_prefix(bert::PREFIX, bert::ANCHOR);
-            let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
-                bert::quantise(source, &config, maxima, step)
+            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
+                bert::quantise(source, &config, seen, step)
             };
             two_passes(source, config.layers, &text, pass, calibrate_bert, on_event).map(Weights::Bert)
         }
@@ -301,8 +303,8 @@ fn quantise(
             let config = LlamaConfig::parse(config)?;
             let text = calibration::for_decoder(tokenizer, &config)?;
             let source = Source::open(folder)?;
-            let pass = |source: &mut Source, maxima: Option<&Maxima>, step: &mut Step<'_>| {
-                llama::quantise(source, &config, maxima, step)
+            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
+                llama::quantise(source, &config, seen, step)
             };
             two_passes(source, config.layers, &text, pass, calibrate_llama, on_event).map(Weights::Llama)
         }
@@ -314,8 +316,8 @@ fn two_passes<W>(
     mut source: Source,
     layers: usize,
     text: &[Vec<u32>],
-    pass: impl Fn(&mut Source, Option<&Maxima>, &mut Step<'_>) -> Result<W, ConvertError>,
-    look: impl Fn(&W, &[Vec<u32>]) -> Result<Maxima, Fault>,
+    pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
+    look: impl Fn(&W, &[Vec<u32>]) -> Result<Inputs, Fault>,
     on_event: OnConvert<'_>,
 ) -> Result<W, ConvertError> {
     let mut step = Step {
@@ -327,9 +329,9 @@ fn two_passes<W>(
     step.stage = Stage::Calibrating;
     step.total = text.len();
     step.done(0);
-    let maxima = look(&plain, text).map_err(ConvertError::Calibration)?;
+    let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
     drop(plain);
     step.stage = Stage::Smoothing;
     step.total = layers + 1;
-    pass(&mut source, Some(&maxima), &mut step)
+    pass(&mut source, Some(&seen), &mut step)
 }

@@ -1,28 +1,23 @@
 //! Float weights to int8 rows.
 
+use rayon::prelude::*;
 use surety_exact::{groups, quantise_row, Fault};
 
-use super::{source::Source, ConvertError};
+use super::{
+    calibration::Seen,
+    rounding::Rounding,
+    smooth::{Choice, Columns},
+    source::Source,
+    ConvertError,
+};
 use crate::exact::weights::{Linear, Norm, Table};
 
-/// How far a channel's range may be moved between activations and weights.
-const FACTOR_MAX: f64 = 1024.0;
-
-/// How much the channels of an input are scaled before quantisation, so that one with large values does not take the
-/// precision of its neighbours: half of its range, on a logarithmic scale, goes to the weights (SmoothQuant with
-/// alpha 0.5, <https://arxiv.org/abs/2211.10438>).
-///
-/// `inputs` is the largest size seen of each channel, `weights` that of each column over all rows that take the input.
-pub(super) fn smoothing(inputs: &[f32], weights: &[f32]) -> Vec<f32> {
-    let factor = |(input, weight): (&f32, &f32)| {
-        let factor = libm::sqrt(f64::from(*weight) / f64::from(*input));
-        // A channel that is always 0, or whose weights are: nothing to be shared. NaN is not above 0 either.
-        match *input > 0.0 && *weight > 0.0 {
-            true => factor.clamp(1.0 / FACTOR_MAX, FACTOR_MAX) as f32,
-            false => 1.0,
-        }
-    };
-    inputs.iter().zip(weights).map(factor).collect()
+/// What was chosen for an input. By default it is taken as it is, and rounding is plain.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Chosen<'a> {
+    /// What the input is multiplied by.
+    pre: Option<&'a [f32]>,
+    rounding: Option<&'a Rounding>,
 }
 
 /// What a linear layer is read from.
@@ -36,25 +31,23 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Raises `largest` to the sizes of the columns.
-    pub(super) fn columns(&self, source: &mut Source, largest: &mut [f32]) -> Result<(), ConvertError> {
+    /// Looks at every row.
+    fn each_row(&self, source: &mut Source, mut look: impl FnMut(&[f32])) -> Result<(), ConvertError> {
         let name = format!("{}.weight", self.stem);
         source.rows(&name, &[self.outputs, self.inputs], |row| {
-            for (largest, value) in largest.iter_mut().zip(row) {
-                *largest = largest.max(value.abs());
-            }
+            look(row);
             Ok(())
         })
     }
 
-    /// Quantises, for an input that is multiplied by `pre`.
-    pub(super) fn linear(&self, source: &mut Source, pre: Option<&[f32]>) -> Result<Linear, ConvertError> {
+    /// Quantises, as suits the input.
+    pub(super) fn linear(&self, source: &mut Source, chosen: Chosen<'_>) -> Result<Linear, ConvertError> {
         let Table {
             rows,
             width,
             q,
             scales,
-        } = table(source, self.stem, self.outputs, self.inputs, pre)?;
+        } = table(source, self.stem, self.outputs, self.inputs, chosen)?;
         let bias = match self.bias {
             true => Some(source.vector(&format!("{}.bias", self.stem), self.outputs)?),
             false => None,
@@ -69,13 +62,16 @@ impl Site<'_> {
     }
 }
 
-/// Quantises a matrix row by row. Its columns are divided by `pre` first.
+/// Rows that are quantised at once, by all threads.
+const BATCH: usize = 256;
+
+/// Quantises a matrix, a batch of rows after the other. Its columns are divided by `pre` first.
 pub(super) fn table(
     source: &mut Source,
     stem: &str,
     rows: usize,
     width: usize,
-    pre: Option<&[f32]>,
+    chosen: Chosen<'_>,
 ) -> Result<Table, ConvertError> {
     // The file has been found to hold as many values: these do not ask for more than it has bytes.
     let mut table = Table {
@@ -84,24 +80,45 @@ pub(super) fn table(
         q: Vec::new(),
         scales: Vec::new(),
     };
-    let mut row_q = vec![0; width];
-    let mut row_scales = vec![0.0; groups(width)];
+    let mut batch = Vec::new();
+    let mut left = rows;
     source.rows(&format!("{stem}.weight"), &[rows, width], |row| {
-        if let Some(pre) = pre {
+        if let Some(pre) = chosen.pre {
             for (value, pre) in row.iter_mut().zip(pre) {
                 *value = (f64::from(*value) / f64::from(*pre)) as f32;
             }
         }
-        quantise_row(row, &mut row_q, &mut row_scales).map_err(|fault| refused(stem, fault))?;
         if table.q.is_empty() {
             table.q.reserve_exact(rows * width);
             table.scales.reserve_exact(rows * groups(width));
         }
-        table.q.extend_from_slice(&row_q);
-        table.scales.extend_from_slice(&row_scales);
+        batch.extend_from_slice(row);
+        left -= 1;
+        if left.is_multiple_of(BATCH) {
+            quantise_rows(&batch, &mut table, chosen.rounding).map_err(|fault| refused(stem, fault))?;
+            batch.clear();
+        }
         Ok(())
     })?;
     Ok(table)
+}
+
+/// Adds rows to a table. Each is quantised by itself: threads change nothing.
+fn quantise_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), Fault> {
+    let (width, count) = (into.width, groups(into.width));
+    let (done, done_scales) = (into.q.len(), into.scales.len());
+    into.q.resize(done + rows.len(), 0);
+    into.scales.resize(done_scales + rows.len() / width * count, 0.0);
+    let (_, q) = into.q.split_at_mut(done);
+    let (_, scales) = into.scales.split_at_mut(done_scales);
+    let parts = rows
+        .par_chunks(width)
+        .zip(q.par_chunks_mut(width))
+        .zip(scales.par_chunks_mut(count));
+    parts.try_for_each(|((row, q), scales)| match rounding {
+        Some(rounding) => rounding.row(row, q, scales),
+        None => quantise_row(row, q, scales),
+    })
 }
 
 fn refused(stem: &str, fault: Fault) -> ConvertError {
@@ -129,39 +146,37 @@ pub(super) fn norm(
     })
 }
 
-/// Quantises the layers that share one input, with the smoothing that suits them all.
+/// Quantises the layers that share one input, with the smoothing and the rounding that suit them all.
 ///
-/// Without maxima there is nothing to go by, and no `pre`.
+/// Where nothing has been seen there is nothing to go by: no `pre`, and plain rounding.
 pub(super) fn sharing<const N: usize>(
     source: &mut Source,
     sites: [Site<'_>; N],
-    maxima: Option<&[f32]>,
+    seen: Option<&Seen>,
 ) -> Result<(Option<Vec<f32>>, [Linear; N]), ConvertError> {
-    let pre = match maxima {
-        Some(maxima) => {
-            let mut columns = vec![0.0; maxima.len()];
+    let pre = match seen {
+        Some(seen) => {
+            let mut columns = Columns::new(seen.squares.len());
             for site in &sites {
-                site.columns(source, &mut columns)?;
+                site.each_row(source, |row| columns.add(row))?;
             }
-            Some(smoothing(maxima, &columns))
+            let mut choice = Choice::new(seen, &columns);
+            for site in &sites {
+                site.each_row(source, |row| choice.add(row))?;
+            }
+            choice.made()
         }
         None => None,
     };
+    let rounding = seen.map(|seen| Rounding::new(seen, pre.as_deref()));
+    let chosen = Chosen {
+        pre: pre.as_deref(),
+        rounding: rounding.as_ref(),
+    };
     let mut linears = [const { None }; N];
     for (linear, site) in linears.iter_mut().zip(&sites) {
-        *linear = Some(site.linear(source, pre.as_deref())?);
+        *linear = Some(site.linear(source, chosen)?);
     }
     // Each of them has just been made.
     Ok((pre, linears.map(Option::unwrap_or_default)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_channel_gives_half_of_its_range_to_the_weights() {
-        let pre = smoothing(&[16.0, 1.0, 0.0, 5.0, 1e30], &[1.0, 4.0, 1.0, 0.0, 1e-30]);
-        assert_eq!(pre, [0.25, 2.0, 1.0, 1.0, 1.0 / 1024.0]);
-    }
 }

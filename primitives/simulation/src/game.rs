@@ -1,0 +1,154 @@
+//! Disputes, played to the end over the [`Toy`](crate::toy) computation.
+
+use codec::Encode;
+use surety_verification::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
+
+use crate::{
+    dice::Dice,
+    toy::{Computed, Fault, Toy, LEAVES, ROWS, STEPS, WORDS},
+};
+
+/// How a challenger plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Challenger {
+    /// It has computed everything itself.
+    Computes,
+    /// It has computed nothing and names whatever comes to its mind.
+    Guesses,
+    /// It makes no move before its time is nearly up, and then names whatever comes to its mind.
+    Delays,
+    /// It leads into the input, which no block can compute: a committee has to.
+    Overloads,
+    /// It gives up at once.
+    Concedes,
+}
+
+/// A dispute that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Played {
+    /// Who won, and why.
+    pub outcome: Outcome,
+    /// Moves made.
+    pub moves: u32,
+    /// Bytes of them, in SCALE.
+    pub bytes: u32,
+    /// Blocks that it took.
+    pub blocks: u32,
+}
+
+/// What a dispute is between, and how long moves take.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispute {
+    /// Whether the defender's result is right.
+    pub right: bool,
+    /// How the challenger plays.
+    pub challenger: Challenger,
+    /// Blocks of each side's clock.
+    pub clock: u32,
+    /// Part of the blocks whose authors leave out the moves of this side.
+    pub censored: Option<(Side, f64)>,
+    /// The defender never moves.
+    pub silent: bool,
+}
+
+impl Dispute {
+    /// Plays it. None when a move was refused that should not have been: a bug.
+    pub fn play(&self, dice: &mut Dice) -> Option<Played> {
+        let seed = dice.number();
+        let fault = (!self.right).then(|| fault(dice));
+        let mut defender = Computed::new(seed, fault);
+        let computes = self.challenger == Challenger::Computes;
+        let mut challenger = computes.then(|| Computed::new(seed, None));
+        let mut game = Game::new(defender.root(), &Toy, Clocks::equal(self.clock)).ok()?;
+        let mut played = Played {
+            outcome: Outcome {
+                winner: Side::Defender,
+                reason: surety_verification::bisection::Reason::TimeOut,
+            },
+            moves: 0,
+            bytes: 0,
+            blocks: 0,
+        };
+        loop {
+            if let Some(outcome) = game.outcome() {
+                played.outcome = outcome;
+                return Some(played);
+            }
+            let Some(side) = game.to_move() else {
+                // Beyond a block: the input, on which a committee of the task's verifiers sees that the honest is right.
+                let winner = if self.right {
+                    Side::Defender
+                } else {
+                    Side::Challenger
+                };
+                game.decided(winner).ok()?;
+                continue;
+            };
+            let waited = self.waits(side, &game, dice);
+            played.blocks += waited.min(game.clocks().left(side));
+            game.tick(waited);
+            if game.outcome().is_some() {
+                continue;
+            }
+            let next = match side {
+                Side::Defender => defend(&game, &Toy, &mut defender).ok()?,
+                Side::Challenger => self.challenge(&game, challenger.as_mut(), dice)?,
+            };
+            played.moves += 1;
+            played.bytes += u32::try_from(next.encoded_size()).ok()?;
+            game.step(side, next, &Toy, &Toy).ok()?;
+        }
+    }
+
+    /// Blocks until a move of `side` is in: one, and one more for each whose author leaves it out.
+    fn waits(&self, side: Side, game: &Game, dice: &mut Dice) -> u32 {
+        if side == Side::Challenger && self.challenger == Challenger::Delays {
+            // As long as it can without losing, at the first time of asking.
+            return game.clocks().left(side).saturating_sub(1).max(1);
+        }
+        if side == Side::Defender && self.silent {
+            return game.clocks().left(side);
+        }
+        let left_out = self.censored.filter(|(whose, _)| *whose == side);
+        let mut blocks = 1;
+        while left_out.is_some_and(|(_, share)| dice.chance(share)) {
+            blocks += 1;
+        }
+        blocks
+    }
+
+    fn challenge(&self, game: &Game, own: Option<&mut Computed>, dice: &mut Dice) -> Option<Move> {
+        match self.challenger {
+            Challenger::Computes => challenge(game, own?).ok(),
+            Challenger::Concedes => Some(Move::Concede),
+            Challenger::Guesses | Challenger::Delays => guess(game, dice),
+            Challenger::Overloads => Some(match game.state() {
+                State::Picking { .. } => Move::Pick(0),
+                _ => Move::Name(0),
+            }),
+        }
+    }
+}
+
+fn guess(game: &Game, dice: &mut Dice) -> Option<Move> {
+    match game.state() {
+        State::Naming { children } => {
+            let count = u32::try_from(children.len()).ok()?;
+            Some(Move::Name(u8::try_from(dice.below(count)).ok()?))
+        }
+        State::Picking { bytes } => {
+            let count = u32::try_from(bytes.len()).ok()?;
+            Some(Move::Pick(u16::try_from(dice.below(count)).ok()?))
+        }
+        _ => None,
+    }
+}
+
+fn fault(dice: &mut Dice) -> Fault {
+    Fault {
+        leaf: 1 + dice.below(LEAVES - 1),
+        step: dice.below(STEPS),
+        word: dice.below(ROWS * WORDS),
+        by: 1 + dice.below(u32::MAX),
+    }
+}

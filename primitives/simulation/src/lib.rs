@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+pub mod audits;
+pub mod books;
+pub mod break_even;
+pub mod bytes;
+pub mod committees;
+pub mod dice;
+pub mod game;
+pub mod life;
+pub mod report;
+pub mod rules;
+pub mod run;
+pub mod strategies;
+pub mod toy;

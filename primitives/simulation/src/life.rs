@@ -1,0 +1,387 @@
+//! One task, from its commitments to its settlement, by the protocol's rules and over the real code.
+//!
+//! What is real: commitments and seals and what opens them, the audit plan, thresholds and draws, agreement, the
+//! games of disputes, and how a slash is sized and split. What is modelled: a VRF's output is a random number, moves
+//! cost blocks and transactions money, an audit of a wrong result convicts with the policy's accuracy or not at all
+//! (one coin for all auditors of a task: the pessimistic reading of `p d`), and what lies outside the protocol.
+
+use sp_arithmetic::{FixedU128, Perquintill};
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_types::task::ResultClaim;
+use surety_verification::{
+    audit::{correlated_fraction, AuditPlan, AuditThreshold},
+    bisection::Side,
+    commitment,
+};
+
+use crate::{
+    books::{Books, Role},
+    dice::Dice,
+    game::{Challenger, Dispute, Played},
+    rules::{Market, Rules, REWARD},
+};
+
+/// What happened in some tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tasks.
+    pub tasks: u64,
+    /// Tasks whose provider gave a right result.
+    pub honest_tasks: u64,
+    /// Tasks that an honest verifier was drawn for.
+    pub audited: u64,
+    /// Tasks whose provider was convicted.
+    pub convicted: u64,
+    /// Slashes, and bonds lost, of somebody who had done nothing wrong.
+    pub honest_slashes: u64,
+    /// Honest auditors fined for not showing up.
+    pub honest_fines: u64,
+    /// Disputes played.
+    pub disputes: u64,
+    /// Blocks of the longest dispute.
+    pub blocks_max: u32,
+    /// Moves of the longest dispute.
+    pub moves_max: u32,
+}
+
+impl Tally {
+    /// Adds what happened in others.
+    pub fn add(&mut self, other: &Self) {
+        self.tasks += other.tasks;
+        self.honest_tasks += other.honest_tasks;
+        self.audited += other.audited;
+        self.convicted += other.convicted;
+        self.honest_slashes += other.honest_slashes;
+        self.honest_fines += other.honest_fines;
+        self.disputes += other.disputes;
+        self.blocks_max = self.blocks_max.max(other.blocks_max);
+        self.moves_max = self.moves_max.max(other.moves_max);
+    }
+}
+
+/// How many verifiers were drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// Honest ones.
+    pub honest: u32,
+    /// The cheat's.
+    pub cronies: u32,
+}
+
+/// A commitment, and what only its author knows.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// What everybody sees.
+    pub commitment: H256,
+    /// What was computed.
+    pub claim: ResultClaim,
+    /// Keeps it from being guessed.
+    pub salt: H256,
+}
+
+/// What corrupt verifiers do when they are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cronies {
+    /// What honest ones do.
+    Work,
+    /// They confirm whatever it is, without computing.
+    Confirm,
+    /// They say of a right result that it is wrong.
+    Accuse,
+    /// They do not say that they were drawn.
+    Hide,
+}
+
+/// A task on its way.
+pub struct Life<'a> {
+    /// By what rules.
+    pub rules: &'a Rules,
+    /// In which market.
+    pub market: &'a Market,
+    /// How it is watched.
+    pub plan: &'a AuditPlan,
+    /// Auditors expected: as planned, unless a strategy is watched more closely.
+    pub expected: FixedU128,
+    /// Corrupt verifiers.
+    pub cronies: u32,
+    /// Its number.
+    pub task: u64,
+    /// Chance of everything but the draw of auditors.
+    pub dice: Dice,
+    /// Chance of the draw, the same whatever else happens.
+    draws: Dice,
+    /// Part of the blocks that honest moves are left out of.
+    pub censored: f64,
+    /// What everybody won and lost.
+    pub books: Books,
+    /// What happened.
+    pub tally: Tally,
+}
+
+impl<'a> Life<'a> {
+    /// A task of number `task` in a run with this seed.
+    pub fn new(rules: &'a Rules, market: &'a Market, plan: &'a AuditPlan, seed: u64, task: u64) -> Self {
+        Self {
+            rules,
+            market,
+            plan,
+            expected: plan.expected,
+            cronies: market.cronies(),
+            task,
+            dice: Dice::new(seed, 2 * task),
+            draws: Dice::new(seed, 2 * task + 1),
+            censored: 0.0,
+            books: Books::default(),
+            tally: Tally {
+                tasks: 1,
+                ..Tally::default()
+            },
+        }
+    }
+
+    /// The right claim, or a wrong one.
+    pub fn claim(&self, right: bool) -> ResultClaim {
+        let hash = |what: u8| {
+            H256(blake2_256(
+                &[&self.task.to_le_bytes()[..], &[what, u8::from(right)]].concat(),
+            ))
+        };
+        ResultClaim {
+            output: hash(0),
+            trace_root: hash(1),
+            units: 1,
+        }
+    }
+
+    /// `who` pays for a transaction.
+    pub fn transact(&mut self, who: Role) {
+        self.books.pay(who, Role::World, self.market.transaction);
+    }
+
+    /// `who` does the work.
+    pub fn work(&mut self, who: Role) {
+        self.books.pay(who, Role::World, self.market.work);
+    }
+
+    /// `who` commits to a claim.
+    pub fn commit(&mut self, who: Role, claim: ResultClaim) -> Sealed {
+        self.transact(who);
+        let salt = self.dice.hash();
+        Sealed {
+            commitment: commitment(self.task, &who.account(), &claim, &salt),
+            claim,
+            salt,
+        }
+    }
+
+    /// Whether claim and salt open what `who` committed to; the transaction costs either way.
+    pub fn opens(&mut self, who: Role, committed: &H256, claim: &ResultClaim, salt: &H256) -> bool {
+        self.transact(who);
+        commitment(self.task, &who.account(), claim, salt) == *committed
+    }
+
+    /// Draws auditors.
+    pub fn draw(&mut self) -> Drawn {
+        let threshold = AuditThreshold::equal(self.expected, self.market.verifiers);
+        let mut drawn = Drawn::default();
+        for verifier in 0..self.market.verifiers {
+            if threshold.draws(&self.draws.vrf_output()) {
+                match verifier < self.cronies {
+                    true => drawn.cronies += 1,
+                    false => drawn.honest += 1,
+                }
+            }
+        }
+        self.tally.audited |= u64::from(drawn.honest > 0);
+        drawn
+    }
+
+    /// Plays a dispute, in which honest moves may be censored. The winner.
+    pub fn dispute(&mut self, right: bool, challenger: Challenger) -> Side {
+        let honest = if right { Side::Defender } else { Side::Challenger };
+        let dispute = Dispute {
+            right,
+            challenger,
+            clock: self.rules.blocks.clock,
+            censored: (self.censored > 0.0).then_some((honest, self.censored)),
+            silent: false,
+        };
+        self.played(dispute)
+    }
+
+    /// Plays a dispute as it is given.
+    pub fn played(&mut self, dispute: Dispute) -> Side {
+        // Nothing is refused that an honest side or a guesser plays: else it is a loss for the honest, and is seen.
+        let honest_loses = if dispute.right {
+            Side::Challenger
+        } else {
+            Side::Defender
+        };
+        let Some(Played {
+            outcome,
+            moves,
+            blocks,
+            ..
+        }) = dispute.play(&mut self.dice)
+        else {
+            return honest_loses;
+        };
+        self.tally.disputes += 1;
+        self.tally.blocks_max = self.tally.blocks_max.max(blocks);
+        self.tally.moves_max = self.tally.moves_max.max(moves);
+        outcome.winner
+    }
+
+    /// The provider gets its price, the fee is taken, and a right answer is worth something to its client.
+    pub fn settle(&mut self, provider: Role, right: bool) {
+        self.books.pay(Role::Client, provider, REWARD);
+        let fee = self.rules.fee.mul_floor(REWARD);
+        self.books.pay(Role::Client, Role::Fees, fee);
+        if right {
+            self.books.pay(Role::World, Role::Client, self.market.worth);
+        }
+    }
+
+    /// Audits that confirm are paid by the client.
+    pub fn pay_audits(&mut self, auditor: Role, count: u32) {
+        let count = u128::from(count);
+        self.books
+            .pay(Role::Client, auditor, self.rules.audit_pay * count);
+    }
+
+    /// Auditors compute the result themselves; they announce, and reveal.
+    pub fn audit(&mut self, auditor: Role, count: u32) {
+        let each = self.market.audit + 2 * self.market.transaction;
+        self.books.pay(auditor, Role::World, each * u128::from(count));
+    }
+
+    /// `loser` has lost a dispute with a bond: half to the other side, half burned.
+    pub fn forfeit(&mut self, loser: Role, bond: u128, other: Role, guilty: bool) {
+        self.tally.honest_slashes += u64::from(!guilty);
+        self.books.pay(loser, other, bond / 2);
+        self.books.pay(loser, Role::Burned, bond - bond / 2);
+    }
+
+    /// Takes `amount` of somebody's stake and splits it.
+    pub fn slash(&mut self, offender: Role, amount: u128, finder: Role, guilty: bool) {
+        self.tally.honest_slashes += u64::from(!guilty);
+        let shares = self.rules.split.shares(amount);
+        self.books.pay(offender, Role::Burned, shares.burned);
+        self.books.pay(offender, finder, shares.finder);
+        self.books.pay(offender, Role::Client, shares.client);
+    }
+
+    /// What a provider loses for a fault: `lock`, and of the rest of its stake `part`, or more as others of the cheat's
+    /// are convicted in the same window.
+    pub fn penalty(&self, lock: u128, part: Perquintill) -> u128 {
+        let total = self.market.stake * u128::from(self.market.providers);
+        let caught = self.rules.policy.caught(self.expected);
+        let others = caught.mul_floor(self.market.corrupt_part().mul_floor(total));
+        let part = match self.rules.base.is_zero() {
+            true => part,
+            false => correlated_fraction(part, others, total),
+        };
+        lock + part.mul_ceil(self.market.stake.saturating_sub(lock))
+    }
+
+    /// A provider is convicted of a wrong result: lock and base.
+    pub fn convict(&mut self, offender: Role, finder: Role, guilty: bool) {
+        self.tally.convicted = 1;
+        let amount = self.penalty(self.plan.lock, self.rules.base);
+        self.slash(offender, amount, finder, guilty);
+    }
+
+    /// A provider has not opened its commitment.
+    pub fn no_reveal(&mut self, offender: Role, guilty: bool) {
+        let part = self.rules.no_reveal.mul_ceil(self.plan.lock);
+        let amount = REWARD.saturating_add(part).min(self.plan.lock);
+        self.tally.convicted = u64::from(guilty);
+        self.slash(offender, amount, Role::Pool, guilty);
+    }
+
+    /// A lone honest provider, the audits of its work, disputes that cronies open, and its pay. Who was drawn.
+    pub fn right_result(&mut self, provider: Role, cronies: Cronies) -> Drawn {
+        self.tally.honest_tasks = 1;
+        self.work(provider);
+        let sealed = self.commit(provider, self.claim(true));
+        let drawn = self.draw();
+        self.audit(Role::Verifier, drawn.honest);
+        self.pay_audits(Role::Verifier, drawn.honest);
+        if !self.opens(provider, &sealed.commitment, &sealed.claim, &sealed.salt) {
+            self.no_reveal(provider, false);
+            return drawn;
+        }
+        match cronies {
+            Cronies::Work => {
+                self.audit(Role::Crony, drawn.cronies);
+                self.pay_audits(Role::Crony, drawn.cronies);
+            }
+            Cronies::Confirm => self.pay_audits(Role::Crony, drawn.cronies),
+            Cronies::Hide => {}
+            Cronies::Accuse => {
+                let bond = REWARD * self.rules.audit_rewards;
+                for _ in 0..drawn.cronies {
+                    self.challenged(provider, Role::Crony, Challenger::Guesses, bond);
+                }
+            }
+        }
+        self.settle(provider, true);
+        drawn
+    }
+
+    /// Somebody challenges a right result.
+    pub fn challenged(&mut self, provider: Role, by: Role, how: Challenger, bond: u128) {
+        self.transact(by);
+        match self.dispute(true, how) {
+            Side::Defender => self.forfeit(by, bond, provider, true),
+            Side::Challenger => self.convict(provider, by, false),
+        }
+    }
+
+    /// Honest auditors find a wrong result and dispute it. Whether it ends in a conviction.
+    pub fn found(&mut self, honest: u32) -> bool {
+        self.audit(Role::Verifier, honest);
+        let accuracy = self.rules.policy.accuracy.deconstruct() as f64 / 1e18;
+        if honest == 0 || !self.dice.chance(accuracy) {
+            return false;
+        }
+        match self.dispute(false, Challenger::Computes) {
+            Side::Challenger => true,
+            Side::Defender => {
+                // The honest challenger has lost.
+                let bond = REWARD * self.rules.audit_rewards;
+                self.forfeit(Role::Verifier, bond, Role::Provider, false);
+                false
+            }
+        }
+    }
+
+    /// The provider gives a wrong result. Whether it is convicted; `finder` gets the finder's part.
+    pub fn wrong_result(&mut self, cronies: Cronies, finder: Role) -> bool {
+        let sealed = self.commit(Role::Provider, self.claim(false));
+        let drawn = self.draw();
+        self.books.pay(Role::World, Role::Provider, self.market.outside);
+        let opened = self.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+        let convicted = self.found(drawn.honest) && opened;
+        self.judged(convicted, drawn, cronies, finder);
+        convicted
+    }
+
+    /// What becomes of a wrong result.
+    pub fn judged(&mut self, convicted: bool, drawn: Drawn, cronies: Cronies, finder: Role) {
+        let confirmed = if cronies == Cronies::Confirm {
+            drawn.cronies
+        } else {
+            0
+        };
+        if convicted {
+            self.convict(Role::Provider, finder, true);
+            let bonds = REWARD * self.rules.audit_rewards * u128::from(confirmed);
+            self.slash(Role::Crony, bonds, finder, true);
+            return;
+        }
+        self.pay_audits(Role::Crony, confirmed);
+        self.settle(Role::Provider, false);
+    }
+}

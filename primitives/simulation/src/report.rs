@@ -1,0 +1,263 @@
+//! The whole bench, as JSON.
+
+use serde_json::{json, Map, Value};
+use surety_verification::audit::{Refusal, SecurityLevel};
+
+use crate::{
+    audits, break_even, bytes, committees,
+    rules::{Blocks, Market, Rules, REWARD},
+    run::{run, Outcome},
+    strategies::{Strategy, HONEST, STRATEGIES},
+};
+
+/// Percent of verifiers, stake and authors that are the cheat's.
+pub const CORRUPT: [u32; 4] = [0, 10, 25, 33];
+
+/// How much is played.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Tasks of each strategy and corrupt part.
+    pub tasks: u64,
+    /// Tasks of honest providers among hostile others, all corrupt parts together.
+    pub honest: u64,
+    /// Committees of each corrupt part.
+    pub committees: u32,
+    /// Locks tried for each corrupt part.
+    pub locks: u32,
+    /// Tasks for each of them.
+    pub lock_tasks: u64,
+}
+
+impl Size {
+    /// What the report needs.
+    pub const FULL: Self = Self {
+        tasks: 100_000,
+        honest: 1_000_000,
+        committees: 5_000,
+        locks: 11,
+        lock_tasks: 40_000,
+    };
+
+    /// For trying it out.
+    pub const QUICK: Self = Self {
+        tasks: 5_000,
+        honest: 20_000,
+        committees: 300,
+        locks: 5,
+        lock_tasks: 10_000,
+    };
+}
+
+/// Plays everything. `said` hears what is going on.
+///
+/// # Errors
+/// The [`Refusal`] of a market in which no lock would do.
+pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Result<Value, Refusal> {
+    said("audits: how often an honest verifier is drawn");
+    let detection = detection(rules, seed, size);
+    said("honest providers among hostile others");
+    let honest = honest(rules, seed, size)?;
+    let mut strategies = Vec::new();
+    let mut best = Map::new();
+    for (number, strategy) in STRATEGIES.iter().enumerate() {
+        said(&format!(
+            "strategy {} of {}: {}",
+            number + 1,
+            STRATEGIES.len(),
+            strategy.name
+        ));
+        let found = of_strategy(strategy, rules, seed, size)?;
+        best.insert(
+            strategy.name.into(),
+            found.get("best_profit_in_r").cloned().unwrap_or_default(),
+        );
+        strategies.push(found);
+    }
+    said("profit over the size of the lock");
+    let curves = CORRUPT.map(|corrupt| {
+        // The least watched tasks need the largest locks.
+        let market = Market::basic(corrupt);
+        break_even::curve(rules, &market, seed, size.locks, size.lock_tasks).map(|curve| curve.json())
+    });
+    let curves = curves.into_iter().collect::<Result<Vec<_>, _>>()?;
+    said("committees");
+    let snowflake: Vec<Value> = [20, 25, 33]
+        .into_iter()
+        .map(|corrupt| committees::row(corrupt, seed, size.committees).json())
+        .collect();
+    let slashed = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let sum = |key: &str| {
+        strategies
+            .iter()
+            .chain([&honest])
+            .map(|value| slashed(value, key))
+            .sum::<u64>()
+    };
+    Ok(json!({
+        "seed": seed,
+        "tasks_per_configuration": size.tasks,
+        "honest_tasks": sum("honest_tasks"),
+        "honest_slashes": sum("honest_slashes"),
+        "best_cheat_profit_in_r": best,
+        "honest_among_hostile": honest,
+        "strategies": strategies,
+        "detection": detection,
+        "break_even": curves,
+        "snowflake": snowflake,
+        "bytes": bytes::json(),
+        "what_if": what_if(rules, seed, size)?,
+        "market": market(rules)?,
+    }))
+}
+
+fn detection(rules: &Rules, seed: u64, size: Size) -> Vec<Value> {
+    let of = |level| CORRUPT.map(|corrupt| audits::detection(rules, level, corrupt, seed, size.tasks).json());
+    SecurityLevel::ALL.into_iter().flat_map(of).collect()
+}
+
+fn honest(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
+    let mut whole = Map::new();
+    for corrupt in CORRUPT {
+        let tasks = size.honest / CORRUPT.len() as u64;
+        let found = run(&HONEST, rules, &Market::with_corrupt(corrupt), seed, tasks)?;
+        let tally = found.tally;
+        for (key, value) in [
+            ("honest_tasks", tally.honest_tasks),
+            ("honest_slashes", tally.honest_slashes),
+            ("disputes", tally.disputes),
+        ] {
+            let before = whole.get(key).and_then(Value::as_u64).unwrap_or(0);
+            whole.insert(key.into(), (before + value).into());
+        }
+        let longest = whole
+            .get("dispute_blocks_max")
+            .and_then(Value::as_u64)
+            .unwrap_or(0);
+        whole.insert(
+            "dispute_blocks_max".into(),
+            longest.max(tally.blocks_max.into()).into(),
+        );
+    }
+    Ok(whole.into())
+}
+
+fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
+    let mut outcomes: Vec<(u32, Outcome)> = Vec::new();
+    for corrupt in CORRUPT {
+        outcomes.push((
+            corrupt,
+            run(strategy, rules, &Market::with_corrupt(corrupt), seed, size.tasks)?,
+        ));
+    }
+    let best = outcomes
+        .iter()
+        .map(|(_, outcome)| outcome.profit())
+        .fold(f64::MIN, f64::max);
+    let count = |of: fn(&Outcome) -> u64| outcomes.iter().map(|(_, outcome)| of(outcome)).sum::<u64>();
+    let by_corrupt: Map<String, Value> = outcomes
+        .iter()
+        .map(|(corrupt, outcome)| {
+            let value = json!({
+                "profit_in_r": outcome.profit(),
+                "error": outcome.error(),
+                "audited": outcome.audited(),
+                "convicted": outcome.tally.convicted,
+                "disputes": outcome.tally.disputes,
+            });
+            (corrupt.to_string(), value)
+        })
+        .collect();
+    Ok(json!({
+        "name": strategy.name,
+        "threat": strategy.threat,
+        "best_profit_in_r": best,
+        "by_corrupt_percent": by_corrupt,
+        "honest_tasks": count(|outcome| outcome.tally.honest_tasks),
+        "honest_slashes": count(|outcome| outcome.tally.honest_slashes),
+        "honest_fines": count(|outcome| outcome.tally.honest_fines),
+        "dispute_blocks_max": outcomes.iter().map(|(_, outcome)| outcome.tally.blocks_max).max(),
+    }))
+}
+
+/// What cheats would win under other rules: why these are as they are.
+fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
+    let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
+    let unpaid = Rules {
+        audit_pay: 0,
+        ..rules.clone()
+    };
+    let close = Rules {
+        tranche_level: Some(SecurityLevel::High),
+        ..rules.clone()
+    };
+    let soon = Rules {
+        blocks: Blocks {
+            unbonding: rules.blocks.challenge,
+            ..rules.blocks
+        },
+        ..rules.clone()
+    };
+    let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
+    let tries = [
+        (
+            "an audit that confirms is not paid",
+            "lazy auditor, hides",
+            &unpaid,
+            &standard,
+        ),
+        (
+            "nobody is audited",
+            "wrong result",
+            &rules.without_audits(),
+            &standard,
+        ),
+        (
+            "stake unbonds within the challenge window",
+            "unbonding",
+            &soon,
+            &standard,
+        ),
+        (
+            "basic level, auditors drawn again at it",
+            "auditor denial of service",
+            rules,
+            &basic,
+        ),
+        (
+            "basic level, auditors drawn again at the high one",
+            "auditor denial of service",
+            &close,
+            &basic,
+        ),
+    ];
+    let mut found = Vec::new();
+    for (what, name, rules, market) in tries {
+        let Some(strategy) = find(name) else { continue };
+        let outcome = run(strategy, rules, market, seed, size.tasks / 4)?;
+        found.push(json!({
+            "what": what,
+            "strategy": name,
+            "corrupt_percent": market.corrupt,
+            "profit_in_r": outcome.profit(),
+            "error": outcome.error(),
+        }));
+    }
+    Ok(found.into())
+}
+
+/// The market and the locks, in rewards.
+fn market(rules: &Rules) -> Result<Value, Refusal> {
+    let market = Market::with_corrupt(33);
+    let plan = rules.plan(&market)?;
+    let rewards = |plancks: u128| plancks as f64 / REWARD as f64;
+    Ok(json!({
+        "level": format!("{:?}", plan.level).to_lowercase(),
+        "lock": rewards(plan.lock),
+        "work": rewards(market.work),
+        "outside": rewards(market.outside),
+        "audit_cost": rewards(market.audit),
+        "audit_pay": rewards(rules.audit_pay),
+        "stake": rewards(market.stake),
+        "transaction": rewards(market.transaction),
+    }))
+}

@@ -1,0 +1,232 @@
+//! The protocol's prices and locks, and the market in which they are tried.
+
+use sp_arithmetic::{FixedU128, Perquintill};
+use surety_types::limits;
+use surety_verification::audit::{
+    AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
+};
+
+/// Plancks of one reward: the unit in which profits are reported.
+pub const REWARD: u128 = 1_000_000_000_000;
+
+/// What the protocol takes and gives. The defaults are those of PROTOCOL's table and of the runtime.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How audits and locks are planned.
+    pub policy: AuditPolicy,
+    /// Where a slash goes.
+    pub split: SlashSplit,
+    /// Part of the rest of its stake that a provider loses for a fault that stands alone.
+    pub base: Perquintill,
+    /// Part of its lock that a provider loses for a commitment that it does not open, besides one reward.
+    pub no_reveal: Perquintill,
+    /// The protocol's fee, as a part of the price, on top of it.
+    pub fee: Perquintill,
+    /// Part of the price that a client loses for an input that cannot be had.
+    pub client_lock: Perquintill,
+    /// A challenger's bond is no less than this many rewards.
+    pub challenge_rewards: u128,
+    /// An auditor's bond, in rewards.
+    pub audit_rewards: u128,
+    /// What an auditor gets for an audit that confirms, in plancks; the client pays it on top of the price.
+    pub audit_pay: u128,
+    /// Lost with a bid that is not opened, in plancks.
+    pub bid_deposit: u128,
+    /// What a demand for one segment pays its supplier, in plancks.
+    pub demand_price: u128,
+    /// How often auditors are drawn again after some did not show.
+    pub tranches: u32,
+    /// How closely a task is watched then; as before when nothing is said.
+    pub tranche_level: Option<SecurityLevel>,
+    /// Windows in blocks.
+    pub blocks: Blocks,
+    /// A lock that is not planned, in plancks: for trying others.
+    pub lock: Option<u128>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let split = SlashSplit::default();
+        Self {
+            policy: AuditPolicy {
+                rates: AuditRates::default(),
+                corrupt: Perquintill::from_rational(1u64, 3),
+                accuracy: Perquintill::from_percent(95),
+                burned: split.burned(),
+                reward_multiple: 40,
+            },
+            split,
+            base: Perquintill::from_percent(5),
+            no_reveal: Perquintill::from_percent(10),
+            fee: Perquintill::from_percent(5),
+            client_lock: Perquintill::from_percent(25),
+            challenge_rewards: 5,
+            audit_rewards: 20,
+            audit_pay: REWARD * 12 / 100,
+            bid_deposit: REWARD,
+            demand_price: REWARD / 100,
+            tranches: u32::from(limits::TRANCHES_MAX),
+            tranche_level: None,
+            blocks: Blocks::default(),
+            lock: None,
+        }
+    }
+}
+
+/// Windows, in blocks. The defaults are production's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// Between the last commitment and the first reveal.
+    pub audit: u32,
+    /// For opening commitments.
+    pub reveal: u32,
+    /// For challenging a verdict.
+    pub challenge: u32,
+    /// Of each side's chess clock in a dispute.
+    pub clock: u32,
+    /// In which a slash can be vetoed.
+    pub veto: u32,
+    /// From unbonding to withdrawal.
+    pub unbonding: u32,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            audit: 60,
+            reveal: 30,
+            challenge: 1_800,
+            clock: 600,
+            veto: 43_200,
+            unbonding: 7 * 43_200,
+        }
+    }
+}
+
+impl Blocks {
+    /// From the last commitment until a slash for it is carried out, at the latest: it is challenged in the last block,
+    /// both sides use up their clocks, and nobody vetoes.
+    pub const fn slashed_within(&self) -> u32 {
+        self.audit + self.reveal + self.challenge + 2 * self.clock + self.veto
+    }
+}
+
+/// What work costs and is worth, and who is there. Amounts in plancks.
+#[derive(Clone, Debug)]
+pub struct Market {
+    /// What the work costs whoever does it: a cheat saves it (g).
+    pub work: u128,
+    /// What a wrong answer is worth to the cheat (V).
+    pub outside: u128,
+    /// What a right answer is worth to its client.
+    pub worth: u128,
+    /// What an audit costs whoever does it.
+    pub audit: u128,
+    /// What a transaction costs.
+    pub transaction: u128,
+    /// Stake of each provider, the lock included.
+    pub stake: u128,
+    /// Providers.
+    pub providers: u32,
+    /// Verifiers, all with the same stake.
+    pub verifiers: u32,
+    /// Percent of verifiers, of providers' stake and of block authors that are the cheat's.
+    pub corrupt: u32,
+    /// How closely the client wants its task watched.
+    pub level: SecurityLevel,
+    /// Clean tasks of the provider.
+    pub clean_tasks: u32,
+}
+
+impl Market {
+    /// The usual one, with `corrupt` percent of it the cheat's. The runtime watches all tasks at the standard level.
+    pub fn with_corrupt(corrupt: u32) -> Self {
+        Self {
+            work: REWARD * 70 / 100,
+            outside: REWARD * 50 / 100,
+            worth: REWARD * 130 / 100,
+            audit: REWARD * 10 / 100,
+            transaction: REWARD / 1_000,
+            stake: REWARD * 400,
+            providers: 100,
+            verifiers: 100,
+            corrupt,
+            level: SecurityLevel::Standard,
+            clean_tasks: 200,
+        }
+    }
+
+    /// The same, less closely watched.
+    pub fn basic(corrupt: u32) -> Self {
+        Self {
+            level: SecurityLevel::Basic,
+            ..Self::with_corrupt(corrupt)
+        }
+    }
+
+    /// What is at stake in a task.
+    pub const fn terms(&self) -> Terms {
+        Terms {
+            reward: REWARD,
+            saved: self.work,
+            outside: self.outside,
+        }
+    }
+
+    /// Number of verifiers that are the cheat's.
+    pub const fn cronies(&self) -> u32 {
+        self.verifiers * self.corrupt / 100
+    }
+
+    /// The same as a part.
+    pub fn corrupt_part(&self) -> Perquintill {
+        Perquintill::from_percent(self.corrupt.into())
+    }
+}
+
+impl Rules {
+    /// How a task is watched, and what is locked for it.
+    ///
+    /// # Errors
+    /// The [`Refusal`] of a task whose risk no lock covers.
+    pub fn plan(&self, market: &Market) -> Result<AuditPlan, Refusal> {
+        match self.lock {
+            Some(lock) => Ok(AuditPlan {
+                level: market.level,
+                expected: self.policy.rates.expected(market.level, market.clean_tasks),
+                lock,
+            }),
+            None => self
+                .policy
+                .plan(market.level, market.clean_tasks, &market.terms(), market.stake),
+        }
+    }
+
+    /// These rules for a corrupt part that is known and not feared, with a lock that is no more than honesty needs and
+    /// no loss beyond it: those of the tiers that lose only the lock.
+    pub fn lock_alone(&self, market: &Market) -> Self {
+        let mut rules = self.clone();
+        rules.policy.corrupt = market.corrupt_part();
+        rules.policy.reward_multiple = 0;
+        rules.base = Perquintill::zero();
+        rules
+    }
+
+    /// Without audits.
+    pub fn without_audits(&self) -> Self {
+        let mut rules = self.clone();
+        let none = FixedU128::from_u32(0);
+        rules.policy.rates.basic = none;
+        rules.policy.rates.standard = none;
+        rules.policy.rates.high = none;
+        rules.policy.rates.newcomer = none;
+        rules.lock = Some(REWARD * 40);
+        rules
+    }
+
+    /// A challenger's bond, in plancks: five rewards, or twice what a dispute costs the defender.
+    pub fn challenge_bond(&self, market: &Market) -> u128 {
+        // A defender computes again what it has computed once.
+        (REWARD * self.challenge_rewards).max(2 * market.work)
+    }
+}

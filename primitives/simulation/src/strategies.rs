@@ -1,0 +1,201 @@
+//! Those who do not play by the rules, or try to get something out of them: PROTOCOL's threats, with a few more.
+//!
+//! A strategy plays one task. Its profit is what its accounts have won together, less what the honest ones that it
+//! stands beside would have won in the same task, with the same auditors drawn.
+
+mod auditors;
+mod challengers;
+mod clients;
+mod providers;
+
+use crate::{
+    books::Role,
+    life::{Cronies, Life},
+};
+
+/// A way to cheat.
+#[derive(Clone, Copy)]
+pub struct Strategy {
+    /// A short name.
+    pub name: &'static str,
+    /// Which of PROTOCOL's threats it is.
+    pub threat: &'static str,
+    /// Whose money is the cheat's.
+    pub cheat: &'static [Role],
+    /// Whose would be its, were it honest.
+    pub honest: &'static [Role],
+    /// The least number of corrupt verifiers it needs to be a strategy at all.
+    pub cronies: u32,
+    /// One task.
+    pub play: fn(&mut Life),
+    /// The same task, played by the rules.
+    pub baseline: fn(&mut Life),
+}
+
+/// One provider works, is audited and paid.
+fn honest(life: &mut Life) {
+    life.right_result(Role::Provider, Cronies::Work);
+}
+
+/// Nothing happens.
+fn nothing(_: &mut Life) {}
+
+/// A strategy against what its provider would have earned.
+const fn provider(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        name,
+        threat,
+        cheat: &[Role::Provider],
+        honest: &[Role::Provider],
+        cronies: 0,
+        play,
+        baseline: honest,
+    }
+}
+
+const fn client(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        cheat: &[Role::Client],
+        honest: &[Role::Client],
+        ..provider(name, threat, play)
+    }
+}
+
+const fn challenger(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        cheat: &[Role::Challenger],
+        honest: &[Role::Challenger],
+        ..provider(name, threat, play)
+    }
+}
+
+const fn auditor(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        cheat: &[Role::Crony],
+        honest: &[Role::Crony],
+        cronies: 1,
+        ..provider(name, threat, play)
+    }
+}
+
+/// A provider with a client in front of it that resells, verifiers, and a challenger who is always first: of a slash
+/// it loses the burned half.
+const fn ring(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        cheat: &[Role::Provider, Role::Client, Role::Crony, Role::Challenger],
+        honest: &[Role::Provider, Role::Crony],
+        ..provider(name, threat, play)
+    }
+}
+
+/// All of them.
+pub const STRATEGIES: &[Strategy] = &[
+    provider("wrong result", "wrong result", providers::wrong_result),
+    Strategy {
+        baseline: providers::two_honest,
+        ..provider("copying", "copying", providers::copying)
+    },
+    auditor("lazy auditor, guesses", "lazy auditor", auditors::guesses),
+    auditor("lazy auditor, hides", "lazy auditor", auditors::hides),
+    auditor("lazy auditor, no show", "lazy auditor", auditors::no_show),
+    auditor("false audit", "false disputes and delay", auditors::accuses),
+    ring("collusion", "collusion of providers", providers::collusion),
+    Strategy {
+        cheat: &[Role::Provider],
+        baseline: providers::sybils_honest,
+        ..provider("sybils", "sybils", providers::sybils)
+    },
+    Strategy {
+        cheat: &[Role::Client, Role::Challenger],
+        ..client(
+            "self-challenge",
+            "self-challenge for refund",
+            challengers::for_refund,
+        )
+    },
+    Strategy {
+        cheat: &[Role::Client, Role::Provider],
+        ..provider("wash tasks", "wash tasks", clients::wash)
+    },
+    challenger(
+        "false dispute",
+        "false disputes and delay",
+        challengers::false_dispute,
+    ),
+    challenger("delay", "false disputes and delay", challengers::delay),
+    client(
+        "withheld input",
+        "client withholding input",
+        clients::withholds_input,
+    ),
+    provider(
+        "withheld data",
+        "provider withholding trace",
+        providers::withholds_data,
+    ),
+    provider(
+        "withheld trace",
+        "provider withholding trace",
+        providers::withholds_trace,
+    ),
+    client(
+        "denied delivery",
+        "client denying delivery",
+        clients::denies_delivery,
+    ),
+    provider("equivocation", "equivocation", providers::equivocates),
+    Strategy {
+        baseline: nothing,
+        ..challenger(
+            "front-run challenge",
+            "front-run challenges",
+            challengers::front_runs,
+        )
+    },
+    ring("shield", "front-run challenges", challengers::shields),
+    Strategy {
+        cheat: &[Role::Provider, Role::Crony],
+        honest: &[Role::Provider, Role::Crony],
+        ..provider(
+            "commit grinding",
+            "commit grinding",
+            providers::grinds_commitments,
+        )
+    },
+    ring("censorship", "censorship of moves", providers::censors),
+    provider(
+        "auditor denial of service",
+        "auditor denial of service after announcing",
+        auditors::denial,
+    ),
+    provider("unbonding", "unbond before dispute", providers::unbonds),
+    provider("replay", "replay on another chain or task", providers::replays),
+    Strategy {
+        baseline: nothing,
+        ..client("storage spam", "storage spam", clients::spams)
+    },
+    challenger("weight abuse", "weight abuse", challengers::overloads),
+    provider(
+        "failed assignment",
+        "griefing by failed assignment",
+        providers::never_commits,
+    ),
+    Strategy {
+        baseline: providers::opens_bid,
+        ..provider("grind", "grind", providers::grinds_seats)
+    },
+    ring("flood", "flood", challengers::floods),
+];
+
+/// The one whose profit theory gives: a provider that saves its work and is its own finder and client.
+pub const THEORY: Strategy = Strategy {
+    cheat: &[Role::Provider, Role::Client, Role::Challenger],
+    honest: &[Role::Provider],
+    ..provider("theory", "collusion of providers", providers::alone_in_a_ring)
+};
+
+/// Honest providers among hostile others.
+pub const HONEST: Strategy = Strategy {
+    baseline: nothing,
+    ..provider("honest among hostile", "honest", challengers::all_against_one)
+};

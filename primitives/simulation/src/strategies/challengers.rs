@@ -1,0 +1,90 @@
+//! Challengers that cheat.
+
+use surety_verification::bisection::Side;
+
+use super::providers;
+use crate::{
+    books::Role,
+    game::Challenger,
+    life::{Cronies, Life},
+};
+
+fn against_honest(life: &mut Life, how: Challenger) {
+    life.right_result(Role::Provider, Cronies::Work);
+    let bond = life.rules.challenge_bond(life.market);
+    life.challenged(Role::Provider, Role::Challenger, how, bond);
+}
+
+/// The client challenges the right answer that it got, to have its money back.
+pub fn for_refund(life: &mut Life) {
+    against_honest(life, Challenger::Guesses);
+}
+
+/// Challenges a right result.
+pub fn false_dispute(life: &mut Life) {
+    against_honest(life, Challenger::Guesses);
+}
+
+/// Challenges a right result to hold it up, which is worth as much to it as a wrong answer.
+pub fn delay(life: &mut Life) {
+    against_honest(life, Challenger::Delays);
+    life.books.pay(Role::World, Role::Challenger, life.market.outside);
+}
+
+/// Leads a dispute over a right result to what only a committee can decide.
+pub fn overloads(life: &mut Life) {
+    against_honest(life, Challenger::Overloads);
+}
+
+/// Sees an honest challenge of a wrong result in the pool, and is there first, without having computed anything.
+///
+/// A real trace is deeper than three toys, one below the other: to find its cell by chance is to win in all three.
+pub fn front_runs(life: &mut Life) {
+    life.draw();
+    life.transact(Role::Challenger);
+    let lucky = (0..3).all(|_| life.dispute(false, Challenger::Guesses) == Side::Challenger);
+    match lucky {
+        true => life.convict(Role::Provider, Role::Challenger, true),
+        false => {
+            let bond = life.rules.challenge_bond(life.market);
+            life.forfeit(Role::Challenger, bond, Role::Provider, true);
+        }
+    }
+}
+
+/// A cheat is challenged by a friend first, who gives up. The honest auditors' disputes go on all the same.
+pub fn shields(life: &mut Life) {
+    let bond = life.rules.challenge_bond(life.market);
+    life.transact(Role::Challenger);
+    if life.dispute(false, Challenger::Concedes) == Side::Defender {
+        life.forfeit(Role::Challenger, bond, Role::Provider, true);
+    }
+    providers::collusion(life);
+}
+
+/// A cheat's friends challenge it four times at once, so that there is no room for an honest dispute before they lose.
+pub fn floods(life: &mut Life) {
+    let bond = life.rules.challenge_bond(life.market);
+    for _ in 0..4 {
+        life.transact(Role::Challenger);
+        if life.dispute(false, Challenger::Concedes) == Side::Defender {
+            life.forfeit(Role::Challenger, bond, Role::Provider, true);
+        }
+    }
+    providers::collusion(life);
+}
+
+/// An honest provider whose auditors, if corrupt, accuse it, whose client denies delivery, whom others challenge now and
+/// then, and whose moves are censored.
+pub fn all_against_one(life: &mut Life) {
+    life.censored = f64::from(life.market.corrupt) / 100.0;
+    life.right_result(Role::Provider, Cronies::Accuse);
+    let bond = life.rules.challenge_bond(life.market);
+    let how = match life.dice.below(100) {
+        0..6 => Challenger::Guesses,
+        6..8 => Challenger::Delays,
+        8..10 => Challenger::Overloads,
+        _ => return,
+    };
+    life.challenged(Role::Provider, Role::Challenger, how, bond);
+}

@@ -1,0 +1,261 @@
+//! Providers that cheat.
+
+use codec::Encode;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use surety_verification::{
+    agreement,
+    audit::{draw::AuditInput, AuditThreshold},
+    bisection::Side,
+    commitment, Agreement,
+};
+
+use crate::{
+    books::Role,
+    dice::Dice,
+    game::{Challenger, Dispute},
+    life::{Cronies, Drawn, Life},
+    rules::REWARD,
+};
+
+/// Does no work and says anything: a smaller model, an altered number.
+pub fn wrong_result(life: &mut Life) {
+    life.wrong_result(Cronies::Work, Role::Verifier);
+}
+
+/// A client in front sells the answer on, and gives the money back when it has to.
+pub fn sold_on(life: &mut Life, convicted: bool) {
+    if !convicted {
+        let fee = life.rules.fee.mul_floor(REWARD);
+        life.books.pay(Role::Stranger, Role::Client, REWARD + fee);
+    }
+}
+
+pub fn alone_in_a_ring(life: &mut Life) {
+    let convicted = life.wrong_result(Cronies::Work, Role::Challenger);
+    sold_on(life, convicted);
+}
+
+/// Client, challenger and verifiers are the provider's own, and the verifiers confirm whatever it says.
+pub fn collusion(life: &mut Life) {
+    let convicted = life.wrong_result(Cronies::Confirm, Role::Challenger);
+    sold_on(life, convicted);
+}
+
+/// Authors of the cheat's blocks leave out what the honest challenger plays.
+pub fn censors(life: &mut Life) {
+    life.censored = f64::from(life.market.corrupt) / 100.0;
+    collusion(life);
+}
+
+/// Two providers; the cheat commits to what it has seen of the other's.
+pub fn copying(life: &mut Life) {
+    life.work(Role::Rival);
+    let right = life.claim(true);
+    let other = life.commit(Role::Rival, right.clone());
+    life.transact(Role::Provider);
+    let copied = other.commitment;
+    life.draw();
+    if !life.opens(Role::Rival, &other.commitment, &other.claim, &other.salt) {
+        life.tally.honest_slashes += 1;
+    }
+    // It knows all that the other has revealed, and its own account is not the other's.
+    let claims = match life.opens(Role::Provider, &copied, &other.claim, &other.salt) {
+        true => vec![right.clone(), right],
+        false => vec![right],
+    };
+    if let Agreement::Reached { supporters: 2, .. } = agreement(&claims, 2) {
+        return life.settle(Role::Provider, true);
+    }
+    life.no_reveal(Role::Provider, true);
+}
+
+/// Two providers work.
+pub fn two_honest(life: &mut Life) {
+    life.work(Role::Rival);
+    life.right_result(Role::Provider, Cronies::Work);
+    life.books.pay(Role::Client, Role::Rival, REWARD);
+}
+
+/// Seats that are the cheat's when three are drawn from a shortlist of six of which it has half.
+fn seats(life: &mut Life) -> u128 {
+    let (mut left, mut own, mut seats) = (6, 3, 0);
+    for _ in 0..3 {
+        if life.dice.below(left) < own {
+            own -= 1;
+            seats += 1;
+        }
+        left -= 1;
+    }
+    seats
+}
+
+/// Three seats, several stashes of one cheat, and its verifiers split into ten names each.
+pub fn sybils(life: &mut Life) {
+    let seats = seats(life);
+    // Splitting a stake splits its chance: the same draws as with one name each.
+    let whole = AuditThreshold::weighted(life.plan.expected, 10, 1_000);
+    debug_assert!(whole > AuditThreshold::weighted(life.plan.expected, 1, 1_000));
+    let drawn = life.draw();
+    life.books
+        .pay(Role::World, Role::Provider, life.market.outside * seats.min(1));
+    let claims: Vec<_> = (0..3).map(|seat| life.claim(seat >= seats)).collect();
+    // One right claim among them is enough for a dispute.
+    let convicted = match agreement(&claims, 3) {
+        Agreement::Reached { supporters: 3, .. } if seats == 3 => life.found(drawn.honest),
+        _ if seats == 0 => return,
+        _ => life.dispute(false, Challenger::Computes) == Side::Challenger,
+    };
+    for _ in 0..seats {
+        life.judged(convicted, Drawn::default(), Cronies::Work, Role::Rival);
+    }
+}
+
+/// The same seats with honest work.
+pub fn sybils_honest(life: &mut Life) {
+    for _ in 0..seats(life) {
+        life.work(Role::Provider);
+        life.settle(Role::Provider, true);
+    }
+}
+
+/// Nobody gets the output, so that nobody can see that it is wrong. The client demands it on chain.
+pub fn withholds_data(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    life.draw();
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    // What is demanded would have to hash to what was committed to, and could then be audited.
+    life.convict(Role::Provider, Role::Client, true);
+}
+
+/// Delivers a wrong output, and does not answer when its trace is asked for.
+pub fn withholds_trace(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    life.audit(Role::Verifier, drawn.honest);
+    let dispute = Dispute {
+        right: false,
+        challenger: Challenger::Computes,
+        clock: life.rules.blocks.clock,
+        censored: None,
+        silent: true,
+    };
+    let convicted = drawn.honest > 0 && life.played(dispute) == Side::Challenger;
+    life.judged(convicted, drawn, Cronies::Work, Role::Verifier);
+}
+
+/// Signs two results for one task, and shows the wrong one to whom it pays. Anybody who has both reports them.
+pub fn equivocates(life: &mut Life) {
+    life.work(Role::Provider);
+    let one = life.commit(Role::Provider, life.claim(true));
+    let other = life.commit(Role::Provider, life.claim(false));
+    life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    if one.commitment != other.commitment {
+        life.tally.convicted = 1;
+        let all = life.market.stake;
+        // The finder is its own: half of it is burned all the same.
+        let shares = life.rules.split.shares(all);
+        life.books.pay(Role::Provider, Role::Burned, shares.burned);
+        life.books.pay(Role::Provider, Role::Client, shares.client);
+        return;
+    }
+    life.settle(Role::Provider, true);
+}
+
+/// Tries four salts, and takes the commitment for which most of its own verifiers are drawn, who confirm it.
+pub fn grinds_commitments(life: &mut Life) {
+    let claim = life.claim(false);
+    let threshold = AuditThreshold::equal(life.plan.expected, life.market.verifiers);
+    let seed = life.dice.hash();
+    let drawn_of = |life: &Life, committed: H256, verifiers: std::ops::Range<u32>| {
+        let input = AuditInput {
+            seed,
+            task: life.task,
+            provider: Role::Provider.account(),
+            commitment: committed,
+            tranche: 0,
+        };
+        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows it.
+        let [a, b, c, d, e, f, g, h, ..] = blake2_256(&input.encode());
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let draws = |verifier: &u32| threshold.draws(&Dice::new(hash, u64::from(*verifier)).vrf_output());
+        u32::try_from(verifiers.filter(draws).count()).unwrap_or(u32::MAX)
+    };
+    let mut best = (H256::zero(), H256::zero(), 0);
+    for _ in 0..4 {
+        let salt = life.dice.hash();
+        let committed = commitment(life.task, &Role::Provider.account(), &claim, &salt);
+        let cronies = drawn_of(life, committed, 0..life.cronies);
+        if best.2 <= cronies {
+            best = (committed, salt, cronies);
+        }
+    }
+    life.transact(Role::Provider);
+    let (committed, salt, cronies) = best;
+    let honest = drawn_of(life, committed, life.cronies..life.market.verifiers);
+    life.tally.audited = u64::from(honest > 0);
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    let convicted = life.opens(Role::Provider, &committed, &claim, &salt) && life.found(honest);
+    life.judged(
+        convicted,
+        Drawn { honest, cronies },
+        Cronies::Confirm,
+        Role::Verifier,
+    );
+}
+
+/// Unbonds as soon as it has committed: the lock stays, the rest is free when its time has come.
+pub fn unbonds(life: &mut Life) {
+    life.transact(Role::Provider);
+    let before = life.books.clone();
+    let convicted = life.wrong_result(Cronies::Work, Role::Verifier);
+    if convicted && life.rules.blocks.unbonding < life.rules.blocks.slashed_within() {
+        // Only what is still there can be taken: the lock.
+        let outside = life.market.outside;
+        life.books = before;
+        life.books.pay(Role::World, Role::Provider, outside);
+        life.slash(Role::Provider, life.plan.lock, Role::Verifier, true);
+    }
+}
+
+/// Sends again what it committed to and opened for another task.
+pub fn replays(life: &mut Life) {
+    let claim = life.claim(true);
+    let salt = life.dice.hash();
+    let old = commitment(life.task ^ 1, &Role::Provider.account(), &claim, &salt);
+    life.transact(Role::Provider);
+    life.draw();
+    if life.opens(Role::Provider, &old, &claim, &salt) {
+        return life.settle(Role::Provider, true);
+    }
+    life.no_reveal(Role::Provider, true);
+}
+
+/// Takes the task and does nothing; somebody else gets it.
+pub fn never_commits(life: &mut Life) {
+    life.draw();
+}
+
+/// One seat, two bidders: by chance one of them gets it.
+pub fn opens_bid(life: &mut Life) {
+    life.transact(Role::Provider);
+    if life.dice.chance(0.5) {
+        life.right_result(Role::Provider, Cronies::Work);
+    }
+}
+
+/// Opens its bid last, and only when it likes the draw. It cannot know it: a later block's VRF is in the seed. So it
+/// withholds at random, and loses a deposit each time.
+pub fn grinds_seats(life: &mut Life) {
+    let drawn = life.dice.chance(0.5);
+    life.transact(Role::Provider);
+    if life.dice.chance(0.5) {
+        life.books
+            .pay(Role::Provider, Role::Burned, life.rules.bid_deposit);
+    } else if drawn {
+        life.right_result(Role::Provider, Cronies::Work);
+    }
+}

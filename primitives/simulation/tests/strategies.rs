@@ -1,0 +1,326 @@
+//! What the rules are for: facts that would not be so under others.
+
+#![allow(clippy::unwrap_used)]
+
+use surety_simulation::{
+    report::CORRUPT,
+    rules::{Blocks, Market, Rules},
+    run::{run, total, Outcome},
+    strategies::{Strategy, HONEST, STRATEGIES, THEORY},
+};
+use surety_verification::audit::SecurityLevel;
+
+const TASKS: u64 = 3_000;
+
+fn find(name: &str) -> &'static Strategy {
+    STRATEGIES.iter().find(|strategy| strategy.name == name).unwrap()
+}
+
+fn play(name: &str, rules: &Rules, market: &Market) -> Outcome {
+    run(find(name), rules, market, 7, TASKS).unwrap()
+}
+
+/// By more than three standard errors, whatever part of the others is corrupt.
+fn loses(name: &str) {
+    for corrupt in CORRUPT {
+        let outcome = play(name, &Rules::default(), &Market::with_corrupt(corrupt));
+        let (profit, error) = (outcome.profit(), outcome.error());
+        assert!(
+            profit + 3.0 * error < 0.0,
+            "{name}, {corrupt} % corrupt: {profit} +- {error}"
+        );
+        assert_eq!(outcome.tally.honest_slashes, 0, "{name}");
+        assert_eq!(total(&outcome.books), 0, "{name}");
+    }
+}
+
+fn with_lock(market: &Market, times: f64) -> Outcome {
+    let rules = Rules::default().lock_alone(market);
+    let least = rules.plan(market).unwrap().lock;
+    let rules = Rules {
+        lock: Some((least as f64 * times) as u128),
+        ..rules
+    };
+    run(&THEORY, &rules, market, 7, 40_000).unwrap()
+}
+
+#[test]
+fn without_audits_cheating_pays() {
+    let rules = Rules::default().without_audits();
+    for name in ["wrong result", "collusion", "censorship", "unbonding"] {
+        let outcome = play(name, &rules, &Market::with_corrupt(10));
+        assert!(outcome.profit() > 1.0, "{name}: {}", outcome.profit());
+        assert_eq!(outcome.tally.convicted, 0);
+    }
+}
+
+#[test]
+fn with_half_the_break_even_lock_cheating_pays_and_with_twice_it_does_not() {
+    for corrupt in CORRUPT {
+        for market in [Market::basic(corrupt), Market::with_corrupt(corrupt)] {
+            let half = with_lock(&market, 0.5);
+            assert!(half.profit() > 3.0 * half.error(), "{corrupt}: {}", half.profit());
+            let twice = with_lock(&market, 2.0);
+            assert!(
+                twice.profit() < -3.0 * twice.error(),
+                "{corrupt}: {}",
+                twice.profit()
+            );
+        }
+    }
+}
+
+#[test]
+fn at_the_break_even_lock_cheating_neither_pays_nor_costs() {
+    for corrupt in CORRUPT {
+        let even = with_lock(&Market::basic(corrupt), 1.0);
+        assert!(
+            even.profit().abs() < 3.0 * even.error(),
+            "{corrupt}: {}",
+            even.profit()
+        );
+    }
+}
+
+#[test]
+fn an_honest_provider_among_hostile_others_is_never_slashed() {
+    for corrupt in CORRUPT {
+        let outcome = run(
+            &HONEST,
+            &Rules::default(),
+            &Market::with_corrupt(corrupt),
+            7,
+            20_000,
+        )
+        .unwrap();
+        assert_eq!(outcome.tally.honest_tasks, 20_000);
+        assert_eq!(outcome.tally.honest_slashes, 0);
+        assert_eq!(outcome.tally.convicted, 0);
+        assert!(outcome.tally.disputes > 1_000);
+    }
+}
+
+#[test]
+fn an_honest_player_censored_out_of_its_clock_would_lose() {
+    // What the clocks are for: with five blocks for all moves, a third of the authors can win a dispute.
+    let rules = Rules {
+        blocks: Blocks {
+            clock: 5,
+            ..Blocks::default()
+        },
+        ..Rules::default()
+    };
+    let outcome = run(&HONEST, &rules, &Market::with_corrupt(33), 7, TASKS).unwrap();
+    assert!(outcome.tally.honest_slashes > 0);
+}
+
+#[test]
+fn the_same_seed_plays_the_same_and_another_does_not() {
+    let (rules, market) = (Rules::default(), Market::with_corrupt(25));
+    let play = |seed| run(find("collusion"), &rules, &market, seed, 500).unwrap().books;
+    assert_eq!(play(3), play(3));
+    assert_ne!(play(3), play(4));
+}
+
+#[test]
+fn a_lazy_auditor_that_hides_gains_when_audits_are_not_paid() {
+    let unpaid = Rules {
+        audit_pay: 0,
+        ..Rules::default()
+    };
+    let outcome = play("lazy auditor, hides", &unpaid, &Market::with_corrupt(33));
+    assert!(outcome.profit() > 3.0 * outcome.error());
+}
+
+#[test]
+fn denial_of_service_pays_at_the_basic_level_unless_the_next_auditors_are_more() {
+    let play = |tranche_level| {
+        let rules = Rules {
+            tranche_level,
+            ..Rules::default()
+        };
+        let outcome = run(
+            find("auditor denial of service"),
+            &rules,
+            &Market::basic(33),
+            7,
+            20_000,
+        )
+        .unwrap();
+        (outcome.profit(), 3.0 * outcome.error())
+    };
+    let (same, error) = play(None);
+    assert!(same > error, "{same}");
+    let (more, error) = play(Some(SecurityLevel::High));
+    assert!(more < -error, "{more}");
+}
+
+#[test]
+fn slashes_reach_stake_only_while_unbonding_is_longer_than_the_way_to_a_slash() {
+    let blocks = Blocks::default();
+    assert!(blocks.unbonding > blocks.slashed_within());
+    let soon = Rules {
+        blocks: Blocks {
+            unbonding: blocks.challenge,
+            ..blocks
+        },
+        ..Rules::default()
+    };
+    let market = Market::with_corrupt(0);
+    let lost = |rules: &Rules| -play("unbonding", rules, &market).profit();
+    assert!(lost(&Rules::default()) > 1.2 * lost(&soon));
+}
+
+#[test]
+fn a_provider_that_cheats_alone_loses() {
+    loses("wrong result");
+}
+
+#[test]
+fn a_copied_commitment_opens_for_nobody_else() {
+    loses("copying");
+}
+
+#[test]
+fn an_auditor_that_did_not_compute_cannot_confirm() {
+    loses("lazy auditor, guesses");
+    loses("lazy auditor, no show");
+}
+
+#[test]
+fn an_auditor_that_hides_forgoes_its_pay() {
+    // Rare, and each time a loss: with ten times as many tasks it is seen at every corrupt part.
+    for corrupt in CORRUPT {
+        let market = Market::with_corrupt(corrupt);
+        let outcome = run(
+            find("lazy auditor, hides"),
+            &Rules::default(),
+            &market,
+            7,
+            10 * TASKS,
+        )
+        .unwrap();
+        assert!(outcome.profit() + 3.0 * outcome.error() < 0.0);
+    }
+}
+
+#[test]
+fn a_ring_of_provider_client_challenger_and_verifiers_loses_what_is_burned() {
+    loses("collusion");
+}
+
+#[test]
+fn sybils_gain_no_seats_and_no_draws_that_they_do_not_pay_for() {
+    loses("sybils");
+}
+
+#[test]
+fn challenging_ones_own_right_answer_refunds_nothing() {
+    loses("self-challenge");
+}
+
+#[test]
+fn washing_costs_more_than_the_closer_watch_it_ends() {
+    loses("wash tasks");
+}
+
+#[test]
+fn false_disputes_and_delays_cost_their_bond() {
+    loses("false dispute");
+    loses("delay");
+    loses("false audit");
+}
+
+#[test]
+fn a_client_without_input_or_that_denies_delivery_loses() {
+    loses("withheld input");
+    loses("denied delivery");
+}
+
+#[test]
+fn a_provider_that_withholds_output_or_trace_is_convicted() {
+    loses("withheld data");
+    loses("withheld trace");
+    let outcome = play("withheld data", &Rules::default(), &Market::with_corrupt(33));
+    assert_eq!(outcome.tally.convicted, TASKS);
+}
+
+#[test]
+fn two_results_for_one_task_cost_all_of_the_stake() {
+    loses("equivocation");
+}
+
+#[test]
+fn a_challenge_that_was_front_run_is_of_no_use_to_who_has_not_computed() {
+    loses("front-run challenge");
+    loses("shield");
+}
+
+#[test]
+fn grinding_commitments_draws_no_fewer_honest_auditors() {
+    loses("commit grinding");
+    let market = Market::with_corrupt(33);
+    let ground = run(find("commit grinding"), &Rules::default(), &market, 7, 10_000)
+        .unwrap()
+        .audited();
+    let promised = 1.0 - (-0.67f64).exp();
+    let sigma = (promised * (1.0 - promised) / 10_000.0).sqrt();
+    assert!(ground > promised - 3.0 * sigma, "{ground}");
+}
+
+#[test]
+fn censoring_a_third_of_the_blocks_does_not_save_a_cheat() {
+    loses("censorship");
+}
+
+#[test]
+fn silencing_auditors_after_they_announced_does_not_pay_at_the_standard_level() {
+    loses("auditor denial of service");
+}
+
+#[test]
+fn unbonding_before_the_dispute_saves_nothing() {
+    loses("unbonding");
+}
+
+#[test]
+fn a_commitment_replayed_on_another_task_does_not_open() {
+    loses("replay");
+}
+
+#[test]
+fn spam_costs_transactions() {
+    loses("storage spam");
+}
+
+#[test]
+fn a_dispute_led_to_what_no_block_can_compute_costs_its_bond() {
+    loses("weight abuse");
+}
+
+#[test]
+fn taking_a_task_and_doing_nothing_forgoes_its_pay() {
+    loses("failed assignment");
+}
+
+#[test]
+fn withholding_a_bid_to_turn_the_draw_costs_its_deposit() {
+    loses("grind");
+}
+
+#[test]
+fn flooding_a_result_with_challenges_does_not_keep_out_the_honest_one() {
+    loses("flood");
+}
+
+#[test]
+fn every_strategy_is_tried_here() {
+    let source = include_str!("strategies.rs");
+    for strategy in STRATEGIES {
+        assert!(
+            source.contains(&format!("\"{}\"", strategy.name)),
+            "{}",
+            strategy.name
+        );
+    }
+}

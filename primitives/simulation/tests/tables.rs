@@ -1,0 +1,158 @@
+//! Draws, committees, bytes and disputes against what they should be.
+
+#![allow(clippy::unwrap_used)]
+
+use surety_simulation::{
+    audits::detection,
+    break_even::curve,
+    bytes::{dearest, happy_calls, happy_task, real_sizes, way, SIGNED_BYTES},
+    committees,
+    dice::Dice,
+    game::{Challenger, Dispute},
+    report::{report, Size},
+    rules::{Market, Rules},
+    toy::{Computed, Toy, LEAVES, ROWS, STEPS},
+};
+use surety_verification::{
+    audit::SecurityLevel,
+    bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX},
+};
+
+fn dispute(right: bool, challenger: Challenger) -> Dispute {
+    Dispute {
+        right,
+        challenger,
+        clock: 600,
+        censored: None,
+        silent: false,
+    }
+}
+
+#[test]
+fn auditors_are_drawn_as_often_as_theory_says() {
+    for level in SecurityLevel::ALL {
+        for corrupt in [0, 33] {
+            let found = detection(&Rules::default(), level, corrupt, 5, 10_000);
+            assert!(found.sigmas.abs() < 3.0, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn the_break_even_is_where_theory_puts_it() {
+    let found = curve(&Rules::default(), &Market::basic(33), 5, 5, 20_000).unwrap();
+    assert!((found.seen / found.promised - 1.0).abs() < 0.05, "{found:?}");
+}
+
+#[test]
+fn committees_escalate_as_computed_and_are_never_wrong() {
+    for corrupt in [20, 25, 33] {
+        let row = committees::row(corrupt, 5, 400);
+        assert!(row.sigmas.abs() < 3.0, "{row:?}");
+        assert_eq!((row.wrong_seen, row.honest_fined), (0, 0));
+    }
+}
+
+#[test]
+fn whoever_has_computed_wins_every_dispute() {
+    let mut dice = Dice::new(1, 1);
+    for _ in 0..300 {
+        let played = dispute(false, Challenger::Computes).play(&mut dice).unwrap();
+        assert_eq!(played.outcome.winner, Side::Challenger);
+        assert_eq!(played.outcome.reason, Reason::Judged);
+        for how in [
+            Challenger::Guesses,
+            Challenger::Overloads,
+            Challenger::Delays,
+            Challenger::Concedes,
+        ] {
+            let played = dispute(true, how).play(&mut dice).unwrap();
+            assert_eq!(played.outcome.winner, Side::Defender, "{how:?}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_defender_loses_by_time_and_a_delayer_takes_no_more_than_its_clock() {
+    let mut dice = Dice::new(1, 2);
+    let silent = Dispute {
+        silent: true,
+        ..dispute(false, Challenger::Computes)
+    };
+    let played = silent.play(&mut dice).unwrap();
+    assert_eq!((played.outcome.winner, played.blocks), (Side::Challenger, 600));
+    let played = dispute(true, Challenger::Delays).play(&mut dice).unwrap();
+    assert_eq!(played.outcome.reason, Reason::TimeOut);
+    assert!(played.blocks < 2 * 600);
+}
+
+#[test]
+fn a_played_dispute_takes_no_more_than_was_counted() {
+    let mut dice = Dice::new(1, 3);
+    let most = way(&Toy, LEAVES - 1, ROWS, STEPS - 1).unwrap();
+    for _ in 0..100 {
+        let played = dispute(false, Challenger::Computes).play(&mut dice).unwrap();
+        assert!(played.bytes <= most.bytes + 512 && played.moves <= most.moves);
+    }
+    let honest = Computed::new(9, None);
+    assert_eq!(honest.root(), Computed::new(9, None).root());
+}
+
+#[test]
+fn what_is_counted_is_what_the_game_counts() {
+    for real in real_sizes() {
+        for (leaf, length) in &real.leaves {
+            for step in 0..real.layout.steps(*leaf, *length).unwrap() {
+                let counted = way(&real.layout, *leaf, *length, step).unwrap();
+                let room = opening_room(&real.layout, *leaf, *length, step).unwrap();
+                assert_eq!(
+                    room,
+                    (BYTES_MAX - counted.bytes).min(OPENING_BYTES_MAX),
+                    "{}",
+                    real.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn disputes_of_real_models_are_counted() {
+    assert_eq!(real_sizes().len(), 2);
+    for real in real_sizes() {
+        let (cost, opening, _) = dearest(&real);
+        assert!(opening > 0 && cost.bytes <= BYTES_MAX, "{}: {cost:?}", real.name);
+    }
+}
+
+#[test]
+fn a_task_without_disputes_is_five_calls() {
+    assert_eq!(
+        happy_calls().iter().filter(|(_, _, times)| *times > 0.0).count(),
+        5
+    );
+    assert!(happy_task() > 5 * SIGNED_BYTES);
+}
+
+#[test]
+fn a_report_has_what_others_look_for() {
+    let size = Size {
+        tasks: 50,
+        honest: 200,
+        committees: 5,
+        locks: 3,
+        lock_tasks: 50,
+    };
+    let found = report(&Rules::default(), 1, size, &|_| ()).unwrap();
+    for key in [
+        "honest_tasks",
+        "honest_slashes",
+        "best_cheat_profit_in_r",
+        "snowflake",
+        "detection",
+        "bytes",
+    ] {
+        assert!(found.get(key).is_some(), "{key}");
+    }
+    assert_eq!(found["honest_slashes"], 0);
+}
