@@ -2,7 +2,6 @@
 use std::path::PathBuf;
 
 use surety_chain_client::{FakeChain, Signer};
-
 use surety_engine::ModelStore;
 
 use super::*;
@@ -68,10 +67,14 @@ async fn a_nominated_agent_confirms_by_itself() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    let found = worker::find_stash(&world.chain, &world.agent, named).await.unwrap();
+    let found = worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     assert_eq!(found, *world.stash.account());
     // Later it needs not be told whom it works for.
-    let found = worker::find_stash(&world.chain, &world.agent, None).await.unwrap();
+    let found = worker::find_stash(&world.chain, &world.agent, None)
+        .await
+        .unwrap();
     assert_eq!(found, *world.stash.account());
     finalising.abort();
 }
@@ -80,7 +83,9 @@ async fn a_nominated_agent_confirms_by_itself() {
 async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
     let world = World::bonded(Role::Provider).await;
     for named in [None, Some(world.stash.account())] {
-        let error = worker::find_stash(&world.chain, &world.agent, named).await.unwrap_err();
+        let error = worker::find_stash(&world.chain, &world.agent, named)
+            .await
+            .unwrap_err();
         assert!(
             error.to_string().contains("surety account agent set --agent"),
             "{error}"
@@ -98,7 +103,9 @@ async fn an_agent_works_for_its_own_stash_only() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    worker::find_stash(&world.chain, &world.agent, named).await.unwrap();
+    worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     finalising.abort();
     let other = Signer::from_uri("//Bob").unwrap().account().clone();
     let error = worker::find_stash(&world.chain, &world.agent, Some(&other)).await;
@@ -118,7 +125,9 @@ async fn stake_must_be_there_and_for_providing() {
         .unwrap_err();
     assert!(error.to_string().contains("verifier"), "{error}");
     let world = World::bonded(Role::Provider).await;
-    worker::check_stake(&world.chain, world.stash.account(), Role::Provider).await.unwrap();
+    worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -126,7 +135,9 @@ async fn what_is_registered_already_is_not_registered_again() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    let stash = worker::find_stash(&world.chain, &world.agent, named).await.unwrap();
+    let stash = worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     let register = |threads| register(&world.chain, &world.agent, &stash, threads, endpoints());
     register(1).await.unwrap();
     register(1).await.unwrap();
@@ -152,8 +163,14 @@ fn a_model_that_is_named_must_be_here() {
     let dir = tempfile::tempdir().unwrap();
     let store = ModelStore::new(dir.path());
     let named = [models::DEFAULT.to_owned()];
-    assert!(matches!(worker::chosen_models(&store, &named), Err(CliError::Models(_))));
-    assert!(matches!(worker::chosen_models(&store, &[]), Err(CliError::Usage(_))));
+    assert!(matches!(
+        worker::chosen_models(&store, &named),
+        Err(CliError::Models(_))
+    ));
+    assert!(matches!(
+        worker::chosen_models(&store, &[]),
+        Err(CliError::Usage(_))
+    ));
 }
 
 #[test]
