@@ -147,7 +147,7 @@ impl<R: Records> Player<R> {
             let rows = self.given(leaf)?.altered(row, byte).ok_or(Missing)?;
             *place = match self.layout.part(leaf) {
                 Some(Part::Output) => rows.digests().first().copied().ok_or(Missing)?,
-                _ => rows.leaf(),
+                _ => rows.given_leaf(),
             };
             given = Some(rows);
         } else {
@@ -330,7 +330,8 @@ impl Unfolded {
     /// Changes a byte of a step, and one of what the leaf records.
     fn alter(&mut self, step: u32, row: u32, byte: u32) -> Result<(), Missing> {
         let last = self.steps.len().checked_sub(1).ok_or(Missing)?;
-        for (number, row, byte) in [(step as usize, row, byte), (last, 0, 0)] {
+        let recorded = (step as usize != last).then_some((last, 0, 0));
+        for (number, row, byte) in [(step as usize, row, byte)].into_iter().chain(recorded) {
             let rows = self.steps.get_mut(number).ok_or(Missing)?;
             *rows = rows.altered(row, byte).ok_or(Missing)?;
             let digests = match number == last {
