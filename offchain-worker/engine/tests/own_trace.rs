@@ -179,7 +179,7 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
     let outcome = run(&honest, &job);
     let units = outcome.claim.units;
     let layers = [(0, 3), (2, 1), (4, 0)];
-    for (number, (layer, output)) in layers.into_iter().enumerate() {
+    for (layer, output) in layers {
         let mut weights = synthetic::llama(21, false);
         let q = &mut weights.layers[layer].up.q[640 * output + 5];
         *q = if *q > 0 { -120 } else { 120 };

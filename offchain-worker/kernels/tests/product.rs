@@ -125,11 +125,18 @@ fn weights_of_minus_128_are_the_definitions() {
         for value in [127.0, -127.0, 1.0] {
             for m in [1, 2, 7, 32, 65] {
                 let mut rows = vec![value; m * inputs];
-                rows.iter_mut().skip(1).step_by(3).for_each(|x| *x = random.float() * 127.0);
+                rows.iter_mut()
+                    .skip(1)
+                    .step_by(3)
+                    .for_each(|x| *x = random.float() * 127.0);
                 let rows = quantised(&rows, inputs);
                 let expected = expected(&rows, &layer);
                 each_isa(|isa| {
-                    assert_eq!(bits(&computed(&rows, &layer)), bits(&expected), "{isa:?} {m} {inputs}");
+                    assert_eq!(
+                        bits(&computed(&rows, &layer)),
+                        bits(&expected),
+                        "{isa:?} {m} {inputs}"
+                    );
                 });
             }
         }

@@ -9,9 +9,7 @@ mod toy;
 pub use audits::*;
 pub use play::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
-pub use toy::{
-    claim, output, set_truth, truth, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, NO_COURT, OUTPUT_BYTES, TOKENS,
-};
+pub use toy::{claim, output, set_truth, truth, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, NO_COURT, TOKENS};
 
 use frame_support::{
     construct_runtime, derive_impl,

@@ -5,7 +5,7 @@ use surety_kernels::Rows;
 
 use super::{
     bert::{BertModel, Scratch, TokensOf},
-    convert::calibration::{Inputs, LayerInputs},
+    convert::calibration::{Inputs, LayerInputs, Sequences},
     llama::{LlamaModel, Sequence},
     probe::{Op, Probe, Step},
     weights::{BertWeights, LlamaWeights},
@@ -18,6 +18,7 @@ impl Probe for Inputs {
         if self.layers.len() <= step.layer {
             self.layers.resize_with(step.layer + 1, LayerInputs::default);
         }
+        let made_up = self.made_up;
         let Some(layer) = self.layers.get_mut(step.layer) else {
             return;
         };
@@ -29,7 +30,7 @@ impl Probe for Inputs {
             _ => return,
         };
         // A site's inputs are all of one width.
-        seen.observe(input, width).ok();
+        seen.observe(input, width, made_up).ok();
     }
 }
 
@@ -38,11 +39,12 @@ impl Probe for Inputs {
 /// # Errors
 /// [`Fault::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of the
 /// arithmetic.
-pub fn calibrate_bert(weights: &BertWeights, sequences: &[Vec<u32>]) -> Result<Inputs, Fault> {
+pub fn calibrate_bert(weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
     let model = BertModel::new(weights.clone())?;
     let mut inputs = Inputs::default();
     let mut scratch = Scratch::default();
-    for ids in sequences {
+    for (ids, made_up) in all(sequences) {
+        inputs.made_up = made_up;
         let tokens = TokensOf {
             ids: ids.clone(),
             types: vec![0; ids.len()],
@@ -56,14 +58,21 @@ pub fn calibrate_bert(weights: &BertWeights, sequences: &[Vec<u32>]) -> Result<I
 ///
 /// # Errors
 /// Those of [`calibrate_bert`].
-pub fn calibrate_llama(weights: &LlamaWeights, sequences: &[Vec<u32>]) -> Result<Inputs, Fault> {
+pub fn calibrate_llama(weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
     let model = LlamaModel::new(weights.clone())?;
     let mut inputs = Inputs::default();
-    for ids in sequences {
+    for (ids, made_up) in all(sequences) {
+        inputs.made_up = made_up;
         let mut sequence = Sequence::new(&model, ids.len());
         for chunk in ids.chunks(model.chunk()) {
             model.forward(&mut sequence, chunk, &mut inputs)?;
         }
     }
     Ok(inputs)
+}
+
+/// Each sequence, and whether it is made up.
+fn all(sequences: &Sequences) -> impl Iterator<Item = (&Vec<u32>, bool)> {
+    let text = sequences.text.iter().map(|ids| (ids, false));
+    text.chain(sequences.made_up.iter().map(|ids| (ids, true)))
 }

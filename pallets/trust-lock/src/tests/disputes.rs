@@ -211,7 +211,6 @@ fn a_round_stays_open_for_its_disputes() {
         FinalityStoppedAt::set(Some(System::block_number()));
         pass(CHALLENGE_WINDOW + 20);
         assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
-        FinalityStoppedAt::set(None);
         play_out(&[(1, 9), (3, 8)]);
         pass(2);
         assert_eq!(phase(), None);

@@ -22,7 +22,9 @@ fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> V
         if phase().is_some_and(|(name, _)| name == PhaseName::Revealing) {
             all_reveal(&shown);
         }
-        pass(REVEAL_WINDOW + 1);
+        while phase().is_some_and(|(name, _)| name == PhaseName::Revealing) {
+            pass(1);
+        }
         for _ in 0..redundancy {
             play_out(results);
             pass(2);

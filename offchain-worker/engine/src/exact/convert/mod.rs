@@ -40,7 +40,7 @@ use crate::{
     model_error::ModelError,
     store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
 };
-use calibration::Inputs;
+use calibration::{Inputs, Sequences};
 use source::Source;
 
 /// Why a model could not be converted. Nothing in the store has changed then.
@@ -315,9 +315,9 @@ fn quantise(
 fn two_passes<W>(
     mut source: Source,
     layers: usize,
-    text: &[Vec<u32>],
+    text: &Sequences,
     pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
-    look: impl Fn(&W, &[Vec<u32>]) -> Result<Inputs, Fault>,
+    look: impl Fn(&W, &Sequences) -> Result<Inputs, Fault>,
     on_event: OnConvert<'_>,
 ) -> Result<W, ConvertError> {
     let mut step = Step {
@@ -327,7 +327,7 @@ fn two_passes<W>(
     };
     let plain = pass(&mut source, None, &mut step)?;
     step.stage = Stage::Calibrating;
-    step.total = text.len();
+    step.total = text.text.len() + text.made_up.len();
     step.done(0);
     let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
     drop(plain);

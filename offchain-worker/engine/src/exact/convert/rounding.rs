@@ -15,7 +15,7 @@ const BLOCK: usize = 8 * GROUP;
 
 /// How much the inputs are taken to vary by themselves, as a share of their mean square: what was seen is not all
 /// that there is.
-const DAMPING: f64 = 0.3;
+const DAMPING: f64 = 0.1;
 
 const LANES: usize = 8;
 
@@ -32,7 +32,10 @@ impl Rounding {
     /// For an input that is multiplied by `pre`.
     pub(super) fn new(seen: &Seen, pre: Option<&[f32]>) -> Self {
         let width = seen.squares.len();
-        let rows = || seen.sample.chunks_exact(width.max(1));
+        let rows = || {
+            let all = seen.sample.chunks_exact(width.max(1));
+            all.chain(seen.made_up.chunks_exact(width.max(1)))
+        };
         let column = |channel: usize| {
             let by = pre.and_then(|pre| pre.get(channel)).copied().unwrap_or(1.0);
             let values = rows().filter_map(|row| row.get(channel));
@@ -191,7 +194,7 @@ mod tests {
 
     fn seen(inputs: &[f32]) -> Seen {
         let mut seen = Seen::default();
-        seen.observe(inputs, WIDTH).unwrap();
+        seen.observe(inputs, WIDTH, false).unwrap();
         seen
     }
 

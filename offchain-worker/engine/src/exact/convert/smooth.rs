@@ -210,7 +210,7 @@ pub(super) mod tests {
     /// The vector for these, as a conversion finds it.
     fn smoothing(inputs: &[f32], weights: &[f32], width: usize) -> Option<Vec<f32>> {
         let mut seen = Seen::default();
-        seen.observe(inputs, width).unwrap();
+        seen.observe(inputs, width, false).unwrap();
         let mut columns = Columns::new(width);
         weights.chunks(width).for_each(|row| columns.add(row));
         let mut choice = Choice::new(&seen, &columns);

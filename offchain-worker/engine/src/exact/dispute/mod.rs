@@ -93,15 +93,8 @@ fn failed(error: PlayerError<EngineError>) -> EngineError {
 impl Trace for OwnTrace {
     type Error = EngineError;
 
-    /// Without the last of them where the output as claimed is not the own one: whoever commits to it is wrong there,
-    /// and whoever commits to another has not the claim's. There is no leaf to agree on.
     fn leaves(&mut self) -> Result<&[ContentHash], EngineError> {
-        let claimed = self.0.layout().facts().output;
-        let leaves = self.0.leaves().map_err(failed)?;
-        match leaves.split_last() {
-            Some((last, before)) if *last != claimed => Ok(before),
-            _ => Ok(leaves),
-        }
+        self.0.leaves().map_err(failed)
     }
 
     fn steps(&mut self, leaf: u32) -> Result<Vec<ContentHash>, EngineError> {
