@@ -18,7 +18,7 @@ use sp_inherents::{CheckInherentsResult, InherentData};
 use sp_runtime::{
     traits::{Block as BlockT, NumberFor},
     transaction_validity::{TransactionSource, TransactionValidity},
-    ApplyExtrinsicResult, ExtrinsicInclusionMode,
+    ApplyExtrinsicResult, ExtrinsicInclusionMode, FixedU128,
 };
 use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
@@ -27,7 +27,7 @@ use surety_types::{view::TaskView, TaskId};
 use crate::{
     configs::consensus::BABE_GENESIS_EPOCH_CONFIG, AccountId, AuthorityDiscovery, Babe, Balance, Block,
     BlockNumber, Executive, Grandpa, Historical, InherentDataExt, Nonce, Runtime, RuntimeCall,
-    RuntimeGenesisConfig, SessionKeys, System, TransactionPayment, VERSION,
+    RuntimeGenesisConfig, SessionKeys, System, TransactionPayment, TrustLock, VERSION,
 };
 
 impl_runtime_apis! {
@@ -245,6 +245,12 @@ impl_runtime_apis! {
 
         fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
             crate::configs::compute::price_limit(cap, redundancy)
+        }
+    }
+
+    impl surety_runtime_api::TrustApi<Block, AccountId> for Runtime {
+        fn auditors_expected(provider: AccountId) -> FixedU128 {
+            TrustLock::auditors_expected(&provider)
         }
     }
 

@@ -12,7 +12,7 @@ use sp_runtime::traits::{IdentifyAccount, Verify};
 
 use crate::{
     configs::{
-        compute::{TreasuryAccount, ValidatorPot},
+        compute::{InsurancePool, TreasuryAccount, ValidatorPot},
         consensus::BABE_GENESIS_EPOCH_CONFIG,
     },
     genesis_parameters::{self, Overrides},
@@ -42,7 +42,7 @@ impl Genesis {
     fn into_patch(self) -> Value {
         let mut balances = self.endowments;
         // Fees are smaller than the existential deposit, so these accounts have to exist before the first one.
-        for account in [TreasuryAccount::get(), ValidatorPot::get()] {
+        for account in [TreasuryAccount::get(), ValidatorPot::get(), InsurancePool::get()] {
             balances.push((account, EXISTENTIAL_DEPOSIT));
         }
         let keys = self
@@ -88,7 +88,7 @@ fn short_windows() -> Overrides {
     Overrides {
         staking: genesis_parameters::Staking {
             min_bond: Some(100 * SURE),
-            unbonding_period: Some(50),
+            unbonding_period: Some(300),
         },
         provider_registry: genesis_parameters::ProviderRegistry {
             heartbeat_window: Some(60),
@@ -101,10 +101,19 @@ fn short_windows() -> Overrides {
         },
         trust_lock: genesis_parameters::TrustLock {
             commit_window: Some(45),
-            audit_window: Some(3),
+            // A verifier sees what is final three blocks late, computes, and waits for a block.
+            audit_window: Some(10),
             reveal_window: Some(12),
-            challenge_window: Some(4),
+            challenge_window: Some(10),
             lock_multiple: Some(2),
+            audit_bond_multiple: Some(2),
+            dispute_clock: Some(60),
+            decision_window: Some(30),
+            supply_window: Some(20),
+            slash_deferral: Some(10),
+            correlation_window: Some(60),
+            jail_period: Some(100),
+            ..Default::default()
         },
         ..Default::default()
     }

@@ -49,7 +49,7 @@ pub mod pallet {
 
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sp_runtime::Permill;
+use sp_runtime::{FixedU128, Permill};
 
 use crate::{params::dynamic, Balance, BlockNumber, RuntimeParameters};
 
@@ -123,6 +123,24 @@ overrides! {
         reveal_window: RevealWindow(BlockNumber),
         challenge_window: ChallengeWindow(BlockNumber),
         lock_multiple: LockMultiple(u32),
+        auditors_expected: AuditorsExpected(FixedU128),
+        auditors_newcomer: AuditorsNewcomer(FixedU128),
+        probation_tasks: ProbationTasks(u32),
+        audit_bond_multiple: AuditBondMultiple(u32),
+        absences_max: AbsencesMax(u32),
+        challenge_bond_multiple: ChallengeBondMultiple(u32),
+        defence_cost: DefenceCost(Balance),
+        dispute_clock: DisputeClock(u32),
+        decision_window: DecisionWindow(BlockNumber),
+        supply_price: SupplyPrice(Balance),
+        supply_window: SupplyWindow(BlockNumber),
+        slash_deferral: SlashDeferral(BlockNumber),
+        stake_part: StakePart(Permill),
+        no_reveal_part: NoRevealPart(Permill),
+        finder_share: FinderShare(Permill),
+        client_share: ClientShare(Permill),
+        correlation_window: CorrelationWindow(BlockNumber),
+        jail_period: JailPeriod(BlockNumber),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),

@@ -4,7 +4,7 @@
 //! [`genesis_parameters`](crate::genesis_parameters); ADR 0003 says why.
 
 use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
-use sp_runtime::Permill;
+use sp_runtime::{FixedU128, Permill};
 
 use crate::{
     units::{DAYS, HOURS, MILLI_SURE, MINUTES, SURE},
@@ -102,6 +102,79 @@ pub mod dynamic {
         /// Stake locked for a task, as a multiple of its price.
         #[codec(index = 4)]
         pub static LockMultiple: u32 = 40;
+
+        /// Auditors expected for a provider's result.
+        #[codec(index = 5)]
+        pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
+
+        /// Auditors expected for the result of a provider without a clean task.
+        #[codec(index = 6)]
+        pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+
+        /// Clean tasks in a row after which a provider is audited like anybody else.
+        #[codec(index = 7)]
+        pub static ProbationTasks: u32 = 200;
+
+        /// Stake that an audit locks, as a multiple of the provider's price.
+        #[codec(index = 8)]
+        pub static AuditBondMultiple: u32 = 20;
+
+        /// Audits in a row that a verifier may announce and not reveal before it is jailed for it.
+        #[codec(index = 9)]
+        pub static AbsencesMax: u32 = 3;
+
+        /// What a challenger puts on hold at least, as a multiple of the provider's price.
+        #[codec(index = 10)]
+        pub static ChallengeBondMultiple: u32 = 5;
+
+        /// What it costs to defend a result, in plancks: fees of some twenty moves, and computing a part again. A
+        /// challenger puts at least twice that on hold.
+        #[codec(index = 11)]
+        pub static DefenceCost: Balance = SURE;
+
+        /// Finalised blocks that each side of a dispute has in all.
+        #[codec(index = 12)]
+        pub static DisputeClock: u32 = 20 * MINUTES;
+
+        /// Blocks for which a dispute waits for others to decide it.
+        #[codec(index = 13)]
+        pub static DecisionWindow: BlockNumber = DAYS;
+
+        /// What a piece of output costs that is demanded on chain, in plancks.
+        #[codec(index = 14)]
+        pub static SupplyPrice: Balance = 100 * MILLI_SURE;
+
+        /// Blocks in which a provider has to supply what was demanded.
+        #[codec(index = 15)]
+        pub static SupplyWindow: BlockNumber = 10 * MINUTES;
+
+        /// Blocks for which a slash can be vetoed before it is carried out.
+        #[codec(index = 16)]
+        pub static SlashDeferral: BlockNumber = DAYS;
+
+        /// Part of its other stake that a provider loses with its lock when a fault stands alone.
+        #[codec(index = 17)]
+        pub static StakePart: Permill = Permill::from_percent(5);
+
+        /// Part of its lock that a provider loses beside its price when it commits and does not reveal.
+        #[codec(index = 18)]
+        pub static NoRevealPart: Permill = Permill::from_percent(10);
+
+        /// Part of a slash for whoever proved the fault.
+        #[codec(index = 19)]
+        pub static FinderShare: Permill = Permill::from_percent(30);
+
+        /// Part of a slash for the task's client, or for the insurance pool. What is left is burned.
+        #[codec(index = 20)]
+        pub static ClientShare: Permill = Permill::from_percent(20);
+
+        /// Blocks within which faults count as correlated.
+        #[codec(index = 21)]
+        pub static CorrelationWindow: BlockNumber = DAYS;
+
+        /// Blocks for which an offender gets no work.
+        #[codec(index = 22)]
+        pub static JailPeriod: BlockNumber = 7 * DAYS;
     }
 
     /// Parameters of billing.

@@ -4,5 +4,6 @@
 
 pub mod compute;
 pub mod consensus;
+pub mod courts;
 pub mod governance;
 pub mod system;
