@@ -109,4 +109,32 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(17))
 			.saturating_add(T::DbWeight::get().writes(17))
 	}
+	// Not measured yet: these stand for what `close` and `replace_members` cost at their worst, many times over.
+	fn announce_audit() -> Weight {
+		Self::close().saturating_mul(6)
+	}
+	fn reveal_audit() -> Weight {
+		Self::close().saturating_mul(3)
+	}
+	fn challenge() -> Weight {
+		Self::close().saturating_mul(3)
+	}
+	fn demand() -> Weight {
+		Self::close().saturating_mul(3)
+	}
+	fn supply() -> Weight {
+		Self::close().saturating_mul(3)
+	}
+	fn play() -> Weight {
+		Self::close().saturating_mul(12)
+	}
+	fn advance_dispute() -> Weight {
+		Self::close().saturating_mul(4)
+	}
+	fn cancel_slash() -> Weight {
+		Self::close().saturating_mul(2)
+	}
+	fn carry_out_slash() -> Weight {
+		Self::close().saturating_mul(4)
+	}
 }
