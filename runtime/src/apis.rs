@@ -22,7 +22,12 @@ use sp_runtime::{
 };
 use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
-use surety_types::{view::TaskView, TaskId};
+use surety_types::{
+    trust::{DisputeId, Slash, SlashId},
+    view::TaskView,
+    TaskId,
+};
+use surety_verification::dispute::{Dispute, DisputeView};
 
 use crate::{
     configs::consensus::BABE_GENESIS_EPOCH_CONFIG, AccountId, AuthorityDiscovery, Babe, Balance, Block,
@@ -248,9 +253,29 @@ impl_runtime_apis! {
         }
     }
 
-    impl surety_runtime_api::TrustApi<Block, AccountId> for Runtime {
+    impl surety_runtime_api::TrustApi<Block, AccountId, Balance, BlockNumber> for Runtime {
+        fn dispute(id: DisputeId) -> Option<Dispute<AccountId, Balance, BlockNumber>> {
+            surety_pallet_trust_lock::Disputes::<Runtime>::get(id)
+        }
+
+        fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
+            crate::configs::trust::disputes(task)
+        }
+
+        fn slash(id: SlashId) -> Option<Slash<AccountId, Balance, BlockNumber>> {
+            surety_pallet_trust_lock::Slashes::<Runtime>::get(id)
+        }
+
         fn auditors_expected(provider: AccountId) -> FixedU128 {
             TrustLock::auditors_expected(&provider)
+        }
+
+        fn challenge_bond(task: TaskId, provider: AccountId) -> Option<Balance> {
+            crate::configs::trust::challenge_bond(task, &provider)
+        }
+
+        fn is_jailed(stash: AccountId) -> bool {
+            <TrustLock as surety_types::traits::Jail<AccountId>>::is_jailed(&stash)
         }
     }
 

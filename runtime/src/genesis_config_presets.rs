@@ -12,8 +12,9 @@ use sp_runtime::traits::{IdentifyAccount, Verify};
 
 use crate::{
     configs::{
-        compute::{InsurancePool, TreasuryAccount, ValidatorPot},
+        compute::{TreasuryAccount, ValidatorPot},
         consensus::BABE_GENESIS_EPOCH_CONFIG,
+        trust::InsurancePool,
     },
     genesis_parameters::{self, Overrides},
     units::{EXISTENTIAL_DEPOSIT, SURE},
@@ -83,12 +84,12 @@ fn well_known_endowments() -> Vec<(AccountId, Balance)> {
         .collect()
 }
 
-/// A task from post to settlement in under three minutes, and locks that a small stake can bear.
+/// A task without disputes from post to settlement in under four minutes, and locks that a small stake can bear.
 fn short_windows() -> Overrides {
     Overrides {
         staking: genesis_parameters::Staking {
             min_bond: Some(100 * SURE),
-            unbonding_period: Some(300),
+            unbonding_period: Some(1_000),
         },
         provider_registry: genesis_parameters::ProviderRegistry {
             heartbeat_window: Some(60),
@@ -101,18 +102,18 @@ fn short_windows() -> Overrides {
         },
         trust_lock: genesis_parameters::TrustLock {
             commit_window: Some(45),
-            // A verifier sees what is final three blocks late, computes, and waits for a block.
-            audit_window: Some(10),
+            audit_window: Some(12),
             reveal_window: Some(12),
             challenge_window: Some(10),
             lock_multiple: Some(2),
+            probation_tasks: Some(20),
             audit_bond_multiple: Some(2),
             dispute_clock: Some(60),
-            decision_window: Some(30),
+            decision_window: Some(40),
             supply_window: Some(20),
-            slash_deferral: Some(10),
-            correlation_window: Some(60),
-            jail_period: Some(100),
+            slash_deferral: Some(15),
+            correlation_window: Some(300),
+            jail_period: Some(300),
             ..Default::default()
         },
         ..Default::default()

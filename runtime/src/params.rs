@@ -107,7 +107,7 @@ pub mod dynamic {
         #[codec(index = 5)]
         pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
 
-        /// Auditors expected for the result of a provider without a clean task.
+        /// Auditors expected for the result of a provider that has no clean task yet, or was at fault.
         #[codec(index = 6)]
         pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
 
@@ -115,11 +115,11 @@ pub mod dynamic {
         #[codec(index = 7)]
         pub static ProbationTasks: u32 = 200;
 
-        /// Stake that an audit locks, as a multiple of the provider's price.
+        /// Stake that an auditor locks, as a multiple of the provider's price.
         #[codec(index = 8)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// Audits in a row that a verifier may announce and not reveal before it is jailed for it.
+        /// Audits in a row that a verifier may announce and not reveal before it gets none for a while.
         #[codec(index = 9)]
         pub static AbsencesMax: u32 = 3;
 
@@ -127,32 +127,31 @@ pub mod dynamic {
         #[codec(index = 10)]
         pub static ChallengeBondMultiple: u32 = 5;
 
-        /// What it costs to defend a result, in plancks: fees of some twenty moves, and computing a part again. A
-        /// challenger puts at least twice that on hold.
+        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
         #[codec(index = 11)]
-        pub static DefenceCost: Balance = SURE;
+        pub static DefenceCost: Balance = 100 * MILLI_SURE;
 
         /// Finalised blocks that each side of a dispute has in all.
         #[codec(index = 12)]
-        pub static DisputeClock: u32 = 20 * MINUTES;
+        pub static DisputeClock: u32 = 30 * MINUTES;
 
-        /// Blocks for which a dispute waits for others to decide it.
+        /// Blocks for which a dispute about a cell that no block can compute waits to be decided.
         #[codec(index = 13)]
-        pub static DecisionWindow: BlockNumber = DAYS;
+        pub static DecisionWindow: BlockNumber = 6 * HOURS;
 
         /// What a piece of output costs that is demanded on chain, in plancks.
         #[codec(index = 14)]
-        pub static SupplyPrice: Balance = 100 * MILLI_SURE;
+        pub static SupplyPrice: Balance = 10 * MILLI_SURE;
 
         /// Blocks in which a provider has to supply what was demanded.
         #[codec(index = 15)]
-        pub static SupplyWindow: BlockNumber = 10 * MINUTES;
+        pub static SupplyWindow: BlockNumber = 30 * MINUTES;
 
         /// Blocks for which a slash can be vetoed before it is carried out.
         #[codec(index = 16)]
         pub static SlashDeferral: BlockNumber = DAYS;
 
-        /// Part of its other stake that a provider loses with its lock when a fault stands alone.
+        /// Part of its other stake that a provider loses with its lock when its fault stands alone.
         #[codec(index = 17)]
         pub static StakePart: Permill = Permill::from_percent(5);
 
@@ -164,11 +163,11 @@ pub mod dynamic {
         #[codec(index = 19)]
         pub static FinderShare: Permill = Permill::from_percent(30);
 
-        /// Part of a slash for the task's client, or for the insurance pool. What is left is burned.
+        /// Part of a slash for the client, or the insurance pool. What is left of a slash is burned.
         #[codec(index = 20)]
         pub static ClientShare: Permill = Permill::from_percent(20);
 
-        /// Blocks within which faults count as correlated.
+        /// Blocks within which faults make each other dearer.
         #[codec(index = 21)]
         pub static CorrelationWindow: BlockNumber = DAYS;
 

@@ -5,7 +5,9 @@ use frame_support::{assert_noop, assert_ok, inherent::ProvideInherent, traits::G
 use proptest::prelude::*;
 use sp_runtime::DispatchError;
 
-use crate::{inherent::InherentError, mock::*, Call, Error, Finalised, NOTES_MAX};
+use crate::{
+    inherent::InherentError, mock::*, Call, Elapsed, Error, Finalised, Running, AT_ONCE_MAX, NOTES_MAX,
+};
 
 fn shown() -> u64 {
     <FinalityClock as Get<u64>>::get()
@@ -43,6 +45,28 @@ fn the_clock_never_goes_back() {
             assert_ok!(note_in(now, 0));
         }
         assert_eq!(shown(), before);
+    });
+}
+
+#[test]
+fn what_becomes_final_in_one_go_after_a_standstill_takes_hardly_any_time() {
+    execute(|| {
+        let running = || <Running<Test> as Get<u64>>::get();
+        for now in 3..60 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        let (before, height) = (running(), shown());
+        for now in 60..1_000 {
+            assert_ok!(note_in(now, 57));
+        }
+        for now in 1_000..1_030 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        assert!(shown() > height + 900);
+        // The notes from before the standstill, the jump, and the blocks since.
+        assert!(running() - before < 50, "{}", running() - before);
+        assert!(running() - before >= u64::from(AT_ONCE_MAX));
+        assert_eq!(running(), Elapsed::<Test>::get());
     });
 }
 

@@ -3,13 +3,14 @@
 use frame_support::ensure;
 use sp_runtime::{traits::Zero, TryRuntimeError};
 
-use crate::{median::lower_median, Config, Finalised, Notes, Pallet};
+use crate::{median::lower_median, Config, Elapsed, Finalised, Notes, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::clock_1_what_is_final_is_past()?;
-        Self::clock_2_the_clock_follows_the_median()
+        Self::clock_2_the_clock_follows_the_median()?;
+        Self::clock_3_no_more_time_runs_than_becomes_final()
     }
 
     fn clock_1_what_is_final_is_past() -> Result<(), TryRuntimeError> {
@@ -29,6 +30,14 @@ impl<T: Config> Pallet<T> {
         ensure!(
             median.is_none_or(|median| median <= Finalised::<T>::get()),
             "CLOCK-2: the clock is behind the notes"
+        );
+        Ok(())
+    }
+
+    fn clock_3_no_more_time_runs_than_becomes_final() -> Result<(), TryRuntimeError> {
+        ensure!(
+            Elapsed::<T>::get() <= Finalised::<T>::get(),
+            "CLOCK-3: more time has run than blocks are final"
         );
         Ok(())
     }

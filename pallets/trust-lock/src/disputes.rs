@@ -28,7 +28,7 @@ use crate::{
     asset,
     matching::{Contest, Stakes},
     types::DisputeReferee,
-    Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, RoundOf, Rounds,
+    Config, DisputeOf, Disputes, Error, Event, Facts, HoldReason, Pallet, PartyOf, RoundOf, Rounds,
 };
 
 impl<T: Config> Pallet<T> {
@@ -40,7 +40,8 @@ impl<T: Config> Pallet<T> {
         Self::tick(&mut dispute);
         // Nothing is carried out by a move that comes too late: it would be undone with it.
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);
-        let court = T::Referee::court(dispute.task, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
+        let facts = Facts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
+        let court = T::Referee::court(&facts, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
         let stepped = dispute.game.step(side, played, &court, &court);
         stepped.map_err(refusal::<T>)?;
         dispute.moves = dispute.moves.saturating_add(1);

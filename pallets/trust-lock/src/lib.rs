@@ -63,6 +63,9 @@ pub type DemandOf<T> =
 pub type ConvictionOf<T> =
     Conviction<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
 
+/// What a court knows of a task, in this runtime's types.
+pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
+
 /// What is remembered of a stash, in this runtime's types.
 pub type RecordOf<T> = TrustRecord<BlockNumberFor<T>>;
 
@@ -226,6 +229,10 @@ pub mod pallet {
         /// For a piece of output that was demanded.
         Demand,
     }
+
+    /// What the court of a round's disputes knows of its task. Nothing where there is no court.
+    #[pallet::storage]
+    pub type Facts<T: Config> = StorageMap<_, Twox64Concat, TaskId, FactsOf<T>>;
 
     /// The number of the next dispute.
     #[pallet::storage]

@@ -31,7 +31,7 @@ use surety_verification::{
 };
 
 use crate::{
-    types::DisputeReferee, Config, DisputeOf, Disputes, Event, NextDisputeId, Pallet, PartyOf, RoundOf,
+    types::DisputeReferee, Config, DisputeOf, Disputes, Event, Facts, NextDisputeId, Pallet, PartyOf, RoundOf,
 };
 
 /// Most disputes opened in one go. The rest are opened by the agenda, in the next blocks.
@@ -86,8 +86,13 @@ impl<T: Config> Pallet<T> {
 
     /// A game about a claim; nothing when there is no trace of it that can be played over.
     pub(crate) fn new_game(task: TaskId, claim: &ResultClaim) -> Option<Game> {
-        let court = T::Referee::court(task, claim)?;
+        let court = T::Referee::court(&Facts::<T>::get(task)?, claim)?;
         Game::new(claim.trace_root, &court, Clocks::equal(T::DisputeClock::get())).ok()
+    }
+
+    /// Whether the task has a court, and it could not even begin with this claim.
+    pub(crate) fn is_impossible(task: TaskId, claim: &ResultClaim) -> bool {
+        Facts::<T>::contains_key(task) && Self::new_game(task, claim).is_none()
     }
 
     /// The next two providers that stand by different results, and play nobody of the round yet.
@@ -115,7 +120,7 @@ impl<T: Config> Pallet<T> {
         if standing.iter().all(|(_, claim)| claim == any) {
             return None;
         }
-        T::Referee::court(task, any)?;
+        Facts::<T>::get(task)?;
         let mut pairs = standing.iter().enumerate().flat_map(|(place, one)| {
             let later = standing.iter().skip(place.saturating_add(1));
             later

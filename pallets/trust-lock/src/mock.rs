@@ -9,7 +9,9 @@ mod toy;
 pub use audits::*;
 pub use play::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
-pub use toy::{claim, output, set_truth, truth, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, NO_COURT, TOKENS};
+pub use toy::{
+    claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
+};
 
 use frame_support::{
     construct_runtime, derive_impl,
@@ -164,6 +166,7 @@ impl trust_lock::Config for Test {
 pub struct TestExt {
     reserves: Vec<AccountId>,
     round: Option<u32>,
+    model: Model,
 }
 
 impl TestExt {
@@ -171,12 +174,19 @@ impl TestExt {
         Self {
             reserves: Vec::new(),
             round: None,
+            model: Model::Exact,
         }
     }
 
     /// Starts with a round of stashes 1 to `redundancy`.
     pub fn round_of(mut self, redundancy: u32) -> Self {
         self.round = Some(redundancy);
+        self
+    }
+
+    /// Opens rounds of tasks with such a model.
+    pub fn model(mut self, model: Model) -> Self {
+        self.model = model;
         self
     }
 
@@ -189,6 +199,7 @@ impl TestExt {
     pub fn build(self) -> sp_io::TestExternalities {
         surety_pallet_test_kit::reset();
         set_truth(9);
+        set_model(self.model);
         FinalityStoppedAt::set(None);
         AuditorsExpected::set(FixedU128::from_u32(1));
         AuditorsNewcomer::set(FixedU128::from_u32(3));

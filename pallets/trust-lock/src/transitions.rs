@@ -34,8 +34,10 @@ use surety_types::{
 };
 
 use crate::{
-    asset, faults::is_grave, types::describe, verdict, Config, Disputes, Error, Event, Pallet, RoundOf,
-    Rounds, WeightInfo,
+    asset,
+    faults::is_grave,
+    types::{describe, DisputeReferee},
+    verdict, Config, Disputes, Error, Event, Facts, Pallet, RoundOf, Rounds, WeightInfo,
 };
 
 pub(crate) type AssignmentOf<T> = Assignment<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
@@ -96,6 +98,9 @@ impl<T: Config> Pallet<T> {
                 .members
                 .try_push(member)
                 .map_err(|_| Error::<T>::WrongMemberCount)?;
+        }
+        if let Some(facts) = T::Referee::facts(task)? {
+            Facts::<T>::insert(task, facts);
         }
         Rounds::<T>::insert(task, round);
         T::Clock::wake_after(task, until);
@@ -266,6 +271,7 @@ impl<T: Config> Pallet<T> {
             Self::insure(task, round);
         }
         Rounds::<T>::remove(task);
+        Facts::<T>::remove(task);
         Self::deposit_event(Event::RoundClosed { task });
     }
 

@@ -13,8 +13,8 @@ use surety_types::{
 };
 
 use crate::{
-    asset, verdict, Config, Demands, Disputes, HoldReason, NextDisputeId, NextSlashId, Pallet, RoundOf,
-    Rounds, Slashes, SlashesSweptTo,
+    asset, verdict, Config, Demands, Disputes, Facts, HoldReason, NextDisputeId, NextSlashId, Pallet,
+    RoundOf, Rounds, Slashes, SlashesSweptTo,
 };
 
 impl<T: Config> Pallet<T> {
@@ -31,7 +31,8 @@ impl<T: Config> Pallet<T> {
         })?;
         trust_5_disputes_have_rounds::<T>()?;
         trust_8_holds_are_bonds_and_prices::<T>()?;
-        trust_9_slashes_wait_in_order::<T>()
+        trust_9_slashes_wait_in_order::<T>()?;
+        trust_10_facts_are_of_rounds::<T>()
     }
 }
 
@@ -205,6 +206,16 @@ fn trust_9_slashes_wait_in_order<T: Config>() -> Result<(), TryRuntimeError> {
         ensure!(
             swept <= id && id < next && slash.proven_at <= slash.until,
             "TRUST-9: a slash that nobody will carry out"
+        );
+    }
+    Ok(())
+}
+
+fn trust_10_facts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+    for task in Facts::<T>::iter_keys() {
+        ensure!(
+            Rounds::<T>::contains_key(task),
+            "TRUST-10: facts of a task that has no round"
         );
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! Records of this pallet. They know nothing of it.
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use frame_support::Parameter;
 use scale_info::TypeInfo;
-use sp_runtime::{Permill, Perquintill};
+use sp_runtime::{DispatchError, Permill, Perquintill};
 use surety_types::{
     task::{ResultClaim, RoundPhase},
     TaskId,
@@ -11,22 +12,27 @@ use surety_verification::bisection::{Referee, Shape};
 
 /// Knows what a task's results are made of. Provided by the runtime, which joins tasks, models and arithmetic.
 pub trait DisputeReferee {
+    /// What there is to know of a task. Taken down when its round opens, so that nobody can take it away from a dispute.
+    type Facts: Parameter + MaxEncodedLen;
+
     /// The shape of a claim's trace, and who computes its cells again.
     type Court: Shape + Referee;
 
-    /// For this claim on this task; nothing when its model's results cannot be computed again by anybody. The same
-    /// answer as long as the task is not settled.
-    fn court(task: TaskId, claim: &ResultClaim) -> Option<Self::Court>;
+    /// Of this task; nothing when its model's results cannot be computed again by anybody.
+    ///
+    /// # Errors
+    /// When the task or its model is not known.
+    fn facts(task: TaskId) -> Result<Option<Self::Facts>, DispatchError>;
 
-    /// Whether no result of the task can be like this claim, whatever its input: the court could not even begin.
-    fn is_impossible(task: TaskId, claim: &ResultClaim) -> bool;
+    /// For this claim; nothing when no result of the task can be like it, whatever its input.
+    fn court(facts: &Self::Facts, claim: &ResultClaim) -> Option<Self::Court>;
 
     /// How long the output of this claim is, in bytes, where that follows from the claim.
-    fn output_bytes(task: TaskId, claim: &ResultClaim) -> Option<u32>;
+    fn output_bytes(facts: &Self::Facts, claim: &ResultClaim) -> Option<u32>;
 
-    /// A task whose claims the court takes, with one of them, for benchmarks.
+    /// Facts, and a claim that they have a court for, for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark(task: TaskId) -> ResultClaim;
+    fn for_benchmark() -> (Self::Facts, ResultClaim);
 }
 
 /// Which phase a round entered: a [`RoundPhase`] without its data.

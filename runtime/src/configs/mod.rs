@@ -4,6 +4,6 @@
 
 pub mod compute;
 pub mod consensus;
-pub mod courts;
 pub mod governance;
 pub mod system;
+pub mod trust;

@@ -12,7 +12,7 @@ use surety_types::{
 use surety_verification::{segments, SegmentOpening};
 
 use crate::{
-    asset, types::DisputeReferee, Config, Demands, Error, Event, HoldReason, Pallet, RoundOf, Rounds,
+    asset, types::DisputeReferee, Config, Demands, Error, Event, Facts, HoldReason, Pallet, RoundOf, Rounds,
 };
 
 impl<T: Config> Pallet<T> {
@@ -89,7 +89,8 @@ impl<T: Config> Pallet<T> {
         opening: &SegmentOpening,
     ) -> bool {
         let last = segments(output_bytes).saturating_sub(1);
-        let length = T::Referee::output_bytes(task, claim).unwrap_or(output_bytes);
+        let length = Facts::<T>::get(task).and_then(|facts| T::Referee::output_bytes(&facts, claim));
+        let length = length.unwrap_or(output_bytes);
         length == output_bytes
             && opening.segment == wanted.min(last)
             && opening.row_digest(output_bytes) == Some(claim.output)

@@ -7,7 +7,7 @@ use surety_types::{
     TaskId,
 };
 
-use crate::{types::DisputeReferee, Config, Error, Event, Pallet, Rounds};
+use crate::{Config, Error, Event, Pallet, Rounds};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_commit(agent: &T::AccountId, task: TaskId, commitment: H256) -> DispatchResult {
@@ -67,10 +67,7 @@ impl<T: Config> Pallet<T> {
             Error::<T>::CommitmentMismatch
         );
         ensure!(claim.units <= units_max, Error::<T>::TooManyUnits);
-        ensure!(
-            !T::Referee::is_impossible(task, &claim),
-            Error::<T>::ImpossibleClaim
-        );
+        ensure!(!Self::is_impossible(task, &claim), Error::<T>::ImpossibleClaim);
         member.progress = MemberProgress::Revealed(claim.clone());
         Self::deposit_event(Event::Revealed {
             task,

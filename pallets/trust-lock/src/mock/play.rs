@@ -44,7 +44,7 @@ pub fn next_move(id: DisputeId, result: u8) -> Move {
     let mut trace = ToyTrace::new(result);
     let played = match dispute.game.to_move() {
         Some(Side::Defender) => {
-            let court = ToyReferee::court(TASK, &dispute.claim).unwrap();
+            let court = ToyReferee::court(&1, &dispute.claim).unwrap();
             defend(&dispute.game, &court, &mut trace)
         }
         _ => next_challenge(&dispute.game, &mut trace),

@@ -7,6 +7,7 @@
 use std::{cell::Cell as Slot, convert::Infallible};
 
 use sp_core::H256;
+use sp_runtime::DispatchError;
 use surety_types::{task::ResultClaim, TaskId};
 use surety_verification::{
     bisection::{
@@ -19,15 +20,25 @@ use crate::types::DisputeReferee;
 
 /// From this result on the tokens are wrong.
 pub const TOKENS: u8 = 200;
-/// This result's model is nobody's: it has no court.
-pub const NO_COURT: u8 = 255;
 pub const OUTPUT_BYTES: u32 = 2_500;
 /// No result is of so many units.
 pub const IMPOSSIBLE_UNITS: u32 = 13;
 const LEAVES: u32 = 4;
 const WORDS: u32 = 8;
 
+/// What the tasks' model is.
+#[derive(Clone, Copy)]
+pub enum Model {
+    /// Anybody can compute its results again.
+    Exact,
+    /// Nobody can.
+    Native,
+    /// It is gone.
+    Unknown,
+}
+
 thread_local! {
+    static MODEL: Slot<Model> = const { Slot::new(Model::Exact) };
     static TRUTH: Slot<u8> = const { Slot::new(9) };
 }
 
@@ -37,6 +48,11 @@ pub fn truth() -> u8 {
 
 pub fn set_truth(result: u8) {
     TRUTH.set(result);
+}
+
+/// For rounds that are opened from now on.
+pub fn set_model(model: Model) {
+    MODEL.set(model);
 }
 
 pub fn output(result: u8) -> Vec<u8> {
@@ -177,24 +193,34 @@ impl Referee for ToyCourt {
 /// Mock of [`DisputeReferee`].
 pub struct ToyReferee;
 
+impl ToyReferee {
+    /// The answer to a task whose model is not known.
+    pub const UNKNOWN: DispatchError = DispatchError::Other("UnknownModel");
+}
+
 impl DisputeReferee for ToyReferee {
+    type Facts = u8;
     type Court = ToyCourt;
 
-    fn court(_: TaskId, said: &ResultClaim) -> Option<ToyCourt> {
+    fn facts(_: TaskId) -> Result<Option<u8>, DispatchError> {
+        match MODEL.get() {
+            Model::Exact => Ok(Some(1)),
+            Model::Native => Ok(None),
+            Model::Unknown => Err(Self::UNKNOWN),
+        }
+    }
+
+    fn court(_: &u8, said: &ResultClaim) -> Option<ToyCourt> {
         let output = said.output;
-        (output != claim(NO_COURT).output).then_some(ToyCourt { output })
+        (said.units != IMPOSSIBLE_UNITS).then_some(ToyCourt { output })
     }
 
-    fn is_impossible(_: TaskId, said: &ResultClaim) -> bool {
-        said.units == IMPOSSIBLE_UNITS
-    }
-
-    fn output_bytes(_: TaskId, _: &ResultClaim) -> Option<u32> {
+    fn output_bytes(_: &u8, _: &ResultClaim) -> Option<u32> {
         Some(OUTPUT_BYTES)
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark(_: TaskId) -> ResultClaim {
-        claim(truth())
+    fn for_benchmark() -> (u8, ResultClaim) {
+        (1, claim(truth()))
     }
 }

@@ -162,12 +162,11 @@ fn a_task_takes_so_many_challenges_and_no_more() {
 fn what_cannot_be_challenged_is_refused() {
     TestExt::new().round_of(2).execute_with(|| {
         assert_noop!(challenge(STRANGER, 1), Error::<Test>::WrongPhase);
-        all_commit(&[(1, 9), (2, NO_COURT)]);
+        all_commit(&[(1, 9), (2, 9)]);
         pass(AUDIT_WINDOW + 1);
         assert_noop!(challenge(STRANGER, 1), Error::<Test>::WrongPhase);
-        all_reveal(&[(1, 9), (2, NO_COURT)]);
+        all_reveal(&[(1, 9), (2, 9)]);
         assert_noop!(challenge(STRANGER, 3), Error::<Test>::NotMember);
-        assert_noop!(challenge(STRANGER, 2), Error::<Test>::NotDisputable);
         let penniless = challenge(990, 1);
         assert_noop!(penniless, TokenError::FundsUnavailable);
         pass_unattended(CHALLENGE_WINDOW + 1);

@@ -9,7 +9,7 @@ use surety_types::{
 use surety_verification::bisection::{Move, Outcome, Reason, Side, State};
 
 use super::after;
-use crate::{mock::*, Call, Disputes, Error, Event, PhaseName};
+use crate::{mock::*, Call, Disputes, Error, Event, Facts, PhaseName};
 
 fn advance(dispute: u32) -> frame_support::dispatch::DispatchResult {
     send_as(FIRST_STRANGER, Call::advance_dispute { dispute })
@@ -236,11 +236,25 @@ fn the_verdict_changes_when_the_majority_is_proven_wrong() {
 
 #[test]
 fn results_without_a_court_are_not_disputed() {
-    after(&[NO_COURT, NO_COURT, 8], || {
+    TestExt::new().model(Model::Native).round_of(3).execute_with(|| {
+        super::revealed(&[7, 7, 8]);
         assert_eq!(pairs(), []);
+        assert_noop!(challenge(FIRST_STRANGER, 1), Error::<Test>::NotDisputable);
         pass(CHALLENGE_WINDOW + 1);
-        assert_eq!(decision(), Some(agreed(NO_COURT, &[1, 2], &[3], &[])));
+        assert_eq!(decision(), Some(agreed(7, &[1, 2], &[3], &[])));
         assert_eq!(faults(), []);
+    });
+}
+
+#[test]
+fn what_the_court_knows_is_kept_for_as_long_as_the_round() {
+    after(&[9, 9, 8], || {
+        // The model's owner takes it away.
+        set_model(Model::Unknown);
+        play_out(&[(1, 9), (3, 8)]);
+        assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(Facts::<Test>::iter().count(), 0);
     });
 }
 

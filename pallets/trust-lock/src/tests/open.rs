@@ -96,3 +96,10 @@ fn the_largest_round_fits() {
         assert_eq!(members().len(), REDUNDANCY_MAX as usize);
     });
 }
+
+#[test]
+fn a_round_of_a_task_whose_model_is_gone_does_not_open() {
+    TestExt::new().model(Model::Unknown).build().execute_with(|| {
+        assert_noop!(open(TASK, [1]), ToyReferee::UNKNOWN);
+    });
+}

@@ -8,8 +8,17 @@ use crate::{mock::*, Event, PhaseName};
 /// Plays a round of `redundancy`: who is listed commits, and reveals unless it stands in `silent`. Whoever gets into a
 /// dispute plays it.
 fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> Verdict<AccountId> {
+    play_with(Model::Exact, redundancy, results, silent)
+}
+
+fn play_with(
+    model: Model,
+    redundancy: u32,
+    results: &[(AccountId, u8)],
+    silent: &[AccountId],
+) -> Verdict<AccountId> {
     let mut verdict = None;
-    TestExt::new().round_of(redundancy).execute_with(|| {
+    TestExt::new().model(model).round_of(redundancy).execute_with(|| {
         all_commit(results);
         while phase().is_some_and(|(name, _)| matches!(name, PhaseName::Committing | PhaseName::Auditing)) {
             pass(1);
@@ -92,10 +101,9 @@ fn wrong_silent_and_missing_members_are_told_apart() {
 #[test]
 fn half_is_no_majority_where_no_court_can_say_who_is_right() {
     let no_agreement = Verdict::Failed(FailureReason::NoAgreement);
-    let (one, other) = (NO_COURT, 8);
-    assert_eq!(play(2, &[(1, one), (2, other)], &[]), no_agreement);
-    let even = [(1, one), (2, one), (3, other), (4, other)];
-    assert_eq!(play(4, &even, &[]), no_agreement);
+    let play = |redundancy, results| play_with(Model::Native, redundancy, results, &[]);
+    assert_eq!(play(2, &[(1, 9), (2, 8)]), no_agreement);
+    assert_eq!(play(4, &[(1, 9), (2, 9), (3, 8), (4, 8)]), no_agreement);
 }
 
 #[test]

@@ -1,0 +1,225 @@
+//! What the trust lock gets from the rest: courts, draws, randomness and time.
+
+use alloc::vec::Vec;
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use frame_support::{parameter_types, PalletId};
+use frame_system::EnsureRoot;
+use scale_info::TypeInfo;
+use sp_core::{
+    crypto::VrfPublic,
+    sr25519::{self, vrf},
+    H256,
+};
+use sp_runtime::{traits::AccountIdConversion, DispatchError};
+use surety_pallet_trust_lock::DisputeReferee;
+use surety_types::{
+    model::{ExactForm, ModelFamily, Operation, Tier},
+    task::ResultClaim,
+    traits::DrawVerifier,
+    trust::AuditProof,
+    ContentHash, TaskId,
+};
+use surety_verification::{
+    bisection::{Cell, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape},
+    cells::{CellReferee, Layout, TaskFacts},
+    dispute::DisputeView,
+};
+
+use crate::{
+    params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Runtime, RuntimeHoldReason, Staking,
+    TaskAuction, TrustLock,
+};
+
+parameter_types! {
+    /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
+    pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
+    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage, because what a
+    /// verifier draws from it is known to its key alone.
+    pub EpochRandomness: H256 = H256(pallet_babe::Randomness::<Runtime>::get());
+}
+
+impl surety_pallet_trust_lock::Config for Runtime {
+    type Balance = Balance;
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Stake = Staking;
+    type Outcome = TaskAuction;
+    type Clock = TaskAuction;
+    type Referee = ExactReferee;
+    type Draws = Sr25519Draws;
+    type EpochRandomness = EpochRandomness;
+    type FinalisedBlock = surety_pallet_finality_clock::Running<Runtime>;
+    type InsurancePool = InsurancePool;
+    // Governance, once there is one: until then nobody but the dev chain's sudo.
+    type VetoOrigin = EnsureRoot<AccountId>;
+    type DecideOrigin = EnsureRoot<AccountId>;
+    type CommitWindow = dynamic::trust_lock::CommitWindow;
+    type AuditWindow = dynamic::trust_lock::AuditWindow;
+    type RevealWindow = dynamic::trust_lock::RevealWindow;
+    type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
+    type LockMultiple = dynamic::trust_lock::LockMultiple;
+    type AuditorsExpected = dynamic::trust_lock::AuditorsExpected;
+    type AuditorsNewcomer = dynamic::trust_lock::AuditorsNewcomer;
+    type ProbationTasks = dynamic::trust_lock::ProbationTasks;
+    type AuditBondMultiple = dynamic::trust_lock::AuditBondMultiple;
+    type AbsencesMax = dynamic::trust_lock::AbsencesMax;
+    type ChallengeBondMultiple = dynamic::trust_lock::ChallengeBondMultiple;
+    type DefenceCost = dynamic::trust_lock::DefenceCost;
+    type DisputeClock = dynamic::trust_lock::DisputeClock;
+    type DecisionWindow = dynamic::trust_lock::DecisionWindow;
+    type SupplyPrice = dynamic::trust_lock::SupplyPrice;
+    type SupplyWindow = dynamic::trust_lock::SupplyWindow;
+    type SlashDeferral = dynamic::trust_lock::SlashDeferral;
+    type StakePart = dynamic::trust_lock::StakePart;
+    type NoRevealPart = dynamic::trust_lock::NoRevealPart;
+    type FinderShare = dynamic::trust_lock::FinderShare;
+    type ClientShare = dynamic::trust_lock::ClientShare;
+    type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
+    type JailPeriod = dynamic::trust_lock::JailPeriod;
+    type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+}
+
+/// Draws by sr25519: an account is the public key that signs for it.
+pub struct Sr25519Draws;
+
+impl DrawVerifier<AccountId> for Sr25519Draws {
+    fn output(
+        agent: &AccountId,
+        label: &'static [u8],
+        fields: &[(&'static [u8], &[u8])],
+        context: &'static [u8],
+        proof: &AuditProof,
+    ) -> Option<[u8; 32]> {
+        let key = sr25519::Public::from_raw(agent.clone().into());
+        let input = vrf::VrfTranscript::new(label, fields);
+        let signature = vrf::VrfSignature::decode(&mut proof.encode().as_slice()).ok()?;
+        key.vrf_verify(&input.clone().into_sign_data(), &signature)
+            .then(|| key.make_bytes(context, &input, &signature.pre_output).ok())?
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark() -> (AccountId, AuditProof) {
+        benchmark::proof()
+    }
+}
+
+/// What there is to know of a task on the exact tier.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct ExactFacts {
+    family: ModelFamily,
+    operation: Operation,
+    input: ContentHash,
+    exact: ExactForm,
+}
+
+/// Knows how the results of models on the exact tier are computed.
+pub struct ExactReferee;
+
+impl DisputeReferee for ExactReferee {
+    type Facts = ExactFacts;
+    type Court = ExactCourt;
+
+    fn facts(task: TaskId) -> Result<Option<ExactFacts>, DispatchError> {
+        use surety_pallet_model_registry::{Error, Models};
+        use surety_pallet_task_auction::{Error as TaskError, Tasks};
+
+        let task = Tasks::<Runtime>::get(task).ok_or(TaskError::<Runtime>::UnknownTask)?;
+        let model = Models::<Runtime>::get(task.spec.model).ok_or(Error::<Runtime>::UnknownModel)?;
+        let manifest = model.manifest;
+        let exact = manifest.exact.filter(|_| manifest.tier == Tier::Exact);
+        Ok(exact.map(|exact| ExactFacts {
+            family: manifest.family,
+            operation: task.spec.operation,
+            input: task.spec.input,
+            exact,
+        }))
+    }
+
+    fn court(facts: &ExactFacts, claim: &ResultClaim) -> Option<ExactCourt> {
+        let task = TaskFacts {
+            family: facts.family,
+            operation: facts.operation,
+            input: facts.input,
+            units: claim.units,
+            output: claim.output,
+        };
+        Some(ExactCourt {
+            layout: Layout::new(&facts.exact.architecture, task).ok()?,
+            weight_root: facts.exact.weight_root,
+        })
+    }
+
+    fn output_bytes(facts: &ExactFacts, claim: &ResultClaim) -> Option<u32> {
+        let layout = Self::court(facts, claim)?.layout;
+        let output = layout.leaves().checked_sub(1)?;
+        let Length::Known(length) = layout.leaf(output)?.length else {
+            return None;
+        };
+        layout.rows(output, length, 0).map(|rows| rows.row_bytes)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark() -> (ExactFacts, ResultClaim) {
+        benchmark::facts_and_claim()
+    }
+}
+
+/// The court of one claim.
+pub struct ExactCourt {
+    layout: Layout,
+    weight_root: H256,
+}
+
+impl Shape for ExactCourt {
+    fn leaves(&self) -> u32 {
+        self.layout.leaves()
+    }
+
+    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
+        self.layout.leaf(leaf)
+    }
+
+    fn steps(&self, leaf: u32, length: u32) -> Option<u32> {
+        self.layout.steps(leaf, length)
+    }
+
+    fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape> {
+        self.layout.rows(leaf, length, step)
+    }
+}
+
+impl Referee for ExactCourt {
+    fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
+        CellReferee::new(&self.layout, self.weight_root).opening_bytes(cell)
+    }
+
+    fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
+        CellReferee::new(&self.layout, self.weight_root).judge(cell, roots, opening)
+    }
+}
+
+/// The open disputes of a task.
+pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
+    use surety_pallet_trust_lock::{Disputes, Rounds};
+
+    let open = Rounds::<Runtime>::get(task).map(|round| round.disputes);
+    let view = |id| {
+        Some(DisputeView {
+            id,
+            dispute: Disputes::<Runtime>::get(id)?,
+        })
+    };
+    open.into_iter()
+        .flatten()
+        .filter_map(|open| view(open.id))
+        .collect()
+}
+
+/// What challenging a provider's result would put on hold now.
+pub(crate) fn challenge_bond(task: TaskId, provider: &AccountId) -> Option<Balance> {
+    let round = surety_pallet_trust_lock::Rounds::<Runtime>::get(task)?;
+    let mut members = round.members.iter();
+    let member = members.find(|member| member.provider == *provider)?;
+    member.standing_claim()?;
+    Some(TrustLock::challenge_bond(&round, member.price))
+}
