@@ -4,7 +4,7 @@ use frame_support::{ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{model::ModelManifest, ModelId};
 
-use crate::{asset, Config, Error, Event, Model, Models, Pallet, Uses};
+use crate::{asset, Config, Error, Event, Model, Models, Pallet};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -33,7 +33,6 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_retire(owner: T::AccountId, model: ModelId) -> DispatchResult {
         let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
         ensure!(entry.owner == owner, Error::<T>::NotOwner);
-        ensure!(!Uses::<T>::contains_key(model), Error::<T>::InUse);
         let deposit = entry.deposit;
         asset::release::<T>(&owner, deposit)?;
         Models::<T>::remove(model);

@@ -4,7 +4,7 @@ use frame_support::ensure;
 use sp_runtime::DispatchResult;
 use surety_types::{model::Operation, traits::ModelCatalog, ModelId};
 
-use crate::{Config, Error, Models, Pallet, Uses};
+use crate::{Config, Error, Models, Pallet};
 
 impl<T: Config> ModelCatalog for Pallet<T> {
     fn check(model: &ModelId, operation: Operation) -> DispatchResult {
@@ -14,18 +14,6 @@ impl<T: Config> ModelCatalog for Pallet<T> {
             Error::<T>::OperationNotOffered
         );
         Ok(())
-    }
-
-    fn enter(model: &ModelId, operation: Operation) -> DispatchResult {
-        Self::check(model, operation)?;
-        Uses::<T>::mutate(model, |uses| *uses = Some(uses.unwrap_or(0).saturating_add(1)));
-        Ok(())
-    }
-
-    fn leave(model: &ModelId) {
-        Uses::<T>::mutate_exists(model, |uses| {
-            *uses = uses.and_then(|uses| uses.checked_sub(1)).filter(|uses| *uses > 0);
-        });
     }
 
     #[cfg(feature = "runtime-benchmarks")]

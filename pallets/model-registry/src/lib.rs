@@ -77,10 +77,6 @@ pub mod pallet {
     #[pallet::storage]
     pub type Models<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelOf<T>>;
 
-    /// Open tasks of each model that has any.
-    #[pallet::storage]
-    pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, u64, OptionQuery>;
-
     /// What happened.
     #[pallet::event]
     #[pallet::generate_deposit(pub(crate) fn deposit_event)]
@@ -122,8 +118,6 @@ pub mod pallet {
         OperationNotOffered,
         /// Somebody else registered the model.
         NotOwner,
-        /// A task that uses the model is not over.
-        InUse,
     }
 
     #[pallet::hooks]
@@ -144,7 +138,7 @@ pub mod pallet {
             Self::do_register(owner, manifest).map(|_| ())
         }
 
-        /// Takes out a model that the caller registered, and returns the deposit. Not while a task uses it.
+        /// Takes out a model that the caller registered, and returns the deposit.
         #[pallet::call_index(1)]
         pub fn retire(origin: OriginFor<T>, model: ModelId) -> DispatchResult {
             let owner = ensure_signed(origin)?;

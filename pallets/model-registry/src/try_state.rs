@@ -8,15 +8,14 @@ use sp_runtime::{
     TryRuntimeError,
 };
 
-use crate::{asset, calls::check_manifest, BalanceOf, Config, Models, Pallet, Uses};
+use crate::{asset, calls::check_manifest, BalanceOf, Config, Models, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::model_1_keys_are_hashes()?;
         Self::model_2_manifests_are_sound()?;
-        Self::model_3_deposits_are_held()?;
-        Self::model_4_what_is_used_is_there()
+        Self::model_3_deposits_are_held()
     }
 
     fn model_1_keys_are_hashes() -> Result<(), TryRuntimeError> {
@@ -33,14 +32,6 @@ impl<T: Config> Pallet<T> {
         for entry in Models::<T>::iter_values() {
             let sound = check_manifest::<T>(&entry.manifest).is_ok();
             ensure!(sound, "MODEL-2: a manifest should have been refused");
-        }
-        Ok(())
-    }
-
-    fn model_4_what_is_used_is_there() -> Result<(), TryRuntimeError> {
-        for (model, uses) in Uses::<T>::iter() {
-            let there = uses > 0 && Models::<T>::contains_key(model);
-            ensure!(there, "MODEL-4: tasks use a model that is not there");
         }
         Ok(())
     }

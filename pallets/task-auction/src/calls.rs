@@ -46,7 +46,6 @@ impl<T: Config> Pallet<T> {
         let until = now
             .checked_add(&T::BidWindow::get())
             .ok_or(Error::<T>::Overflow)?;
-        T::Models::enter(&spec.model, spec.operation)?;
         T::Escrow::open(id, &client, cap)?;
 
         NextTaskId::<T>::put(next);
@@ -184,6 +183,6 @@ impl<T: Config> Pallet<T> {
         for source in &spec.sources {
             multiaddr::check(source).map_err(|_| Error::<T>::InvalidSource)?;
         }
-        Ok(())
+        T::Models::check(&spec.model, spec.operation)
     }
 }

@@ -19,7 +19,7 @@ use sp_runtime::{
 use surety_types::{
     limits,
     task::FailureReason,
-    traits::{Escrow, ModelCatalog, StakeLedger, TaskClock, TaskTrust},
+    traits::{Escrow, StakeLedger, TaskClock, TaskTrust},
     TaskId,
 };
 
@@ -145,7 +145,6 @@ impl<T: Config> Pallet<T> {
     /// Writes a task that has ended, and has it removed when it has been readable for long enough.
     pub(crate) fn finish(id: TaskId, task: TaskOf<T>, at: BlockNumberFor<T>) {
         Substitutes::<T>::remove(id);
-        T::Models::leave(&task.spec.model);
         Tasks::<T>::insert(id, task);
         Self::wake_after(id, at.saturating_add(T::FinishedRetention::get()));
     }

@@ -7,7 +7,6 @@ use surety_types::{model::Operation, traits::ModelCatalog, ModelId};
 
 thread_local! {
     static MODELS: RefCell<BTreeMap<ModelId, Vec<Operation>>> = const { RefCell::new(BTreeMap::new()) };
-    static USES: RefCell<BTreeMap<ModelId, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// Mock of [`ModelCatalog`].
@@ -23,7 +22,6 @@ impl MockModels {
     /// Forgets everything.
     pub fn reset() {
         MODELS.with_borrow_mut(BTreeMap::clear);
-        USES.with_borrow_mut(BTreeMap::clear);
     }
 
     /// Registers a model that offers `operations`; an empty list makes one that offers nothing.
@@ -47,19 +45,6 @@ impl ModelCatalog for MockModels {
                 Err(Self::OPERATION_NOT_OFFERED)
             }
         })
-    }
-
-    fn enter(model: &ModelId, operation: Operation) -> DispatchResult {
-        Self::check(model, operation)?;
-        USES.with_borrow_mut(|uses| *uses.entry(*model).or_default() += 1);
-        Ok(())
-    }
-
-    fn leave(model: &ModelId) {
-        USES.with_borrow_mut(|uses| {
-            let left = uses.get_mut(model).expect("a task that ends has used its model");
-            *left = left.checked_sub(1).expect("a task ends once");
-        });
     }
 
     #[cfg(feature = "runtime-benchmarks")]

@@ -119,15 +119,6 @@ pub trait ModelCatalog {
     /// The catalogue's own error for an unknown model or an operation that the model lacks.
     fn check(model: &ModelId, operation: Operation) -> DispatchResult;
 
-    /// Has an open task use the model. While one does, it stays: what is right could not be said without it.
-    ///
-    /// # Errors
-    /// Those of [`check`](Self::check).
-    fn enter(model: &ModelId, operation: Operation) -> DispatchResult;
-
-    /// A task that used the model is over.
-    fn leave(model: &ModelId);
-
     /// Registers a model offering `operation` for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(operation: Operation) -> ModelId;

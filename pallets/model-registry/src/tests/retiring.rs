@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
-use surety_types::{model::Operation, traits::ModelCatalog, ModelId};
+use surety_types::ModelId;
 
 use crate::{mock::*, Error, Event, Models};
 
@@ -38,28 +38,6 @@ fn the_deposit_that_was_held_is_returned_whatever_it_costs_today() {
             assert_eq!(held(1), 400);
             assert_ok!(ModelRegistry::retire(signed(1), manifest("old").id()));
             assert_eq!((held(1), spendable(1)), (300, 200));
-        });
-}
-
-#[test]
-fn a_model_stays_while_a_task_uses_it() {
-    TestExt::new()
-        .endow(1, 150)
-        .model(1, manifest("MiniLM"))
-        .execute_with(|| {
-            let model = manifest("MiniLM").id();
-            for _ in 0..2 {
-                assert_ok!(ModelRegistry::enter(&model, Operation::Embed));
-            }
-            for _ in 0..2 {
-                assert_noop!(ModelRegistry::retire(signed(1), model), Error::<Test>::InUse);
-                ModelRegistry::leave(&model);
-            }
-            assert_ok!(ModelRegistry::retire(signed(1), model));
-            assert_noop!(
-                ModelRegistry::enter(&model, Operation::Embed),
-                Error::<Test>::UnknownModel
-            );
         });
 }
 

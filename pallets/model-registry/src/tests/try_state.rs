@@ -2,7 +2,7 @@
 
 use frame_support::{assert_err, assert_ok};
 
-use crate::{asset, mock::*, Models, Uses};
+use crate::{asset, mock::*, Models};
 
 /// Does `damage` to a sound state, and expects the checker to say `complaint`.
 #[track_caller]
@@ -43,11 +43,4 @@ fn model_3_notices_a_hold_that_differs_from_the_deposits() {
     let complaint = "MODEL-3: the hold differs from the deposits";
     damaged(|| asset::release::<Test>(&1, 1).unwrap(), complaint);
     damaged(|| asset::hold::<Test>(&1, 1).unwrap(), complaint);
-}
-
-#[test]
-fn model_4_notices_tasks_without_their_model() {
-    let complaint = "MODEL-4: tasks use a model that is not there";
-    damaged(|| Uses::<Test>::insert(manifest("other").id(), 1), complaint);
-    damaged(|| Uses::<Test>::insert(manifest("MiniLM").id(), 0), complaint);
 }
