@@ -12,7 +12,7 @@ from .install import Peers
 from .models import SHAPE, TEXT, Models
 from .rounds import best
 
-SENTENCES = 512
+SENTENCES = 1024
 THREADS = (1, 2)
 # More than this in use by somebody else, and figures by the clock say little.
 BUSY = 0.1
@@ -24,7 +24,7 @@ def run(options, console):
     peers.install()
     models = Models(peers, console, options.decoder)
     models.make()
-    rounds, stride = (2, 16) if options.quick else (7, 4)
+    rounds, stride = (2, 32) if options.quick else (7, 8)
     began = time.monotonic()
     report = {
         "date": datetime.date.today().isoformat(),

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import report
+from . import cheats, report
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import DevnetError, Interrupted
@@ -18,10 +18,17 @@ from .watch import FinalityWatch
 def arguments():
     parser = argparse.ArgumentParser(
         prog="scripts/devnet",
-        description="Starts three validators and three providers as processes of their own, has a real text embedded "
+        description="Starts three validators, providers and verifiers as processes of their own, has a real text embedded "
         "by a real model and a prompt continued by another, and shows who was paid what. Stops everything at the end.",
     )
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
+    parser.add_argument(
+        "--cheat",
+        choices=sorted(cheats.CHEATS),
+        metavar="KIND",
+        help="have one worker do something wrong, and show how it is found out and what it loses: "
+        + ", ".join(sorted(cheats.CHEATS)),
+    )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--no-build", action="store_true", help="use the programs that are built already")
     parser.add_argument(
@@ -57,6 +64,16 @@ def show_ended(devnet, shown, console):
             console.text(process.tail())
 
 
+def run_cheat(options, devnet, console):
+    devnet.up()
+    found = cheats.run(devnet, cheats.CHEATS[options.cheat], devnet.run_dir / "vectors.safetensors")
+    if options.report:
+        report.write(found, options.report)
+    cheats.show(found, console)
+    if options.keep:
+        keep(devnet, console)
+
+
 def run(options, devnet, console):
     devnet.up()
     out = devnet.run_dir / "vectors.safetensors"
@@ -83,8 +100,14 @@ def main():
     devnet, code = None, 0
     try:
         binaries()  # Before a folder is made for a run that cannot be.
-        devnet = Devnet(new_run_dir(), console, ports=Ports(options.port_offset))
-        run(options, devnet, console)
+        ports = Ports(options.port_offset)
+        if options.cheat:
+            cheat = cheats.CHEATS[options.cheat]
+            devnet = Devnet(new_run_dir(), console, ports=ports, cheats={cheat.worker: cheat.kind})
+            run_cheat(options, devnet, console)
+        else:
+            devnet = Devnet(new_run_dir(), console, ports=ports)
+            run(options, devnet, console)
     except Interrupted as error:
         console.text(f"\n{error}")
         code = 0 if options.keep else 130

@@ -8,6 +8,19 @@ SURE = 10**12
 STATES = ("Bidding", "Revealing", "Running", "Settled", "Failed", "Cancelled")
 PHASES = ("Committing", "Auditing", "Revealing", "Challengeable")
 FAILURES = ("NotEnoughBids", "NotEnoughResults", "NoAgreement")
+AUDIT_STATES = ("Sealed", "Confirmed", "Differs", "Disputed", "Over")
+FAULTS = (
+    "WrongResult",
+    "LostDispute",
+    "WithheldData",
+    "NoReveal",
+    "Undecided",
+    "FalseAudit",
+    "ConfirmedWrong",
+    "AuditNoShow",
+    "Dissent",
+)
+ROLES = ("Provider", "Verifier")
 TRUST_LOCK_INDEX, COMMIT_INDEX = 54, 0
 
 
@@ -77,14 +90,51 @@ def _verdict(r):
     return {"name": "Failed", "reason": FAILURES[r.u8()]}
 
 
+def _member(r):
+    member = {"provider": r.account(), "price": r.u128(), "lock": r.u128(), "progress": _progress(r)}
+    member["fault"] = r.option(lambda: FAULTS[r.u8()])
+    return member
+
+
+def _audit(r):
+    audit = {"verifier": r.account(), "provider": r.account(), "bond": r.u128(), "state": AUDIT_STATES[r.u8()]}
+    if audit["state"] == "Sealed":
+        audit["seal"] = r.hash()
+    elif audit["state"] == "Disputed":
+        audit["dispute"] = r.u32()
+    return audit
+
+
+def _open_dispute(r):
+    return {"id": r.u32(), "due": r.u32(), "seats": r.option(lambda: (r.u8(), r.u8()))}
+
+
 def _round(r):
     found = {"redundancy": r.u32(), "units_max": r.u32()}
-    found["members"] = r.list(lambda: {"provider": r.account(), "lock": r.u128(), "progress": _progress(r)})
+    found["members"] = r.list(lambda: _member(r))
     found["dropped"] = r.list(r.account)
     found["phase"] = {"name": PHASES[r.u8()], "until": r.u32()}
     if found["phase"]["name"] == "Challengeable":
         found["phase"]["verdict"] = _verdict(r)
+    found["draw"] = r.option(lambda: {"seed": r.hash(), "verifier_stake": r.u128(), "tranche": r.u8()})
+    found["audits"] = r.list(lambda: _audit(r))
+    found["disputes"] = r.list(lambda: _open_dispute(r))
+    found.update(challenges=r.u32(), demands=r.u32(), announced=r.option(r.hash))
     return found
+
+
+def _slash(r):
+    slash = {"task": r.u64(), "offender": r.account(), "kind": FAULTS[r.u8()], "lock": r.u128()}
+    slash.update(part=r.u64() / 10**18, finder=r.option(r.account), client=r.option(r.account))
+    slash.update(proven_at=r.u32(), until=r.u32())
+    return slash
+
+
+def _stake(r):
+    stake = {"role": ROLES[r.u8()], "bonded": r.u128(), "locked": r.u128()}
+    stake["unlocking"] = r.list(lambda: {"amount": r.u128(), "available_at": r.u32()})
+    stake["agent"] = r.option(r.account)
+    return stake
 
 
 def _task_view(r):
@@ -175,6 +225,29 @@ class Chain:
             if bytes.fromhex(key[2:]).endswith(account):
                 return value
         return None
+
+    def stake(self, stash):
+        """What a stash has bonded, in plancks; nothing when it has none."""
+        value = self.storage(storage_key("Staking", "Ledgers", blake2_128_concat(ss58_decode(stash))))
+        return _stake(Reader(value)) if value is not None else None
+
+    def slashes(self):
+        """Slashes that wait to be carried out, by their numbers."""
+        found = {}
+        for key, value in self.pallet_state("TrustLock", "Slashes").items():
+            number = int.from_bytes(bytes.fromhex(key[2:])[-4:], "little")
+            found[number] = _slash(Reader(bytes.fromhex(value[2:])))
+        return found
+
+    def next_dispute(self):
+        """The number the next dispute will get."""
+        value = self.storage(storage_key("TrustLock", "NextDisputeId"))
+        return int.from_bytes(value or b"", "little")
+
+    def next_slash(self):
+        """The number the next slash will get."""
+        value = self.storage(storage_key("TrustLock", "NextSlashId"))
+        return int.from_bytes(value or b"", "little")
 
     def commits(self, task, agent, first, last):
         """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included."""

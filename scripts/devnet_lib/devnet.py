@@ -35,20 +35,27 @@ class Provider:
     process: Process | None = None
 
 
+@dataclass
+class Verifier(Provider):
+    """A verifier with its two keys. It asks its own validator."""
+
+
 class Devnet:
     """Starts it, keeps it, stops it."""
 
-    def __init__(self, run_dir, console, providers=3, ports=None, databases=None):
+    def __init__(self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None):
         ports = ports or Ports()
         self.run_dir, self.console, self.ports = Path(run_dir), console, ports
-        self.provider_count = providers
+        self.provider_count, self.verifier_count = providers, verifiers
+        # What single workers do wrong, by their names, such as "provider-1".
+        self.cheats = cheats or {}
         self.bin = binaries()
         self.logs = self.run_dir / "logs"
         self.logs.mkdir(parents=True)
         self.supervisor = Supervisor(self.logs)
         databases = databases or self.run_dir / "validators"
         self.validators = Validators(self.supervisor, self.bin / "surety-node", ports, databases)
-        self.providers, self.client = [], None
+        self.providers, self.verifiers, self.client = [], [], None
 
     @property
     def chain(self):
@@ -86,6 +93,12 @@ class Devnet:
         for provider in self.providers:
             self.wait_for_provider(provider)
         self.console.step("all providers are registered on the chain")
+        self.console.step(f"starting {self.verifier_count} verifiers, one beside each validator")
+        for verifier in self.verifiers:
+            self.start_verifier(verifier)
+        for verifier in self.verifiers:
+            self.wait_for_verifier(verifier)
+        self.console.step("all verifiers are at work")
 
     def prepare_models(self):
         """The models' files, from the cache, the network, or made here; checked in any case."""
@@ -97,17 +110,28 @@ class Devnet:
 
     def make_accounts(self):
         """Keys, money and stake for the client and the providers."""
-        self.console.step(f"making {self.provider_count} stashes with an agent each, and bonding {BOND_SURE} SURE")
+        count = self.provider_count + self.verifier_count
+        self.console.step(f"making {count} stashes with an agent each, and bonding {BOND_SURE} SURE")
         home = self.run_dir / "client"
         home.mkdir()
         self.client = self.surety(home, write_secret(home / "account.key", CLIENT))
         # Each has a sponsor of its own, so that no two calls of one key overlap.
         with ThreadPoolExecutor() as pool:
             self.providers = list(pool.map(self.make_provider, range(self.provider_count)))
+            self.verifiers = list(pool.map(self.make_verifier, range(self.verifier_count)))
 
     def make_provider(self, index):
         """One provider's keys, funds, bond and nomination."""
-        home = self.run_dir / f"provider-{index + 1}"
+        return Provider(index, *self.make_worker("provider", index, self.ws))
+
+    def make_verifier(self, index):
+        """The same of a verifier."""
+        ws = f"ws://127.0.0.1:{self.ports.rpc(index % self.validators.count)}"
+        return Verifier(index, *self.make_worker("verifier", index, ws))
+
+    def make_worker(self, role, index, ws):
+        """Keys, funds, bond and nomination."""
+        home = self.run_dir / f"{role}-{index + 1}"
         home.mkdir()
         keys = {name: home / f"{name}.key" for name in ("stash", "agent", "sponsor")}
         write_secret(keys["sponsor"], SPONSORS[index])
@@ -115,10 +139,10 @@ class Devnet:
         stash, agent = (by[name].run("account", "new")["address"] for name in ("stash", "agent"))
         by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE} SURE")
         by["sponsor"].run("account", "fund", "--to", agent, "--amount", f"{AGENT_SURE} SURE")
-        by["stash"].run("account", "bond", "--role", "provider", "--amount", f"{BOND_SURE} SURE")
+        by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE} SURE")
         by["stash"].run("account", "agent", "set", "--agent", agent)
-        self.console.detail(f"provider {index + 1}: stash {stash}, agent {agent}")
-        return Provider(index, by["agent"], stash, agent, keys["stash"])
+        self.console.detail(f"{role} {index + 1}: stash {stash}, agent {agent}")
+        return self.surety(home, keys["agent"], ws), stash, agent, keys["stash"]
 
     def register_models(self, home):
         """Publishes the models, and hands their files to the providers."""
@@ -126,9 +150,9 @@ class Devnet:
         for name, model in self.models.items():
             client.run("model", "register", name)
             self.console.step(f"{name} is registered on the chain as {model}")
-        for provider in self.providers:
+        for worker in self.providers + self.verifiers:
             # They are only read.
-            (provider.surety.home / "models").symlink_to(home / "models")
+            (worker.surety.home / "models").symlink_to(home / "models")
 
     def start_provider(self, provider, *flags, env=None):
         """Starts a provider, for the first time or again."""
@@ -137,7 +161,28 @@ class Devnet:
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
         # There may be other models in the cache.
         args += ["--model", MODEL, "--model", GENERATOR, *flags]
-        provider.process = provider.surety.start(f"provider-{provider.index + 1}", *args, env=env)
+        self.start_worker(f"provider-{provider.index + 1}", provider, args, env)
+
+    def start_verifier(self, verifier, *flags, env=None):
+        """Starts a verifier, for the first time or again."""
+        args = ["verifier", "up", "--stash", verifier.stash, "--threads", "1"]
+        args += ["--model", MODEL, "--model", GENERATOR, *flags]
+        self.start_worker(f"verifier-{verifier.index + 1}", verifier, args, env)
+
+    def start_worker(self, name, worker, args, env):
+        """Starts a provider or verifier, honest or not."""
+        if name in self.cheats:
+            args = [*args, "--cheat", self.cheats[name]]
+        worker.process = worker.surety.start(name, *args, env=env)
+
+    def wait_for_verifier(self, verifier):
+        """Waits until a verifier says that it is at work."""
+        wait.until(
+            f"verifier {verifier.index + 1} to be at work",
+            lambda: "verifier is up" in verifier.process.log.read_text(errors="replace"),
+            REGISTER_SECONDS,
+            self.supervisor.check,
+        )
 
     def wait_for_provider(self, provider):
         """Waits until the chain knows a provider."""
@@ -153,9 +198,10 @@ class Devnet:
         args = ["task", "submit", "--file", text, "--model", MODEL, "--redundancy", redundancy, "--cap", cap]
         return args + ["--units-max", UNITS_MAX, "--listen", f"127.0.0.1:{self.ports.client()}"]
 
-    def submit(self, out, **options):
+    def submit(self, out, timeout=600, **options):
         """Posts a task, follows it to its end, and returns the client's report."""
-        return self.client.run(*self.task_args(**options), "--out", out, on_line=self.console.detail)
+        args = self.task_args(**options)
+        return self.client.run(*args, "--out", out, on_line=self.console.detail, timeout=timeout)
 
     def generation_args(self, prompt=PROMPT, cap="1 SURE", redundancy=3, max_tokens=64, temperature=0.8, seed=7):
         """What `surety task submit` needs to be told to have text generated."""

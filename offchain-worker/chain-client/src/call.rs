@@ -8,8 +8,10 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
+    trust::{AuditProof, DisputeId, SlashId},
     ModelId, TaskId,
 };
+use surety_verification::{bisection::Move, SegmentOpening};
 
 use crate::chain::Balance;
 
@@ -115,6 +117,72 @@ pub enum Call {
         /// What the commitment was salted with.
         salt: H256,
     },
+    /// `TrustLock.announce_audit`: a verifier says that it audits, with its own result sealed.
+    AnnounceAudit {
+        /// Which task.
+        task: TaskId,
+        /// Whose result.
+        provider: AccountId32,
+        /// That the verifier drew itself.
+        proof: AuditProof,
+        /// The sealed result.
+        seal: H256,
+    },
+    /// `TrustLock.reveal_audit`: opens it.
+    RevealAudit {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result it is held against.
+        provider: AccountId32,
+        /// The verifier's own result.
+        claim: ResultClaim,
+        /// What the seal was salted with.
+        salt: H256,
+    },
+    /// `TrustLock.challenge`: says with a bond that a result is wrong.
+    Challenge {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result.
+        provider: AccountId32,
+    },
+    /// `TrustLock.demand`: has a provider show a piece of its output on the chain.
+    Demand {
+        /// Of which task.
+        task: TaskId,
+        /// Of which provider.
+        provider: AccountId32,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
+    /// `TrustLock.supply`: shows it.
+    Supply {
+        /// Of which task.
+        task: TaskId,
+        /// Size of the whole output.
+        output_bytes: u32,
+        /// The piece, up to the output's hash.
+        opening: SegmentOpening,
+    },
+    /// `TrustLock.play`: a move in a dispute.
+    Play {
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Moves before it. A move that comes too late is refused, and not taken for one of a later state.
+        number: u32,
+        /// The move.
+        played: Move,
+    },
+    /// `TrustLock.advance_dispute`: has a dispute do what is due by time.
+    AdvanceDispute {
+        /// Which.
+        dispute: DisputeId,
+    },
+    /// `TrustLock.carry_out_slash`: takes what a slash has waited for.
+    CarryOutSlash {
+        /// Which.
+        slash: SlashId,
+    },
     /// `Balances.transfer_keep_alive`: sends money without closing the sender's account.
     Transfer {
         /// To whom.
@@ -158,6 +226,22 @@ impl Call {
             Self::AdvanceTask { .. } => ("TaskAuction", "advance", &["task"]),
             Self::Commit { .. } => ("TrustLock", "commit", &["task", "commitment"]),
             Self::Reveal { .. } => ("TrustLock", "reveal", &["task", "claim", "salt"]),
+            Self::AnnounceAudit { .. } => (
+                "TrustLock",
+                "announce_audit",
+                &["task", "provider", "proof", "seal"],
+            ),
+            Self::RevealAudit { .. } => (
+                "TrustLock",
+                "reveal_audit",
+                &["task", "provider", "claim", "salt"],
+            ),
+            Self::Challenge { .. } => ("TrustLock", "challenge", &["task", "provider"]),
+            Self::Demand { .. } => ("TrustLock", "demand", &["task", "provider", "segment"]),
+            Self::Supply { .. } => ("TrustLock", "supply", &["task", "output_bytes", "opening"]),
+            Self::Play { .. } => ("TrustLock", "play", &["dispute", "number", "played"]),
+            Self::AdvanceDispute { .. } => ("TrustLock", "advance_dispute", &["dispute"]),
+            Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
         };
         CallName {
@@ -186,6 +270,36 @@ impl Call {
             Self::CancelTask { task } | Self::AdvanceTask { task } => task.encode(),
             Self::Commit { task, commitment } => (task, commitment).encode(),
             Self::Reveal { task, claim, salt } => (task, claim, salt).encode(),
+            Self::AnnounceAudit {
+                task,
+                provider,
+                proof,
+                seal,
+            } => (task, provider, proof, seal).encode(),
+            Self::RevealAudit {
+                task,
+                provider,
+                claim,
+                salt,
+            } => (task, provider, claim, salt).encode(),
+            Self::Challenge { task, provider } => (task, provider).encode(),
+            Self::Demand {
+                task,
+                provider,
+                segment,
+            } => (task, provider, segment).encode(),
+            Self::Supply {
+                task,
+                output_bytes,
+                opening,
+            } => (task, output_bytes, opening).encode(),
+            Self::Play {
+                dispute,
+                number,
+                played,
+            } => (dispute, number, played).encode(),
+            Self::AdvanceDispute { dispute } => dispute.encode(),
+            Self::CarryOutSlash { slash } => slash.encode(),
             // An address is a `MultiAddress`, of which the account id is the first variant.
             Self::Transfer { to, amount } => (0u8, to, Compact(*amount)).encode(),
         }

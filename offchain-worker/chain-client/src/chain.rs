@@ -3,14 +3,17 @@
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use surety_types::{
     model::ModelManifest,
     provider::Provider,
     stake::StakeRecord,
     task::{Bid, Round, Task},
+    trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
     view::TaskView,
     ModelId, TaskId,
 };
+use surety_verification::dispute::Dispute;
 
 use crate::{Call, ChainError, ChainEvent, Signer};
 
@@ -28,6 +31,14 @@ pub type TaskInfo = TaskView<AccountId32, Balance, BlockNumber>;
 pub type ProviderRecord = Provider<BlockNumber>;
 /// A stash's stake with this chain's types.
 pub type StakeInfo = StakeRecord<AccountId32, Balance, BlockNumber>;
+/// A dispute with this chain's types.
+pub type DisputeRecord = Dispute<AccountId32, Balance, BlockNumber>;
+/// A demand with this chain's types.
+pub type DemandRecord = Demand<AccountId32, Balance, BlockNumber>;
+/// A slash with this chain's types.
+pub type SlashRecord = Slash<AccountId32, Balance, BlockNumber>;
+/// What is remembered of a stash, with this chain's types.
+pub type TrustInfo = TrustRecord<BlockNumber>;
 
 /// Which state a question is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +181,9 @@ pub trait Chain: Send + Sync {
     /// The block that `when` names now.
     async fn block(&self, when: When) -> Result<BlockRef, ChainError>;
 
+    /// The block at that height, on the chain that the best block is on.
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError>;
+
     /// A task with its round and escrow; nothing when it is unknown or long finished.
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
 
@@ -212,6 +226,29 @@ pub trait Chain: Send + Sync {
         cap: Balance,
         redundancy: u32,
     ) -> Result<Option<Balance>, ChainError>;
+
+    /// A dispute that is open.
+    async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError>;
+
+    /// Disputes that are open.
+    async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError>;
+
+    /// What a provider has to show of its output of a task.
+    async fn demand(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<DemandRecord>, ChainError>;
+
+    /// Slashes that wait to be carried out.
+    async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError>;
+
+    /// What is remembered of a stash.
+    async fn trust(&self, when: When, stash: &AccountId32) -> Result<TrustInfo, ChainError>;
+
+    /// Auditors that a result of `provider` is to have in the mean.
+    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError>;
 
     /// Protocol parameters that differ from the runtime's defaults.
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError>;

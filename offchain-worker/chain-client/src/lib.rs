@@ -16,12 +16,14 @@ mod signer;
 
 pub use call::{Call, CallName};
 pub use chain::{
-    Balance, BidRecord, BlockNumber, BlockRef, Chain, ChainInfo, FinalisedBlocks, Funds, Included, OpenTask,
-    Parameter, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskInfo, TaskRecord, Until, When,
+    Balance, BidRecord, BlockNumber, BlockRef, Chain, ChainInfo, DemandRecord, DisputeRecord,
+    FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord,
+    SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 pub use error::{ChainError, DispatchFault};
 pub use event::{ChainEvent, EventField};
 pub use fake::{FakeChain, FakeState};
 pub use rpc::{RpcChain, RpcConfig};
-pub use signer::Signer;
+pub use signer::{Signer, VrfDraw};
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
+pub use sp_runtime::FixedU128;

@@ -2,8 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
-use sp_core::crypto::AccountId32;
+use codec::{DecodeAll, Encode};
+use sp_core::{
+    crypto::{AccountId32, Pair as _, VrfSecret},
+    sr25519::{vrf::VrfTranscript, Pair},
+};
 use subxt_signer::{sr25519::Keypair, SecretUri};
+use surety_types::trust::AuditProof;
+use surety_verification::audit::draw::{self, AuditInput};
 
 use crate::ChainError;
 
@@ -11,6 +17,8 @@ use crate::ChainError;
 #[derive(Clone)]
 pub struct Signer {
     keypair: Keypair,
+    /// The same key, for what only this form of it can do.
+    pair: Pair,
     account: AccountId32,
 }
 
@@ -28,11 +36,20 @@ impl Signer {
         if uri.is_empty() {
             return Err(refused("it is empty"));
         }
+        let pair = Pair::from_string(uri, None).map_err(|_| refused("it is not a secret URI"));
         let uri = SecretUri::from_str(uri).map_err(|_| refused("it is not a secret URI"))?;
         let keypair = Keypair::from_uri(&uri)
             .map_err(|_| refused("neither a valid mnemonic nor 32 bytes of hexadecimal digits after 0x"))?;
         let account = AccountId32::new(keypair.public_key().0);
-        Ok(Self { keypair, account })
+        let pair = pair?;
+        if pair.public().0 != keypair.public_key().0 {
+            return Err(refused("two readings of it differ"));
+        }
+        Ok(Self {
+            keypair,
+            pair,
+            account,
+        })
     }
 
     /// The account it signs for.
@@ -40,9 +57,38 @@ impl Signer {
         &self.account
     }
 
+    /// Evaluates the key's VRF for an audit. The draw is the same every time, the proof need not be.
+    ///
+    /// # Errors
+    /// [`ChainError::Key`] when the proof has another form than the chain takes.
+    pub fn draw_audit(&self, input: &AuditInput<AccountId32>) -> Result<VrfDraw, ChainError> {
+        let fields = input.fields();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_slice()))
+            .collect();
+        let transcript = VrfTranscript::new(draw::LABEL, &fields);
+        let output = self.pair.make_bytes::<32>(draw::CONTEXT, &transcript);
+        let signature = self.pair.vrf_sign(&transcript.into_sign_data());
+        let proof = AuditProof::decode_all(&mut signature.encode().as_slice());
+        let proof = proof.map_err(|error| ChainError::Key {
+            reason: error.to_string(),
+        })?;
+        Ok(VrfDraw { output, proof })
+    }
+
     pub(crate) fn keypair(&self) -> &Keypair {
         &self.keypair
     }
+}
+
+/// What a VRF gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VrfDraw {
+    /// To be compared with the chances.
+    pub output: [u8; 32],
+    /// That it is this key's.
+    pub proof: AuditProof,
 }
 
 impl fmt::Debug for Signer {
@@ -77,6 +123,38 @@ mod tests {
             let text = format!("{error} {error:?}");
             assert!(secret.is_empty() || !text.contains(secret), "{text}");
         }
+    }
+
+    #[test]
+    fn a_draw_is_the_keys_own_and_can_be_checked() {
+        use sp_core::{
+            crypto::VrfPublic,
+            sr25519::{vrf::VrfSignature, Public},
+        };
+        let signer = Signer::from_uri("//Alice//agent").unwrap();
+        let input = AuditInput {
+            seed: sp_core::H256([1; 32]),
+            task: 7,
+            provider: AccountId32::new([2; 32]),
+            commitment: sp_core::H256([3; 32]),
+            tranche: 0,
+        };
+        let drawn = signer.draw_audit(&input).unwrap();
+        assert_eq!(drawn.output, signer.draw_audit(&input).unwrap().output);
+        let other = Signer::from_uri("//Bob//agent").unwrap();
+        assert_ne!(drawn.output, other.draw_audit(&input).unwrap().output);
+
+        let fields = input.fields();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_slice()))
+            .collect();
+        let transcript = VrfTranscript::new(draw::LABEL, &fields);
+        let signature = VrfSignature::decode_all(&mut drawn.proof.encode().as_slice()).unwrap();
+        let public = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(signer.account()));
+        let bytes = public.make_bytes::<32>(draw::CONTEXT, &transcript, &signature.pre_output);
+        assert_eq!(bytes.unwrap(), drawn.output);
+        assert!(public.vrf_verify(&transcript.into_sign_data(), &signature));
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct RawConfig {
     /// See [`ProviderConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub provider: RawProvider,
+    /// See [`VerifierConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub verifier: RawVerifier,
     /// See [`DataConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub task: RawTask,
@@ -77,6 +80,21 @@ pub struct RawProvider {
     /// See [`ProviderConfig::tasks_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_max: Option<usize>,
+}
+
+/// The section `[verifier]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawVerifier {
+    /// See [`VerifierConfig::stash`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stash: Option<String>,
+    /// See [`VerifierConfig::models`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// See [`VerifierConfig::threads`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
 }
 
 /// The section `[task]`.
@@ -120,6 +138,8 @@ pub struct Config {
     pub log: Option<String>,
     /// How this machine is offered.
     pub provider: ProviderConfig,
+    /// How results of others are audited.
+    pub verifier: VerifierConfig,
     /// Where inputs of own tasks are served.
     pub task: DataConfig,
     /// What the blob store may take up.
@@ -143,6 +163,17 @@ pub struct ProviderConfig {
     pub units_per_second: u32,
     /// Most tasks at once, open bids included.
     pub tasks_max: usize,
+}
+
+/// How results of others are audited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifierConfig {
+    /// The stash to work for, where it was named.
+    pub stash: Option<AccountId>,
+    /// Models to audit; all that are here when empty.
+    pub models: Vec<String>,
+    /// Threads that compute.
+    pub threads: usize,
 }
 
 /// Where a data plane is.
@@ -209,7 +240,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 }
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so on.
-const ENVIRONMENT: [&str; 17] = [
+const ENVIRONMENT: [&str; 20] = [
     "home",
     "rpc",
     "key_file",
@@ -223,6 +254,9 @@ const ENVIRONMENT: [&str; 17] = [
     "provider_threads",
     "provider_units_per_second",
     "provider_tasks_max",
+    "verifier_stash",
+    "verifier_models",
+    "verifier_threads",
     "task_listen",
     "task_external",
     "storage_blob_mib_max",
@@ -242,7 +276,7 @@ fn setting(key: &str) -> String {
         let rest = key.strip_prefix(section)?.strip_prefix('_')?;
         Some(format!("{section}.{rest}"))
     };
-    ["provider", "task", "storage"]
+    ["provider", "verifier", "task", "storage"]
         .into_iter()
         .find_map(in_section)
         .unwrap_or_else(|| key.clone())
@@ -304,6 +338,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         problems.check("log", tracing_subscriber::EnvFilter::try_new(log));
     }
     let provider = validate_provider(raw.provider, &mut problems);
+    let verifier = validate_verifier(raw.verifier, &mut problems);
     let task = DataConfig {
         listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
         external: problems.addresses("task.external", raw.task.external, &[]),
@@ -318,18 +353,35 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         rpc,
         log: raw.log,
         provider,
+        verifier,
         task,
         storage,
     })
 }
 
-fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfig {
+/// One less than there are cores, unless something else was said.
+fn validate_threads(threads: Option<usize>, section: &str, problems: &mut Problems) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = raw.threads.unwrap_or_else(|| cores.saturating_sub(1).max(1));
+    let threads = threads.unwrap_or_else(|| cores.saturating_sub(1).max(1));
     problems.require(
         (1..=1024).contains(&threads),
-        "provider.threads: must be between 1 and 1024",
+        &format!("{section}.threads: must be between 1 and 1024"),
     );
+    threads
+}
+
+fn validate_verifier(raw: RawVerifier, problems: &mut Problems) -> VerifierConfig {
+    VerifierConfig {
+        stash: raw
+            .stash
+            .and_then(|text| problems.check("verifier.stash", keys::parse_account(&text))),
+        models: raw.models.unwrap_or_default(),
+        threads: validate_threads(raw.threads, "verifier", problems),
+    }
+}
+
+fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfig {
+    let threads = validate_threads(raw.threads, "provider", problems);
     let prices = Prices::new(raw.price_per_unit, raw.prices).unwrap_or_else(|faults| {
         let texts = faults
             .into_iter()

@@ -87,6 +87,9 @@ pub enum CliError {
     /// There is no such task.
     #[error("the chain knows no task {0}; finished tasks are kept for a while only")]
     UnknownTask(TaskId),
+    /// There is no such dispute.
+    #[error("the chain knows no dispute {0}, nor do the blocks that were looked through; see --blocks")]
+    UnknownDispute(surety_types::trust::DisputeId),
     /// Too little money for anybody to be paid.
     #[error(
         "a cap of {cap} does not cover the fee and {redundancy} providers; raise --cap or lower --redundancy"
@@ -151,7 +154,10 @@ impl CliError {
                 | ChainError::Busy { .. } => 4,
                 ChainError::Key { .. } => 7,
             },
-            Self::UnknownTask(_) | Self::UnknownModel(_) | Self::CapBelowFee { .. } => 4,
+            Self::UnknownTask(_)
+            | Self::UnknownDispute(_)
+            | Self::UnknownModel(_)
+            | Self::CapBelowFee { .. } => 4,
             Self::NoResult { .. } | Self::NotDecided { .. } => 5,
             Self::Data(_)
             | Self::Undelivered { .. }

@@ -68,6 +68,8 @@ fn help_of_every_command() {
     for (name, args) in [
         ("help", &["--help"] as &[&str]),
         ("help_provider_up", &["provider", "up", "--help"]),
+        ("help_verifier_up", &["verifier", "up", "--help"]),
+        ("help_dispute", &["dispute", "--help"]),
         ("help_task", &["task", "--help"]),
         ("help_task_submit", &["task", "submit", "--help"]),
         ("help_account", &["account", "--help"]),

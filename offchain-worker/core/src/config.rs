@@ -9,13 +9,15 @@ use surety_types::{model::Operation, task::TaskSpec, ModelId, TaskId};
 
 use crate::{AccountId, Balance, BlockNumber};
 
-/// How a provider works.
+/// How a provider or a verifier works.
 pub struct Config {
     /// The stash it works for.
     pub stash: AccountId,
+    /// The key that signs, where it may be a party to disputes of its own.
+    pub agent: Option<AccountId>,
     /// Most tasks it has anything to do with at once, open bids included.
     pub tasks_max: usize,
-    /// Most inputs it fetches or computes on at once.
+    /// Most inputs it fetches, or computes on, at once; a verifier, most things it computes at once.
     pub computing_max: usize,
     /// Most times it tries any one thing for a task.
     pub attempts_max: u32,
@@ -36,6 +38,7 @@ impl Config {
     pub fn new(stash: AccountId, policy: impl Policy + 'static, salts: impl SaltSource + 'static) -> Self {
         Self {
             stash,
+            agent: None,
             tasks_max: 64,
             computing_max: 1,
             attempts_max: 24,
@@ -62,6 +65,16 @@ pub struct Offer {
 pub trait Policy: Send + Sync {
     /// What to ask for a task; nothing to leave it to others.
     fn offer(&self, spec: &TaskSpec) -> Option<Offer>;
+}
+
+/// Bids for nothing: a verifier does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoBids;
+
+impl Policy for NoBids {
+    fn offer(&self, _: &TaskSpec) -> Option<Offer> {
+        None
+    }
 }
 
 /// A fixed price per unit for each model and operation on offer.
@@ -132,6 +145,10 @@ pub enum Purpose {
     Bid,
     /// Committing to a result.
     Result,
+    /// Sealing what we say of a provider's result; the provider by [`crate::key_of`].
+    Audit(H256),
+    /// Choosing which piece of a provider's output to demand; the provider by [`crate::key_of`].
+    Demand(H256),
 }
 
 /// Gives the salt of a task: always the same one, and one that nobody else can guess.

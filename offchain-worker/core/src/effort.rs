@@ -1,6 +1,78 @@
 //! How often something was tried, and when it may be tried again.
 
-use crate::{BlockNumber, Config};
+use std::collections::BTreeMap;
+
+use crate::{BlockNumber, Config, EffectKind};
+
+/// The attempts at all effects of one task.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Efforts(BTreeMap<EffectKind, Effort>);
+
+impl Efforts {
+    pub fn of(&mut self, kind: EffectKind) -> &mut Effort {
+        self.0.entry(kind).or_default()
+    }
+
+    pub fn is_ready(&self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
+        self.0
+            .get(&kind)
+            .is_none_or(|effort| effort.is_ready(now, config))
+    }
+
+    pub fn is_under_way(&self, kind: EffectKind) -> bool {
+        self.0.get(&kind).is_some_and(Effort::is_under_way)
+    }
+
+    pub fn is_given_up(&self, kind: EffectKind) -> bool {
+        self.0.get(&kind).is_some_and(Effort::is_given_up)
+    }
+
+    /// How often this was tried.
+    pub fn attempts(&self, kind: EffectKind) -> u32 {
+        self.0.get(&kind).map_or(0, Effort::attempts)
+    }
+
+    /// Audits under way.
+    pub fn audits_under_way(&self) -> usize {
+        self.count(|kind| matches!(kind, EffectKind::Audit(_)))
+    }
+
+    /// Moves that are being looked for.
+    pub fn moves_under_way(&self) -> usize {
+        self.count(|kind| matches!(kind, EffectKind::ComputeMove(_)))
+    }
+
+    fn count(&self, counts: impl Fn(&EffectKind) -> bool) -> usize {
+        let under_way = |(kind, effort): &(&EffectKind, &Effort)| counts(kind) && effort.is_under_way();
+        self.0.iter().filter(under_way).count()
+    }
+
+    /// Effects of this kind under way.
+    pub fn under_way(&self, kind: EffectKind) -> usize {
+        usize::from(self.is_under_way(kind))
+    }
+
+    /// What was tried does not count for what comes.
+    pub fn forget(&mut self, kind: EffectKind) {
+        self.0.remove(&kind);
+    }
+
+    /// Takes in that an effect failed, if it is one that was started.
+    pub fn fail(&mut self, kind: EffectKind, now: BlockNumber, retryable: bool, config: &Config) {
+        if self.is_under_way(kind) {
+            self.of(kind).fail(now, retryable, config);
+        }
+    }
+
+    /// Takes in that an effect succeeded, if it is one that was started. Says whether it is.
+    pub fn succeed(&mut self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
+        let known = self.is_under_way(kind);
+        if known {
+            self.of(kind).succeed(now, config);
+        }
+        known
+    }
+}
 
 /// The attempts at one effect of one task.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +119,10 @@ impl Effort {
 
     pub fn is_given_up(&self) -> bool {
         matches!(self.phase, Phase::GivenUp)
+    }
+
+    pub fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     pub fn start(&mut self) {

@@ -1,6 +1,7 @@
-//! What a provider does about its tasks, as a pure value: no clock, no randomness, no input or output.
+//! What a provider does about its tasks, and a verifier about those of others, as pure values: no clock, no
+//! randomness, no input or output.
 //!
-//! The host feeds [`Provider::step`] with events and gets back records and effects:
+//! The host feeds [`Provider::step`] or [`Verifier::step`] with events and gets back records and effects:
 //!
 //! 1. write the records to the journal and wait until they are durable;
 //! 2. only then carry out the effects, and report how they went as further events.
@@ -18,23 +19,39 @@
 //!  finished, or not ours  forget it                                     Finished
 //! ```
 //!
+//! # An audit's life on a verifier
+//! ```text
+//!  chain shows            we                                            record
+//!  Auditing               draw ourselves, or not
+//!  drawn                  compute again, send our result's seal         AuditMade, AuditAnnounced
+//!  provider has revealed  open the seal                                 AuditRevealed
+//!  Challengeable          see whether the output is served, or demand it
+//!  a dispute of ours      find a move, send it                          MoveMade, MoveSubmitted
+//! ```
+//! A provider plays in its disputes the same way, and shows what is demanded of it.
+//!
 //! # What holds whatever happens
 //! - Decisions come from finalised state only, and a state older than one seen before changes nothing.
 //! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart sends
 //!   the very commitment that the journal holds, and a task that is done is never taken up again.
+//! - At most one audit exists for a result, and one move for a state of a dispute, in the same way.
 //! - A commitment on the chain that is not in the journal (the journal was lost) is opened only if computing again
 //!   gives exactly that commitment.
 //! - Tasks, effects under way, and retries are bounded.
 
 mod config;
+mod duel;
 mod effort;
 mod life;
 mod messages;
 mod provider;
+mod verifier;
 
-pub use config::{Config, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts};
-pub use messages::{BidSeen, Effect, EffectKind, Event, Record, Step, TaskSnapshot};
+pub use config::{Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts};
+pub use messages::{key_of, BidSeen, Effect, EffectKind, Event, Record, Step, TaskSnapshot};
 pub use provider::{Progress, Provider, ReplayError, FINISHED_MAX};
+pub use verifier::{AuditProgress, Verifier};
+
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
 
 /// Plancks of SURE.
@@ -45,3 +62,7 @@ pub type BlockNumber = u32;
 pub type TaskRecord = surety_types::task::Task<AccountId, Balance, BlockNumber>;
 /// A round with the chain's types.
 pub type RoundRecord = surety_types::task::Round<AccountId, Balance, BlockNumber>;
+/// A dispute with the chain's types.
+pub type DisputeRecord = surety_verification::dispute::Dispute<AccountId, Balance, BlockNumber>;
+/// A demand with the chain's types.
+pub type DemandRecord = surety_types::trust::Demand<AccountId, Balance, BlockNumber>;

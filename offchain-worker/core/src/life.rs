@@ -1,12 +1,11 @@
 //! One task on this provider: what we promised, what the chain shows, and what follows from the two.
 
-use std::collections::BTreeMap;
-
 use sp_core::H256;
 use surety_types::task::{Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
 
 use crate::{
-    effort::Effort, AccountId, Balance, BlockNumber, Config, Effect, EffectKind, RoundRecord, TaskSnapshot,
+    duel::Duels, effort::Efforts, AccountId, Balance, BlockNumber, Config, Effect, EffectKind, RoundRecord,
+    TaskSnapshot,
 };
 
 /// A result, once and for all.
@@ -30,7 +29,8 @@ pub(crate) struct Life {
     pub input_ready: bool,
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
     pub seen: Option<TaskSnapshot>,
-    efforts: BTreeMap<EffectKind, Effort>,
+    pub duels: Duels,
+    pub efforts: Efforts,
 }
 
 /// What a snapshot asks of us.
@@ -49,27 +49,42 @@ pub(crate) enum Want {
 }
 
 impl Life {
-    pub fn effort(&mut self, kind: EffectKind) -> &mut Effort {
-        self.efforts.entry(kind).or_default()
-    }
-
-    pub fn is_ready(&self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
-        self.efforts
-            .get(&kind)
-            .is_none_or(|effort| effort.is_ready(now, config))
-    }
-
-    pub fn is_under_way(&self, kind: EffectKind) -> bool {
-        self.efforts.get(&kind).is_some_and(Effort::is_under_way)
-    }
-
     /// Whether computing has been given up, so that there is no commitment to come.
     pub fn has_given_up(&self) -> bool {
-        let given_up = |kind| self.efforts.get(&kind).is_some_and(Effort::is_given_up);
+        let given_up = |kind| self.efforts.is_given_up(kind);
         self.abandoned || given_up(EffectKind::Fetch) || given_up(EffectKind::Compute)
     }
 
-    /// What the last snapshot asks of us.
+    /// Takes a snapshot in.
+    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config) {
+        self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        self.seen = Some(snapshot);
+    }
+
+    /// Everything that the last snapshot asks of us now, and by when.
+    pub fn wants(
+        &self,
+        config: &Config,
+        block: BlockNumber,
+        now: BlockNumber,
+    ) -> Vec<(BlockNumber, EffectKind)> {
+        let mut wants: Vec<_> = self.duels.wants(block).collect();
+        if let Want::Do(kind, by) = self.want(&config.stash, now) {
+            wants.push((by, kind));
+        }
+        wants.extend(self.demanded(&config.stash, now));
+        wants
+    }
+
+    /// The piece of our output that we have to show.
+    fn demanded(&self, stash: &AccountId, now: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
+        let seen = self.seen.as_ref()?;
+        let (_, demand) = seen.demands.iter().find(|(provider, _)| provider == stash)?;
+        let due = now <= demand.until && self.result.is_some();
+        due.then_some((demand.until, EffectKind::Supply(demand.segment)))
+    }
+
+    /// What the last snapshot asks of us for the task itself.
     pub fn want(&self, stash: &AccountId, now: BlockNumber) -> Want {
         self.seen
             .as_ref()
@@ -216,7 +231,13 @@ impl Life {
                 let Made { claim, salt, .. } = self.result.clone()?;
                 Effect::SubmitReveal { task, claim, salt }
             }
+            EffectKind::Supply(segment) => Effect::SubmitSupply {
+                task,
+                output: self.result.as_ref()?.claim.output,
+                segment,
+            },
             EffectKind::Forget => Effect::Forget { task },
+            other => return self.duels.effect(other, task, spec),
         })
     }
 }

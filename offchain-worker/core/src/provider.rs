@@ -40,7 +40,13 @@ pub enum ReplayError {
         /// The task.
         task: TaskId,
     },
-    /// A commitment that another stash made.
+    /// A provider's journal for a verifier, or the other way round.
+    #[error("the journal's records of task {task} are of another role; use one home folder for each")]
+    WrongRole {
+        /// The task.
+        task: TaskId,
+    },
+    /// A commitment or a seal that another stash made.
     #[error(
         "the journal's result for task {task} was made for another stash; use one home folder for each stash"
     )]
@@ -172,13 +178,22 @@ impl Provider {
             Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
             Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
             Record::Finished { .. } => self.bury(task),
+            record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
+                let life = self.lives.entry(task).or_default();
+                if !life.duels.replay(record, &self.config, &mut life.efforts) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
+            Record::AuditMade { .. } | Record::AuditAnnounced { .. } | Record::AuditRevealed { .. } => {
+                return Err(ReplayError::WrongRole { task })
+            }
         }
         Ok(())
     }
 
     fn replay_done(&mut self, task: TaskId, kind: EffectKind, at: BlockNumber) {
         if let Some(life) = self.lives.get_mut(&task) {
-            *life.effort(kind) = Effort::done_at(at, &self.config);
+            *life.efforts.of(kind) = Effort::done_at(at, &self.config);
         }
     }
 
@@ -211,7 +226,7 @@ impl Provider {
                 continue;
             }
             match self.lives.get_mut(&task) {
-                Some(life) => life.seen = Some(snapshot),
+                Some(life) => life.see(snapshot, &self.config),
                 None => self.meet(snapshot, step),
             }
         }
@@ -219,7 +234,8 @@ impl Provider {
             .lives
             .iter()
             .filter(|(task, life)| {
-                !listed.contains(task) || life.want(&self.config.stash, self.now) == Want::Over
+                let over = || life.want(&self.config.stash, self.now) == Want::Over && life.duels.is_empty();
+                !listed.contains(task) || over()
             })
             .map(|(task, _)| *task)
             .collect();
@@ -252,11 +268,14 @@ impl Provider {
             }
             // We are on a task that the journal does not know: it was lost.
             Want::Do(..) => {}
-            Want::Nothing | Want::Over => return,
+            // There may be a dispute that the journal does not know.
+            Want::Nothing | Want::Over => {}
         }
-        let task = snapshot.id;
-        life.seen = Some(snapshot);
-        self.lives.insert(task, life);
+        let (task, wanted) = (snapshot.id, !matches!(want, Want::Nothing | Want::Over));
+        life.see(snapshot, &self.config);
+        if wanted || !life.duels.is_empty() {
+            self.lives.insert(task, life);
+        }
     }
 
     fn bid_for(&self, snapshot: &TaskSnapshot) -> Option<Bid<Balance>> {
@@ -280,7 +299,7 @@ impl Provider {
             Event::InputReady { task } => {
                 if let Some(life) = self.lives.get_mut(&task) {
                     life.input_ready = true;
-                    life.effort(EffectKind::Fetch).succeed(self.now, &self.config);
+                    life.efforts.of(EffectKind::Fetch).succeed(self.now, &self.config);
                 }
             }
             Event::ResultReady { task, claim } => self.take_result(task, claim, step),
@@ -294,15 +313,34 @@ impl Provider {
                 retryable,
             } => self.take_failure(task, kind, retryable),
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
+            Event::MoveReady {
+                task,
+                dispute,
+                number,
+                played,
+            } => {
+                if let Some(life) = self.lives.get_mut(&task) {
+                    life.efforts
+                        .succeed(EffectKind::ComputeMove(dispute), self.now, &self.config);
+                    if life.duels.take_move(dispute, number, &played) {
+                        step.records.push(Record::MoveMade {
+                            task,
+                            at: self.block,
+                            dispute,
+                            number,
+                            played,
+                        });
+                    }
+                }
+            }
+            // A verifier's.
+            Event::Drawn { .. } | Event::AuditReady { .. } => {}
         }
     }
 
     fn take_failure(&mut self, task: TaskId, kind: EffectKind, retryable: bool) {
-        let Some(life) = self.lives.get_mut(&task) else {
-            return;
-        };
-        if life.is_under_way(kind) {
-            life.effort(kind).fail(self.now, retryable, &self.config);
+        if let Some(life) = self.lives.get_mut(&task) {
+            life.efforts.fail(kind, self.now, retryable, &self.config);
         }
     }
 
@@ -310,14 +348,14 @@ impl Provider {
         let Some(life) = self.lives.get_mut(&task) else {
             return;
         };
-        if !life.is_under_way(kind) {
+        if !life.efforts.succeed(kind, self.now, &self.config) {
             return;
         }
-        life.effort(kind).succeed(self.now, &self.config);
         let at = self.block;
         match kind {
             EffectKind::Commit => step.records.push(Record::CommitSubmitted { task, at }),
             EffectKind::Reveal => step.records.push(Record::RevealSubmitted { task, at }),
+            EffectKind::Play(dispute) => step.records.extend(life.duels.sent(dispute, task, at)),
             _ => {}
         }
     }
@@ -347,7 +385,9 @@ impl Provider {
             life.abandoned = true;
             return;
         }
-        life.effort(EffectKind::Compute).succeed(self.now, &self.config);
+        life.efforts
+            .of(EffectKind::Compute)
+            .succeed(self.now, &self.config);
         life.result = Some(Made {
             claim: claim.clone(),
             salt,
@@ -366,30 +406,34 @@ impl Provider {
     fn act(&mut self, step: &mut Step) {
         let mut wanted: Vec<(BlockNumber, TaskId, EffectKind)> = Vec::new();
         for (task, life) in &self.lives {
-            if let Want::Do(kind, by) = life.want(&self.config.stash, self.now) {
-                if life.is_ready(kind, self.now, &self.config) {
-                    wanted.push((by, *task, kind));
-                }
-            }
+            let wants = life.wants(&self.config, self.block, self.now);
+            let ready = wants
+                .into_iter()
+                .filter(|(_, kind)| life.efforts.is_ready(*kind, self.now, &self.config));
+            wanted.extend(ready.map(|(by, kind)| (by, *task, kind)));
         }
         // What is due first comes first: fetching and computing have few places.
         wanted.sort_unstable();
         for (_, task, kind) in wanted {
-            let limited = matches!(kind, EffectKind::Fetch | EffectKind::Compute);
-            if limited && self.under_way(kind) >= self.config.computing_max {
+            if kind.is_heavy() && self.under_way(kind) >= self.config.computing_max {
                 continue;
             }
             let Some(life) = self.lives.get_mut(&task) else {
                 continue;
             };
             if let Some(effect) = life.effect(kind, &self.config.stash) {
-                life.effort(kind).start();
+                life.efforts.of(kind).start();
                 step.effects.push(effect);
             }
         }
     }
 
     fn under_way(&self, kind: EffectKind) -> usize {
-        self.lives.values().filter(|life| life.is_under_way(kind)).count()
+        let alike = |life: &Life| match kind {
+            // Moves have places of their own: a game does not wait for a task.
+            EffectKind::ComputeMove(_) => life.efforts.moves_under_way(),
+            kind => life.efforts.under_way(kind),
+        };
+        self.lives.values().map(alike).sum()
     }
 }

@@ -57,6 +57,8 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
         round: None,
         bid: None,
         price_limit: None,
+        disputes: Vec::new(),
+        demands: Vec::new(),
     }
 }
 
@@ -74,16 +76,13 @@ fn running(id: u64, progress: MemberProgress, phase: RoundPhase<AccountId, u32>)
         reserves: Default::default(),
     };
     let member = RoundMember {
-        provider: stash(),
-        lock: 1,
         progress,
+        ..RoundMember::new(stash(), 500, 1)
     };
     let round = RoundRecord {
-        redundancy: 2,
-        units_max: 50,
         members: vec![member].try_into().unwrap(),
-        dropped: Default::default(),
         phase,
+        ..RoundRecord::new(2, 50, 0)
     };
     let mut snapshot = task(id, state);
     snapshot.round = Some(round);

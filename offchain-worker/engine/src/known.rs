@@ -97,10 +97,10 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
         manifest: ModelManifest {
             name: b"all-MiniLM-L6-v2-exact".to_vec().try_into().unwrap_or_default(),
             tier: Tier::Exact,
-            weights: hash("81cb40a0f3acdb23c353038a428725f07a7dcde5309a035f1215455a05157b3c"),
+            weights: hash("38d2d298f378f67c41bf0b25c31d1278f9f8688defa8af2f6d881d9274d6e640"),
             weights_bytes: 23_443_592,
             exact: Some(ExactForm {
-                weight_root: hash("d7eb9eabb39ecbfc18dccfd722618e22e0763572525930b417d036d1382722ad"),
+                weight_root: hash("d2bf845131a08c0de6dedce7c95af1aee842e04fd1563e4ffce76b310851c003"),
                 architecture: Architecture {
                     vocabulary: 30_522,
                     width: 384,

@@ -101,9 +101,9 @@ fn conversions_are_the_ones_that_everybody_gets() {
     assert_eq!(
         ids,
         [
-            "0x1424c6997a5840fad90487f79f6145be15cf8aee2a80d702bcc90af4b0c8673d",
-            "0xcecb36609cf81771daa260160465a9dd331295c5ed12525ab5e8af28dde64a1f",
-            "0x3d6bdc6bcf9c73af0ba7faad55d9ee84077ca5be18fad23d98bda60d3126de88",
+            "0x747f5e587f94396e904dfb59379b555aec495090c1d8767ff922777c60c16cb3",
+            "0x1b7fd8ce56f19fc3db041979623c7b9f7f58e196c5781ad1cf96a81b0174e146",
+            "0x0994ec0c8de4652c141076607abb20eb094a8c51e4b15c4bc9f66b580b3ee4e4",
         ]
     );
 }

@@ -16,8 +16,10 @@ use crate::{
     format,
 };
 
-/// Grows with every change of the layout.
-pub(crate) const VERSION: u64 = 1;
+/// Grows with every change of the layout, and with new kinds of records. 2: audits and moves.
+pub(crate) const VERSION: u64 = 2;
+/// The oldest version whose records are read as they are.
+const VERSION_MIN: u64 = 1;
 /// The journal is a few kilobytes; redb's default would be a gigabyte.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -152,7 +154,7 @@ impl Storage {
             next: 0,
         };
         let version = storage.run(|storage| storage.claim_version())?;
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(JournalError::Version {
                 path: path.into(),
                 found: version,
@@ -170,18 +172,19 @@ impl Storage {
         act(self).map_err(|error| explain(&self.path, error))
     }
 
-    /// The file's version. A new file gets ours, and its tables.
+    /// The file's version. A new file gets ours, and its tables; one that we can go on with gets ours too, so that no
+    /// older program takes it up.
     fn claim_version(&self) -> Result<u64, redb::Error> {
         let transaction = self.write()?;
         let found = {
             let mut meta = transaction.open_table(META)?;
             let found = meta.get(VERSION_KEY)?.map(|version| version.value());
-            if found.is_none() {
+            if found.is_none_or(|found| (VERSION_MIN..VERSION).contains(&found)) {
                 meta.insert(VERSION_KEY, VERSION)?;
             }
             found
         };
-        if found.is_some() {
+        if found.is_some_and(|found| !(VERSION_MIN..VERSION).contains(&found)) {
             transaction.abort()?;
         } else {
             transaction.open_table(OPEN)?;

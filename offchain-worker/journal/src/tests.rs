@@ -14,6 +14,7 @@ use std::{
 use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
 use sp_core::H256;
 use surety_types::task::{Bid, ResultClaim};
+use surety_verification::bisection::Move;
 use surety_worker_core::Record;
 
 use crate::{
@@ -136,6 +137,72 @@ fn another_version_is_refused() {
     drop(database);
     let error = open_err(&path);
     assert!(matches!(error, JournalError::Version { found: 9, .. }), "{error}");
+}
+
+#[test]
+fn a_journal_of_the_version_before_is_taken_up_and_kept_from_older_programs() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(1), result(1)]).unwrap();
+    drop(journal);
+    let set_version = |version| {
+        let database = builder().create(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut meta = transaction.open_table(META).unwrap();
+        let before = meta.insert(VERSION_KEY, version).unwrap().map(|old| old.value());
+        drop(meta);
+        transaction.commit().unwrap();
+        before
+    };
+    set_version(1);
+    let journal = Journal::open(&path).unwrap();
+    assert_eq!(journal.load().unwrap(), vec![bid(1), result(1)]);
+    drop(journal);
+    assert_eq!(set_version(2), Some(2));
+}
+
+#[test]
+fn audits_and_moves_come_back_as_they_were_written() {
+    let (_folder, path) = folder();
+    let provider = surety_worker_core::AccountId::new([3; 32]);
+    let Record::ResultMade { claim, salt, .. } = result(1) else {
+        panic!("a result")
+    };
+    let records = [
+        Record::AuditMade {
+            task: 1,
+            at: 2,
+            provider: provider.clone(),
+            claim,
+            salt,
+            seal: H256([6; 32]),
+        },
+        Record::AuditAnnounced {
+            task: 1,
+            at: 3,
+            provider: provider.clone(),
+        },
+        Record::AuditRevealed {
+            task: 1,
+            at: 4,
+            provider,
+        },
+        Record::MoveMade {
+            task: 1,
+            at: 5,
+            dispute: 7,
+            number: 1,
+            played: Move::Name(3),
+        },
+        Record::MoveSubmitted {
+            task: 1,
+            at: 6,
+            dispute: 7,
+            number: 1,
+        },
+    ];
+    Journal::open(&path).unwrap().append(&records).unwrap();
+    assert_eq!(Journal::open(&path).unwrap().load().unwrap(), records);
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl<T: Config> Pallet<T> {
             let mut members = round.members.iter();
             let member = members.find(|member| member.provider == audit.provider);
             // Who never revealed has given its auditor nothing to compare with.
-            if !member.is_some_and(|member| member.claim().is_some()) {
+            if member.is_none_or(|member| member.claim().is_none()) {
                 continue;
             }
             missing |= member.is_some_and(|member| member.standing_claim().is_some());

@@ -16,13 +16,17 @@ use std::{
 use async_trait::async_trait;
 use sp_core::{crypto::AccountId32, H256};
 use sp_crypto_hashing::blake2_256;
-use surety_types::{ModelId, TaskId};
+use sp_runtime::FixedU128;
+use surety_types::{
+    trust::{DisputeId, SlashId},
+    ModelId, TaskId,
+};
 use tokio::sync::watch;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, FinalisedBlocks, Funds,
-    Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, Signer, StakeInfo, TaskInfo, TaskRecord,
-    Until, When,
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, DemandRecord,
+    DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
+    Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 pub use state::FakeState;
@@ -121,6 +125,11 @@ impl FakeChain {
         self.change(|state| state.assign(task, commit_until));
     }
 
+    /// Ends the commit window of a task.
+    pub fn open_audits(&self, task: TaskId, until: BlockNumber) {
+        self.change(|state| state.open_audits(task, until));
+    }
+
     /// Ends the audit window of a task.
     pub fn open_reveals(&self, task: TaskId, until: BlockNumber) {
         self.change(|state| state.open_reveals(task, until));
@@ -212,6 +221,11 @@ impl Chain for FakeChain {
         self.read(when, |state| block_ref(state.number))
     }
 
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
+        self.lock().check_reachable()?;
+        Ok(block_ref(number))
+    }
+
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
         self.read(when, |state| {
             state.tasks.get(&id).map(|task| TaskInfo {
@@ -284,6 +298,39 @@ impl Chain for FakeChain {
         self.read(when, |_| {
             cap.checked_div(redundancy.into()).filter(|limit| *limit > 0)
         })
+    }
+
+    async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
+        self.read(when, |state| state.disputes.get(&id).cloned())
+    }
+
+    async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError> {
+        self.read(when, |state| state.disputes.clone().into_iter().collect())
+    }
+
+    async fn demand(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<DemandRecord>, ChainError> {
+        self.read(when, |state| {
+            state.demands.get(&(task, provider.clone())).cloned()
+        })
+    }
+
+    async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {
+        self.read(when, |state| state.slashes.clone().into_iter().collect())
+    }
+
+    async fn trust(&self, when: When, stash: &AccountId32) -> Result<TrustInfo, ChainError> {
+        self.read(when, |state| {
+            state.records.get(stash).cloned().unwrap_or_default()
+        })
+    }
+
+    async fn auditors_expected(&self, when: When, _provider: &AccountId32) -> Result<FixedU128, ChainError> {
+        self.read(when, |state| FixedU128::from_inner(state.auditors_expected))
     }
 
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {

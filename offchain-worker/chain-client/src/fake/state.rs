@@ -8,14 +8,17 @@ use surety_types::{
     provider::{DeviceProfile, Provider},
     stake::{Role, StakeRecord},
     task::{
-        Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
+        Assignment, AuditDraw, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
+        TaskState,
     },
+    trust::{Audit, AuditState, DisputeId, SlashId},
     ModelId, TaskId,
 };
 
 use crate::{
-    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, DispatchFault, EventField, Funds,
-    OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskRecord,
+    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, DemandRecord, DispatchFault,
+    DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord,
+    SlashRecord, StakeInfo, TaskRecord, TrustInfo,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
@@ -42,6 +45,16 @@ pub struct FakeState {
     pub agents: BTreeMap<AccountId32, AccountId32>,
     /// Nominated agents by stash.
     pub pending_agents: BTreeMap<AccountId32, AccountId32>,
+    /// Disputes that are open. The test puts them there; moves are only counted.
+    pub disputes: BTreeMap<DisputeId, DisputeRecord>,
+    /// Demands by task and provider. The test puts them there.
+    pub demands: BTreeMap<(TaskId, AccountId32), DemandRecord>,
+    /// Slashes that wait. The test puts them there.
+    pub slashes: BTreeMap<SlashId, SlashRecord>,
+    /// What is remembered of stashes.
+    pub records: BTreeMap<AccountId32, TrustInfo>,
+    /// Auditors that a result has in the mean, in units of 10^-18.
+    pub auditors_expected: u128,
     /// Money. Calls do not touch it.
     pub funds: BTreeMap<AccountId32, Funds>,
     /// Parameters that differ from the defaults.
@@ -108,6 +121,18 @@ impl FakeState {
             Call::RevealBid { task, bid } => self.reveal_bid(who, *task, bid),
             Call::Commit { task, commitment } => self.commit(who, *task, *commitment),
             Call::Reveal { task, claim, .. } => self.reveal(who, *task, claim),
+            Call::AnnounceAudit {
+                task, provider, seal, ..
+            } => self.announce_audit(who, *task, provider, *seal),
+            Call::RevealAudit {
+                task,
+                provider,
+                claim,
+                ..
+            } => self.reveal_audit(who, *task, provider, claim),
+            Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
+            Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
+            Call::Play { dispute, number, .. } => self.play(*dispute, *number),
             other => Err(ChainError::Rejected {
                 reason: format!("the fake chain does not know {}", other.name().call),
             }),
@@ -244,6 +269,74 @@ impl FakeState {
         Ok(vec![task_event("TrustLock", "Revealed", task)])
     }
 
+    fn announce_audit(
+        &mut self,
+        who: &AccountId32,
+        task: TaskId,
+        provider: &AccountId32,
+        seal: H256,
+    ) -> Applied {
+        let verifier = self.stash_of(who)?;
+        let round = self.rounds.get_mut(&task);
+        let round = round.filter(|round| matches!(round.phase, RoundPhase::Auditing { .. }));
+        let round = round.ok_or_else(|| fault("TrustLock", "WrongPhase"))?;
+        let audit = Audit {
+            verifier,
+            provider: provider.clone(),
+            bond: 0,
+            state: AuditState::Sealed(seal),
+        };
+        let full = round.audits.try_push(audit).is_err();
+        match full {
+            true => Err(fault("TrustLock", "TooManyAudits")),
+            false => Ok(vec![task_event("TrustLock", "AuditAnnounced", task)]),
+        }
+    }
+
+    fn reveal_audit(
+        &mut self,
+        who: &AccountId32,
+        task: TaskId,
+        provider: &AccountId32,
+        claim: &ResultClaim,
+    ) -> Applied {
+        let verifier = self.stash_of(who)?;
+        let round = self.rounds.get_mut(&task);
+        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let mut members = round.members.iter();
+        let agrees = members.any(|m| m.provider == *provider && m.claim() == Some(claim));
+        let mut audits = round.audits.iter_mut();
+        let audit = audits.find(|audit| audit.verifier == verifier && audit.provider == *provider);
+        let audit = audit.ok_or_else(|| fault("TrustLock", "UnknownAudit"))?;
+        audit.state = match agrees {
+            true => AuditState::Confirmed,
+            false => AuditState::Differs,
+        };
+        Ok(vec![task_event("TrustLock", "AuditRevealed", task)])
+    }
+
+    fn play(&mut self, dispute: DisputeId, number: u32) -> Applied {
+        let record = self.disputes.get_mut(&dispute);
+        let record = record.ok_or_else(|| fault("TrustLock", "UnknownDispute"))?;
+        if record.moves != number {
+            return Err(fault("TrustLock", "StaleMove"));
+        }
+        record.moves = record.moves.saturating_add(1);
+        Ok(vec![task_event("TrustLock", "MovePlayed", record.task)])
+    }
+
+    /// Ends the commit window of a task: auditors may draw themselves.
+    pub(super) fn open_audits(&mut self, id: TaskId, until: BlockNumber) {
+        if let Some(round) = self.rounds.get_mut(&id) {
+            round.phase = RoundPhase::Auditing { until };
+            round.draw = Some(AuditDraw {
+                seed: H256([5; 32]),
+                verifier_stake: 1,
+                tranche: 0,
+            });
+        }
+    }
+
     pub(super) fn assign(&mut self, id: TaskId, until: BlockNumber) {
         let opened = self.bids.iter().filter(|((task, _), _)| *task == id);
         let assignments: Vec<_> = opened
@@ -255,21 +348,16 @@ impl FakeState {
                 })
             })
             .collect();
-        let member = |assignment: &Assignment<AccountId32, Balance>| RoundMember {
-            provider: assignment.provider.clone(),
-            lock: 0,
-            progress: MemberProgress::Working,
+        let member = |assignment: &Assignment<AccountId32, Balance>| {
+            RoundMember::new(assignment.provider.clone(), assignment.price, 0)
         };
         let members: Vec<_> = assignments.iter().map(member).collect();
         let Some(task) = self.tasks.get_mut(&id) else {
             return;
         };
         let round = RoundRecord {
-            redundancy: task.spec.redundancy,
-            units_max: task.spec.units_max,
             members: members.try_into().unwrap_or_default(),
-            dropped: Default::default(),
-            phase: RoundPhase::Committing { until },
+            ..RoundRecord::new(task.spec.redundancy, task.spec.units_max, until)
         };
         task.state = TaskState::Running {
             assignments: assignments.try_into().unwrap_or_default(),

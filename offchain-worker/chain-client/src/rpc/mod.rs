@@ -19,15 +19,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codec::Decode;
+use codec::{Decode, Encode};
 use sp_core::{crypto::AccountId32, H256};
-use surety_types::{ModelId, TaskId};
+use sp_runtime::FixedU128;
+use surety_types::{
+    trust::{DisputeId, SlashId},
+    ModelId, TaskId,
+};
 use tokio::sync::RwLock;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, FinalisedBlocks, Funds,
-    Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, Signer, StakeInfo, TaskInfo, TaskRecord,
-    Until, When,
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, DemandRecord,
+    DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
+    Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 use link::Link;
@@ -180,6 +184,11 @@ impl Chain for RpcChain {
         Ok(BlockRef { number, hash })
     }
 
+    async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
+        let hash = self.0.link.block_hash(Some(number)).await?;
+        Ok(BlockRef { number, hash })
+    }
+
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
         self.0.task(when, id).await
     }
@@ -251,6 +260,37 @@ impl Chain for RpcChain {
         redundancy: u32,
     ) -> Result<Option<Balance>, ChainError> {
         self.0.price_limit(when, cap, redundancy).await
+    }
+
+    async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
+        self.0.read(when, Entry::Disputes, &[&id.encode()]).await
+    }
+
+    async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError> {
+        self.0.all(when, Entry::Disputes).await
+    }
+
+    async fn demand(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<Option<DemandRecord>, ChainError> {
+        let keys: [&[u8]; 2] = [&task.encode(), provider.as_ref()];
+        self.0.read(when, Entry::Demands, &keys).await
+    }
+
+    async fn slashes(&self, when: When) -> Result<Vec<(SlashId, SlashRecord)>, ChainError> {
+        self.0.all(when, Entry::Slashes).await
+    }
+
+    async fn trust(&self, when: When, stash: &AccountId32) -> Result<TrustInfo, ChainError> {
+        let found = self.0.read(when, Entry::Records, &[stash.as_ref()]).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError> {
+        self.0.auditors_expected(when, provider).await
     }
 
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {

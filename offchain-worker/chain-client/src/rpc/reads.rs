@@ -2,6 +2,7 @@
 
 use codec::{Decode, DecodeAll, Encode};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::FixedU128;
 use surety_types::{task::TaskState, TaskId};
 
 use super::{
@@ -29,6 +30,16 @@ impl Inner {
     ) -> Result<Option<Balance>, ChainError> {
         let hash = self.hash(when).await?;
         self.api(hash, "TaskApi_price_limit", &(cap, redundancy).encode())
+            .await
+    }
+
+    pub async fn auditors_expected(
+        &self,
+        when: When,
+        provider: &AccountId32,
+    ) -> Result<FixedU128, ChainError> {
+        let hash = self.hash(when).await?;
+        self.api(hash, "TrustApi_auditors_expected", provider.as_ref())
             .await
     }
 

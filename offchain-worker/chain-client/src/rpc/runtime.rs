@@ -26,10 +26,14 @@ pub(super) enum Entry {
     Tasks,
     Bids,
     Rounds,
+    Disputes,
+    Demands,
+    Slashes,
+    Records,
 }
 
 impl Entry {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 15] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -41,6 +45,10 @@ impl Entry {
         Self::Tasks,
         Self::Bids,
         Self::Rounds,
+        Self::Disputes,
+        Self::Demands,
+        Self::Slashes,
+        Self::Records,
     ];
 
     /// Pallet, entry, number of keys.
@@ -57,6 +65,10 @@ impl Entry {
             Self::Tasks => ("TaskAuction", "Tasks", 1),
             Self::Bids => ("TaskAuction", "Bids", 2),
             Self::Rounds => ("TrustLock", "Rounds", 1),
+            Self::Disputes => ("TrustLock", "Disputes", 1),
+            Self::Demands => ("TrustLock", "Demands", 2),
+            Self::Slashes => ("TrustLock", "Slashes", 1),
+            Self::Records => ("TrustLock", "Records", 1),
         }
     }
 
@@ -74,12 +86,13 @@ impl Entry {
             Self::Tasks => sample::tasks().iter().map(Encode::encode).collect(),
             Self::Bids => vec![sample::bid_record().encode()],
             Self::Rounds => sample::rounds().iter().map(Encode::encode).collect(),
+            Self::Disputes => sample::trust::disputes().iter().map(Encode::encode).collect(),
+            Self::Demands => vec![sample::trust::demand().encode()],
+            Self::Slashes => vec![sample::trust::slash().encode()],
+            Self::Records => vec![sample::trust::record().encode()],
         }
     }
 }
-
-/// The runtime API that we call.
-const API: &str = "TaskApi";
 
 /// Reads a value that must be a `T` and nothing more.
 pub(super) fn decode<T: Decode>(entry: Entry, bytes: &[u8]) -> Result<T, ChainError> {
@@ -195,21 +208,28 @@ impl Runtime {
         Ok(())
     }
 
+    /// The runtime APIs that we call.
     fn check_api(&self) -> Result<(), ChainError> {
-        let api = self.metadata.runtime_api_trait_by_name(API);
         let (task, cap_and_k) = (0u64.encode(), (0u128, 0u32).encode());
         let methods = [
-            ("task", task, sample::task_view().encode()),
-            ("price_limit", cap_and_k, Some(0u128).encode()),
+            ("TaskApi", "task", task, sample::task_view().encode()),
+            ("TaskApi", "price_limit", cap_and_k, Some(0u128).encode()),
+            (
+                "TrustApi",
+                "auditors_expected",
+                sample::account_bytes(),
+                0u128.encode(),
+            ),
         ];
-        for (name, arguments, answer) in methods {
-            let method = api.as_ref().and_then(|api| api.method_by_name(name));
+        for (api, name, arguments, answer) in methods {
+            let api_found = self.metadata.runtime_api_trait_by_name(api);
+            let method = api_found.as_ref().and_then(|api| api.method_by_name(name));
             let fits = method.is_some_and(|method| {
                 self.reads(&arguments, method.inputs().map(|input| input.id))
                     && self.reads(&answer, [method.output_ty()])
             });
             if !fits {
-                return Err(self.unfit(format!("it has no runtime API {API}.{name} as we know it")));
+                return Err(self.unfit(format!("it has no runtime API {api}.{name} as we know it")));
             }
         }
         Ok(())

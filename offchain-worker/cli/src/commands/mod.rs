@@ -1,11 +1,14 @@
 //! One module per command.
 
 mod account;
+mod dispute;
 mod doctor;
 mod model;
 mod provider;
 mod task;
 mod train;
+mod verifier;
+mod worker;
 
 use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
 
@@ -15,7 +18,7 @@ use surety_network::{BlobStore, Limits, NetworkConfig, Node};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, Command, Global, ProviderCommand, TaskCommand},
+    args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand},
     config::{self, Config, DataConfig, RawConfig},
     error::{CliError, Result},
     keys::{self, Key},
@@ -104,6 +107,8 @@ pub fn run(cli: Cli) -> Result<()> {
 async fn dispatch(context: &Context, command: Command) -> Result<()> {
     match command {
         Command::Provider(command) => provider::run(context, command).await,
+        Command::Verifier(command) => verifier::run(context, command).await,
+        Command::Dispute(command) => dispute::run(context, command).await,
         Command::Task(command) => task::run(context, command).await,
         Command::Account(command) => account::run(context, command).await,
         Command::Model(command) => model::run(context, command).await,
@@ -135,6 +140,11 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
             }
             raw.provider.threads = up.threads;
         }
+        Command::Verifier(VerifierCommand::Up(up)) => {
+            raw.verifier.stash = up.stash.clone();
+            raw.verifier.models = given(&up.model);
+            raw.verifier.threads = up.threads;
+        }
         Command::Task(TaskCommand::Submit(submit)) => {
             raw.task.listen = given(&submit.listen);
             raw.task.external = given(&submit.external);
@@ -144,10 +154,10 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
     raw
 }
 
-/// Logs go to standard error. A provider tells what it does; other commands print that themselves.
+/// Logs go to standard error. Providers and verifiers tell what they do; other commands print that themselves.
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
-        Command::Provider(ProviderCommand::Up(_)) => "info,libp2p_swarm=warn",
+        Command::Provider(ProviderCommand::Up(_)) | Command::Verifier(_) => "info,libp2p_swarm=warn",
         _ => "error",
     };
     let filter = config.log.as_deref().unwrap_or(default);

@@ -1,30 +1,23 @@
 //! `surety provider`.
 
-use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
+use std::sync::Arc;
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
-use surety_engine::{EnginePool, ModelStore, PoolConfig};
-use surety_journal::Journal;
 use surety_network::{DataPlane, Node};
 use surety_types::{
     model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
-    ModelId,
 };
-use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, Record, SecretSalts};
-use tokio::{
-    signal::unix::{signal, SignalKind},
-    sync::watch,
-};
+use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, SecretSalts};
 
-use super::Context;
+use super::{worker, Context};
 use crate::{
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},
-    host::{heartbeat_blocks, Engines, Host, Settings, Tools},
+    host::{heartbeat_blocks, Beside, Host, Tools, Traces},
     keys::{address, Key},
     machine, models,
 };
@@ -57,15 +50,15 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
     let config = &context.config.provider;
     let key = context.key()?;
     // What is wrong here is found before anything is said to the chain.
-    let (journal, records) = open_journal(&context.config.home)?;
-    let stored = chosen_models(&context.models(), &config.models)?;
+    let (journal, records) = worker::open_journal(&context.config.home)?;
+    let stored = worker::chosen_models(&context.models(), &config.models)?;
     let chain = context.patient_chain().await?;
-    let stash = find_stash(&*chain, &key, config.stash.as_ref()).await?;
-    check_stake(&*chain, &stash).await?;
+    let stash = worker::find_stash(&*chain, &key, config.stash.as_ref()).await?;
+    worker::check_stake(&*chain, &stash, Role::Provider).await?;
     let core = Provider::new(core_config(&stash, &key, config, &stored), records.clone())?;
     let node = context.node(&*chain, &config.data).await?;
-    let engines = load(&context.models(), config.threads, &stored).await?;
-    warn_of_unregistered(&*chain, &stored).await?;
+    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat).await?;
+    worker::warn_of_unregistered(&*chain, &stored).await?;
     register(&*chain, &key, &stash, config.threads, node.endpoints()).await?;
     let heartbeat_blocks = heartbeat_blocks(&*chain).await?;
 
@@ -85,11 +78,15 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         stash,
         plane: node.clone(),
         engines,
+        traces: Traces::default(),
         crash_at: args.crash_at,
+        cheat: args.cheat,
     };
-    let settings = Settings { heartbeat_blocks };
-    let result = Host::new(tools, settings, core, Arc::new(journal), &records)
-        .run(stop_signal()?)
+    let beside = Beside::Heartbeat {
+        blocks: heartbeat_blocks,
+    };
+    let result = Host::new(tools, beside, core, Arc::new(journal), &records)
+        .run(worker::stop_signal()?)
         .await;
     if let Some(node) = Arc::into_inner(node) {
         node.stop().await;
@@ -107,115 +104,6 @@ impl Up {
             self.models.join(", "),
             self.endpoints.join("\n             ")
         )
-    }
-}
-
-fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
-    fs::create_dir_all(home).map_err(CliError::file(home))?;
-    let journal = Journal::open(&home.join("journal.redb"))?;
-    let records = journal.load()?;
-    Ok((journal, records))
-}
-
-/// Becomes true with the first SIGINT or SIGTERM.
-fn stop_signal() -> Result<watch::Receiver<bool>> {
-    let listen = |kind| signal(kind).map_err(CliError::file("signals"));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let (sender, receiver) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        tracing::info!("stopping; calls on their way to the chain are waited for");
-        // Nobody listens only when the host has ended by itself.
-        sender.send(true).ok();
-    });
-    Ok(receiver)
-}
-
-/// The manifests of the models to offer.
-fn chosen_models(store: &ModelStore, names: &[String]) -> Result<Vec<ModelManifest>> {
-    let manifests: Vec<ModelManifest> = if names.is_empty() {
-        let all = store.list()?;
-        all.into_iter()
-            .filter_map(|stored| {
-                let stored = stored.inspect_err(|e| tracing::error!(error = %e, "skipping a model"));
-                Some(stored.ok()?.manifest)
-            })
-            .collect()
-    } else {
-        let chosen = names.iter().map(|name| {
-            let manifest = models::local(store, name)?;
-            // Known is not enough: its files must be here.
-            Ok(store.find(manifest.id())?.manifest)
-        });
-        chosen.collect::<Result<_>>()?
-    };
-    if manifests.is_empty() {
-        return Err(CliError::Usage(format!(
-            "there is no model in {}; get one with: surety model fetch",
-            store.path().display()
-        )));
-    }
-    Ok(manifests)
-}
-
-/// The stash that the key acts for; agrees to act for it when that is all that is missing.
-async fn find_stash(chain: &dyn Chain, key: &Key, named: Option<&AccountId>) -> Result<AccountId> {
-    let agent = key.signer.account();
-    let found = chain.agent_stash(When::Finalised, agent).await?;
-    match (found, named) {
-        (Some(found), Some(named)) if found != *named => Err(CliError::Usage(format!(
-            "{} is the agent of {}, not of {}",
-            address(agent),
-            address(&found),
-            address(named)
-        ))),
-        (Some(found), _) => Ok(found),
-        (None, None) => Err(CliError::Usage(format!(
-            "{0} is nobody's agent yet. With the stash's key, run: surety account agent set --agent {0}; \
-             then start this with --stash ADDRESS, which confirms it",
-            address(agent)
-        ))),
-        (None, Some(named)) => {
-            confirm(chain, key, named).await?;
-            Ok(named.clone())
-        }
-    }
-}
-
-async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> {
-    let agent = key.signer.account();
-    // The nomination may be so new that it is not final yet.
-    let pending = chain.pending_agent(When::Best, stash).await?;
-    if pending.as_ref() != Some(agent) {
-        return Err(CliError::Usage(format!(
-            "{} has not named {} as its agent. With its key, run: surety account agent set --agent {}",
-            address(stash),
-            address(agent),
-            address(agent)
-        )));
-    }
-    tracing::info!(stash = %address(stash), "confirming to be its agent");
-    let call = Call::ConfirmAgent { stash: stash.clone() };
-    chain.submit(&key.signer, call, Until::Finalised).await?;
-    Ok(())
-}
-
-async fn check_stake(chain: &dyn Chain, stash: &AccountId) -> Result<()> {
-    let stake = chain.stake(When::Finalised, stash).await?;
-    match stake {
-        Some(stake) if stake.role == Role::Provider && stake.bonded > 0 => Ok(()),
-        Some(stake) if stake.role != Role::Provider => Err(CliError::Usage(format!(
-            "{} is bonded as a verifier; a provider needs a stash of its own",
-            address(stash)
-        ))),
-        _ => Err(CliError::Usage(format!(
-            "{} has nothing bonded. With its key, run: \
-             surety account bond --role provider --amount \"100 SURE\"",
-            address(stash)
-        ))),
     }
 }
 
@@ -239,37 +127,6 @@ fn core_config(
     let mut core = CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret));
     core.tasks_max = config.tasks_max;
     core
-}
-
-/// Reads, checks and loads every model that is offered.
-async fn load(store: &ModelStore, threads: usize, stored: &[ModelManifest]) -> Result<Engines> {
-    let pool = EnginePool::new(PoolConfig {
-        threads,
-        ..PoolConfig::default()
-    })?;
-    let mut loaded = Vec::new();
-    for manifest in stored {
-        tracing::info!(model = models::name(manifest), "loading");
-        loaded.push(pool.load(store, manifest.id())?.await?);
-    }
-    Ok(Engines::new(pool, loaded))
-}
-
-/// Files of a model that the chain does not know earn nothing. The model may be registered later, though.
-async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) -> Result<()> {
-    let known: BTreeSet<ModelId> = chain
-        .models(When::Finalised)
-        .await?
-        .into_iter()
-        .map(|(id, _)| id)
-        .collect();
-    for manifest in stored {
-        if !known.contains(&manifest.id()) {
-            let name = models::name(manifest);
-            tracing::warn!("{name} is not registered on the chain: no task can ask for it yet");
-        }
-    }
-    Ok(())
 }
 
 /// Registers, or updates what is registered; counts as a sign of life either way.

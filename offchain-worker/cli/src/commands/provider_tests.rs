@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use surety_chain_client::{FakeChain, Signer};
+use surety_engine::ModelStore;
 
 use super::*;
 use crate::SURE;
@@ -66,10 +67,14 @@ async fn a_nominated_agent_confirms_by_itself() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    let found = find_stash(&world.chain, &world.agent, named).await.unwrap();
+    let found = worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     assert_eq!(found, *world.stash.account());
     // Later it needs not be told whom it works for.
-    let found = find_stash(&world.chain, &world.agent, None).await.unwrap();
+    let found = worker::find_stash(&world.chain, &world.agent, None)
+        .await
+        .unwrap();
     assert_eq!(found, *world.stash.account());
     finalising.abort();
 }
@@ -78,7 +83,9 @@ async fn a_nominated_agent_confirms_by_itself() {
 async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
     let world = World::bonded(Role::Provider).await;
     for named in [None, Some(world.stash.account())] {
-        let error = find_stash(&world.chain, &world.agent, named).await.unwrap_err();
+        let error = worker::find_stash(&world.chain, &world.agent, named)
+            .await
+            .unwrap_err();
         assert!(
             error.to_string().contains("surety account agent set --agent"),
             "{error}"
@@ -96,27 +103,31 @@ async fn an_agent_works_for_its_own_stash_only() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    find_stash(&world.chain, &world.agent, named).await.unwrap();
+    worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     finalising.abort();
     let other = Signer::from_uri("//Bob").unwrap().account().clone();
-    let error = find_stash(&world.chain, &world.agent, Some(&other)).await;
+    let error = worker::find_stash(&world.chain, &world.agent, Some(&other)).await;
     assert!(matches!(error, Err(CliError::Usage(_))));
 }
 
 #[tokio::test]
 async fn stake_must_be_there_and_for_providing() {
     let world = World::new();
-    let error = check_stake(&world.chain, world.stash.account())
+    let error = worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("surety account bond"), "{error}");
     let world = World::bonded(Role::Verifier).await;
-    let error = check_stake(&world.chain, world.stash.account())
+    let error = worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("verifier"), "{error}");
     let world = World::bonded(Role::Provider).await;
-    check_stake(&world.chain, world.stash.account()).await.unwrap();
+    worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -124,7 +135,9 @@ async fn what_is_registered_already_is_not_registered_again() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalising = world.finalising();
     let named = Some(world.stash.account());
-    let stash = find_stash(&world.chain, &world.agent, named).await.unwrap();
+    let stash = worker::find_stash(&world.chain, &world.agent, named)
+        .await
+        .unwrap();
     let register = |threads| register(&world.chain, &world.agent, &stash, threads, endpoints());
     register(1).await.unwrap();
     register(1).await.unwrap();
@@ -150,14 +163,20 @@ fn a_model_that_is_named_must_be_here() {
     let dir = tempfile::tempdir().unwrap();
     let store = ModelStore::new(dir.path());
     let named = [models::DEFAULT.to_owned()];
-    assert!(matches!(chosen_models(&store, &named), Err(CliError::Models(_))));
-    assert!(matches!(chosen_models(&store, &[]), Err(CliError::Usage(_))));
+    assert!(matches!(
+        worker::chosen_models(&store, &named),
+        Err(CliError::Models(_))
+    ));
+    assert!(matches!(
+        worker::chosen_models(&store, &[]),
+        Err(CliError::Usage(_))
+    ));
 }
 
 #[test]
 fn a_journal_that_is_in_use_is_not_opened_twice() {
     let dir = tempfile::tempdir().unwrap();
     let home: PathBuf = dir.path().join("new");
-    let _first = open_journal(&home).unwrap();
-    assert!(matches!(open_journal(&home), Err(CliError::Journal(_))));
+    let _first = worker::open_journal(&home).unwrap();
+    assert!(matches!(worker::open_journal(&home), Err(CliError::Journal(_))));
 }

@@ -123,6 +123,11 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             units_per_second: Some(1),
             tasks_max: Some(1),
         },
+        verifier: RawVerifier {
+            stash: Some("s".into()),
+            models: Some(Vec::new()),
+            threads: Some(1),
+        },
         task: RawTask {
             listen: Some(Vec::new()),
             external: Some(Vec::new()),

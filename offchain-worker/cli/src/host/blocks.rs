@@ -66,6 +66,18 @@ async fn snapshot(
         true => price_limit(chain, when, &open, limits).await?,
         false => None,
     };
+    let (mut disputes, mut demands) = (Vec::new(), Vec::new());
+    if let Some(round) = &open.round {
+        for dispute in &round.disputes {
+            let found = chain.dispute(when, dispute.id).await?;
+            disputes.extend(found.map(|found| (dispute.id, found)));
+        }
+        let members = round.members.iter().filter(|_| round.demands > 0);
+        for member in members {
+            let found = chain.demand(when, open.id, &member.provider).await?;
+            demands.extend(found.map(|found| (member.provider.clone(), found)));
+        }
+    }
     Ok(TaskSnapshot {
         id: open.id,
         task: open.task,
@@ -75,6 +87,8 @@ async fn snapshot(
             opened: bid.opened.is_some(),
         }),
         price_limit,
+        disputes,
+        demands,
     })
 }
 

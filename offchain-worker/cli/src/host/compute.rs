@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome, Ticket};
+use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome, Sink, Ticket};
 use surety_types::ModelId;
 
 /// The pool and the models that are loaded into it.
@@ -21,10 +21,25 @@ impl Engines {
         }
     }
 
+    /// A loaded model.
+    pub(super) fn get(&self, model: &ModelId) -> Result<Arc<dyn Engine>, ComputeError> {
+        self.loaded
+            .get(model)
+            .cloned()
+            .ok_or(ComputeError::NotLoaded(*model))
+    }
+
+    /// Queues other work.
+    pub(super) fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<Ticket<T>, ComputeError> {
+        Ok(self.pool.work(work)?)
+    }
+
     /// Queues one job.
     pub(super) fn submit(&self, model: &ModelId, job: Job) -> Result<Ticket<Outcome>, ComputeError> {
-        let engine = self.loaded.get(model).ok_or(ComputeError::NotLoaded(*model))?;
-        Ok(self.pool.submit(engine.clone(), job)?)
+        Ok(self.pool.submit(self.get(model)?, job)?)
     }
 }
 

@@ -10,10 +10,14 @@ use surety_chain_client::{Call, ChainError, Until};
 use surety_engine::Job;
 use surety_network::{Bytes, PlaneError};
 use surety_types::{model::Operation, multiaddr::Endpoints, task::ResultClaim, ContentHash, ModelId, TaskId};
-use surety_worker_core::{Effect, EffectKind, Event};
+use surety_worker_core::{Effect, EffectKind, Event, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{stream, Tools};
+use super::{
+    audits,
+    cheat::{self, Cheat},
+    moves, stream, Tools,
+};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);
@@ -26,6 +30,15 @@ pub(super) struct Jobs {
     effects: HashMap<Id, (TaskId, EffectKind, AbortHandle)>,
     /// Tasks whose inputs are pinned.
     inputs: BTreeMap<TaskId, Input>,
+    /// Test aid: whether a right result was challenged.
+    has_challenged: bool,
+}
+
+/// What a job is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    pub id: TaskId,
+    pub kind: EffectKind,
 }
 
 struct Input {
@@ -41,6 +54,23 @@ impl Jobs {
             running: JoinSet::new(),
             effects: HashMap::new(),
             inputs: BTreeMap::new(),
+            has_challenged: false,
+        }
+    }
+
+    /// Test aid: challenges a right result, once.
+    pub(super) fn see(&mut self, tasks: &[TaskSnapshot]) {
+        if self.tools.cheat != Some(Cheat::FalseChallenge) || self.has_challenged {
+            return;
+        }
+        if let Some(call) = cheat::challengeable(tasks, &self.tools.stash) {
+            self.has_challenged = true;
+            let tools = self.tools.clone();
+            let of = Task {
+                id: tasks.first().map_or(0, |seen| seen.id),
+                kind: EffectKind::Forget,
+            };
+            self.running.spawn(async move { submit(&tools, of, call).await });
         }
     }
 
@@ -101,7 +131,7 @@ impl Jobs {
     /// Stops fetching and computing, and waits a while for calls that are on their way to the chain.
     pub(super) async fn wind_down(&mut self) {
         for (_, kind, handle) in self.effects.values() {
-            if matches!(kind, EffectKind::Fetch | EffectKind::Compute) {
+            if kind.is_heavy() {
                 handle.abort();
             }
         }
@@ -113,7 +143,7 @@ impl Jobs {
     }
 }
 
-fn failed(task: TaskId, kind: EffectKind, retryable: bool) -> Event {
+pub(super) fn failed(task: TaskId, kind: EffectKind, retryable: bool) -> Event {
     match kind {
         EffectKind::Fetch => Event::InputFailed { task, retryable },
         EffectKind::Compute => Event::ComputeFailed { task, retryable },
@@ -126,24 +156,19 @@ fn failed(task: TaskId, kind: EffectKind, retryable: bool) -> Event {
 }
 
 async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Event {
-    let (task, kind) = (effect.task(), effect.kind());
+    let (id, kind) = (effect.task(), effect.kind());
+    let (of, tools) = (Task { id, kind }, &*tools);
+    if tools.cheat.is_some_and(|cheat| cheat.keeps_silent(kind)) {
+        tracing::error!(task = id, ?kind, "left out, as --cheat demands");
+        return failed(id, kind, false);
+    }
     match effect {
-        Effect::SubmitBid { task, seal } => submit(&tools, task, kind, Call::Bid { task, seal }).await,
-        Effect::SubmitBidReveal { task, bid } => {
-            submit(&tools, task, kind, Call::RevealBid { task, bid }).await
-        }
-        Effect::SubmitCommit { task, commitment } => {
-            submit(&tools, task, kind, Call::Commit { task, commitment }).await
-        }
-        Effect::SubmitReveal { task, claim, salt } => {
-            submit(&tools, task, kind, Call::Reveal { task, claim, salt }).await
-        }
         Effect::FetchInput {
             task,
             hash,
             bytes,
             sources,
-        } => fetch(&tools, task, hash, bytes, &sources).await,
+        } => fetch(tools, task, hash, bytes, &sources).await,
         Effect::Compute {
             task,
             model,
@@ -158,14 +183,90 @@ async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Even
                 units_max,
                 client,
             };
-            compute(&tools, task, job).await
+            compute(tools, task, job).await
         }
-        // The host does this itself, before any job.
-        Effect::Forget { .. } => failed(task, kind, false),
+        Effect::SubmitSupply { output, segment, .. } => audits::supply(tools, of, output, segment).await,
+        Effect::Draw {
+            input,
+            verifier_stake,
+        } => audits::draw(tools, of, input, verifier_stake).await,
+        Effect::Audit { provider, spec, .. } => audits::audit(tools, of, provider, spec).await,
+        Effect::CheckData { provider, output, .. } => audits::check_data(tools, of, provider, output).await,
+        Effect::ComputeMove {
+            dispute,
+            record,
+            side,
+            spec,
+        } => moves::find(tools, dispute, *record, side, spec).await,
+        Effect::SubmitCommit { task, .. } if tools.cheat == Some(Cheat::CopiedResult) => {
+            match cheat::others_commitment(tools, task).await {
+                Some(commitment) => submit(tools, of, Call::Commit { task, commitment }).await,
+                None => failed(task, kind, true),
+            }
+        }
+        other => match call(other) {
+            Some(call) => submit(tools, of, call).await,
+            // The host does this itself, before any job.
+            None => failed(id, kind, false),
+        },
     }
 }
 
-async fn submit(tools: &Tools, task: TaskId, kind: EffectKind, call: Call) -> Event {
+/// Effects that are calls and nothing else.
+fn call(effect: Effect) -> Option<Call> {
+    Some(match effect {
+        Effect::SubmitBid { task, seal } => Call::Bid { task, seal },
+        Effect::SubmitBidReveal { task, bid } => Call::RevealBid { task, bid },
+        Effect::SubmitCommit { task, commitment } => Call::Commit { task, commitment },
+        Effect::SubmitReveal { task, claim, salt } => Call::Reveal { task, claim, salt },
+        Effect::SubmitAnnouncement {
+            task,
+            provider,
+            proof,
+            seal,
+        } => Call::AnnounceAudit {
+            task,
+            provider,
+            proof,
+            seal,
+        },
+        Effect::SubmitAuditReveal {
+            task,
+            provider,
+            claim,
+            salt,
+        } => Call::RevealAudit {
+            task,
+            provider,
+            claim,
+            salt,
+        },
+        Effect::SubmitDemand {
+            task,
+            provider,
+            segment,
+        } => Call::Demand {
+            task,
+            provider,
+            segment,
+        },
+        Effect::SubmitMove {
+            dispute,
+            number,
+            played,
+            ..
+        } => Call::Play {
+            dispute,
+            number,
+            played,
+        },
+        Effect::SubmitAdvance { dispute, .. } => Call::AdvanceDispute { dispute },
+        _ => return None,
+    })
+}
+
+pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
+    let Task { id: task, kind } = of;
     match tools.chain.submit(&tools.signer, call, Until::Included).await {
         Ok(included) => {
             tracing::info!(task, ?kind, block = included.block.number, "on the chain");
@@ -222,7 +323,7 @@ async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
 }
 
 /// Why, and whether trying again may help.
-type Failure = (String, bool);
+pub(super) type Failure = (String, bool);
 
 async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, Failure> {
     let from_disk = |e: PlaneError| (e.to_string(), true);
@@ -243,6 +344,8 @@ async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultCl
     let outcome = outcome.map_err(|e| (e.to_string(), e.is_retryable()))?;
     // On disk before core hears of the result: what is committed to can be delivered.
     let output = Bytes::from(outcome.output);
-    tools.plane.publish(output).await.map_err(from_disk)?;
+    if tools.cheat != Some(Cheat::WithheldData) {
+        tools.plane.publish(output).await.map_err(from_disk)?;
+    }
     Ok(outcome.claim)
 }

@@ -1,5 +1,5 @@
-//! The provider's host loop: feeds the pure state machine of `surety-worker-core` with what happens, makes its records
-//! durable, and carries out its effects.
+//! The host loop of providers and verifiers: feeds a pure state machine of `surety-worker-core` with what happens, makes
+//! its records durable, and carries out its effects.
 //!
 //! ```text
 //!  finalised blocks ──┐                       ┌─> journal (durable first)
@@ -11,12 +11,16 @@
 //! many there are. Whatever a crash cuts off, the next start makes up for: the journal says what was promised,
 //! finalised state what the chain has heard of it.
 
+mod audits;
 mod blocks;
+mod cheat;
 mod compute;
 mod heartbeat;
 mod jobs;
+mod moves;
 mod outputs;
 mod retry;
+mod slashes;
 mod stream;
 
 use std::sync::Arc;
@@ -25,11 +29,13 @@ use surety_chain_client::{AccountId, Chain, Signer};
 use surety_journal::{Journal, JournalError};
 use surety_network::DataPlane;
 use surety_types::TaskId;
-use surety_worker_core::{Effect, EffectKind, Event, Provider, Record};
+use surety_worker_core::{Effect, EffectKind, Event, Provider, Record, Step, Verifier};
 use tokio::sync::{mpsc, watch};
 
+pub use cheat::{disguise, swap, Cheat};
 pub use compute::Engines;
 pub use heartbeat::blocks_between as heartbeat_blocks;
+pub use moves::Traces;
 
 use crate::{args::CrashPoint, error::Result};
 use jobs::Jobs;
@@ -48,8 +54,12 @@ pub struct Tools {
     pub plane: Arc<dyn DataPlane>,
     /// Loaded models.
     pub engines: Engines,
+    /// Traces of disputes that are being played.
+    pub traces: Traces,
     /// Test aid: where to abort.
     pub crash_at: Option<CrashPoint>,
+    /// Test aid: what to do wrong.
+    pub cheat: Option<Cheat>,
 }
 
 impl Tools {
@@ -62,39 +72,56 @@ impl Tools {
     }
 }
 
-/// How the loop is run.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Blocks between two signs of life.
-    pub heartbeat_blocks: u32,
+/// What the loop drives.
+pub trait Core: Send {
+    /// Takes an event in.
+    fn step(&mut self, now: u32, event: Event) -> Step;
 }
 
-/// A provider at work.
-pub struct Host {
+impl Core for Provider {
+    fn step(&mut self, now: u32, event: Event) -> Step {
+        Provider::step(self, now, event)
+    }
+}
+
+impl Core for Verifier {
+    fn step(&mut self, now: u32, event: Event) -> Step {
+        Verifier::step(self, now, event)
+    }
+}
+
+/// What goes on beside the loop.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    /// A provider's signs of life.
+    Heartbeat {
+        /// Blocks between two of them.
+        blocks: u32,
+    },
+    /// A verifier carries out slashes that have waited long enough.
+    Slashes,
+}
+
+/// A provider or a verifier at work.
+pub struct Host<C> {
     tools: Arc<Tools>,
-    settings: Settings,
-    core: Provider,
+    beside: Beside,
+    core: C,
     journal: Arc<Journal>,
     jobs: Jobs,
     outputs: Outputs,
     block: u32,
 }
 
-impl Host {
+impl<C: Core> Host<C> {
     /// A host for `core`, which has replayed `records`, everything that is in `journal`.
-    pub fn new(
-        tools: Tools,
-        settings: Settings,
-        core: Provider,
-        journal: Arc<Journal>,
-        records: &[Record],
-    ) -> Self {
+    pub fn new(tools: Tools, beside: Beside, core: C, journal: Arc<Journal>, records: &[Record]) -> Self {
         let tools = Arc::new(tools);
         Self {
             outputs: Outputs::from_records(records),
             jobs: Jobs::new(tools.clone()),
             tools,
-            settings,
+            beside,
             core,
             journal,
             block: 0,
@@ -114,10 +141,10 @@ impl Host {
             self.tools.stash.clone(),
             sender,
         ));
-        let heartbeat = tokio::spawn(heartbeat::beat(
-            self.tools.clone(),
-            self.settings.heartbeat_blocks,
-        ));
+        let beside = match self.beside {
+            Beside::Heartbeat { blocks } => tokio::spawn(heartbeat::beat(self.tools.clone(), blocks)),
+            Beside::Slashes => tokio::spawn(slashes::carry_out(self.tools.clone())),
+        };
         let result = loop {
             let event = tokio::select! {
                 Some(event) = blocks.recv() => event,
@@ -132,7 +159,7 @@ impl Host {
             }
         };
         follower.abort();
-        heartbeat.abort();
+        beside.abort();
         self.jobs.wind_down().await;
         result
     }
@@ -143,6 +170,7 @@ impl Host {
             self.block = self.block.max(*block);
             let plane = &*self.tools.plane;
             self.outputs.see(plane, &self.tools.stash, tasks).await;
+            self.jobs.see(tasks);
         }
         if let Event::EffectDone {
             task,
@@ -159,7 +187,7 @@ impl Host {
                 tracing::info!(task = record.task(), record = record_name(record), "recorded");
                 self.outputs.record(record);
             }
-            self.crash_if_told_to(&step.records);
+            self.crash_after_records(&step.records);
         }
         for effect in step.effects {
             match effect {
@@ -194,10 +222,14 @@ impl Host {
         }
     }
 
-    fn crash_if_told_to(&self, records: &[Record]) {
-        let result = records.iter().find(|r| matches!(r, Record::ResultMade { .. }));
-        if let Some(record) = result {
-            let point = CrashPoint::AfterJournalCommit;
+    fn crash_after_records(&self, records: &[Record]) {
+        for record in records {
+            let point = match record {
+                Record::ResultMade { .. } => CrashPoint::AfterJournalCommit,
+                Record::AuditMade { .. } => CrashPoint::AfterAudit,
+                Record::MoveMade { .. } => CrashPoint::AfterMove,
+                _ => continue,
+            };
             self.tools.crash_if_told_to(point, record.task());
         }
     }
@@ -217,6 +249,11 @@ fn record_name(record: &Record) -> &'static str {
         Record::CommitSubmitted { .. } => "result committed",
         Record::RevealSubmitted { .. } => "result revealed",
         Record::Finished { .. } => "finished",
+        Record::AuditMade { .. } => "audit made",
+        Record::AuditAnnounced { .. } => "audit announced",
+        Record::AuditRevealed { .. } => "audit revealed",
+        Record::MoveMade { .. } => "move made",
+        Record::MoveSubmitted { .. } => "move played",
     }
 }
 

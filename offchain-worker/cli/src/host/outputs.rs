@@ -1,6 +1,7 @@
-//! Serving outputs: to the client as soon as our commitment is in a block, to everyone once results are revealed.
+//! Serving outputs: to the client as soon as our commitment is in a block, to everyone from the audit window on.
 //!
-//! Not before: another provider of the task could copy it and commit to it, too.
+//! Not before: another provider of the task could copy it and commit to it, too. Once the audit window is open in
+//! finalised state nobody can commit any more, and auditors of generated text need the output for their pass over it.
 
 use std::collections::BTreeMap;
 
@@ -137,8 +138,7 @@ fn audience(round: &RoundRecord, stash: &AccountId) -> Audience {
     let ours = round.members.iter().find(|member| member.provider == *stash);
     match (ours.map(|member| &member.progress), &round.phase) {
         (None | Some(MemberProgress::Working), _) => Audience::Nobody,
-        (Some(MemberProgress::Revealed(_)), _)
-        | (_, RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. }) => Audience::Everyone,
-        (Some(MemberProgress::Committed(_)), _) => Audience::Client,
+        (Some(MemberProgress::Committed(_)), RoundPhase::Committing { .. }) => Audience::Client,
+        (Some(MemberProgress::Committed(_) | MemberProgress::Revealed(_)), _) => Audience::Everyone,
     }
 }

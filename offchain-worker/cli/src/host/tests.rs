@@ -1,6 +1,7 @@
 //! Whole lives of tasks: the real core, journal and loop against a chain, a network and an engine in memory.
 #![allow(clippy::unwrap_used)]
 
+mod audits;
 mod engine;
 mod generation;
 mod world;

@@ -119,6 +119,8 @@ impl Chain {
                 opened: sim.bid.is_some(),
             }),
             price_limit: None,
+            disputes: Vec::new(),
+            demands: Vec::new(),
         };
         Some((*number, tasks.iter().map(show).collect()))
     }
@@ -321,16 +323,8 @@ fn running(in_reserve: bool) -> TaskState<AccountId, Balance, BlockNumber> {
 }
 
 fn round(provider: AccountId, until: BlockNumber) -> RoundRecord {
-    let member = RoundMember {
-        provider,
-        lock: 1,
-        progress: MemberProgress::Working,
-    };
     RoundRecord {
-        redundancy: 1,
-        units_max: 100,
-        members: vec![member].try_into().unwrap(),
-        dropped: Default::default(),
-        phase: RoundPhase::Committing { until },
+        members: vec![RoundMember::new(provider, 1, 1)].try_into().unwrap(),
+        ..RoundRecord::new(1, 100, until)
     }
 }

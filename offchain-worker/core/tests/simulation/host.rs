@@ -303,6 +303,16 @@ impl Host {
                 self.commitments.entry(task).or_default().insert(hash);
                 self.send(Extrinsic::Reveal(task, claim, salt), task, kind, chain, random);
             }
+            other @ (Effect::SubmitSupply { .. }
+            | Effect::Draw { .. }
+            | Effect::Audit { .. }
+            | Effect::SubmitAnnouncement { .. }
+            | Effect::SubmitAuditReveal { .. }
+            | Effect::CheckData { .. }
+            | Effect::SubmitDemand { .. }
+            | Effect::ComputeMove { .. }
+            | Effect::SubmitMove { .. }
+            | Effect::SubmitAdvance { .. }) => panic!("nothing here asks for {other:?}"),
             Effect::Forget { .. } => {
                 self.jobs.retain(|job| job.task() != Some(task));
                 self.under_way.retain(|(other, _)| *other != task);

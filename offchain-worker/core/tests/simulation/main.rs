@@ -5,9 +5,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod chain;
 mod host;
 mod random;
+mod toy;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -101,4 +103,14 @@ fn a_lost_journal_is_made_up_for_by_computing_again() {
         host.check_said_one_thing();
         chain.check_all_revealed();
     });
+}
+
+#[test]
+fn without_faults_a_liar_is_audited_and_loses_its_dispute() {
+    each_life(|seed| audit::Life::new(seed, Faults::NONE).run());
+}
+
+#[test]
+fn with_faults_a_liar_loses_and_nothing_is_said_twice_differently() {
+    each_life(|seed| audit::Life::new(seed, Faults::MANY).run());
 }

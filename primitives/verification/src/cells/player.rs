@@ -98,6 +98,20 @@ pub struct Player<R> {
     pub(super) layout: Layout,
     pub(super) records: R,
     pub(super) unfolded: Option<Unfolded>,
+    altered: Option<Altered>,
+}
+
+/// A trace with a wrong number in it.
+#[derive(Clone, Debug)]
+struct Altered {
+    leaf: u32,
+    step: u32,
+    row: u32,
+    byte: u32,
+    /// Of the whole trace.
+    leaves: Vec<H256>,
+    /// The rows of the leaf, where it is given.
+    given: Option<Rows>,
 }
 
 impl<R: Records> Player<R> {
@@ -107,7 +121,51 @@ impl<R: Records> Player<R> {
             layout,
             records,
             unfolded: None,
+            altered: None,
         }
+    }
+
+    /// Has this side play for a wrong trace from now on, in which one byte of a step was changed, and something in what
+    /// its leaf records. The root of that trace is the answer. For demonstrations and tests of what comes of it: an
+    /// honest side has no use for it.
+    ///
+    /// # Errors
+    /// When there is no such byte, or the records cannot be had.
+    pub fn alter(
+        &mut self,
+        leaf: u32,
+        step: u32,
+        row: u32,
+        byte: u32,
+    ) -> Result<H256, PlayerError<R::Error>> {
+        self.unfolded = None;
+        self.altered = None;
+        let mut leaves = self.records.leaves().map_err(PlayerError::Records)?.to_vec();
+        let place = leaves.get_mut(leaf as usize).ok_or(Missing)?;
+        let mut given = None;
+        if self.is_given(leaf) {
+            let rows = self.given(leaf)?.altered(row, byte).ok_or(Missing)?;
+            *place = match self.layout.part(leaf) {
+                Some(Part::Output) => rows.digests().first().copied().ok_or(Missing)?,
+                _ => rows.given_leaf(),
+            };
+            given = Some(rows);
+        } else {
+            let mut unfolded = self.unfold(leaf)?.clone();
+            unfolded.alter(step, row, byte)?;
+            *place = unfolded.digests.steps.last().copied().ok_or(Missing)?;
+            self.unfolded = Some(unfolded);
+        }
+        let root = merkle_root(leaves.iter().copied());
+        self.altered = Some(Altered {
+            leaf,
+            step,
+            row,
+            byte,
+            leaves,
+            given,
+        });
+        Ok(root)
     }
 
     /// The layout of the claim.
@@ -148,7 +206,10 @@ impl<R: Records> Player<R> {
             let plan = self.layout.plan(leaf, length).ok_or(Missing)?;
             let reads: Vec<u32> = plan.reads().collect();
             self.records.load(&reads).map_err(PlayerError::Records)?;
-            let unfolded = unfold(&plan, &self.records)?;
+            let mut unfolded = unfold(&plan, &self.records)?;
+            if let Some(altered) = self.altered.as_ref().filter(|altered| altered.leaf == leaf) {
+                unfolded.alter(altered.step, altered.row, altered.byte)?;
+            }
             self.unfolded = Some(unfolded);
         }
         Ok(self.unfolded.as_ref().ok_or(Missing)?)
@@ -161,7 +222,9 @@ impl<R: Records> Player<R> {
     /// Rows of a given leaf, at hand.
     fn given(&mut self, leaf: u32) -> Result<&Rows, PlayerError<R::Error>> {
         self.load(&[leaf])?;
-        Ok(self.records.rows(leaf).ok_or(Missing)?)
+        let altered = self.altered.as_ref().filter(|altered| altered.leaf == leaf);
+        let rows = altered.and_then(|altered| altered.given.as_ref());
+        Ok(rows.or_else(|| self.records.rows(leaf)).ok_or(Missing)?)
     }
 
     /// Has what an output's cell reads at hand.
@@ -181,7 +244,7 @@ impl<R: Records> Player<R> {
 
     /// The opening of a cell, of which everything is at hand.
     fn opening(&mut self, at: &Cell) -> Result<Vec<u8>, PlayerError<R::Error>> {
-        let leaves = self.records.leaves().map_err(PlayerError::Records)?.to_vec();
+        let leaves = Trace::leaves(self)?.to_vec();
         let none = Digests::default();
         let unfolded = self.unfolded.as_ref().filter(|unfolded| unfolded.leaf == at.leaf);
         let mut recorder = Recorder {
@@ -206,6 +269,9 @@ impl<R: Records> Trace for Player<R> {
     type Error = PlayerError<R::Error>;
 
     fn leaves(&mut self) -> Result<&[H256], Self::Error> {
+        if let Some(altered) = &self.altered {
+            return Ok(&altered.leaves);
+        }
         let leaves = self.records.leaves().map_err(PlayerError::Records)?;
         match leaves.split_last() {
             // The claimed output is wrong. Who commits to it is wrong there, and who commits to the right one has not
@@ -257,6 +323,25 @@ impl<R: Records> Trace for Player<R> {
             }
         }
         self.opening(at)
+    }
+}
+
+impl Unfolded {
+    /// Changes a byte of a step, and one of what the leaf records.
+    fn alter(&mut self, step: u32, row: u32, byte: u32) -> Result<(), Missing> {
+        let last = self.steps.len().checked_sub(1).ok_or(Missing)?;
+        let recorded = (step as usize != last).then_some((last, 0, 0));
+        for (number, row, byte) in [(step as usize, row, byte)].into_iter().chain(recorded) {
+            let rows = self.steps.get_mut(number).ok_or(Missing)?;
+            *rows = rows.altered(row, byte).ok_or(Missing)?;
+            let digests = match number == last {
+                true => rows.recorded_digests(),
+                false => rows.digests(),
+            };
+            *self.digests.steps.get_mut(number).ok_or(Missing)? = merkle_root(digests.iter().copied());
+            *self.digests.rows.get_mut(number).ok_or(Missing)? = digests;
+        }
+        Ok(())
     }
 }
 

@@ -177,6 +177,50 @@ impl Rows {
         rows.map(digest).collect()
     }
 
+    /// The same with one bit changed in a byte of a row; nothing when there is no such byte.
+    pub(super) fn altered(&self, row: u32, byte: u32) -> Option<Self> {
+        let mut bytes = self.row(row)?;
+        *bytes.get_mut(byte as usize)? ^= 1;
+        let mut altered = self.clone();
+        let (word_bytes, start) = (4usize, row as usize);
+        let words = |bytes: &[u8]| -> Vec<f32> {
+            let (words, _) = bytes.as_chunks::<4>();
+            words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+        };
+        match &mut altered {
+            Self::Real { width, values } => {
+                let at = start.checked_mul(*width as usize)?;
+                values
+                    .get_mut(at..at.checked_add(bytes.len() / word_bytes)?)?
+                    .copy_from_slice(&words(&bytes));
+            }
+            Self::Quantised {
+                width,
+                q,
+                scales: all,
+            } => {
+                let (new_q, new_scales) = bytes.split_at_checked(*width as usize)?;
+                let (at, groups) = (start.checked_mul(*width as usize)?, scales(*width) as usize);
+                let row = q.get_mut(at..at.checked_add(new_q.len())?)?;
+                for (old, new) in row.iter_mut().zip(new_q) {
+                    *old = new.cast_signed();
+                }
+                let at = start.checked_mul(groups)?;
+                all.get_mut(at..at.checked_add(groups)?)?
+                    .copy_from_slice(&words(new_scales));
+            }
+            Self::Bytes {
+                row_bytes,
+                bytes: all,
+            } => {
+                let at = start.checked_mul(*row_bytes as usize)?;
+                all.get_mut(at..at.checked_add(bytes.len())?)?
+                    .copy_from_slice(&bytes);
+            }
+        }
+        Some(altered)
+    }
+
     /// The digest of a leaf that computes them.
     pub fn leaf(&self) -> H256 {
         merkle_root(self.recorded_digests().into_iter())

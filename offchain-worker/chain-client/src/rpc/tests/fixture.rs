@@ -18,10 +18,13 @@ use surety_types::{
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
+    trust::AuditProof,
 };
+use surety_verification::{bisection::Move, SegmentOpening};
 
 use crate::{
-    rpc::runtime::Runtime, ChainError, ProviderRecord, RoundRecord, StakeInfo, TaskInfo, TaskRecord,
+    rpc::runtime::Runtime, ChainError, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord, SlashRecord,
+    StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };
 
 #[derive(TypeInfo)]
@@ -90,6 +93,44 @@ pub enum TrustCall {
         task: u64,
         claim: ResultClaim,
         salt: H256,
+    },
+    announce_audit {
+        task: u64,
+        provider: AccountId32,
+        proof: AuditProof,
+        seal: H256,
+    },
+    reveal_audit {
+        task: u64,
+        provider: AccountId32,
+        claim: ResultClaim,
+        salt: H256,
+    },
+    challenge {
+        task: u64,
+        provider: AccountId32,
+    },
+    demand {
+        task: u64,
+        provider: AccountId32,
+        segment: u32,
+    },
+    supply {
+        task: u64,
+        output_bytes: u32,
+        opening: SegmentOpening,
+    },
+    play {
+        dispute: u32,
+        number: u32,
+        played: Move,
+    },
+    advance_dispute {
+        dispute: u32,
+    },
+    #[codec(index = 10)]
+    carry_out_slash {
+        slash: u32,
     },
 }
 
@@ -205,6 +246,11 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
         v14::StorageHasher::Twox64Concat,
         v14::StorageHasher::Blake2_128Concat,
     ];
+    let demands = (
+        bid_hashers.clone(),
+        meta_type::<(u64, AccountId32)>(),
+        meta_type::<DemandRecord>(),
+    );
     let bids = (
         bid_hashers,
         meta_type::<(u64, AccountId32)>(),
@@ -270,7 +316,13 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
             54,
             "TrustLock",
             meta_type::<TrustCall>(),
-            vec![("Rounds", by_task::<RoundRecord>())],
+            vec![
+                ("Rounds", by_task::<RoundRecord>()),
+                ("Disputes", blake::<u32, DisputeRecord>()),
+                ("Demands", demands),
+                ("Slashes", blake::<u32, SlashRecord>()),
+                ("Records", blake::<AccountId32, TrustInfo>()),
+            ],
         ),
     ]
 }
@@ -310,7 +362,7 @@ fn extrinsic() -> v15::ExtrinsicMetadata {
     }
 }
 
-fn api() -> v15::RuntimeApiMetadata {
+fn apis() -> Vec<v15::RuntimeApiMetadata> {
     let input = |name, ty| v15::RuntimeApiMethodParamMetadata { name, ty };
     let method = |name, inputs, output| v15::RuntimeApiMethodMetadata {
         name,
@@ -318,25 +370,32 @@ fn api() -> v15::RuntimeApiMetadata {
         output,
         docs: Vec::new(),
     };
-    v15::RuntimeApiMetadata {
-        name: "TaskApi",
-        methods: vec![
-            method(
-                "task",
-                vec![input("id", meta_type::<u64>())],
-                meta_type::<Option<TaskInfo>>(),
-            ),
-            method(
-                "price_limit",
-                vec![
-                    input("cap", meta_type::<u128>()),
-                    input("redundancy", meta_type::<u32>()),
-                ],
-                meta_type::<Option<u128>>(),
-            ),
-        ],
+    let api = |name, methods| v15::RuntimeApiMetadata {
+        name,
+        methods,
         docs: Vec::new(),
-    }
+    };
+    let expected = method(
+        "auditors_expected",
+        vec![input("provider", meta_type::<AccountId32>())],
+        meta_type::<u128>(),
+    );
+    let task = vec![
+        method(
+            "task",
+            vec![input("id", meta_type::<u64>())],
+            meta_type::<Option<TaskInfo>>(),
+        ),
+        method(
+            "price_limit",
+            vec![
+                input("cap", meta_type::<u128>()),
+                input("redundancy", meta_type::<u32>()),
+            ],
+            meta_type::<Option<u128>>(),
+        ),
+    ];
+    vec![api("TaskApi", task), api("TrustApi", vec![expected])]
 }
 
 pub const SPEC_VERSION: u32 = 7;
@@ -352,7 +411,7 @@ pub fn runtime_with(pallets: Vec<v15::PalletMetadata>) -> Result<Runtime, ChainE
         map: Default::default(),
     };
     let nothing = meta_type::<Nothing>();
-    let metadata = v15::RuntimeMetadataV15::new(pallets, extrinsic(), nothing, vec![api()], outer, custom);
+    let metadata = v15::RuntimeMetadataV15::new(pallets, extrinsic(), nothing, apis(), outer, custom);
     let bytes = RuntimeMetadataPrefixed::from(metadata).encode();
     let metadata = Metadata::decode_from(&bytes).unwrap();
     Runtime::new(SPEC_VERSION, TRANSACTION_VERSION, Arc::new(metadata))

@@ -177,17 +177,10 @@ fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
 }
 
 fn round() -> RoundRecord {
-    let member = |index| RoundMember {
-        provider: account(index),
-        lock: 0,
-        progress: MemberProgress::Working,
-    };
+    let member = |index| RoundMember::new(account(index), 0, 0);
     RoundRecord {
-        redundancy: 2,
-        units_max: 1,
         members: vec![member(0), member(1)].try_into().unwrap(),
-        dropped: Default::default(),
-        phase: RoundPhase::Committing { until: 9 },
+        ..RoundRecord::new(2, 1, 9)
     }
 }
 

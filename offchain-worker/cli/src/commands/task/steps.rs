@@ -5,11 +5,17 @@ use std::collections::BTreeSet;
 use surety_chain_client::{AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord};
 use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
+    trust::{DisputeId, Party},
     TaskId,
 };
+use surety_verification::bisection::Outcome;
 
 use super::report::{accounts, reason_text};
-use crate::{amount::Amount, keys::short};
+use crate::{
+    amount::Amount,
+    commands::dispute::{fault_text, side_text},
+    keys::short,
+};
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
 #[derive(Default)]
@@ -23,7 +29,7 @@ impl Steps {
         let texts = events
             .iter()
             .filter(|event| event.task() == Some(task))
-            .filter_map(bid_text);
+            .filter_map(|event| bid_text(event).or_else(|| trust_text(event)));
         self.new_ones(texts.collect())
     }
 
@@ -59,6 +65,73 @@ fn bid_text(event: &ChainEvent) -> Option<String> {
                 "bid from {who} was not opened: its deposit of {amount} is lost"
             ))
         }
+        _ => None,
+    }
+}
+
+/// What auditors and disputes do about a task.
+fn trust_text(event: &ChainEvent) -> Option<String> {
+    let party = |name| {
+        event
+            .field::<Party<AccountId>>(name)
+            .map(|party| short(party.account()))
+    };
+    let account = |name| event.field::<AccountId>(name).map(|account| short(&account));
+    match event.name.as_str() {
+        "AuditAnnounced" => Some(format!(
+            "{} audits {}, with its own result sealed",
+            account("verifier")?,
+            account("provider")?
+        )),
+        "AuditRevealed" => Some(format!(
+            "auditor {} {} {}",
+            account("verifier")?,
+            match event.field::<bool>("agrees")? {
+                true => "confirms",
+                false => "contradicts",
+            },
+            account("provider")?
+        )),
+        "AuditorsDrawnAgain" => Some("auditors did not show: others are drawn".into()),
+        "DisputeOpened" => Some(format!(
+            "dispute {}: {} says that the result of {} is wrong; follow it with: surety dispute show {}",
+            event.field::<DisputeId>("dispute")?,
+            party("challenger")?,
+            party("defender")?,
+            event.field::<DisputeId>("dispute")?
+        )),
+        "DisputeEnded" => {
+            let outcome = event.field::<Option<Outcome>>("outcome")?;
+            let winner = outcome.map_or("nobody", |outcome| side_text(outcome.winner));
+            Some(format!(
+                "dispute {} is over: {winner} wins",
+                event.field::<DisputeId>("dispute")?
+            ))
+        }
+        "DataDemanded" => Some(format!(
+            "{} has to show piece {} of its output on the chain",
+            account("provider")?,
+            event.field::<u32>("segment")?
+        )),
+        "DataSupplied" => Some(format!(
+            "{} has shown a piece of its output",
+            account("provider")?
+        )),
+        "FaultFound" => Some(format!(
+            "{} is at fault: {}",
+            account("offender")?,
+            fault_text(event.field("kind")?)
+        )),
+        "SlashDeferred" => Some(format!(
+            "{} will lose at least {}, unless that is vetoed by block {}",
+            account("offender")?,
+            Amount(event.field("lock")?),
+            event.field::<BlockNumber>("until")?
+        )),
+        "InsurancePaid" => Some(format!(
+            "the insurance pool pays the client {}",
+            Amount(event.field("amount")?)
+        )),
         _ => None,
     }
 }

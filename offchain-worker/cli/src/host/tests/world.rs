@@ -21,12 +21,12 @@ use surety_types::{
     task::{MemberProgress, TaskSpec},
     ContentHash, TaskId,
 };
-use surety_worker_core::{Config, PriceList, Provider, Rate, Record, SecretSalts};
+use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, SecretSalts, Verifier};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::{manifest, Puppet};
 use crate::{
-    host::{Engines, Host, Settings, Tools},
+    host::{Beside, Engines, Host, Tools, Traces},
     machine,
 };
 
@@ -36,8 +36,10 @@ pub struct World {
     provider_plane: Arc<MemoryPlane>,
     client_plane: Arc<MemoryPlane>,
     rival_plane: Arc<MemoryPlane>,
+    auditor_plane: Arc<MemoryPlane>,
     stash: Signer,
     agent: Signer,
+    auditor: Signer,
     client: Signer,
     engine: Arc<Puppet>,
     /// The running provider's.
@@ -57,16 +59,69 @@ impl World {
             provider_plane: Arc::new(net.join(endpoint("provider"))),
             client_plane: Arc::new(net.join(endpoint("client"))),
             rival_plane: Arc::new(net.join(endpoint("rival"))),
+            auditor_plane: Arc::new(net.join(endpoint("auditor"))),
             net,
             stash: Signer::from_uri("//Stash").unwrap(),
             agent: Signer::from_uri("//Agent").unwrap(),
+            auditor: Signer::from_uri("//Auditor//agent").unwrap(),
             client: Signer::from_uri("//Client").unwrap(),
             engine: Arc::default(),
             journal: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
         };
         world.prepare_provider().await;
+        world.prepare_verifier().await;
         world
+    }
+
+    async fn prepare_verifier(&self) {
+        let stash = Signer::from_uri("//Auditor").unwrap();
+        let bond = Call::Bond {
+            role: Role::Verifier,
+            amount: 1000,
+        };
+        let agent = self.auditor.account().clone();
+        let confirm = Call::ConfirmAgent {
+            stash: stash.account().clone(),
+        };
+        for (signer, call) in [
+            (&stash, bond),
+            (&stash, Call::SetAgent { agent }),
+            (&self.auditor, confirm),
+        ] {
+            self.chain.submit(signer, call, Until::Included).await.unwrap();
+        }
+        // Everybody is drawn.
+        self.chain
+            .change(|state| state.auditors_expected = 1_000_000_000_000_000_000);
+        self.chain.finalise();
+    }
+
+    /// Starts a verifier on its journal.
+    pub fn start_verifier(&self) -> Running {
+        let journal = Journal::open(&self.dir.path().join("auditor.redb")).unwrap();
+        let records = journal.load().unwrap();
+        let stash = Signer::from_uri("//Auditor").unwrap().account().clone();
+        let config = Config::new(stash.clone(), NoBids, SecretSalts::new([8; 32]));
+        let core = Verifier::new(config, records.clone()).unwrap();
+        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let tools = Tools {
+            chain: Arc::new(self.chain.clone()),
+            signer: self.auditor.clone(),
+            stash,
+            plane: self.auditor_plane.clone(),
+            engines: Engines::new(pool.unwrap(), [engine]),
+            traces: Traces::default(),
+            crash_at: None,
+            cheat: None,
+        };
+        let host = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records);
+        let (stop, stopped) = watch::channel(false);
+        Running {
+            stop,
+            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
     }
 
     async fn prepare_provider(&self) {
@@ -124,11 +179,15 @@ impl World {
             stash,
             plane: self.provider_plane.clone(),
             engines: Engines::new(pool.unwrap(), [engine]),
+            traces: Traces::default(),
             crash_at: None,
+            cheat: None,
         };
-        let settings = Settings { heartbeat_blocks };
+        let beside = Beside::Heartbeat {
+            blocks: heartbeat_blocks,
+        };
         let (stop, stopped) = watch::channel(false);
-        let host = Host::new(tools, settings, core, journal, &records);
+        let host = Host::new(tools, beside, core, journal, &records);
         Running {
             stop,
             host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),

@@ -73,6 +73,14 @@ impl OwnTrace {
     pub fn layout(&self) -> &Layout {
         self.0.layout()
     }
+
+    /// Has this side play for a wrong trace, whose root is the answer: see `Player::alter`. For demonstrations.
+    ///
+    /// # Errors
+    /// When there is no such byte, or the trace cannot be computed.
+    pub fn alter(&mut self, leaf: u32, step: u32, row: u32, byte: u32) -> Result<ContentHash, EngineError> {
+        self.0.alter(leaf, step, row, byte).map_err(failed)
+    }
 }
 
 fn failed(error: PlayerError<EngineError>) -> EngineError {

@@ -177,6 +177,43 @@ fn an_altered_embedding_is_found_wherever_it_is() {
 }
 
 #[test]
+fn a_player_that_was_made_to_lie_is_convicted_of_just_that() {
+    for work in works() {
+        for (leaf, _, step, shape) in work.steps() {
+            if work.layout.part(leaf) == Some(Part::Tokens) || leaf + 1 == work.layout.leaves() {
+                continue;
+            }
+            let (row, byte) = (shape.rows - 1, shape.row_bytes - 1);
+            let (mut lying, mut honest) = (work.player(), work.player());
+            lying.alter(leaf, step, row, byte).unwrap();
+            let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
+            assert_eq!(outcome, judged(Side::Challenger), "leaf {leaf}, step {step}");
+            let found = found.map(|cell| (cell.leaf, cell.step, cell.row, cell.cell));
+            let cell = shape.cell_at(byte).unwrap();
+            assert_eq!(found, Some((leaf, step, row, cell)));
+        }
+    }
+}
+
+#[test]
+fn a_player_that_was_made_to_deliver_something_else_is_convicted_of_just_that() {
+    let [work, _] = works();
+    let last = work.layout.leaves() - 1;
+    let mut output = work.trace.own().unwrap();
+    let byte = output.len() - 4;
+    output[byte] ^= 1;
+    let work = delivered(&work, &output);
+    let (mut lying, mut honest) = (work.player(), work.player());
+    lying.alter(last, 0, 0, byte as u32).unwrap();
+    let (outcome, found, _) = play(&work.referee(), &mut lying, &mut honest);
+    assert_eq!(outcome, judged(Side::Challenger));
+    assert_eq!(
+        found.map(|cell| (cell.leaf, cell.cell)),
+        Some((last, byte as u32 / 4))
+    );
+}
+
+#[test]
 fn an_output_that_is_not_the_claimed_one_is_no_defence() {
     for work in works() {
         let mut honest = work.player();

@@ -1,6 +1,8 @@
 //! One value of each kind that we exchange with the chain, to hold against a runtime's metadata: what is encoded here
 //! must be read there as exactly one value.
 
+pub(crate) mod trust;
+
 use codec::Encode;
 use sp_core::{crypto::AccountId32, H256};
 use surety_types::{
@@ -11,6 +13,7 @@ use surety_types::{
     task::{
         Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState, Verdict,
     },
+    trust::{FaultKind, OpenDispute},
 };
 
 use crate::{BidRecord, Call, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskInfo, TaskRecord};
@@ -24,7 +27,7 @@ fn account() -> AccountId32 {
 /// One call of each kind.
 pub(crate) fn calls() -> Vec<Call> {
     let (task, amount) = (3, 4);
-    vec![
+    let mut calls = vec![
         Call::Bond {
             role: Role::Provider,
             amount,
@@ -64,7 +67,9 @@ pub(crate) fn calls() -> Vec<Call> {
             to: account(),
             amount,
         },
-    ]
+    ];
+    calls.extend(trust::calls());
+    calls
 }
 
 fn device() -> DeviceProfile {
@@ -219,9 +224,9 @@ pub(crate) fn rounds() -> Vec<RoundRecord> {
         RoundPhase::Challengeable { until: 1, verdict },
     ];
     let member = |progress| RoundMember {
-        provider: account(),
-        lock: 1,
         progress,
+        fault: Some(FaultKind::WrongResult),
+        ..RoundMember::new(account(), 1, 1)
     };
     let members = vec![
         member(MemberProgress::Working),
@@ -229,11 +234,19 @@ pub(crate) fn rounds() -> Vec<RoundRecord> {
         member(MemberProgress::Revealed(claim())),
     ];
     let round = |phase| RoundRecord {
-        redundancy: 1,
-        units_max: 1,
         members: members.clone().try_into().unwrap_or_default(),
         dropped: vec![account()].try_into().unwrap_or_default(),
         phase,
+        draw: Some(trust::draw()),
+        audits: trust::audits().try_into().unwrap_or_default(),
+        disputes: vec![OpenDispute {
+            id: 1,
+            due: 1,
+            seats: Some((0, 1)),
+        }]
+        .try_into()
+        .unwrap_or_default(),
+        ..RoundRecord::new(1, 1, 1)
     };
     phases.into_iter().map(round).collect()
 }

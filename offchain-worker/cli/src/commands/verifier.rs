@@ -1,0 +1,93 @@
+//! `surety verifier`.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use surety_types::stake::Role;
+use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, Verifier};
+
+use super::{worker, Context};
+use crate::{
+    args::{VerifierCommand, VerifierUpArgs},
+    config::DataConfig,
+    error::Result,
+    host::{Beside, Host, Tools, Traces},
+    keys::address,
+    models,
+};
+
+/// Most tasks that are kept an eye on at once.
+const TASKS_MAX: usize = 256;
+
+pub(super) async fn run(context: &Context, command: VerifierCommand) -> Result<()> {
+    match command {
+        VerifierCommand::Up(args) => up(context, &args).await,
+    }
+}
+
+/// Printed once the verifier is at work.
+#[derive(Serialize)]
+struct Up {
+    state: &'static str,
+    stash: String,
+    agent: String,
+    models: Vec<String>,
+}
+
+async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
+    let config = &context.config.verifier;
+    let key = context.key()?;
+    // What is wrong here is found before anything is said to the chain.
+    let (journal, records) = worker::open_journal(&context.config.home)?;
+    let stored = worker::chosen_models(&context.models(), &config.models)?;
+    let chain = context.patient_chain().await?;
+    let stash = worker::find_stash(&*chain, &key, config.stash.as_ref()).await?;
+    worker::check_stake(&*chain, &stash, Role::Verifier).await?;
+    let mut core = CoreConfig::new(stash.clone(), NoBids, SecretSalts::new(key.salt_secret));
+    core.agent = Some(key.signer.account().clone());
+    core.tasks_max = TASKS_MAX;
+    let core = Verifier::new(core, records.clone())?;
+    // It asks others and is asked by nobody.
+    let nowhere = DataConfig {
+        listen: Vec::new(),
+        external: Vec::new(),
+    };
+    let node = Arc::new(context.node(&*chain, &nowhere).await?);
+    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat).await?;
+    let up = Up {
+        state: "up",
+        stash: address(&stash),
+        agent: address(key.signer.account()),
+        models: stored.iter().map(models::name).collect(),
+    };
+    context.out.result(&up, || up.text())?;
+    let tools = Tools {
+        chain,
+        signer: key.signer,
+        stash,
+        plane: node.clone(),
+        engines,
+        traces: Traces::default(),
+        crash_at: args.crash_at,
+        cheat: args.cheat,
+    };
+    let result = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records)
+        .run(worker::stop_signal()?)
+        .await;
+    if let Some(node) = Arc::into_inner(node) {
+        node.stop().await;
+    }
+    tracing::info!("stopped");
+    result
+}
+
+impl Up {
+    fn text(&self) -> String {
+        format!(
+            "verifier is up\n  stash   {}\n  agent   {}\n  models  {}",
+            self.stash,
+            self.agent,
+            self.models.join(", ")
+        )
+    }
+}

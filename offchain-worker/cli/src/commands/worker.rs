@@ -1,0 +1,177 @@
+//! What providers and verifiers have in common when they start.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use surety_chain_client::{AccountId, Call, Chain, Until, When};
+use surety_engine::{EnginePool, ModelStore, PoolConfig};
+use surety_journal::Journal;
+use surety_types::{model::ModelManifest, stake::Role, ModelId};
+use surety_worker_core::Record;
+use tokio::{
+    signal::unix::{signal, SignalKind},
+    sync::watch,
+};
+
+use crate::{
+    error::{CliError, Result},
+    host::{disguise, swap, Cheat, Engines},
+    keys::{address, Key},
+    models,
+};
+
+pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
+    fs::create_dir_all(home).map_err(CliError::file(home))?;
+    let journal = Journal::open(&home.join("journal.redb"))?;
+    let records = journal.load()?;
+    Ok((journal, records))
+}
+
+/// Becomes true with the first SIGINT or SIGTERM.
+pub(super) fn stop_signal() -> Result<watch::Receiver<bool>> {
+    let listen = |kind| signal(kind).map_err(CliError::file("signals"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping; calls on their way to the chain are waited for");
+        // Nobody listens only when the host has ended by itself.
+        sender.send(true).ok();
+    });
+    Ok(receiver)
+}
+
+/// The manifests of the models to offer.
+pub(super) fn chosen_models(store: &ModelStore, names: &[String]) -> Result<Vec<ModelManifest>> {
+    let manifests: Vec<ModelManifest> = if names.is_empty() {
+        let all = store.list()?;
+        all.into_iter()
+            .filter_map(|stored| {
+                let stored = stored.inspect_err(|e| tracing::error!(error = %e, "skipping a model"));
+                Some(stored.ok()?.manifest)
+            })
+            .collect()
+    } else {
+        let chosen = names.iter().map(|name| {
+            let manifest = models::local(store, name)?;
+            // Known is not enough: its files must be here.
+            Ok(store.find(manifest.id())?.manifest)
+        });
+        chosen.collect::<Result<_>>()?
+    };
+    if manifests.is_empty() {
+        return Err(CliError::Usage(format!(
+            "there is no model in {}; get one with: surety model fetch",
+            store.path().display()
+        )));
+    }
+    Ok(manifests)
+}
+
+/// The stash that the key acts for; agrees to act for it when that is all that is missing.
+pub(super) async fn find_stash(chain: &dyn Chain, key: &Key, named: Option<&AccountId>) -> Result<AccountId> {
+    let agent = key.signer.account();
+    let found = chain.agent_stash(When::Finalised, agent).await?;
+    match (found, named) {
+        (Some(found), Some(named)) if found != *named => Err(CliError::Usage(format!(
+            "{} is the agent of {}, not of {}",
+            address(agent),
+            address(&found),
+            address(named)
+        ))),
+        (Some(found), _) => Ok(found),
+        (None, None) => Err(CliError::Usage(format!(
+            "{0} is nobody's agent yet. With the stash's key, run: surety account agent set --agent {0}; \
+             then start this with --stash ADDRESS, which confirms it",
+            address(agent)
+        ))),
+        (None, Some(named)) => {
+            confirm(chain, key, named).await?;
+            Ok(named.clone())
+        }
+    }
+}
+
+async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> {
+    let agent = key.signer.account();
+    // The nomination may be so new that it is not final yet.
+    let pending = chain.pending_agent(When::Best, stash).await?;
+    if pending.as_ref() != Some(agent) {
+        return Err(CliError::Usage(format!(
+            "{} has not named {} as its agent. With its key, run: surety account agent set --agent {}",
+            address(stash),
+            address(agent),
+            address(agent)
+        )));
+    }
+    tracing::info!(stash = %address(stash), "confirming to be its agent");
+    let call = Call::ConfirmAgent { stash: stash.clone() };
+    chain.submit(&key.signer, call, Until::Finalised).await?;
+    Ok(())
+}
+
+/// Whether a stash can work in a role.
+pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role) -> Result<()> {
+    let (name, other) = match role {
+        Role::Provider => ("provider", "verifier"),
+        Role::Verifier => ("verifier", "provider"),
+    };
+    let stake = chain.stake(When::Finalised, stash).await?;
+    match stake {
+        Some(stake) if stake.role == role && stake.bonded > 0 => Ok(()),
+        Some(stake) if stake.role != role => Err(CliError::Usage(format!(
+            "{} is bonded as a {other}; a {name} needs a stash of its own",
+            address(stash)
+        ))),
+        _ => Err(CliError::Usage(format!(
+            "{} has nothing bonded. With its key, run: \
+             surety account bond --role {name} --amount \"100 SURE\"",
+            address(stash)
+        ))),
+    }
+}
+
+/// Reads, checks and loads every model that is offered.
+pub(super) async fn load(
+    store: &ModelStore,
+    threads: usize,
+    stored: &[ModelManifest],
+    cheat: Option<Cheat>,
+) -> Result<Engines> {
+    let pool = EnginePool::new(PoolConfig {
+        threads,
+        ..PoolConfig::default()
+    })?;
+    let mut loaded = Vec::new();
+    for manifest in stored {
+        tracing::info!(model = models::name(manifest), "loading");
+        let engine = match cheat {
+            Some(Cheat::ModelSwap) => {
+                let files = store.load(manifest.id())?;
+                pool.work(move |_| swap(files))?.await?
+            }
+            _ => pool.load(store, manifest.id())?.await?,
+        };
+        loaded.push(disguise(engine, cheat));
+    }
+    Ok(Engines::new(pool, loaded))
+}
+
+/// Files of a model that the chain does not know earn nothing. The model may be registered later, though.
+pub(super) async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) -> Result<()> {
+    let known: BTreeSet<ModelId> = chain
+        .models(When::Finalised)
+        .await?
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
+    for manifest in stored {
+        if !known.contains(&manifest.id()) {
+            let name = models::name(manifest);
+            tracing::warn!("{name} is not registered on the chain: no task can ask for it yet");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Carrying out slashes that have waited long enough.
+
+use std::sync::Arc;
+
+use surety_chain_client::{BlockNumber, Call, ChainError, SlashRecord, Until, When};
+
+use super::{retry::Backoff, Tools};
+
+/// Blocks that are left to whoever gets a share: several verifiers need not pay for the same call.
+const OTHERS_BLOCKS: BlockNumber = 6;
+
+/// Looks after every finalised block, for as long as it is polled.
+pub(super) async fn carry_out(tools: Arc<Tools>) {
+    let mut backoff = Backoff::new();
+    loop {
+        match carry_out_until_error(&tools, &mut backoff).await {
+            Ok(()) => return,
+            Err(e) => tracing::warn!(error = %e, "cannot see to slashes, trying again"),
+        }
+        backoff.wait().await;
+    }
+}
+
+async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(), ChainError> {
+    let mut blocks = tools.chain.finalised_blocks().await?;
+    loop {
+        let block = blocks.next().await?;
+        for (slash, record) in tools.chain.slashes(When::At(block.hash)).await? {
+            if !is_ours_now(tools, &record, block.number) {
+                continue;
+            }
+            let call = Call::CarryOutSlash { slash };
+            // Final, so that the next look does not find it again.
+            match tools.chain.submit(&tools.signer, call, Until::Finalised).await {
+                Ok(_) => tracing::info!(slash, task = record.task, kind = ?record.kind, "slash carried out"),
+                Err(e) => tracing::warn!(slash, error = %e, "slash not carried out"),
+            }
+        }
+        backoff.reset();
+    }
+}
+
+fn is_ours_now(tools: &Tools, slash: &SlashRecord, block: BlockNumber) -> bool {
+    let ours = slash.finder.as_ref() == Some(&tools.stash);
+    let due = match ours {
+        true => slash.until,
+        false => slash.until.saturating_add(OTHERS_BLOCKS),
+    };
+    block > due
+}

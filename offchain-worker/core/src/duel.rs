@@ -1,0 +1,182 @@
+//! Our part in the disputes about one task, on either side.
+//!
+//! A game's state changes with its moves alone, and the chain numbers them. So the number stands for the state, and
+//! there is one move of ours for each number: journalled before it is sent, sent again when it got lost, and never
+//! another one.
+
+use std::collections::BTreeMap;
+
+use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
+use surety_verification::bisection::{Move, Side};
+
+use crate::{
+    effort::{Effort, Efforts},
+    AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
+};
+
+/// Disputes about a task in which a side is ours.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Duels(BTreeMap<DisputeId, Duel>);
+
+#[derive(Clone, Debug, Default)]
+struct Duel {
+    /// Nothing between a restart and the first finalised block.
+    seen: Option<(Side, DisputeRecord)>,
+    /// Our newest move, and how many moves come before it. Journalled.
+    made: Option<(u32, Move)>,
+}
+
+impl Duels {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes in what finalised state shows. Disputes that are over go.
+    pub fn see(&mut self, listed: &[(DisputeId, DisputeRecord)], config: &Config, efforts: &mut Efforts) {
+        self.0
+            .retain(|id, _| listed.iter().any(|(listed, _)| listed == id));
+        for (id, record) in listed {
+            let Some(side) = side(record, config) else {
+                continue;
+            };
+            let duel = self.0.entry(*id).or_default();
+            if duel.moves().is_some_and(|moves| moves != record.moves) {
+                for kind in kinds(*id) {
+                    efforts.forget(kind);
+                }
+            }
+            duel.seen = Some((side, record.clone()));
+        }
+    }
+
+    /// What is to be done, and by when.
+    pub fn wants(&self, block: BlockNumber) -> impl Iterator<Item = (BlockNumber, EffectKind)> + '_ {
+        self.0.iter().filter_map(move |(id, duel)| duel.want(*id, block))
+    }
+
+    pub fn effect(&self, kind: EffectKind, task: TaskId, spec: &TaskSpec) -> Option<Effect> {
+        let of = |dispute: DisputeId| self.0.get(&dispute);
+        Some(match kind {
+            EffectKind::ComputeMove(dispute) => {
+                let (side, record) = of(dispute)?.seen.clone()?;
+                Effect::ComputeMove {
+                    dispute,
+                    record: Box::new(record),
+                    side,
+                    spec: spec.clone(),
+                }
+            }
+            EffectKind::Play(dispute) => {
+                let (number, played) = of(dispute)?.made.clone()?;
+                Effect::SubmitMove {
+                    task,
+                    dispute,
+                    number,
+                    played,
+                }
+            }
+            EffectKind::Advance(dispute) => Effect::SubmitAdvance { task, dispute },
+            _ => return None,
+        })
+    }
+
+    /// The only place where a move comes into being.
+    pub fn take_move(&mut self, dispute: DisputeId, number: u32, played: &Move) -> bool {
+        let Some(duel) = self.0.get_mut(&dispute) else {
+            return false;
+        };
+        let due = duel
+            .seen
+            .as_ref()
+            .is_some_and(|(side, record)| record.moves == number && record.game.to_move() == Some(*side));
+        if !due || duel.made.as_ref().is_some_and(|(made, _)| *made >= number) {
+            return false;
+        }
+        duel.made = Some((number, played.clone()));
+        true
+    }
+
+    /// The record that our move has been sent.
+    pub fn sent(&self, dispute: DisputeId, task: TaskId, at: BlockNumber) -> Option<Record> {
+        let (number, _) = self.0.get(&dispute)?.made.as_ref()?;
+        Some(Record::MoveSubmitted {
+            task,
+            at,
+            dispute,
+            number: *number,
+        })
+    }
+
+    /// Whether the journal does not contradict itself.
+    pub fn replay(&mut self, record: Record, config: &Config, efforts: &mut Efforts) -> bool {
+        match record {
+            Record::MoveMade {
+                dispute,
+                number,
+                played,
+                ..
+            } => {
+                let duel = self.0.entry(dispute).or_default();
+                if let Some((made, before)) = &duel.made {
+                    if *made == number {
+                        return *before == played;
+                    }
+                }
+                duel.made = Some((number, played));
+                efforts.forget(EffectKind::Play(dispute));
+                true
+            }
+            Record::MoveSubmitted {
+                dispute, number, at, ..
+            } => {
+                let newest = self.0.get(&dispute).and_then(|duel| duel.made.as_ref());
+                if newest.is_some_and(|(made, _)| *made == number) {
+                    *efforts.of(EffectKind::Play(dispute)) = Effort::done_at(at, config);
+                }
+                true
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Duel {
+    fn moves(&self) -> Option<u32> {
+        self.seen.as_ref().map(|(_, record)| record.moves)
+    }
+
+    fn want(&self, id: DisputeId, block: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
+        let (side, record) = self.seen.as_ref()?;
+        let to_move = record.game.to_move()?;
+        let until = record
+            .ticked_at
+            .saturating_add(record.game.clocks().left(to_move));
+        if to_move != *side {
+            return (block > until).then_some((until, EffectKind::Advance(id)));
+        }
+        match self.made.as_ref().map(|(number, _)| number.cmp(&record.moves)) {
+            Some(std::cmp::Ordering::Equal) => Some((until, EffectKind::Play(id))),
+            // Finalised state does not go back.
+            Some(std::cmp::Ordering::Greater) => None,
+            Some(std::cmp::Ordering::Less) | None => Some((until, EffectKind::ComputeMove(id))),
+        }
+    }
+}
+
+fn kinds(dispute: DisputeId) -> [EffectKind; 3] {
+    [
+        EffectKind::ComputeMove(dispute),
+        EffectKind::Play(dispute),
+        EffectKind::Advance(dispute),
+    ]
+}
+
+/// Which side is ours.
+fn side(record: &DisputeRecord, config: &Config) -> Option<Side> {
+    let ours = |account: &AccountId| *account == config.stash || Some(account) == config.agent.as_ref();
+    if ours(record.defender.account()) {
+        Some(Side::Defender)
+    } else {
+        ours(record.challenger.account()).then_some(Side::Challenger)
+    }
+}

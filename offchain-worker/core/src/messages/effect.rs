@@ -1,0 +1,275 @@
+//! What is to be done.
+
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoints,
+    task::{Bid, ResultClaim, TaskSpec},
+    trust::{AuditProof, DisputeId},
+    ContentHash, ModelId, TaskId,
+};
+use surety_verification::{
+    audit::AuditInput,
+    bisection::{Move, Side},
+};
+
+use crate::{AccountId, Balance, DisputeRecord, Hash};
+
+/// Something to be done, after the records of the same step are durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Send a sealed bid.
+    SubmitBid {
+        /// On which task.
+        task: TaskId,
+        /// The seal.
+        seal: Hash,
+    },
+    /// Open a bid.
+    SubmitBidReveal {
+        /// On which task.
+        task: TaskId,
+        /// The bid.
+        bid: Bid<Balance>,
+    },
+    /// Fetch an input, and check it against its hash.
+    FetchInput {
+        /// Of which task.
+        task: TaskId,
+        /// Its hash.
+        hash: ContentHash,
+        /// Its size in bytes.
+        bytes: u32,
+        /// Where the client says it is.
+        sources: Endpoints,
+    },
+    /// Compute a task whose input is here.
+    Compute {
+        /// Which task.
+        task: TaskId,
+        /// With which model.
+        model: ModelId,
+        /// What.
+        operation: Operation,
+        /// On what.
+        input: ContentHash,
+        /// Most units that are paid for; an input with more cannot be claimed for.
+        units_max: u32,
+    },
+    /// Commit to a result.
+    SubmitCommit {
+        /// Of which task.
+        task: TaskId,
+        /// The commitment.
+        commitment: Hash,
+    },
+    /// Open a commitment.
+    SubmitReveal {
+        /// Of which task.
+        task: TaskId,
+        /// The result.
+        claim: ResultClaim,
+        /// The commitment's salt.
+        salt: Hash,
+    },
+    /// Show a piece of our output on the chain.
+    SubmitSupply {
+        /// Of which task.
+        task: TaskId,
+        /// The output's hash.
+        output: ContentHash,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
+    /// Find out whether we are to audit a result: evaluate the VRF of the agent's key, and compare it with our chances.
+    Draw {
+        /// What over.
+        input: AuditInput<AccountId>,
+        /// Bonded stake of all verifiers, in plancks.
+        verifier_stake: Balance,
+    },
+    /// Compute somebody's task again, with the output that it has said where it matters.
+    Audit {
+        /// Which task.
+        task: TaskId,
+        /// Whose result.
+        provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
+    },
+    /// Say on the chain that we audit, with our own result sealed.
+    SubmitAnnouncement {
+        /// Which task.
+        task: TaskId,
+        /// Whose result.
+        provider: AccountId,
+        /// That we were drawn.
+        proof: AuditProof,
+        /// Our result.
+        seal: Hash,
+    },
+    /// Open our own result.
+    SubmitAuditReveal {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result it is held against.
+        provider: AccountId,
+        /// Our result.
+        claim: ResultClaim,
+        /// The seal's salt.
+        salt: Hash,
+    },
+    /// See whether a provider serves the output that it has revealed.
+    CheckData {
+        /// Of which task.
+        task: TaskId,
+        /// Which provider.
+        provider: AccountId,
+        /// The output's hash.
+        output: ContentHash,
+    },
+    /// Demand a piece of an output on the chain.
+    SubmitDemand {
+        /// Of which task.
+        task: TaskId,
+        /// Of which provider.
+        provider: AccountId,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
+    /// Find our next move in a dispute.
+    ComputeMove {
+        /// Of which dispute.
+        dispute: DisputeId,
+        /// How it stands.
+        record: Box<DisputeRecord>,
+        /// Which side is ours.
+        side: Side,
+        /// The task it is about.
+        spec: TaskSpec,
+    },
+    /// Play a move.
+    SubmitMove {
+        /// On which task.
+        task: TaskId,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Moves before it, of both sides. With it the chain refuses a move that comes too late.
+        number: u32,
+        /// The move.
+        played: Move,
+    },
+    /// Have a dispute take note that the other side's time is over.
+    SubmitAdvance {
+        /// On which task.
+        task: TaskId,
+        /// Which dispute.
+        dispute: DisputeId,
+    },
+    /// Stop what is under way for a task, and drop what is kept for it, in the journal too.
+    Forget {
+        /// Which task.
+        task: TaskId,
+    },
+}
+
+/// The kinds of [`Effect`], with what of a task they are about: a provider by [`crate::key_of`], a dispute, or a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EffectKind {
+    /// [`Effect::SubmitBid`].
+    Bid,
+    /// [`Effect::SubmitBidReveal`].
+    BidReveal,
+    /// [`Effect::FetchInput`].
+    Fetch,
+    /// [`Effect::Compute`].
+    Compute,
+    /// [`Effect::SubmitCommit`].
+    Commit,
+    /// [`Effect::SubmitReveal`].
+    Reveal,
+    /// [`Effect::SubmitSupply`].
+    Supply(u32),
+    /// [`Effect::Draw`].
+    Draw(Hash),
+    /// [`Effect::Audit`].
+    Audit(Hash),
+    /// [`Effect::SubmitAnnouncement`].
+    Announce(Hash),
+    /// [`Effect::SubmitAuditReveal`].
+    AuditReveal(Hash),
+    /// [`Effect::CheckData`].
+    CheckData(Hash),
+    /// [`Effect::SubmitDemand`].
+    Demand(Hash),
+    /// [`Effect::ComputeMove`].
+    ComputeMove(DisputeId),
+    /// [`Effect::SubmitMove`].
+    Play(DisputeId),
+    /// [`Effect::SubmitAdvance`].
+    Advance(DisputeId),
+    /// [`Effect::Forget`].
+    Forget,
+}
+
+impl EffectKind {
+    /// Whether it takes the machine and not only the chain: few such effects are under way at once.
+    pub fn is_heavy(self) -> bool {
+        matches!(
+            self,
+            Self::Fetch | Self::Compute | Self::Audit(_) | Self::ComputeMove(_)
+        )
+    }
+}
+
+impl Effect {
+    /// Of which kind it is.
+    pub fn kind(&self) -> EffectKind {
+        match self {
+            Self::SubmitBid { .. } => EffectKind::Bid,
+            Self::SubmitBidReveal { .. } => EffectKind::BidReveal,
+            Self::FetchInput { .. } => EffectKind::Fetch,
+            Self::Compute { .. } => EffectKind::Compute,
+            Self::SubmitCommit { .. } => EffectKind::Commit,
+            Self::SubmitReveal { .. } => EffectKind::Reveal,
+            Self::SubmitSupply { segment, .. } => EffectKind::Supply(*segment),
+            Self::Draw { input, .. } => EffectKind::Draw(key_of(&input.provider)),
+            Self::Audit { provider, .. } => EffectKind::Audit(key_of(provider)),
+            Self::SubmitAnnouncement { provider, .. } => EffectKind::Announce(key_of(provider)),
+            Self::SubmitAuditReveal { provider, .. } => EffectKind::AuditReveal(key_of(provider)),
+            Self::CheckData { provider, .. } => EffectKind::CheckData(key_of(provider)),
+            Self::SubmitDemand { provider, .. } => EffectKind::Demand(key_of(provider)),
+            Self::ComputeMove { dispute, .. } => EffectKind::ComputeMove(*dispute),
+            Self::SubmitMove { dispute, .. } => EffectKind::Play(*dispute),
+            Self::SubmitAdvance { dispute, .. } => EffectKind::Advance(*dispute),
+            Self::Forget { .. } => EffectKind::Forget,
+        }
+    }
+
+    /// For which task it is.
+    pub fn task(&self) -> TaskId {
+        match self {
+            Self::Draw { input, .. } => input.task,
+            Self::ComputeMove { record, .. } => record.task,
+            Self::SubmitBid { task, .. }
+            | Self::SubmitBidReveal { task, .. }
+            | Self::FetchInput { task, .. }
+            | Self::Compute { task, .. }
+            | Self::SubmitCommit { task, .. }
+            | Self::SubmitReveal { task, .. }
+            | Self::SubmitSupply { task, .. }
+            | Self::Audit { task, .. }
+            | Self::SubmitAnnouncement { task, .. }
+            | Self::SubmitAuditReveal { task, .. }
+            | Self::CheckData { task, .. }
+            | Self::SubmitDemand { task, .. }
+            | Self::SubmitMove { task, .. }
+            | Self::SubmitAdvance { task, .. }
+            | Self::Forget { task } => *task,
+        }
+    }
+}
+
+/// A provider as it is named in [`EffectKind`]s.
+pub fn key_of(account: &AccountId) -> Hash {
+    Hash(*AsRef::<[u8; 32]>::as_ref(account))
+}

@@ -1,0 +1,153 @@
+//! What has to be durable.
+
+use codec::{Decode, Encode};
+use surety_types::{
+    task::{Bid, ResultClaim},
+    trust::DisputeId,
+    TaskId,
+};
+use surety_verification::bisection::Move;
+
+use crate::{AccountId, Balance, BlockNumber, Hash};
+
+/// Something promised or learnt that a restart must know of. Each says when: a restart takes no finalised state in
+/// that is older than its newest record, so that a node which lags behind cannot make it forget a task.
+///
+/// Kept on disk in SCALE: new kinds come last, and none changes.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Record {
+    /// We bid for a task, with this bid and no other.
+    BidMade {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// The bid.
+        bid: Bid<Balance>,
+    },
+    /// We have a task's result, and it is this one and no other.
+    ResultMade {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// The result.
+        claim: ResultClaim,
+        /// The commitment's salt.
+        salt: Hash,
+        /// The commitment.
+        commitment: Hash,
+    },
+    /// The commitment made it into a block.
+    CommitSubmitted {
+        /// Of which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+    },
+    /// The opened commitment made it into a block.
+    RevealSubmitted {
+        /// Of which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+    },
+    /// We have nothing more to do with a task, ever.
+    Finished {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+    },
+    /// We have audited a result, and say this and nothing else of it.
+    AuditMade {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Whose result.
+        provider: AccountId,
+        /// What we say.
+        claim: ResultClaim,
+        /// The seal's salt.
+        salt: Hash,
+        /// The seal.
+        seal: Hash,
+    },
+    /// The seal was in a block. It may still be replaced.
+    AuditAnnounced {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Whose result.
+        provider: AccountId,
+    },
+    /// The opened seal was in a block. It may still be replaced.
+    AuditRevealed {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Whose result.
+        provider: AccountId,
+    },
+    /// In a dispute we play this move and no other.
+    MoveMade {
+        /// On which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Moves before it, of both sides.
+        number: u32,
+        /// The move.
+        played: Move,
+    },
+    /// The move was in a block. It may still be replaced.
+    MoveSubmitted {
+        /// On which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Moves before it, of both sides.
+        number: u32,
+    },
+}
+
+impl Record {
+    /// Which task it is about.
+    pub fn task(&self) -> TaskId {
+        match self {
+            Self::BidMade { task, .. }
+            | Self::ResultMade { task, .. }
+            | Self::CommitSubmitted { task, .. }
+            | Self::RevealSubmitted { task, .. }
+            | Self::Finished { task, .. }
+            | Self::AuditMade { task, .. }
+            | Self::AuditAnnounced { task, .. }
+            | Self::AuditRevealed { task, .. }
+            | Self::MoveMade { task, .. }
+            | Self::MoveSubmitted { task, .. } => *task,
+        }
+    }
+
+    /// The last finalised block when it was made.
+    pub fn at(&self) -> BlockNumber {
+        match self {
+            Self::BidMade { at, .. }
+            | Self::ResultMade { at, .. }
+            | Self::CommitSubmitted { at, .. }
+            | Self::RevealSubmitted { at, .. }
+            | Self::Finished { at, .. }
+            | Self::AuditMade { at, .. }
+            | Self::AuditAnnounced { at, .. }
+            | Self::AuditRevealed { at, .. }
+            | Self::MoveMade { at, .. }
+            | Self::MoveSubmitted { at, .. } => *at,
+        }
+    }
+}

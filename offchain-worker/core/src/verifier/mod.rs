@@ -1,0 +1,364 @@
+//! All audits of one verifier.
+
+mod case;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
+use surety_verification::audit::audit_seal;
+
+use crate::{
+    key_of, AccountId, BlockNumber, Config, Effect, EffectKind, Event, Purpose, Record, ReplayError, Step,
+    TaskSnapshot, FINISHED_MAX,
+};
+use case::{Case, Check, Draw, Made};
+
+/// The state machine. See the crate's documentation for what it promises.
+pub struct Verifier {
+    config: Config,
+    /// Newest finalised block taken in. An older state changes nothing.
+    block: BlockNumber,
+    /// Newest block heard of: what pauses and deadlines go by.
+    now: BlockNumber,
+    cases: BTreeMap<TaskId, Case>,
+    /// Tasks that we audited and are done with.
+    finished: BTreeSet<TaskId>,
+}
+
+/// How far an audit is, for people to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditProgress {
+    /// We have not drawn ourselves yet.
+    Undrawn,
+    /// It is not ours to do.
+    NotOurs,
+    /// It is ours; there is no result yet.
+    Drawn,
+    /// There is a result; the chain does not show its seal yet.
+    Made,
+    /// The chain shows our audit.
+    Announced,
+}
+
+impl Verifier {
+    /// Takes up where the journal ends.
+    ///
+    /// # Errors
+    /// When the journal contradicts itself, or is not this verifier's.
+    pub fn new(config: Config, records: impl IntoIterator<Item = Record>) -> Result<Self, ReplayError> {
+        let mut verifier = Self {
+            config,
+            block: 0,
+            now: 0,
+            cases: BTreeMap::new(),
+            finished: BTreeSet::new(),
+        };
+        for record in records {
+            verifier.replay(record)?;
+        }
+        Ok(verifier)
+    }
+
+    /// Takes an event in. `now` is the newest block that the host knows of.
+    pub fn step(&mut self, now: BlockNumber, event: Event) -> Step {
+        self.now = self.now.max(now);
+        let mut step = Step::default();
+        match event {
+            Event::Finalised { block, tasks } => {
+                if block < self.block {
+                    return step;
+                }
+                self.block = block;
+                self.now = self.now.max(block);
+                self.see(tasks, &mut step);
+            }
+            other => self.hear(other, &mut step),
+        }
+        self.act(&mut step);
+        step
+    }
+
+    /// The stash it works for.
+    pub fn stash(&self) -> &AccountId {
+        &self.config.stash
+    }
+
+    /// Every result it has thought about, by task and [`key_of`] its provider.
+    pub fn progress(&self) -> impl Iterator<Item = (TaskId, crate::Hash, AuditProgress)> + '_ {
+        self.cases.iter().flat_map(|(task, case)| {
+            let checks = case.checks.iter();
+            checks.map(|(key, check)| (*task, *key, progress(case, *key, check, &self.config.stash)))
+        })
+    }
+
+    fn replay(&mut self, record: Record) -> Result<(), ReplayError> {
+        let task = record.task();
+        self.block = self.block.max(record.at());
+        if self.is_finished(task) {
+            return Ok(());
+        }
+        let case = self.cases.entry(task).or_default();
+        match record {
+            Record::AuditMade {
+                provider,
+                claim,
+                salt,
+                seal,
+                ..
+            } => {
+                if audit_seal(task, &provider, &self.config.stash, &claim, &salt) != seal {
+                    return Err(ReplayError::WrongStash { task });
+                }
+                let made = Made { claim, salt, seal };
+                let check = case.checks.entry(key_of(&provider)).or_default();
+                if check.made.as_ref().is_some_and(|known| *known != made) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+                check.made = Some(made);
+            }
+            Record::AuditAnnounced { provider, at, .. } => {
+                case.replay_done(EffectKind::Announce(key_of(&provider)), at, &self.config);
+            }
+            Record::AuditRevealed { provider, at, .. } => {
+                case.replay_done(EffectKind::AuditReveal(key_of(&provider)), at, &self.config);
+            }
+            record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
+                if !case.duels.replay(record, &self.config, &mut case.efforts) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
+            Record::Finished { .. } => self.bury(task),
+            Record::BidMade { .. }
+            | Record::ResultMade { .. }
+            | Record::CommitSubmitted { .. }
+            | Record::RevealSubmitted { .. } => return Err(ReplayError::WrongRole { task }),
+        }
+        Ok(())
+    }
+
+    fn is_finished(&self, task: TaskId) -> bool {
+        let below_all = || self.finished.first().is_some_and(|lowest| task < *lowest);
+        self.finished.contains(&task) || (self.finished.len() >= FINISHED_MAX && below_all())
+    }
+
+    fn bury(&mut self, task: TaskId) {
+        self.cases.remove(&task);
+        self.finished.insert(task);
+        while self.finished.len() > FINISHED_MAX {
+            self.finished.pop_first();
+        }
+    }
+
+    /// Takes a finalised state in.
+    fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+        let mut listed = BTreeSet::new();
+        for snapshot in tasks {
+            let task = snapshot.id;
+            listed.insert(task);
+            if self.is_finished(task) {
+                continue;
+            }
+            match self.cases.get_mut(&task) {
+                Some(case) => case.see(snapshot, &self.config),
+                None => self.meet(snapshot),
+            }
+        }
+        let over = |(task, case): &(&TaskId, &Case)| !listed.contains(task) || case.is_over();
+        let gone: Vec<_> = self.cases.iter().filter(over).map(|(task, _)| *task).collect();
+        for task in gone {
+            self.finish(task, step);
+        }
+    }
+
+    /// Takes a task up from its audit window on.
+    fn meet(&mut self, snapshot: TaskSnapshot) {
+        if self.cases.len() >= self.config.tasks_max {
+            return;
+        }
+        let mut case = Case::default();
+        let task = snapshot.id;
+        case.see(snapshot, &self.config);
+        if case.is_auditable() || !case.duels.is_empty() {
+            self.cases.insert(task, case);
+        }
+    }
+
+    /// What nobody was told anything about needs no record.
+    fn finish(&mut self, task: TaskId, step: &mut Step) {
+        let known = self.cases.remove(&task);
+        if known.is_some_and(|case| case.is_journalled()) {
+            self.bury(task);
+            step.records.push(Record::Finished { task, at: self.block });
+        }
+        step.effects.push(Effect::Forget { task });
+    }
+
+    /// Takes in how an effect went.
+    fn hear(&mut self, event: Event, step: &mut Step) {
+        match event {
+            Event::Drawn {
+                task,
+                provider,
+                proof,
+            } => self.take_draw(task, &provider, proof),
+            Event::AuditReady {
+                task,
+                provider,
+                claim,
+            } => self.take_audit(task, provider, claim, step),
+            Event::MoveReady {
+                task,
+                dispute,
+                number,
+                played,
+            } => {
+                let Some(case) = self.cases.get_mut(&task) else {
+                    return;
+                };
+                let kind = EffectKind::ComputeMove(dispute);
+                case.efforts.succeed(kind, self.now, &self.config);
+                if case.duels.take_move(dispute, number, &played) {
+                    step.records.push(Record::MoveMade {
+                        task,
+                        at: self.block,
+                        dispute,
+                        number,
+                        played,
+                    });
+                }
+            }
+            Event::EffectDone { task, kind } => self.take_success(task, kind, step),
+            Event::EffectFailed {
+                task,
+                kind,
+                retryable,
+            } => {
+                if let Some(case) = self.cases.get_mut(&task) {
+                    case.efforts.fail(kind, self.now, retryable, &self.config);
+                }
+            }
+            // A provider's.
+            Event::InputReady { .. }
+            | Event::InputFailed { .. }
+            | Event::ResultReady { .. }
+            | Event::ComputeFailed { .. }
+            | Event::Finalised { .. } => {}
+        }
+    }
+
+    fn take_draw(&mut self, task: TaskId, provider: &AccountId, proof: Option<AuditProof>) {
+        let Some(case) = self.cases.get_mut(&task) else {
+            return;
+        };
+        let key = key_of(provider);
+        case.efforts
+            .succeed(EffectKind::Draw(key), self.now, &self.config);
+        case.checks.entry(key).or_default().draw = proof.map_or(Draw::NotOurs, Draw::Ours);
+    }
+
+    /// The only place where a result of ours comes into being.
+    fn take_audit(&mut self, task: TaskId, provider: AccountId, claim: ResultClaim, step: &mut Step) {
+        let Some(case) = self.cases.get_mut(&task) else {
+            return;
+        };
+        let (key, stash) = (key_of(&provider), &self.config.stash);
+        let shown = case.seal_shown(&provider, stash);
+        let check = case.checks.entry(key).or_default();
+        if check.made.is_some() {
+            return;
+        }
+        let salt = self.config.salts.salt(task, Purpose::Audit(key));
+        let seal = audit_seal(task, &provider, stash, &claim, &salt);
+        case.efforts
+            .succeed(EffectKind::Audit(key), self.now, &self.config);
+        if shown.is_some_and(|shown| shown != seal) {
+            // The journal was lost, and this is not what we said: it cannot be opened.
+            check.draw = Draw::NotOurs;
+            return;
+        }
+        check.made = Some(Made {
+            claim: claim.clone(),
+            salt,
+            seal,
+        });
+        step.records.push(Record::AuditMade {
+            task,
+            at: self.block,
+            provider,
+            claim,
+            salt,
+            seal,
+        });
+    }
+
+    fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
+        let Some(case) = self.cases.get_mut(&task) else {
+            return;
+        };
+        if !case.efforts.succeed(kind, self.now, &self.config) {
+            return;
+        }
+        let at = self.block;
+        match kind {
+            EffectKind::Announce(key) => {
+                let record = |provider| Record::AuditAnnounced { task, at, provider };
+                step.records.extend(case.provider(key).map(record));
+            }
+            EffectKind::AuditReveal(key) => {
+                let record = |provider| Record::AuditRevealed { task, at, provider };
+                step.records.extend(case.provider(key).map(record));
+            }
+            EffectKind::Play(dispute) => step.records.extend(case.duels.sent(dispute, task, at)),
+            EffectKind::CheckData(key) => case.checks.entry(key).or_default().is_served = true,
+            _ => {}
+        }
+    }
+
+    /// Starts whatever is wanted and may start now.
+    fn act(&mut self, step: &mut Step) {
+        let mut wanted: Vec<(BlockNumber, TaskId, EffectKind)> = Vec::new();
+        for (task, case) in &self.cases {
+            let wants = case.wants(&self.config, self.block, self.now).into_iter();
+            let ready = wants.filter(|(_, kind)| case.efforts.is_ready(*kind, self.now, &self.config));
+            wanted.extend(ready.map(|(by, kind)| (by, *task, kind)));
+        }
+        // What is due first comes first: computing has few places.
+        wanted.sort_unstable();
+        for (_, task, kind) in wanted {
+            if self.is_full(kind) {
+                continue;
+            }
+            let Some(case) = self.cases.get_mut(&task) else {
+                continue;
+            };
+            if let Some(effect) = case.effect(kind, &self.config) {
+                case.efforts.of(kind).start();
+                step.effects.push(effect);
+            }
+        }
+    }
+
+    /// Whether as many effects of this kind are under way as may be. Moves have places of their own: a game does not
+    /// wait for an audit.
+    fn is_full(&self, kind: EffectKind) -> bool {
+        let under_way = |case: &Case| match kind {
+            EffectKind::ComputeMove(_) => case.efforts.moves_under_way(),
+            EffectKind::Audit(_) => case.efforts.audits_under_way(),
+            _ => 0,
+        };
+        self.cases.values().map(under_way).sum::<usize>() >= self.config.computing_max
+    }
+}
+
+fn progress(case: &Case, key: crate::Hash, check: &Check, stash: &AccountId) -> AuditProgress {
+    let shown = case
+        .provider(key)
+        .and_then(|provider| case.audit_shown(&provider, stash).cloned());
+    match (shown, &check.made, &check.draw) {
+        (Some(_), _, _) => AuditProgress::Announced,
+        (None, Some(_), _) => AuditProgress::Made,
+        (None, None, Draw::Ours(_)) => AuditProgress::Drawn,
+        (None, None, Draw::NotOurs) => AuditProgress::NotOurs,
+        (None, None, Draw::Unknown) => AuditProgress::Undrawn,
+    }
+}

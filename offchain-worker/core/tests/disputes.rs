@@ -1,0 +1,330 @@
+//! What a provider does when its result is in dispute, or its output is demanded.
+
+#![allow(clippy::unwrap_used)]
+
+use sp_core::H256;
+use surety_types::{
+    model::Operation,
+    task::{
+        FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
+        Verdict,
+    },
+    trust::{Demand, Party},
+};
+use surety_verification::{
+    bisection::{
+        defend, Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape,
+        Shape, Side, Trace,
+    },
+    commitment, merkle_root,
+};
+use surety_worker_core::{
+    AccountId, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Provider, Record, RoundRecord,
+    SecretSalts, Step, TaskSnapshot,
+};
+
+const TASK: u64 = 5;
+const CLOCK: u32 = 50;
+
+fn stash() -> AccountId {
+    AccountId::new([2; 32])
+}
+
+fn config() -> Config {
+    Config::new(stash(), NoBids, SecretSalts::new([9; 32]))
+}
+
+/// Twenty given leaves of one word.
+struct Words;
+
+impl Shape for Words {
+    fn leaves(&self) -> u32 {
+        20
+    }
+
+    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
+        (leaf < 20).then_some(LeafShape {
+            length: Length::Known(1),
+            kind: LeafKind::Given,
+        })
+    }
+
+    fn steps(&self, _: u32, _: u32) -> Option<u32> {
+        None
+    }
+
+    fn rows(&self, leaf: u32, _: u32, _: u32) -> Option<RowsShape> {
+        (leaf < 20).then_some(RowsShape {
+            rows: 1,
+            row_bytes: 4,
+            quantised: None,
+        })
+    }
+}
+
+/// Nobody comes as far as a cell here.
+struct Nobody;
+
+impl Referee for Nobody {
+    fn opening_bytes(&self, _: &Cell) -> Option<u32> {
+        None
+    }
+
+    fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
+        Judgement::Unproven
+    }
+}
+
+/// The leaves alone.
+struct Own(Vec<H256>);
+
+impl Trace for Own {
+    type Error = std::convert::Infallible;
+
+    fn leaves(&mut self) -> Result<&[H256], Self::Error> {
+        Ok(&self.0)
+    }
+
+    fn steps(&mut self, _: u32) -> Result<Vec<H256>, Self::Error> {
+        Ok(Vec::new())
+    }
+
+    fn rows(&mut self, _: u32, _: u32) -> Result<Vec<H256>, Self::Error> {
+        Ok(Vec::new())
+    }
+
+    fn row(&mut self, _: u32, _: u32, _: u32) -> Result<Vec<u8>, Self::Error> {
+        Ok(Vec::new())
+    }
+
+    fn open(&mut self, _: &Cell) -> Result<Vec<u8>, Self::Error> {
+        Ok(Vec::new())
+    }
+}
+
+fn root() -> H256 {
+    merkle_root((0..20).map(H256::from_low_u64_be))
+}
+
+fn claim() -> ResultClaim {
+    ResultClaim {
+        output: H256([7; 32]),
+        trace_root: root(),
+        units: 3,
+    }
+}
+
+fn dispute() -> DisputeRecord {
+    DisputeRecord {
+        task: TASK,
+        defender: Party::Provider(stash()),
+        challenger: Party::Account(AccountId::new([8; 32])),
+        claim: claim(),
+        proven: false,
+        game: Game::new(root(), &Words, Clocks::equal(CLOCK)).unwrap(),
+        bond: 1,
+        moves: 0,
+        opened_at: 10,
+        ticked_at: 10,
+        beyond_since: None,
+    }
+}
+
+fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
+    let spec = TaskSpec {
+        model: H256([1; 32]),
+        operation: Operation::Embed,
+        input: H256([3; 32]),
+        input_bytes: 100,
+        units_max: 50,
+        redundancy: 1,
+        sources: Default::default(),
+    };
+    let member = RoundMember {
+        progress: MemberProgress::Revealed(claim()),
+        ..RoundMember::new(stash(), 500, 1)
+    };
+    let round = RoundRecord {
+        members: vec![member].try_into().unwrap(),
+        phase: RoundPhase::Challengeable {
+            until: 100,
+            verdict: Verdict::Failed(FailureReason::NoAgreement),
+        },
+        ..RoundRecord::new(1, 50, 0)
+    };
+    TaskSnapshot {
+        id: TASK,
+        task: Task {
+            client: AccountId::new([4; 32]),
+            spec,
+            cap: 2000,
+            posted_at: 1,
+            state: TaskState::Running {
+                assignments: Default::default(),
+                reserves: Default::default(),
+            },
+        },
+        round: Some(round),
+        bid: None,
+        price_limit: None,
+        disputes,
+        demands: Vec::new(),
+    }
+}
+
+fn see(provider: &mut Provider, block: u32, snapshot: TaskSnapshot) -> Step {
+    let tasks = vec![snapshot];
+    provider.step(block, Event::Finalised { block, tasks })
+}
+
+fn post(first: u64) -> Move {
+    Move::Post(
+        vec![H256::from_low_u64_be(first), H256::zero()]
+            .try_into()
+            .unwrap(),
+    )
+}
+
+fn ready(number: u32, played: Move) -> Event {
+    Event::MoveReady {
+        task: TASK,
+        dispute: 3,
+        number,
+        played,
+    }
+}
+
+fn made() -> Record {
+    Record::MoveMade {
+        task: TASK,
+        at: 11,
+        dispute: 3,
+        number: 0,
+        played: post(1),
+    }
+}
+
+fn submitted() -> Effect {
+    Effect::SubmitMove {
+        task: TASK,
+        dispute: 3,
+        number: 0,
+        played: post(1),
+    }
+}
+
+#[test]
+fn a_provider_defends_with_one_move_for_each_state() {
+    // Its journal is lost, which is no reason to lose a dispute.
+    let mut provider = Provider::new(config(), Vec::new()).unwrap();
+    let step = see(&mut provider, 11, challenged(vec![(3, dispute())]));
+    let [Effect::ComputeMove { side, record, .. }] = step.effects.as_slice() else {
+        panic!("{:?}", step.effects);
+    };
+    assert_eq!((*side, record.moves), (Side::Defender, 0));
+
+    let step = provider.step(11, ready(0, post(1)));
+    assert_eq!((step.records, step.effects), (vec![made()], vec![submitted()]));
+    let step = provider.step(11, ready(0, post(2)));
+    assert_eq!(step, Step::default(), "another move for the same state is none");
+    let done = Event::EffectDone {
+        task: TASK,
+        kind: EffectKind::Play(3),
+    };
+    let step = provider.step(11, done);
+    let sent = Record::MoveSubmitted {
+        task: TASK,
+        at: 11,
+        dispute: 3,
+        number: 0,
+    };
+    assert_eq!(step.records, vec![sent.clone()]);
+
+    // A block that is gone, and a restart: the same move again.
+    let mut provider = Provider::new(config(), vec![made(), sent]).unwrap();
+    let kinds = |step: Step| step.effects.iter().map(Effect::kind).collect::<Vec<_>>();
+    let early = see(&mut provider, 12, challenged(vec![(3, dispute())]));
+    assert_eq!(kinds(early), [], "it may still show");
+    let late = see(&mut provider, 30, challenged(vec![(3, dispute())]));
+    assert_eq!(late.effects, vec![submitted()]);
+}
+
+#[test]
+fn a_move_that_was_not_made_before_a_crash_is_looked_for_again() {
+    let mut provider = Provider::new(config(), Vec::new()).unwrap();
+    let first = see(&mut provider, 11, challenged(vec![(3, dispute())]));
+    let mut provider = Provider::new(config(), first.records).unwrap();
+    let again = see(&mut provider, 12, challenged(vec![(3, dispute())]));
+    assert_eq!(again.effects, first.effects);
+}
+
+#[test]
+fn two_moves_for_one_state_are_a_contradiction() {
+    let other = Record::MoveMade {
+        task: TASK,
+        at: 11,
+        dispute: 3,
+        number: 0,
+        played: post(2),
+    };
+    assert!(Provider::new(config(), vec![made(), other]).is_err());
+}
+
+#[test]
+fn a_challenger_whose_time_is_over_is_pointed_out() {
+    let mut record = dispute();
+    let played = Move::Post(children().try_into().unwrap());
+    record.game.step(Side::Defender, played, &Words, &Nobody).unwrap();
+    record.moves = 1;
+    let mut provider = Provider::new(config(), Vec::new()).unwrap();
+    let waiting = see(&mut provider, 10 + CLOCK, challenged(vec![(3, record.clone())]));
+    assert_eq!(waiting.effects, vec![]);
+    let over = see(&mut provider, 11 + CLOCK, challenged(vec![(3, record)]));
+    let advance = Effect::SubmitAdvance {
+        task: TASK,
+        dispute: 3,
+    };
+    assert_eq!(over.effects, vec![advance]);
+}
+
+/// The nodes below the root of twenty leaves.
+fn children() -> Vec<H256> {
+    let mut own = Own((0..20).map(H256::from_low_u64_be).collect());
+    match defend(&dispute().game, &Words, &mut own).unwrap() {
+        Move::Post(children) => children.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_demanded_of_us_is_shown_while_there_is_time() {
+    let salt = H256([6; 32]);
+    let result = Record::ResultMade {
+        task: TASK,
+        at: 1,
+        claim: claim(),
+        salt,
+        commitment: commitment(TASK, &stash(), &claim(), &salt),
+    };
+    let demanded = |of: AccountId| {
+        let demand = Demand {
+            by: AccountId::new([8; 32]),
+            segment: 4,
+            price: 1,
+            until: 40,
+        };
+        let mut snapshot = challenged(Vec::new());
+        snapshot.demands = vec![(of, demand)];
+        snapshot
+    };
+    let mut provider = Provider::new(config(), vec![result]).unwrap();
+    let others = see(&mut provider, 20, demanded(AccountId::new([3; 32])));
+    assert_eq!(others.effects, vec![]);
+    let ours = see(&mut provider, 21, demanded(stash()));
+    let supply = Effect::SubmitSupply {
+        task: TASK,
+        output: claim().output,
+        segment: 4,
+    };
+    assert_eq!(ours.effects, vec![supply]);
+}

@@ -1,0 +1,500 @@
+//! A verifier's life with one task whose provider lies: a chain as far as the verifier sees it, and a process around the
+//! state machine that crashes and loses things.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use codec::Encode;
+use sp_core::H256;
+use surety_types::{
+    model::Operation,
+    task::{
+        AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
+        TaskState, Verdict,
+    },
+    trust::{Audit, AuditProof, AuditState, DisputeId, Party},
+    TaskId,
+};
+use surety_verification::{
+    audit::audit_seal,
+    bisection::{challenge, defend, Clocks, Game, Move, Reason, Side},
+};
+use surety_worker_core::{
+    AccountId, BlockNumber, Config, DisputeRecord, Effect, Event, NoBids, Record, RoundRecord, SecretSalts,
+    Step, TaskSnapshot, Verifier,
+};
+
+use crate::{
+    host::Faults,
+    random::Random,
+    toy::{Knowing, Toy},
+};
+
+const TASK: TaskId = 3;
+const LAG: usize = 3;
+const AUDIT_UNTIL: BlockNumber = 200;
+const REVEAL_UNTIL: BlockNumber = 400;
+/// Enough for any streak of bad luck.
+const CLOCK: u32 = 4000;
+const BLOCKS_MAX: BlockNumber = 6000;
+
+fn stash() -> AccountId {
+    AccountId::new([7; 32])
+}
+
+fn provider() -> AccountId {
+    AccountId::new([8; 32])
+}
+
+/// Something on its way to the chain.
+struct Sent {
+    effect: Effect,
+    start: u32,
+    arrives: BlockNumber,
+    answer_lost: bool,
+}
+
+/// One life.
+pub struct Life {
+    random: Random,
+    faults: Faults,
+    liar: Toy,
+    number: BlockNumber,
+    snapshot: TaskSnapshot,
+    history: VecDeque<(BlockNumber, TaskSnapshot)>,
+    pool: Vec<Sent>,
+    verifier: Verifier,
+    journal: Vec<Record>,
+    jobs: Vec<(BlockNumber, Event)>,
+    start: u32,
+    cut_off_until: BlockNumber,
+    seals: BTreeSet<H256>,
+    moves: BTreeMap<(DisputeId, u32), BTreeSet<Vec<u8>>>,
+    audits_made: u32,
+    won: Option<(Side, Reason)>,
+}
+
+fn verifier(journal: Vec<Record>) -> Verifier {
+    Verifier::new(Config::new(stash(), NoBids, SecretSalts::new([3; 32])), journal).unwrap()
+}
+
+impl Life {
+    pub fn new(seed: u64, faults: Faults) -> Self {
+        let mut random = Random::new(seed);
+        let liar = Toy::altered_at(random.next());
+        Self {
+            random,
+            faults,
+            liar,
+            number: 1,
+            snapshot: auditing(),
+            history: VecDeque::new(),
+            pool: Vec::new(),
+            verifier: verifier(Vec::new()),
+            journal: Vec::new(),
+            jobs: Vec::new(),
+            start: 0,
+            cut_off_until: 0,
+            seals: BTreeSet::new(),
+            moves: BTreeMap::new(),
+            audits_made: 0,
+            won: None,
+        }
+    }
+
+    /// Lives until the dispute is over, and sees that it ended as it must.
+    pub fn run(mut self) {
+        while self.won.is_none() {
+            self.produce();
+            self.tick();
+            assert!(self.number < BLOCKS_MAX, "no end: {:?}", self.snapshot.round);
+        }
+        assert_eq!(self.won, Some((Side::Challenger, Reason::Judged)));
+        assert_eq!(self.seals.len(), 1, "one audit, and no other");
+        for (state, moves) in &self.moves {
+            assert_eq!(moves.len(), 1, "two moves in state {state:?}");
+        }
+    }
+
+    fn round(&mut self) -> &mut RoundRecord {
+        self.snapshot.round.as_mut().unwrap()
+    }
+
+    fn claim(&self) -> ResultClaim {
+        claim(&self.liar)
+    }
+
+    /// One more block.
+    fn produce(&mut self) {
+        self.number += 1;
+        let now = self.number;
+        let (due, waiting) = std::mem::take(&mut self.pool)
+            .into_iter()
+            .partition::<Vec<_>, _>(|sent| sent.arrives <= now);
+        self.pool = waiting;
+        for sent in due {
+            let (task, kind) = (sent.effect.task(), sent.effect.kind());
+            let done = self.apply(sent.effect) && !sent.answer_lost;
+            if sent.start == self.start {
+                let event = match done {
+                    true => Event::EffectDone { task, kind },
+                    false => Event::EffectFailed {
+                        task,
+                        kind,
+                        retryable: true,
+                    },
+                };
+                self.jobs.push((now, event));
+            }
+        }
+        self.advance();
+        self.defend();
+        self.history.push_back((now, self.snapshot.clone()));
+        if self.history.len() > 40 {
+            self.history.pop_front();
+        }
+    }
+
+    /// What is due by time.
+    fn advance(&mut self) {
+        let (now, claim) = (self.number, self.claim());
+        let round = self.round();
+        match round.phase {
+            RoundPhase::Auditing { until } if now > until => {
+                round.phase = RoundPhase::Revealing { until: REVEAL_UNTIL };
+                round.members[0].progress = MemberProgress::Revealed(claim);
+            }
+            RoundPhase::Revealing { until } if now > until => {
+                let verdict = Verdict::Failed(FailureReason::NoAgreement);
+                round.phase = RoundPhase::Challengeable {
+                    until: BLOCKS_MAX,
+                    verdict,
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// The liar plays now and then, and at once has nothing against its being found out.
+    fn defend(&mut self) {
+        let patient = self.random.happens(500);
+        let number = self.number;
+        let Some((_, record)) = self.snapshot.disputes.first_mut() else {
+            return;
+        };
+        if patient || record.game.to_move() != Some(Side::Defender) {
+            return;
+        }
+        let played = defend(&record.game, &Knowing, &mut self.liar).unwrap();
+        play(record, Side::Defender, played, number);
+        self.judge();
+    }
+
+    fn judge(&mut self) {
+        let outcome = self
+            .snapshot
+            .disputes
+            .first()
+            .and_then(|(_, record)| record.game.outcome());
+        self.won = outcome.map(|outcome| (outcome.winner, outcome.reason));
+    }
+
+    /// Whether the call succeeded.
+    fn apply(&mut self, effect: Effect) -> bool {
+        let (number, liars) = (self.number, self.claim());
+        let root = self.liar.root();
+        match effect {
+            Effect::SubmitAnnouncement { seal, .. } => {
+                let round = self.round();
+                let open = matches!(round.phase, RoundPhase::Auditing { .. }) && round.audits.is_empty();
+                let audit = Audit {
+                    verifier: stash(),
+                    provider: provider(),
+                    bond: 1,
+                    state: AuditState::Sealed(seal),
+                };
+                open && round.audits.try_push(audit).is_ok()
+            }
+            Effect::SubmitAuditReveal { claim, salt, .. } => {
+                let round = self.round();
+                let seal = audit_seal(TASK, &provider(), &stash(), &claim, &salt);
+                let revealed = round.members[0].claim().is_some();
+                let Some(audit) = round.audits.iter_mut().next().filter(|_| revealed) else {
+                    return false;
+                };
+                if audit.state != AuditState::Sealed(seal) {
+                    return false;
+                }
+                assert_ne!(claim, liars, "an honest audit does not confirm a lie");
+                audit.state = AuditState::Disputed(0);
+                let record = dispute(liars, root, number);
+                self.snapshot.disputes = vec![(0, record)];
+                true
+            }
+            Effect::SubmitMove {
+                dispute,
+                number: moves,
+                played,
+                ..
+            } => {
+                let Some((id, record)) = self.snapshot.disputes.first_mut() else {
+                    return false;
+                };
+                let due = *id == dispute && record.moves == moves;
+                let done = due && play(record, Side::Challenger, played, number);
+                self.judge();
+                done
+            }
+            _ => false,
+        }
+    }
+
+    /// Everything that reaches the worker in one block.
+    fn tick(&mut self) {
+        let now = self.number;
+        let (due, waiting) = std::mem::take(&mut self.jobs)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(at, _)| *at <= now);
+        self.jobs = waiting;
+        let start = self.start;
+        for (_, event) in due {
+            if self.start == start {
+                self.feed(event);
+            }
+        }
+        if self.random.happens(self.faults.partition) {
+            self.cut_off_until = now + 10;
+        }
+        if now >= self.cut_off_until {
+            self.show(0);
+            if self.random.happens(self.faults.stale_state) {
+                let behind = self.random.below(20) as usize;
+                self.show(behind);
+            }
+        }
+    }
+
+    fn show(&mut self, behind: usize) {
+        let at = self.history.len().checked_sub(1 + LAG + behind);
+        if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
+            self.feed(Event::Finalised {
+                block,
+                tasks: vec![snapshot],
+            });
+        }
+    }
+
+    /// One step, with a crash in some place of it.
+    fn feed(&mut self, event: Event) {
+        let Step { records, effects } = self.verifier.step(self.number, event);
+        let crash = self.random.happens(self.faults.crash);
+        if crash && self.random.happens(300) {
+            return self.restart();
+        }
+        self.journal.extend(records);
+        let crash_after = crash.then(|| self.random.below(1 + effects.len() as u64) as usize);
+        for (at, effect) in effects.into_iter().enumerate() {
+            if crash_after == Some(at) {
+                return self.restart();
+            }
+            self.carry_out(effect);
+        }
+        if crash {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        self.start += 1;
+        self.jobs.clear();
+        self.verifier = verifier(self.journal.clone());
+    }
+
+    fn later(&mut self, event: Event) {
+        let due = self.number + 1 + self.random.below(3) as BlockNumber;
+        self.jobs.push((due, event));
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        let (task, kind) = (effect.task(), effect.kind());
+        if kind.is_heavy() && self.random.happens(self.faults.local_failure) {
+            return self.later(Event::EffectFailed {
+                task,
+                kind,
+                retryable: true,
+            });
+        }
+        match effect {
+            Effect::Draw { input, .. } => {
+                assert_eq!((input.task, input.seed), (TASK, H256([5; 32])));
+                let proof = Some(AuditProof {
+                    pre_output: [1; 32],
+                    proof: [2; 64],
+                });
+                let provider = input.provider;
+                self.later(Event::Drawn {
+                    task,
+                    provider,
+                    proof,
+                });
+            }
+            Effect::Audit { provider, .. } => {
+                self.audits_made += 1;
+                // Somebody who computes again may find another trace of the same right result.
+                let claim = ResultClaim {
+                    units: self.audits_made,
+                    ..claim(&Toy::honest())
+                };
+                self.later(Event::AuditReady {
+                    task,
+                    provider,
+                    claim,
+                });
+            }
+            Effect::ComputeMove {
+                dispute,
+                record,
+                side,
+                ..
+            } => {
+                assert_eq!(side, Side::Challenger);
+                let played = challenge(&record.game, &mut Toy::honest()).unwrap();
+                self.later(Event::MoveReady {
+                    task,
+                    dispute,
+                    number: record.moves,
+                    played,
+                });
+            }
+            Effect::CheckData { .. } => self.later(Event::EffectDone { task, kind }),
+            Effect::Forget { .. } => panic!("the task is not over"),
+            call => self.send(call),
+        }
+    }
+
+    fn send(&mut self, effect: Effect) {
+        match &effect {
+            Effect::SubmitAnnouncement { seal, .. } => drop(self.seals.insert(*seal)),
+            Effect::SubmitAuditReveal { claim, salt, .. } => {
+                let seal = audit_seal(TASK, &provider(), &stash(), claim, salt);
+                self.seals.insert(seal);
+            }
+            Effect::SubmitMove {
+                dispute,
+                number,
+                played,
+                ..
+            } => self.note_move(*dispute, *number, played),
+            _ => {}
+        }
+        if self.random.happens(self.faults.loss) {
+            let (task, kind) = (effect.task(), effect.kind());
+            return self.later(Event::EffectFailed {
+                task,
+                kind,
+                retryable: true,
+            });
+        }
+        let sent = Sent {
+            effect,
+            start: self.start,
+            arrives: self.number + 1 + self.random.below(3) as BlockNumber,
+            answer_lost: self.random.happens(self.faults.answer_loss),
+        };
+        self.pool.push(sent);
+    }
+
+    fn note_move(&mut self, dispute: DisputeId, number: u32, played: &Move) {
+        let made = self.journal.iter().any(|record| match record {
+            Record::MoveMade {
+                dispute: of,
+                number: at,
+                played: made,
+                ..
+            } => *of == dispute && *at == number && made == played,
+            _ => false,
+        });
+        assert!(made, "a move is journalled before it is sent");
+        let known = self.moves.entry((dispute, number)).or_default();
+        known.insert(played.encode());
+    }
+}
+
+/// Plays, unless it is refused.
+fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumber) -> bool {
+    record.game.tick(number - record.ticked_at);
+    record.ticked_at = number;
+    let done = record.game.step(side, played, &Knowing, &Knowing).is_ok();
+    record.moves += u32::from(done);
+    done
+}
+
+fn claim(toy: &Toy) -> ResultClaim {
+    ResultClaim {
+        output: H256([9; 32]),
+        trace_root: toy.root(),
+        units: 1,
+    }
+}
+
+fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord {
+    DisputeRecord {
+        task: TASK,
+        defender: Party::Provider(provider()),
+        challenger: Party::Auditor {
+            verifier: stash(),
+            provider: provider(),
+        },
+        claim,
+        proven: false,
+        game: Game::new(root, &Knowing, Clocks::equal(CLOCK)).unwrap(),
+        bond: 0,
+        moves: 0,
+        opened_at: number,
+        ticked_at: number,
+        beyond_since: None,
+    }
+}
+
+fn auditing() -> TaskSnapshot {
+    let spec = TaskSpec {
+        model: H256([1; 32]),
+        operation: Operation::Embed,
+        input: H256([2; 32]),
+        input_bytes: 10,
+        units_max: 100,
+        redundancy: 1,
+        sources: Default::default(),
+    };
+    let member = RoundMember {
+        progress: MemberProgress::Committed(H256([4; 32])),
+        ..RoundMember::new(provider(), 1, 1)
+    };
+    let round = RoundRecord {
+        members: vec![member].try_into().unwrap(),
+        phase: RoundPhase::Auditing { until: AUDIT_UNTIL },
+        draw: Some(AuditDraw {
+            seed: H256([5; 32]),
+            verifier_stake: 1,
+            tranche: 0,
+        }),
+        ..RoundRecord::new(1, 100, 0)
+    };
+    TaskSnapshot {
+        id: TASK,
+        task: Task {
+            client: AccountId::new([1; 32]),
+            spec,
+            cap: 1,
+            posted_at: 1,
+            state: TaskState::Running {
+                assignments: Default::default(),
+                reserves: Default::default(),
+            },
+        },
+        round: Some(round),
+        bid: None,
+        price_limit: None,
+        disputes: Vec::new(),
+        demands: Vec::new(),
+    }
+}

@@ -1,0 +1,66 @@
+"""Somebody cheats, is found out by the chain's own means, and loses stake; nobody else does.
+
+Each kind has a network of its own, since the one who cheated is in jail afterwards.
+"""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+from devnet_lib import cheats
+from devnet_lib.console import Silent
+from devnet_lib.devnet import Devnet
+from devnet_lib.folders import new_run_dir, remove_data
+from devnet_lib.ports import Ports
+
+PORT_OFFSET = 600
+
+
+def life(kind):
+    """The report of a network in which somebody does `kind`."""
+    cheat = cheats.CHEATS[kind]
+    run_dir = new_run_dir()
+    net = Devnet(
+        run_dir,
+        Silent(),
+        ports=Ports(PORT_OFFSET),
+        databases=support.scratch(),
+        cheats={cheat.worker: kind},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            net.up()
+            return cheats.run(net, cheat, Path(folder) / "vectors.safetensors")
+        finally:
+            net.stop()
+            remove_data(run_dir)
+
+
+class Cheats(unittest.TestCase):
+    """As `scripts/devnet --cheat KIND` shows them."""
+
+    def check(self, kind):
+        found = life(kind)
+        self.assertEqual(found["problems"], [], found)
+        return found
+
+    def test_an_altered_activation_is_judged_by_the_runtime(self):
+        found = self.check("altered-activation")
+        judged = [story for story in found["disputes"] if story["cell"] and story["reason"]]
+        self.assertTrue(judged, found["disputes"])
+        self.assertIn("activation function", found["disputed_cell"]["name"])
+        self.assertEqual(found["state"], "Settled")
+
+    def test_who_commits_and_does_not_reveal_is_slashed(self):
+        found = self.check("commit-without-reveal")
+        self.assertEqual(found["disputes"], [])
+        self.assertNotIn(found["culprit"], found["paid"])
+
+    def test_an_auditor_that_does_not_show_loses_its_bond(self):
+        found = self.check("lazy")
+        self.assertEqual(found["faults"], ["AuditNoShow"])
+
+
+if __name__ == "__main__":
+    unittest.main()
