@@ -573,6 +573,8 @@ pub mod pallet {
         NotPlayer,
         /// A party of the dispute lost elsewhere: it only waits to be ended.
         Moot,
+        /// The move is not meant for where the dispute stands: it has had another number of moves.
+        StaleMove,
         /// The other side is to move, or the move is not one that can be made now.
         NotNow,
         /// What was posted or shown is not what is in dispute.
@@ -732,13 +734,16 @@ pub mod pallet {
 
         /// Plays a move. For the agents of providers and auditors, and for challengers that are neither.
         ///
+        /// `number` is how many moves the dispute has had. A move that is sent twice, because nobody heard that it had
+        /// arrived, could otherwise be taken for an answer to a later question.
+        ///
         /// # Errors
-        /// `UnknownDispute`, `NotPlayer`, `Moot`, `NotNow`, `WrongMove`, `Unproven`.
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
         #[pallet::call_index(7)]
         #[pallet::weight(T::WeightInfo::play())]
-        pub fn play(origin: OriginFor<T>, dispute: DisputeId, played: Move) -> DispatchResult {
+        pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
             let player = ensure_signed(origin)?;
-            Self::do_play(&player, dispute, played)
+            Self::do_play(&player, dispute, number, played)
         }
 
         /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it
