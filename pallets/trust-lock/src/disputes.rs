@@ -37,7 +37,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(dispute.task)?;
         let side = Self::side_of(player, &dispute).ok_or(Error::<T>::NotPlayer)?;
         ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
-        ensure!(number == dispute.moves, Error::<T>::StaleMove);
+        ensure!(dispute.moves == number, Error::<T>::StaleMove);
         Self::tick(&mut dispute);
         // Nothing is carried out by a move that comes too late: it would be undone with it.
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);

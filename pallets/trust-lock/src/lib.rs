@@ -573,10 +573,10 @@ pub mod pallet {
         NotPlayer,
         /// A party of the dispute lost elsewhere: it only waits to be ended.
         Moot,
-        /// The move is not meant for where the dispute stands: it has had another number of moves.
-        StaleMove,
         /// The other side is to move, or the move is not one that can be made now.
         NotNow,
+        /// The dispute has another number of moves: this one was made for an earlier state.
+        StaleMove,
         /// What was posted or shown is not what is in dispute.
         WrongMove,
         /// The opening does not prove the cell's inputs.
@@ -732,10 +732,11 @@ pub mod pallet {
             Self::do_supply(&agent, task, output_bytes, &opening)
         }
 
-        /// Plays a move. For the agents of providers and auditors, and for challengers that are neither.
+        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and for
+        /// challengers that are neither.
         ///
-        /// `number` is how many moves the dispute has had. A move that is sent twice, because nobody heard that it had
-        /// arrived, could otherwise be taken for an answer to a later question.
+        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two moves
+        /// later it might be a legal one, and a wrong one.
         ///
         /// # Errors
         /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.

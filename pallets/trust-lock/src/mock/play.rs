@@ -52,20 +52,17 @@ pub fn next_move(id: DisputeId, result: u8) -> Move {
     played.unwrap_or(Move::Concede)
 }
 
-/// Plays a move where the dispute stands.
 pub fn play(account: AccountId, dispute: DisputeId, played: Move) -> DispatchResult {
-    let number = Disputes::<Test>::get(dispute).map(|dispute| dispute.moves);
-    play_at(account, dispute, number.unwrap_or_default(), played)
-}
-
-/// Plays a move for where the dispute stood after `number` moves.
-pub fn play_at(account: AccountId, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
-    let call = Call::play {
-        dispute,
-        number,
-        played,
-    };
-    send_as(account, call)
+    // The next one, whoever plays it.
+    let number = Disputes::<Test>::get(dispute).map_or(0, |dispute| dispute.moves);
+    send_as(
+        account,
+        Call::play {
+            dispute,
+            number,
+            played,
+        },
+    )
 }
 
 /// Everybody listed makes the moves that its result tells it, in all its disputes, for as long as there are any.

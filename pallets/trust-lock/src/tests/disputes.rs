@@ -167,18 +167,23 @@ fn only_the_players_move_and_in_turn() {
 }
 
 #[test]
-fn a_move_that_is_sent_twice_is_taken_once() {
+fn a_move_that_is_sent_twice_counts_once() {
     after(&[9, 9, 8], || {
-        assert_ok!(play(agent_of(3), 0, next_move(0, 8)));
-        let named = next_move(0, 9);
-        assert_ok!(play_at(agent_of(1), 0, 1, named.clone()));
-        // The defender answers, and the same name would be legal again.
-        assert_ok!(play(agent_of(3), 0, next_move(0, 8)));
-        assert_noop!(play_at(agent_of(1), 0, 1, named), Error::<Test>::StaleMove);
-        assert_noop!(
-            play_at(agent_of(1), 0, 9, next_move(0, 9)),
-            Error::<Test>::StaleMove
-        );
+        let again = |number, played| {
+            send_as(
+                agent_of(3),
+                Call::play {
+                    dispute: 0,
+                    number,
+                    played,
+                },
+            )
+        };
+        let post = next_move(0, 8);
+        assert_ok!(again(0, post.clone()));
+        assert_noop!(again(0, post.clone()), Error::<Test>::StaleMove);
+        assert_ok!(play(agent_of(1), 0, next_move(0, 9)));
+        assert_noop!(again(0, post), Error::<Test>::StaleMove);
     });
 }
 
