@@ -32,11 +32,12 @@ use crate::{
 };
 
 impl<T: Config> Pallet<T> {
-    pub(crate) fn do_play(player: &T::AccountId, id: DisputeId, played: Move) -> DispatchResult {
+    pub(crate) fn do_play(player: &T::AccountId, id: DisputeId, number: u32, played: Move) -> DispatchResult {
         let mut dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
         let mut round = Self::round(dispute.task)?;
         let side = Self::side_of(player, &dispute).ok_or(Error::<T>::NotPlayer)?;
         ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
+        ensure!(dispute.moves == number, Error::<T>::StaleMove);
         Self::tick(&mut dispute);
         // Nothing is carried out by a move that comes too late: it would be undone with it.
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);

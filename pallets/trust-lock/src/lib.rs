@@ -575,6 +575,8 @@ pub mod pallet {
         Moot,
         /// The other side is to move, or the move is not one that can be made now.
         NotNow,
+        /// The dispute has another number of moves: this one was made for an earlier state.
+        StaleMove,
         /// What was posted or shown is not what is in dispute.
         WrongMove,
         /// The opening does not prove the cell's inputs.
@@ -730,15 +732,19 @@ pub mod pallet {
             Self::do_supply(&agent, task, output_bytes, &opening)
         }
 
-        /// Plays a move. For the agents of providers and auditors, and for challengers that are neither.
+        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and for
+        /// challengers that are neither.
+        ///
+        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two moves
+        /// later it might be a legal one, and a wrong one.
         ///
         /// # Errors
-        /// `UnknownDispute`, `NotPlayer`, `Moot`, `NotNow`, `WrongMove`, `Unproven`.
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
         #[pallet::call_index(7)]
         #[pallet::weight(T::WeightInfo::play())]
-        pub fn play(origin: OriginFor<T>, dispute: DisputeId, played: Move) -> DispatchResult {
+        pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
             let player = ensure_signed(origin)?;
-            Self::do_play(&player, dispute, played)
+            Self::do_play(&player, dispute, number, played)
         }
 
         /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it

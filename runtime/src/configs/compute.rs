@@ -6,7 +6,7 @@ use surety_types::{traits::Escrow, view::TaskView, TaskId};
 
 use crate::{
     params::dynamic, weights, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry,
-    ProviderRegistry, Runtime, RuntimeHoldReason, Staking, TaskAuction, TrustLock,
+    ProviderRegistry, Runtime, RuntimeHoldReason, Staking, TrustLock,
 };
 
 parameter_types! {

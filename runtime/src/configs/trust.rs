@@ -20,7 +20,7 @@ use surety_types::{
     ContentHash, TaskId,
 };
 use surety_verification::{
-    bisection::{Cell, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape},
+    bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
     cells::{CellReferee, Layout, TaskFacts},
     dispute::DisputeView,
 };

@@ -53,7 +53,16 @@ pub fn next_move(id: DisputeId, result: u8) -> Move {
 }
 
 pub fn play(account: AccountId, dispute: DisputeId, played: Move) -> DispatchResult {
-    send_as(account, Call::play { dispute, played })
+    // The next one, whoever plays it.
+    let number = Disputes::<Test>::get(dispute).map_or(0, |dispute| dispute.moves);
+    send_as(
+        account,
+        Call::play {
+            dispute,
+            number,
+            played,
+        },
+    )
 }
 
 /// Everybody listed makes the moves that its result tells it, in all its disputes, for as long as there are any.

@@ -167,6 +167,27 @@ fn only_the_players_move_and_in_turn() {
 }
 
 #[test]
+fn a_move_that_is_sent_twice_counts_once() {
+    after(&[9, 9, 8], || {
+        let again = |number, played| {
+            send_as(
+                agent_of(3),
+                Call::play {
+                    dispute: 0,
+                    number,
+                    played,
+                },
+            )
+        };
+        let post = next_move(0, 8);
+        assert_ok!(again(0, post.clone()));
+        assert_noop!(again(0, post.clone()), Error::<Test>::StaleMove);
+        assert_ok!(play(agent_of(1), 0, next_move(0, 9)));
+        assert_noop!(again(0, post), Error::<Test>::StaleMove);
+    });
+}
+
+#[test]
 fn an_opening_that_proves_nothing_is_refused_and_can_be_mended() {
     after(&[9, 9, 8], || {
         let results = [(1, 9), (3, 8)];

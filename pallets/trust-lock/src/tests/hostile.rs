@@ -213,7 +213,7 @@ fn money_in_all() -> Balance {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn whoever_is_honest_loses_nothing_whatever_the_others_do(
