@@ -119,9 +119,11 @@ pub mod pallet {
             (finalised < frame_system::Pallet::<T>::block_number()).then_some(Call::note { finalised })
         }
 
+        /// Blocks are checked on the state of their parent: the number there is the parent's, the highest that can be
+        /// final.
         fn check_inherent(call: &Self::Call, _: &InherentData) -> Result<(), Self::Error> {
             match call {
-                Call::note { finalised } if *finalised >= frame_system::Pallet::<T>::block_number() => {
+                Call::note { finalised } if *finalised > frame_system::Pallet::<T>::block_number() => {
                     Err(InherentError::NotBelow)
                 }
                 _ => Ok(()),

@@ -109,12 +109,14 @@ fn an_author_notes_what_its_node_knows() {
 #[test]
 fn a_block_with_a_note_from_the_future_is_not_valid() {
     execute(|| {
-        System::set_block_number(10);
-        let call = Call::note { finalised: 10 };
-        assert_eq!(
-            FinalityClock::check_inherent(&call, &inherents(10)),
-            Err(InherentError::NotBelow)
-        );
+        // On the state of the parent, block 9.
+        System::set_block_number(9);
+        let check = |finalised| {
+            let call = Call::note { finalised };
+            FinalityClock::check_inherent(&call, &inherents(finalised))
+        };
+        assert_eq!(check(9), Ok(()));
+        assert_eq!(check(10), Err(InherentError::NotBelow));
     });
 }
 

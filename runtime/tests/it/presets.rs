@@ -72,9 +72,9 @@ fn windows_are_short_in_development_and_long_in_production() {
             assert_eq!(auction::RevealWindow::get(), 8);
             assert_eq!(auction::FinishedRetention::get(), 3_600);
             assert_eq!(trust_lock::CommitWindow::get(), 45);
-            assert_eq!(trust_lock::AuditWindow::get(), 3);
+            assert_eq!(trust_lock::AuditWindow::get(), 12);
             assert_eq!(trust_lock::RevealWindow::get(), 12);
-            assert_eq!(trust_lock::ChallengeWindow::get(), 4);
+            assert_eq!(trust_lock::ChallengeWindow::get(), 10);
             assert_eq!(trust_lock::LockMultiple::get(), 2);
         });
     }

@@ -235,8 +235,8 @@ mod tests {
             made += error(&others, &row, &q, &scales);
         }
         println!("{plain} {made}");
-        // There is nothing to be gained, and little is lost.
-        assert!(made < 1.2 * plain, "{plain} {made}");
+        // There is nothing to be gained; what is lost is bounded, and no more than is gained on related ones.
+        assert!(made < 2.0 * plain, "{plain} {made}");
     }
 
     #[test]
