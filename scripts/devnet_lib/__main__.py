@@ -18,8 +18,9 @@ from .watch import FinalityWatch
 def arguments():
     parser = argparse.ArgumentParser(
         prog="scripts/devnet",
-        description="Starts three validators, providers and verifiers as processes of their own, has a real text embedded "
-        "by a real model and a prompt continued by another, and shows who was paid what. Stops everything at the end.",
+        description="Starts three validators, providers and verifiers as processes of their own, has a real text "
+        "embedded by a real model and a prompt continued by another, and shows who was paid what. Stops everything at "
+        "the end.",
     )
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
     parser.add_argument(

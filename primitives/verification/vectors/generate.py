@@ -114,7 +114,8 @@ def proofs():
 
 def postings():
     # What a defender posts for the node over `count` leaves from `first` on: the leaves themselves where they are few.
-    for leaves, first, count in ((2, 0, 2), (16, 0, 16), (19, 0, 19), (19, 16, 3), (300, 0, 300), (300, 256, 44), (300, 272, 16)):
+    cases = ((2, 0, 2), (16, 0, 16), (19, 0, 19), (19, 16, 3), (300, 0, 300), (300, 256, 44), (300, 272, 16))
+    for leaves, first, count in cases:
         below = [named(f"leaf {i}") for i in range(leaves)][first : first + count]
         width = 1
         while -(-count // width) > 16:
