@@ -1,79 +1,29 @@
 //! The calls, and what time brings about, in the rounds that cost most.
 
+mod setup;
+
 use alloc::vec::Vec;
 use frame_benchmarking::v2::*;
-use frame_support::BoundedVec;
-use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use frame_support::traits::EnsureOrigin;
+use frame_system::RawOrigin;
+use setup::*;
 use sp_core::H256;
-use sp_runtime::{
-    traits::{Bounded, One},
-    Saturating,
-};
+use sp_runtime::traits::One;
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
-    task::{Assignment, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
-    traits::StakeLedger,
-    TaskId,
+    task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
+    traits::{DrawVerifier, StakeLedger},
+    trust::{Audit, AuditState, Demand, FaultKind, Party},
+};
+use surety_verification::{
+    audit::audit_seal, bisection::Clocks, content_hash, SegmentOpening, SEGMENT_BYTES,
 };
 
-use crate::{verdict, Call, Config, Pallet, RoundOf, Rounds};
-
-const TASK: TaskId = 7;
-
-/// Stake of the caller: 1,000 SURE. The calls lock and unlock nothing, so that only its being there counts.
-fn stake<T: Config>() -> T::Balance {
-    T::Balance::from(1_000_000_000u32).saturating_mul(1_000_000u32.into())
-}
-
-fn claim(output: u8) -> ResultClaim {
-    ResultClaim {
-        output: H256::repeat_byte(output),
-        trace_root: H256::repeat_byte(1),
-        units: 1,
-    }
-}
-
-/// A round of the most members, all of them as far as `progress` says of their seats.
-fn full_round<T: Config>(
-    phase: RoundPhase<T::AccountId, BlockNumberFor<T>>,
-    progress: impl Fn(u32) -> MemberProgress,
-) -> RoundOf<T> {
-    let members: Vec<_> = (0..REDUNDANCY_MAX)
-        .map(|seat| RoundMember {
-            provider: account("provider", seat, 0),
-            lock: T::Balance::max_value(),
-            progress: progress(seat),
-        })
-        .collect();
-    let dropped: Vec<_> = (0..REDUNDANCY_MAX)
-        .map(|seat| account("dropped", seat, 0))
-        .collect();
-    Round {
-        redundancy: REDUNDANCY_MAX,
-        units_max: u32::MAX,
-        members: BoundedVec::truncate_from(members),
-        dropped: BoundedVec::truncate_from(dropped),
-        phase,
-    }
-}
-
-/// The provider in `seat`, and its agent, in the block in which calls are measured.
-fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
-    frame_system::Pallet::<T>::set_block_number(One::one());
-    let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
-    T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
-    (stash, agent)
-}
-
-/// Gives every member stake, and locks some of it.
-fn lock_all<T: Config>(round: &mut RoundOf<T>) {
-    for (seat, member) in (0..REDUNDANCY_MAX).zip(round.members.iter_mut()) {
-        agent_of::<T>(seat);
-        member.lock = One::one();
-        frame_support::assert_ok!(T::Stake::lock(&member.provider, member.lock));
-    }
-}
+use crate::{
+    asset, types::DisputeReferee, verdict, Call, Config, Demands, Disputes, Facts, HoldReason, Pallet,
+    Rounds, Slashes,
+};
 
 #[benchmarks]
 mod benchmarks {
@@ -191,6 +141,195 @@ mod benchmarks {
         }
 
         assert!(!Rounds::<T>::contains_key(TASK));
+    }
+
+    /// One sr25519 VRF is verified.
+    #[benchmark]
+    fn announce_audit() {
+        let (agent, proof) = T::Draws::for_benchmark();
+        let (verifier, agent) = verifier_of::<T>(agent);
+        let until = frame_system::Pallet::<T>::block_number();
+        let round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
+            MemberProgress::Committed(H256::repeat_byte(2))
+        });
+        Rounds::<T>::insert(TASK, round);
+        let provider: T::AccountId = account("provider", 0, 0);
+        let seal = H256::repeat_byte(3);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, provider, proof, seal);
+
+        let audits = Rounds::<T>::get(TASK).map(|round| round.audits);
+        assert!(audits.is_some_and(|audits| audits.iter().any(|audit| audit.verifier == verifier)));
+    }
+
+    #[benchmark]
+    fn reveal_audit() {
+        let (facts, said, _) = T::Referee::for_benchmark();
+        Facts::<T>::insert(TASK, facts);
+        let (verifier, agent) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let mut round = challengeable::<T>(&said, |_| None);
+        let provider: T::AccountId = account("provider", 0, 0);
+        let found = ResultClaim {
+            output: H256::repeat_byte(9),
+            ..said
+        };
+        let salt = H256::repeat_byte(3);
+        let audit = Audit {
+            verifier: verifier.clone(),
+            provider: provider.clone(),
+            bond: One::one(),
+            state: AuditState::Sealed(audit_seal(TASK, &provider, &verifier, &found, &salt)),
+        };
+        frame_support::assert_ok!(round.audits.try_push(audit));
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, provider, found, salt);
+
+        assert!(Disputes::<T>::contains_key(0));
+    }
+
+    #[benchmark]
+    fn challenge() {
+        let (facts, said, _) = T::Referee::for_benchmark();
+        Facts::<T>::insert(TASK, facts);
+        frame_system::Pallet::<T>::set_block_number(One::one());
+        let round = challengeable::<T>(&said, |_| None);
+        let challenger: T::AccountId = account("challenger", 0, 0);
+        asset::endow::<T>(&challenger, stake::<T>());
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(challenger), TASK, account("provider", 0, 0));
+
+        assert!(Disputes::<T>::contains_key(0));
+    }
+
+    #[benchmark]
+    fn demand() {
+        frame_system::Pallet::<T>::set_block_number(One::one());
+        let round = challengeable::<T>(&claim(0), |_| None);
+        Rounds::<T>::insert(TASK, round);
+        let by: T::AccountId = account("client", 0, 0);
+        asset::endow::<T>(&by, stake::<T>());
+        let provider: T::AccountId = account("provider", 0, 0);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(by), TASK, provider.clone(), 0);
+
+        assert!(Demands::<T>::contains_key(TASK, provider));
+    }
+
+    /// A segment of the longest output that there can be: its proof is as long as one gets.
+    #[benchmark]
+    fn supply() {
+        let (provider, agent) = agent_of::<T>(0);
+        let output: Vec<u8> = core::iter::repeat_n(7u8, 1024 * SEGMENT_BYTES as usize).collect();
+        let said = ResultClaim {
+            output: content_hash(&output),
+            ..claim(0)
+        };
+        let round = challengeable::<T>(&said, |_| None);
+        Rounds::<T>::insert(TASK, round);
+        let by: T::AccountId = account("client", 0, 0);
+        let price = T::Balance::from(1_000_000u32);
+        asset::endow::<T>(&by, price);
+        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &by, price));
+        let until = frame_system::Pallet::<T>::block_number();
+        let demand = Demand {
+            by,
+            segment: 5,
+            price,
+            until,
+        };
+        Demands::<T>::insert(TASK, &provider, demand);
+        let opening = SegmentOpening::new(&output, 5).expect("there is such a segment");
+        let output_bytes = output.len() as u32;
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, output_bytes, opening);
+
+        assert!(!Demands::<T>::contains_key(TASK, provider));
+    }
+
+    /// A cell is opened in the most bytes, computed again and refuted; the defender is convicted, and the challenger
+    /// goes on against the next.
+    #[benchmark]
+    fn play() {
+        let (facts, said, mut moves) = T::Referee::for_benchmark();
+        Facts::<T>::insert(TASK, facts);
+        let (provider, agent) = agent_of::<T>(0);
+        let mut round = challengeable::<T>(&said, |_| None);
+        let last = moves.pop().expect("a game has moves");
+        let challenger: T::AccountId = account("challenger", 0, 0);
+        asset::endow::<T>(&challenger, stake::<T>());
+        let bond = T::Balance::from(2u32);
+        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Challenge, &challenger, bond));
+        fill_convictions::<T>(One::one());
+        let party = Party::Account(challenger);
+        dispute_about::<T>(&mut round, (&said, &moves), party, Clocks::equal(100));
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), 0, 0, last);
+
+        let members = Rounds::<T>::get(TASK)
+            .map(|round| round.members)
+            .unwrap_or_default();
+        let member = members.iter().find(|member| member.provider == provider);
+        assert!(member.is_some_and(|member| member.fault == Some(FaultKind::WrongResult)));
+    }
+
+    /// Time is over, and as many further disputes are opened as are opened at once.
+    #[benchmark]
+    fn advance_dispute() {
+        let (facts, said, _) = T::Referee::for_benchmark();
+        Facts::<T>::insert(TASK, facts);
+        agent_of::<T>(0);
+        let other = |seat| {
+            let output = H256::repeat_byte(u8::try_from(seat).unwrap_or_default());
+            (seat % 2 == 1).then(|| ResultClaim {
+                output,
+                ..said.clone()
+            })
+        };
+        let mut round = challengeable::<T>(&said, other);
+        fill_convictions::<T>(One::one());
+        let party = Party::Provider(account("provider", 1, 0));
+        dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(0));
+        Rounds::<T>::insert(TASK, round);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), 0);
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(Disputes::<T>::contains_key(crate::matching::OPENED_AT_ONCE));
+    }
+
+    #[benchmark]
+    fn cancel_slash() -> Result<(), BenchmarkError> {
+        due_slash::<T>();
+        let origin = T::VetoOrigin::try_successful_origin().map_err(|_| BenchmarkError::Weightless)?;
+
+        #[extrinsic_call]
+        _(origin as T::RuntimeOrigin, 0);
+
+        assert!(!Slashes::<T>::contains_key(0));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn carry_out_slash() {
+        let offender = due_slash::<T>();
+        let before = T::Stake::stake(&offender);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), 0);
+
+        assert!(T::Stake::stake(&offender) < before);
     }
 
     impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);

@@ -30,9 +30,14 @@ pub trait DisputeReferee {
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(facts: &Self::Facts, claim: &ResultClaim) -> Option<u32>;
 
-    /// Facts, and a claim that they have a court for, for benchmarks.
+    /// Facts, a claim that their court refutes, and the moves of a game about it, for benchmarks. The last one opens a
+    /// cell, in as many bytes as one takes.
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (Self::Facts, ResultClaim);
+    fn for_benchmark() -> (
+        Self::Facts,
+        ResultClaim,
+        alloc::vec::Vec<surety_verification::bisection::Move>,
+    );
 }
 
 /// Which phase a round entered: a [`RoundPhase`] without its data.

@@ -30,6 +30,9 @@ use crate::{
     TaskAuction, TrustLock,
 };
 
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmark;
+
 parameter_types! {
     /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
     pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
@@ -159,8 +162,8 @@ impl DisputeReferee for ExactReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (ExactFacts, ResultClaim) {
-        benchmark::facts_and_claim()
+    fn for_benchmark() -> (ExactFacts, ResultClaim, Vec<surety_verification::bisection::Move>) {
+        benchmark::game()
     }
 }
 

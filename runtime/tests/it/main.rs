@@ -4,6 +4,7 @@
 
 mod chain;
 mod consensus;
+mod disputes;
 mod governance;
 mod lives;
 mod market;

@@ -1,9 +1,14 @@
 //! The checker notices what it should.
 
 use frame_support::assert_ok;
-use surety_types::task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict};
+use surety_types::{
+    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
+    trust::{AuditState, FaultKind},
+};
 
-use crate::{mock::*, Pallet, RoundOf, Rounds};
+use crate::{
+    mock::*, Call, Demands, Disputes, Facts, NextDisputeId, Pallet, RoundOf, Rounds, Slashes, SlashesSweptTo,
+};
 
 /// Corrupts the round that `prepare` leaves, and expects the checker to say `id`.
 #[track_caller]
@@ -99,4 +104,97 @@ fn a_claim_of_too_many_units_is_noticed() {
         let units = UNITS_MAX + 1;
         round.members[0].progress = MemberProgress::Revealed(ResultClaim { units, ..claim(9) });
     });
+}
+
+/// Does `damage` to what `prepare` leaves, and expects the checker to say `id`.
+#[track_caller]
+fn assert_damage_noticed(id: &str, prepare: impl FnOnce(), damage: impl FnOnce()) {
+    TestExt::new().round_of(3).build().execute_with(|| {
+        prepare();
+        assert_ok!(Pallet::<Test>::do_try_state());
+        damage();
+        let noticed = Pallet::<Test>::do_try_state();
+        assert!(
+            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
+            "{noticed:?}"
+        );
+    });
+}
+
+fn convicted() {
+    challengeable();
+    play_out(&[(1, 9), (3, 8)]);
+}
+
+#[test]
+fn a_dispute_without_its_round_and_a_round_without_its_dispute_are_noticed() {
+    assert_damage_noticed("TRUST-5", challengeable, || Disputes::<Test>::remove(0));
+    assert_noticed("TRUST-5", challengeable, |round| round.disputes.clear());
+    assert_damage_noticed("TRUST-5", challengeable, || NextDisputeId::<Test>::put(0));
+}
+
+#[test]
+fn an_audit_twice_and_a_bond_that_nothing_needs_are_noticed() {
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("TRUST-6", audited, |round| {
+        let audit = round.audits[0].clone();
+        round.audits.try_push(audit).unwrap();
+    });
+    assert_noticed("TRUST-6", audited, |round| {
+        round.audits[0].state = AuditState::Over
+    });
+}
+
+#[test]
+fn a_convict_that_is_to_be_paid_is_noticed() {
+    // The verdict is one that the faults do not make, and it is found to be that first.
+    assert_noticed("TRUST-3", convicted, |round| {
+        round.members[0].fault = Some(FaultKind::Undecided);
+    });
+}
+
+#[test]
+fn holds_that_are_not_bonds_or_prices_are_noticed() {
+    let challenged = || {
+        revealing();
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+    };
+    assert_damage_noticed("TRUST-8", challenged, || {
+        Disputes::<Test>::mutate(1, |dispute| dispute.as_mut().unwrap().bond += 1);
+    });
+    let demanded = || {
+        challengeable();
+        let (task, provider, segment) = (TASK, 1, 0);
+        let call = Call::demand {
+            task,
+            provider,
+            segment,
+        };
+        assert_ok!(send_as(FIRST_STRANGER, call));
+    };
+    assert_damage_noticed("TRUST-8", demanded, || {
+        Demands::<Test>::mutate(TASK, 1, |demand| demand.as_mut().unwrap().price -= 1);
+    });
+    assert_damage_noticed("TRUST-8", demanded, || {
+        let demand = Demands::<Test>::take(TASK, 1).unwrap();
+        Demands::<Test>::insert(TASK + 1, 1, demand);
+    });
+}
+
+#[test]
+fn slashes_that_the_sweep_has_lost_are_noticed() {
+    assert_damage_noticed("TRUST-9", convicted, || SlashesSweptTo::<Test>::put(2));
+    assert_damage_noticed("TRUST-9", convicted, || SlashesSweptTo::<Test>::put(1));
+    assert_damage_noticed("TRUST-9", convicted, || {
+        Slashes::<Test>::mutate(0, |slash| slash.as_mut().unwrap().until = 0);
+    });
+}
+
+#[test]
+fn facts_of_nothing_are_noticed() {
+    assert_damage_noticed("TRUST-10", fresh, || Facts::<Test>::insert(TASK + 1, 1));
 }

@@ -1,0 +1,209 @@
+//! The rounds, disputes and slashes that cost most.
+
+use alloc::vec::Vec;
+use frame_benchmarking::v2::account;
+use frame_support::{
+    traits::{EnsureOrigin, Get},
+    BoundedVec,
+};
+use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use sp_core::H256;
+use sp_runtime::{
+    traits::{Bounded, One, Zero},
+    Perquintill, Saturating,
+};
+use surety_types::{
+    limits::{AUDITS_MAX, BIDS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
+    stake::Role,
+    task::{Assignment, AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
+    traits::{DrawVerifier, StakeLedger},
+    trust::{Audit, AuditState, Conviction, Demand, FaultKind, OpenDispute, Party, Slash},
+    TaskId,
+};
+use surety_verification::{
+    audit::audit_seal,
+    bisection::{Clocks, Game, Move, Side},
+    content_hash,
+    dispute::Dispute,
+    SegmentOpening, SEGMENT_BYTES,
+};
+
+use crate::{
+    asset, types::DisputeReferee, verdict, Call, Config, Convictions, Demands, Disputes, Facts, HoldReason,
+    Pallet, PartyOf, RoundOf, Rounds, Slashes,
+};
+
+pub(super) const TASK: TaskId = 7;
+
+/// Stake of the caller: 1,000 SURE. The calls lock and unlock nothing, so that only its being there counts.
+pub(super) fn stake<T: Config>() -> T::Balance {
+    T::Balance::from(1_000_000_000u32).saturating_mul(1_000_000u32.into())
+}
+
+pub(super) fn claim(output: u8) -> ResultClaim {
+    ResultClaim {
+        output: H256::repeat_byte(output),
+        trace_root: H256::repeat_byte(1),
+        units: 1,
+    }
+}
+
+/// A round of the most members, all of them as far as `progress` says of their seats.
+pub(super) fn full_round<T: Config>(
+    phase: RoundPhase<T::AccountId, BlockNumberFor<T>>,
+    progress: impl Fn(u32) -> MemberProgress,
+) -> RoundOf<T> {
+    let members: Vec<_> = (0..REDUNDANCY_MAX)
+        .map(|seat| RoundMember {
+            progress: progress(seat),
+            ..RoundMember::new(account("provider", seat, 0), One::one(), T::Balance::max_value())
+        })
+        .collect();
+    let dropped: Vec<_> = (0..REDUNDANCY_MAX)
+        .map(|seat| account("dropped", seat, 0))
+        .collect();
+    let audits: Vec<_> = (1..AUDITS_MAX)
+        .map(|place| Audit {
+            verifier: account("verifier", place, 0),
+            provider: account("provider", place % REDUNDANCY_MAX, 0),
+            bond: Zero::zero(),
+            state: AuditState::Confirmed,
+        })
+        .collect();
+    Round {
+        members: BoundedVec::truncate_from(members),
+        dropped: BoundedVec::truncate_from(dropped),
+        audits: BoundedVec::truncate_from(audits),
+        phase,
+        draw: Some(AuditDraw {
+            seed: H256::repeat_byte(4),
+            verifier_stake: One::one(),
+            tranche: 0,
+        }),
+        ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
+    }
+}
+
+/// A round of which everybody has revealed, `claim` or what `other` says of its seat.
+pub(super) fn challengeable<T: Config>(
+    claim: &ResultClaim,
+    other: impl Fn(u32) -> Option<ResultClaim>,
+) -> RoundOf<T> {
+    let until = frame_system::Pallet::<T>::block_number();
+    let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
+        MemberProgress::Revealed(other(seat).unwrap_or_else(|| claim.clone()))
+    });
+    let verdict = verdict::verdict(&round);
+    round.phase = RoundPhase::Challengeable { until, verdict };
+    round
+}
+
+/// The verifier that audits the first provider, and its agent.
+pub(super) fn verifier_of<T: Config>(agent: T::AccountId) -> (T::AccountId, T::AccountId) {
+    frame_system::Pallet::<T>::set_block_number(One::one());
+    let stash = account("auditor", 0, 0);
+    T::Stake::endow(&stash, &agent, Role::Verifier, stake::<T>());
+    (stash, agent)
+}
+
+/// A challenge of the first provider's `claim`, after these moves.
+pub(super) fn dispute_about<T: Config>(
+    round: &mut RoundOf<T>,
+    (claim, moves): (&ResultClaim, &[Move]),
+    challenger: PartyOf<T>,
+    clocks: Clocks,
+) {
+    let court = Facts::<T>::get(TASK).and_then(|facts| T::Referee::court(&facts, claim));
+    let court = court.expect("the facts have a court");
+    let mut game = Game::new(claim.trace_root, &court, clocks).expect("the claim can be played over");
+    for played in moves {
+        let side = game.to_move().expect("the game goes on");
+        frame_support::assert_ok!(game.step(side, played.clone(), &court, &court));
+    }
+    let bond = match challenger {
+        Party::Account(_) => T::Balance::from(2u32),
+        _ => Zero::zero(),
+    };
+    let now = frame_system::Pallet::<T>::block_number();
+    let seats = matches!(challenger, Party::Provider(_)).then_some((0, 1));
+    let dispute = Dispute {
+        task: TASK,
+        defender: Party::Provider(account("provider", 0, 0)),
+        challenger,
+        claim: claim.clone(),
+        proven: false,
+        game,
+        bond,
+        moves: 0,
+        opened_at: now,
+        ticked_at: T::FinalisedBlock::get(),
+        beyond_since: None,
+    };
+    let open = OpenDispute {
+        id: 0,
+        due: now,
+        seats,
+    };
+    frame_support::assert_ok!(round.disputes.try_push(open));
+    crate::NextDisputeId::<T>::put(1);
+    Disputes::<T>::insert(0, dispute);
+}
+
+/// As many convictions as are kept, all within the window.
+pub(super) fn fill_convictions<T: Config>(now: BlockNumberFor<T>) {
+    let convictions: Vec<_> = (0..CONVICTIONS_MAX)
+        .map(|place| Conviction {
+            offender: account("convict", place, 0),
+            stake: One::one(),
+            at: now,
+        })
+        .collect();
+    Convictions::<T>::put(BoundedVec::truncate_from(convictions));
+}
+
+/// A slash of a provider with stake, which is due.
+pub(super) fn due_slash<T: Config>() -> T::AccountId {
+    let (offender, _) = agent_of::<T>(0);
+    let lock = T::Balance::from(1_000u32);
+    frame_support::assert_ok!(T::Stake::lock(&offender, lock));
+    let now = frame_system::Pallet::<T>::block_number();
+    fill_convictions::<T>(now);
+    let rich = |name| {
+        let payee = account(name, 0, 0);
+        asset::endow::<T>(&payee, One::one());
+        payee
+    };
+    let slash = Slash {
+        task: TASK,
+        offender: offender.clone(),
+        kind: FaultKind::WrongResult,
+        lock,
+        part: Perquintill::from_percent(5),
+        finder: Some(rich("finder")),
+        client: Some(rich("client")),
+        proven_at: now,
+        until: now,
+    };
+    Slashes::<T>::insert(0, slash);
+    crate::NextSlashId::<T>::put(1);
+    Pallet::<T>::jail(&offender);
+    frame_system::Pallet::<T>::set_block_number(now + One::one());
+    offender
+}
+
+/// The provider in `seat`, and its agent, in the block in which calls are measured.
+pub(super) fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
+    frame_system::Pallet::<T>::set_block_number(One::one());
+    let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
+    T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
+    (stash, agent)
+}
+
+/// Gives every member stake, and locks some of it.
+pub(super) fn lock_all<T: Config>(round: &mut RoundOf<T>) {
+    for (seat, member) in (0..REDUNDANCY_MAX).zip(round.members.iter_mut()) {
+        agent_of::<T>(seat);
+        member.lock = One::one();
+        frame_support::assert_ok!(T::Stake::lock(&member.provider, member.lock));
+    }
+}

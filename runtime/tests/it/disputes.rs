@@ -1,0 +1,449 @@
+//! Whole disputes with the real court: a small model, whose results the runtime computes again cell by cell.
+
+use std::sync::Arc;
+
+use codec::{Decode, Encode};
+use sp_core::{crypto::VrfSecret, sr25519::vrf, H256};
+use sp_keyring::Sr25519Keyring::{self, CharlieStash, DaveStash, EveStash};
+use surety_pallet_trust_lock::{Call, Disputes, Event, Records, Rounds, Slashes};
+use surety_runtime::{
+    configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
+    RuntimeCall, RuntimeEvent, Staking, TrustLock,
+};
+use surety_types::{
+    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
+    stake::Role,
+    task::{ResultClaim, TaskSpec, TaskState},
+    traits::{Jail, StakeLedger},
+    trust::{AuditProof, DisputeId, FaultKind, Party},
+    TaskId,
+};
+use surety_verification::{
+    audit::{audit_seal, draw, AuditInput},
+    bisection::{challenge, defend, Cell, Side},
+    cells::{encoder_tokens, Layout, MemoryModel, MemoryTrace, Player, TaskFacts},
+    content_hash,
+    dispute::Dispute,
+};
+
+use crate::{
+    chain::{account, Chain},
+    market::{
+        self, all_ok, auction, hash, members, state, wait_for_end, wait_for_reveals, Provider, CAP, CLIENT,
+        PROVIDERS,
+    },
+};
+
+/// A stash that is bonded as a verifier, and its agent.
+const VERIFIER: (Sr25519Keyring, Sr25519Keyring) = (CharlieStash, DaveStash);
+/// Somebody who is nothing in particular.
+const STRANGER: Sr25519Keyring = EveStash;
+
+type Side_ = Player<MemoryTrace>;
+
+/// A small encoder with its right answer to two items.
+struct World {
+    manifest: ModelManifest,
+    layout: Layout,
+    trace: MemoryTrace,
+    claim: ResultClaim,
+}
+
+impl World {
+    fn new() -> Self {
+        let architecture = Architecture {
+            vocabulary: 16,
+            width: 16,
+            layers: 2,
+            heads: 2,
+            kv_heads: 2,
+            head_dim: 8,
+            inner: 32,
+            positions: 4,
+            epsilon: 1e-12f32.to_bits(),
+            activation: Activation::Gelu,
+            smoothed: Smoothed::default(),
+            tied: false,
+        };
+        let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture.clone(), 1));
+        let manifest = ModelManifest {
+            tier: Tier::Exact,
+            exact: Some(ExactForm {
+                weight_root: model.weight_root(),
+                architecture: architecture.clone(),
+            }),
+            ..market::manifest()
+        };
+        let items = [&[1u32, 2, 3][..], &[4, 5]];
+        let tokens = encoder_tokens(items.into_iter(), architecture.positions);
+        let layout_of = |output| {
+            let facts = TaskFacts {
+                family: ModelFamily::Bert,
+                operation: Operation::Embed,
+                input: hash(4),
+                units: 2,
+                output,
+            };
+            Layout::new(&architecture, facts).unwrap()
+        };
+        // The output is part of the layout: once to find it, once with it.
+        let first = layout_of(H256::zero());
+        let own = MemoryTrace::compute(model.clone(), &first, tokens.clone(), None).unwrap();
+        let output = own.own().unwrap();
+        let layout = layout_of(content_hash(&output));
+        let trace = MemoryTrace::compute(model, &layout, tokens, Some(output.clone())).unwrap();
+        let claim = ResultClaim {
+            output: content_hash(&output),
+            trace_root: trace.root(),
+            units: 2,
+        };
+        Self {
+            manifest,
+            layout,
+            trace,
+            claim,
+        }
+    }
+
+    fn honest(&self) -> Side_ {
+        Player::new(self.layout.clone(), self.trace.clone())
+    }
+
+    /// Somebody who has one number of a step wrong, and what it claims.
+    fn liar(&self, leaf: u32, step: u32) -> (Side_, ResultClaim) {
+        let mut player = self.honest();
+        let trace_root = player.alter(leaf, step, 0, 0).unwrap();
+        let claim = ResultClaim {
+            trace_root,
+            ..self.claim.clone()
+        };
+        (player, claim)
+    }
+
+    /// A chain with the model, `PROVIDERS`, and a verifier.
+    fn chain(&self) -> Chain {
+        let mut chain = market::open();
+        let manifest = self.manifest.clone();
+        chain.call(CLIENT, surety_pallet_model_registry::Call::register { manifest });
+        use surety_pallet_staking::Call as Stake;
+        let (stash, agent) = VERIFIER;
+        let amount = market::BOND;
+        chain.call(
+            stash,
+            Stake::bond {
+                role: Role::Verifier,
+                amount,
+            },
+        );
+        chain.call(
+            stash,
+            Stake::set_agent {
+                agent: account(agent),
+            },
+        );
+        chain.call(
+            agent,
+            Stake::confirm_agent {
+                stash: account(stash),
+            },
+        );
+        chain
+    }
+
+    /// A task for so many providers, who have been drawn.
+    fn task(&self, chain: &mut Chain, redundancy: u32) -> (TaskId, Vec<Provider>) {
+        let task = chain.query(surety_pallet_task_auction::NextTaskId::<Runtime>::get);
+        let spec = TaskSpec {
+            model: self.manifest.id(),
+            ..market::spec(redundancy)
+        };
+        chain.call(CLIENT, surety_pallet_task_auction::Call::post { spec, cap: CAP });
+        market::heartbeats(chain);
+        auction(chain, task, &PROVIDERS);
+        let members = members(chain, task);
+        (task, members)
+    }
+}
+
+fn commit_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
+    let commits = results.iter().map(|(member, claim)| member.commits(task, claim));
+    all_ok(chain.block(commits.collect()));
+}
+
+fn reveal_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
+    wait_for_reveals(chain, task);
+    let reveals = results.iter().map(|(member, claim)| member.reveals(task, claim));
+    all_ok(chain.block(reveals.collect()));
+}
+
+fn disputes(chain: &mut Chain) -> Vec<(DisputeId, Dispute<AccountId, Balance, BlockNumber>)> {
+    chain.query(|| Disputes::<Runtime>::iter().collect())
+}
+
+/// Who signs for a party.
+fn signer(party: &Party<AccountId>) -> Sr25519Keyring {
+    let agent_of = |stash: &AccountId| {
+        let provider = PROVIDERS.iter().find(|provider| provider.account() == *stash);
+        provider.map_or(VERIFIER.1, |provider| provider.agent)
+    };
+    match party {
+        Party::Provider(stash) => agent_of(stash),
+        Party::Auditor { verifier, .. } => agent_of(verifier),
+        Party::Account(account) => Sr25519Keyring::iter()
+            .find(|key| key.to_account_id() == *account)
+            .unwrap(),
+    }
+}
+
+/// Plays all disputes to their ends, each party with its player. Returns the cells that were reached, and the bytes of
+/// the moves of the longest dispute.
+fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]) -> (Vec<Cell>, usize) {
+    let mut cells = Vec::new();
+    let mut bytes = std::collections::BTreeMap::<DisputeId, usize>::new();
+    while let Some((id, dispute)) = disputes(chain).pop() {
+        let side = dispute.game.to_move().expect("nothing is beyond a block here");
+        let party = match side {
+            Side::Defender => &dispute.defender,
+            Side::Challenger => &dispute.challenger,
+        };
+        let mut known = players.iter_mut();
+        let (_, player) = known.find(|(who, _)| who == party.account()).unwrap();
+        let played = match side {
+            Side::Defender => defend(&dispute.game, &world.layout, player).unwrap(),
+            Side::Challenger => challenge(&dispute.game, player).unwrap(),
+        };
+        *bytes.entry(id).or_default() += played.encoded_size();
+        let call = Call::play {
+            dispute: id,
+            number: dispute.moves,
+            played,
+        };
+        chain.call(signer(party), RuntimeCall::from(call));
+        let reached = chain.events().into_iter().filter_map(|event| match event {
+            RuntimeEvent::TrustLock(Event::CellReached { cell, .. }) => Some(cell),
+            _ => None,
+        });
+        cells.extend(reached);
+    }
+    (cells, bytes.into_values().max().unwrap_or_default())
+}
+
+/// What the verifier's agent says of itself: its VRF, as the chain asks for it.
+fn proof(chain: &mut Chain, task: TaskId, provider: &AccountId, signer: Sr25519Keyring) -> AuditProof {
+    use surety_types::task::MemberProgress::Committed;
+
+    let round = chain.query(|| Rounds::<Runtime>::get(task)).unwrap();
+    let draw_of_round = round.draw.unwrap();
+    let mut members = round.members.iter();
+    let member = members.find(|member| member.provider == *provider).unwrap();
+    let Committed(commitment) = member.progress else {
+        panic!("not committed")
+    };
+    let input = AuditInput {
+        seed: draw_of_round.seed,
+        task,
+        provider: provider.clone(),
+        commitment,
+        tranche: draw_of_round.tranche,
+    };
+    let fields = input.fields();
+    let fields: Vec<(&'static [u8], &[u8])> = fields
+        .iter()
+        .map(|(name, value)| (*name, value.as_slice()))
+        .collect();
+    let transcript = vrf::VrfTranscript::new(draw::LABEL, &fields);
+    let signed = signer.pair().vrf_sign(&transcript.into_sign_data());
+    AuditProof::decode(&mut signed.encode().as_slice()).unwrap()
+}
+
+fn stake(chain: &mut Chain, who: &AccountId) -> Balance {
+    chain.query(|| Staking::stake(who))
+}
+
+fn verdict_of(chain: &mut Chain, task: TaskId) -> TaskState<AccountId, Balance, BlockNumber> {
+    wait_for_end(chain, task);
+    chain.query(|| state(task))
+}
+
+#[test]
+fn a_liar_among_three_is_found_by_the_very_cell_and_slashed() {
+    let world = World::new();
+    let mut chain = world.chain();
+    let (task, members) = world.task(&mut chain, 3);
+    let (liar, lie) = world.liar(2, 3);
+    let results = [
+        (members[0], world.claim.clone()),
+        (members[1], lie),
+        (members[2], world.claim.clone()),
+    ];
+    let pool = chain.query(|| Balances::free_balance(InsurancePool::get()));
+    let honest_before = [
+        stake(&mut chain, &members[0].account()),
+        stake(&mut chain, &members[2].account()),
+    ];
+    commit_all(&mut chain, task, &results);
+    reveal_all(&mut chain, task, &results);
+    assert_eq!(disputes(&mut chain).len(), 1);
+
+    let mut players = [
+        (members[0].account(), world.honest()),
+        (members[1].account(), liar),
+        (members[2].account(), world.honest()),
+    ];
+    let (cells, bytes) = play_out(&mut chain, &world, &mut players);
+    let [cell] = cells[..] else { panic!("{cells:?}") };
+    assert_eq!((cell.leaf, cell.step, cell.row, cell.cell), (2, 3, 0, 0));
+    assert!(bytes <= 16 * 1024, "{bytes} bytes of moves");
+
+    let offender = members[1].account();
+    let lock = chain.query(|| Slashes::<Runtime>::get(0)).unwrap().lock;
+    let ended = verdict_of(&mut chain, task);
+    let TaskState::Settled { claim, payments, .. } = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(claim, world.claim);
+    assert_eq!(payments.len(), 2);
+    assert!(payments.iter().all(|payment| payment.provider != offender));
+
+    chain.run_until(60, || !Slashes::<Runtime>::contains_key(0));
+    let lost = market::BOND - stake(&mut chain, &offender);
+    assert_eq!(lost, lock + (market::BOND - lock) / 20);
+    assert!(chain.query(|| TrustLock::is_jailed(&offender)));
+    let honest_after = [
+        stake(&mut chain, &members[0].account()),
+        stake(&mut chain, &members[2].account()),
+    ];
+    assert_eq!(honest_before, honest_after);
+    // Finder and client are known, so the pool gets nothing; and the client was told the right result.
+    assert_eq!(chain.query(|| Balances::free_balance(InsurancePool::get())), pool);
+    assert_eq!(
+        chain.query(|| Records::<Runtime>::get(members[0].account()).clean_tasks),
+        1
+    );
+}
+
+#[test]
+fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
+    let world = World::new();
+    let mut chain = world.chain();
+    let (task, members) = world.task(&mut chain, 1);
+    let (liar, lie) = world.liar(1, 2);
+    let provider = members[0].account();
+    let results = [(members[0], lie)];
+    commit_all(&mut chain, task, &results);
+
+    let (verifier, agent) = (account(VERIFIER.0), VERIFIER.1);
+    let salt = hash(77);
+    let seal = audit_seal(task, &provider, &verifier, &world.claim, &salt);
+    let announce = |proof| Call::announce_audit {
+        task,
+        provider: provider.clone(),
+        proof,
+        seal,
+    };
+    // The VRF of another key is worth nothing.
+    let forged = proof(&mut chain, task, &provider, STRANGER);
+    assert!(chain.try_call(agent, announce(forged)).is_err());
+    // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always drawn.
+    let own = proof(&mut chain, task, &provider, agent);
+    chain.call(agent, announce(own));
+
+    reveal_all(&mut chain, task, &results);
+    let reveal = Call::reveal_audit {
+        task,
+        provider: provider.clone(),
+        claim: world.claim.clone(),
+        salt,
+    };
+    chain.call(agent, reveal);
+    let client = chain.free(&account(CLIENT));
+    let mut players = [(provider.clone(), liar), (verifier.clone(), world.honest())];
+    let (cells, _) = play_out(&mut chain, &world, &mut players);
+    assert_eq!((cells[0].leaf, cells[0].step), (1, 2));
+
+    let slash = chain.query(|| Slashes::<Runtime>::get(0)).unwrap();
+    assert_eq!(
+        (slash.kind, slash.finder),
+        (FaultKind::WrongResult, Some(verifier.clone()))
+    );
+    let ended = verdict_of(&mut chain, task);
+    assert!(matches!(ended, TaskState::Failed { .. }), "{ended:?}");
+    assert!(chain.free(&account(CLIENT)) >= client + CAP);
+
+    let before = chain.free(&verifier);
+    chain.run_until(60, || !Slashes::<Runtime>::contains_key(0));
+    let lost = market::BOND - stake(&mut chain, &provider);
+    assert_eq!(chain.free(&verifier), before + lost * 30 / 100);
+    let ledger = chain
+        .query(|| surety_pallet_staking::Ledgers::<Runtime>::get(&verifier))
+        .unwrap();
+    assert_eq!((ledger.locked, ledger.bonded), (0, market::BOND));
+}
+
+#[test]
+fn a_false_challenge_costs_its_bond_and_the_task_is_settled() {
+    let world = World::new();
+    let mut chain = world.chain();
+    let (task, members) = world.task(&mut chain, 1);
+    let results = [(members[0], world.claim.clone())];
+    commit_all(&mut chain, task, &results);
+    reveal_all(&mut chain, task, &results);
+    let provider = members[0].account();
+    let challenge = Call::challenge {
+        task,
+        provider: provider.clone(),
+    };
+    chain.call(STRANGER, challenge);
+    let bond = disputes(&mut chain)[0].1.bond;
+    assert!(bond >= SURE);
+
+    let before = chain.free(&provider);
+    let (false_view, _) = world.liar(2, 1);
+    let mut players = [
+        (provider.clone(), world.honest()),
+        (account(STRANGER), false_view),
+    ];
+    play_out(&mut chain, &world, &mut players);
+    assert_eq!(chain.free(&provider), before + bond / 2);
+    assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
+    let ended = verdict_of(&mut chain, task);
+    assert!(matches!(ended, TaskState::Settled { .. }), "{ended:?}");
+    assert_eq!(stake(&mut chain, &provider), market::BOND);
+}
+
+#[test]
+fn retiring_the_model_ends_no_dispute() {
+    let world = World::new();
+    let mut chain = world.chain();
+    let (task, members) = world.task(&mut chain, 3);
+    let (liar, lie) = world.liar(1, 1);
+    let results = [
+        (members[0], lie.clone()),
+        (members[1], lie.clone()),
+        (members[2], world.claim.clone()),
+    ];
+    commit_all(&mut chain, task, &results);
+    reveal_all(&mut chain, task, &results);
+    let retired = chain.try_call(
+        CLIENT,
+        surety_pallet_model_registry::Call::retire {
+            model: world.manifest.id(),
+        },
+    );
+    assert_eq!(retired, Ok(()));
+    // Two who lie together lose to one who does not.
+    let mut players = [
+        (members[0].account(), liar.clone()),
+        (members[1].account(), liar),
+        (members[2].account(), world.honest()),
+    ];
+    play_out(&mut chain, &world, &mut players);
+    let verdicts = chain
+        .query(|| Rounds::<Runtime>::get(task))
+        .map(|round| round.phase);
+    let ended = verdict_of(&mut chain, task);
+    let TaskState::Settled { claim, payments, .. } = ended else {
+        panic!("{verdicts:?} {ended:?}")
+    };
+    assert_eq!((claim, payments.len()), (world.claim, 1));
+}
