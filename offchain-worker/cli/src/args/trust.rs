@@ -1,0 +1,69 @@
+//! Verifiers, disputes, and what they can be made to do wrong.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::CrashPoint;
+use crate::host::Cheat;
+
+pub(super) fn provider_cheat(text: &str) -> Result<Cheat, String> {
+    cheat(text, true)
+}
+
+fn verifier_cheat(text: &str) -> Result<Cheat, String> {
+    cheat(text, false)
+}
+
+fn cheat(text: &str, providers: bool) -> Result<Cheat, String> {
+    let cheat = Cheat::from_str(text, false)?;
+    match cheat.is_providers() == providers {
+        true => Ok(cheat),
+        false => Err("not in this role".into()),
+    }
+}
+
+/// `surety verifier`.
+#[derive(Debug, Subcommand)]
+pub enum VerifierCommand {
+    /// Audit what the chain's draw says, and play the disputes that come of it, until stopped
+    Up(Box<VerifierUpArgs>),
+}
+
+/// Flags of `surety verifier up`.
+#[derive(Debug, Default, Args)]
+pub struct VerifierUpArgs {
+    /// The stash to work for; needed only until its agent, the key that signs, is confirmed
+    #[arg(long, value_name = "ADDRESS")]
+    pub stash: Option<String>,
+    /// A model to audit, by name or id; repeatable [default: every model whose files are here]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<String>,
+    /// Threads that compute [default: one less than there are cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Test aid: abort, as if killed, at the given point
+    #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
+    pub crash_at: Option<CrashPoint>,
+    /// Test aid: do this wrong, to see what comes of it
+    #[arg(long, value_name = "KIND", hide = true, env = "SURETY_CHEAT", value_parser = verifier_cheat)]
+    pub cheat: Option<Cheat>,
+}
+
+/// `surety dispute`.
+#[derive(Debug, Subcommand)]
+pub enum DisputeCommand {
+    /// Disputes that are open
+    List,
+    /// Explain a dispute in words, step by step, from what is on the chain
+    Show(DisputeShowArgs),
+}
+
+/// Flags of `surety dispute show`.
+#[derive(Debug, Args)]
+pub struct DisputeShowArgs {
+    /// Number of the dispute
+    #[arg(value_name = "ID")]
+    pub dispute: u32,
+    /// Most blocks to look back for what has happened [default: as far as the node can]
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub blocks: u32,
+}
