@@ -1,6 +1,8 @@
 """One worker does something wrong, and it is shown what comes of it."""
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from . import wait
 from .chain import sure
@@ -69,14 +71,22 @@ class Watched:
 
     def __init__(self, devnet):
         self.devnet = devnet
-        self.stakes = self.read_stakes()
+        self.stakes, self.purses = self.read_stakes(), self.read_purses()
         self.dispute, self.slash = devnet.chain.next_dispute(), devnet.chain.next_slash()
 
     def read_stakes(self):
         """What each stash has bonded, in plancks."""
-        workers = self.devnet.providers + self.devnet.verifiers
-        stakes = {worker.stash: self.devnet.chain.stake(worker.stash) for worker in workers}
+        stakes = {worker.stash: self.devnet.chain.stake(worker.stash) for worker in everybody(self.devnet)}
         return {stash: stake["bonded"] if stake else 0 for stash, stake in stakes.items()}
+
+    def read_purses(self):
+        """What each agent has beside its stash, bonds that are held included, in plancks."""
+        accounts = {worker.agent: self.devnet.chain.account(worker.agent) for worker in everybody(self.devnet)}
+        return {agent: account["free"] + account["held"] for agent, account in accounts.items()}
+
+    def spent(self, agent):
+        """What an agent has lost since, in plancks: bonds and fees."""
+        return self.purses[agent] - self.read_purses()[agent]
 
     def lost(self):
         """What each stash has lost since, in plancks."""
@@ -102,6 +112,26 @@ def run(devnet, cheat, out):
     for story in disputes:
         tell(story, console)
     return report(devnet, cheat, culprit, result, watched, slashes, disputes)
+
+
+def everybody(devnet):
+    """All who have stake."""
+    return devnet.providers + devnet.verifiers
+
+
+def names(devnet):
+    """What each stash is called."""
+    workers = {"provider": devnet.providers, "verifier": devnet.verifiers}
+    return {worker.stash: f"{role}-{worker.index + 1}" for role in workers for worker in workers[role]}
+
+
+def due(slashes, stake):
+    """What slashes come to for a stash with this stake, by the rule of the chain: the lock, and a part of the rest."""
+    left = stake
+    for _, slash in sorted(slashes.items()):
+        lock = min(slash["lock"], left)
+        left -= lock + math.ceil(Fraction(str(slash["part"])) * (left - lock))
+    return stake - left
 
 
 def worker_named(devnet, name):
@@ -144,6 +174,7 @@ def report(devnet, cheat, culprit, result, watched, slashes, disputes):
         "cheat": cheat.kind,
         "culprit": culprit.stash,
         "culprit_agent": culprit.agent,
+        "names": names(devnet),
         "task": result["task"],
         "state": view["state"]["name"],
         "client_served": result["output_hash"] is not None,
@@ -152,6 +183,8 @@ def report(devnet, cheat, culprit, result, watched, slashes, disputes):
         "paid": paid,
         "lost": lost,
         "culprit_lost": lost[culprit.stash],
+        "culprit_due": due(slashes, watched.stakes[culprit.stash]),
+        "culprit_agent_spent": watched.spent(culprit.agent),
         "others_lost": sum(amount for stash, amount in lost.items() if stash != culprit.stash),
         "faults": sorted({slash["kind"] for slash in slashes.values()}),
         "slashes": slashes,
@@ -169,6 +202,8 @@ def problems(cheat, culprit, found):
         wrong.append("somebody honest lost stake")
     if cheat.faults and not found["culprit_lost"]:
         wrong.append("the culprit lost nothing")
+    if found["culprit_lost"] != found["culprit_due"]:
+        wrong.append(f"the culprit lost {sure(found['culprit_lost'])} instead of {sure(found['culprit_due'])}")
     if cheat.faults and not set(found["faults"]) & set(cheat.faults):
         wrong.append(f"the fault found is {found['faults']}")
     if any(slash["offender"] != culprit.stash for slash in found["slashes"].values()):
@@ -187,11 +222,13 @@ def problems(cheat, culprit, found):
 def show(found, console):
     """Prints a report for people; raises when something is not as it must be."""
     console.title(f"What came of it: {found['cheat']}")
-    rows = [("task", f"{found['task']}, {found['state']}"), ("culprit", found["culprit"])]
+    rows = [("task", f"{found['task']}, {found['state']}")]
+    rows.append(("culprit", f"{found['names'][found['culprit']]}, {found['culprit']}"))
     rows.append(("faults found", ", ".join(found["faults"]) or "none: the bond is lost"))
     if found["disputed_cell"]:
         rows.append(("disputed cell", found["disputed_cell"]["name"]))
-    rows += [(f"stake lost by {stash}", sure(amount)) for stash, amount in found["lost"].items()]
+    rows += [(f"stake lost by {found['names'][stash]}", sure(amount)) for stash, amount in found["lost"].items()]
+    rows.append(("spent by the culprit's agent", sure(max(0, found["culprit_agent_spent"]))))
     rows.append(("refund to the client", sure(found["client_refund"] or 0)))
     console.table(rows)
     if found["problems"]:

@@ -52,14 +52,38 @@ class Cheats(unittest.TestCase):
         self.assertIn("activation function", found["disputed_cell"]["name"])
         self.assertEqual(found["state"], "Settled")
 
+    def test_an_altered_output_is_judged_by_the_runtime(self):
+        found = self.check("altered-output")
+        self.assertTrue(found["disputed_cell"])
+        self.assertNotIn(found["culprit"], found["paid"])
+
+    def test_a_smaller_model_is_found_out(self):
+        found = self.check("model-swap")
+        self.assertNotIn(found["culprit"], found["paid"])
+
+    def test_a_copied_commitment_cannot_be_opened(self):
+        found = self.check("copied-result")
+        self.assertEqual(found["disputes"], [])
+        self.assertNotIn(found["culprit"], found["paid"])
+
     def test_who_commits_and_does_not_reveal_is_slashed(self):
         found = self.check("commit-without-reveal")
         self.assertEqual(found["disputes"], [])
         self.assertNotIn(found["culprit"], found["paid"])
 
-    def test_an_auditor_that_does_not_show_loses_its_bond(self):
+    def test_who_withholds_its_output_is_slashed(self):
+        self.check("withheld-data")
+
+    def test_an_auditor_that_does_not_show_is_fined(self):
         found = self.check("lazy")
         self.assertEqual(found["faults"], ["AuditNoShow"])
+
+    def test_a_false_challenge_costs_its_bond(self):
+        found = self.check("false-challenge")
+        self.assertEqual(found["state"], "Settled")
+        # Stake is not at risk for a challenger: its bond is.
+        self.assertEqual(found["culprit_lost"], 0)
+        self.assertGreater(found["culprit_agent_spent"], 0)
 
 
 if __name__ == "__main__":
