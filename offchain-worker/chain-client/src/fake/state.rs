@@ -151,6 +151,7 @@ impl FakeState {
             locked: 0,
             unlocking: Default::default(),
             agent: None,
+            settled_at: 0,
         };
         let stake = self.stakes.entry(who.clone()).or_insert_with(fresh);
         if stake.role != role {

@@ -158,6 +158,7 @@ pub(crate) fn stake() -> StakeInfo {
         locked: 1,
         unlocking: vec![chunk].try_into().unwrap_or_default(),
         agent: Some(account()),
+        settled_at: 4,
     }
 }
 
