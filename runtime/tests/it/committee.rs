@@ -4,7 +4,7 @@ use codec::{Decode, Encode};
 use sp_core::{
     crypto::VrfSecret,
     sr25519::{vrf, Pair},
-    Pair as _, H256,
+    Get, Pair as _, H256,
 };
 use sp_keyring::Sr25519Keyring;
 use surety_pallet_trust_lock::{Call, Committees, Event, Slashes};
