@@ -53,6 +53,7 @@ fn beyond(world: &World, chain: &mut Chain) -> AccountId {
     );
     let mut honest = world.honest();
     while play_one(chain, world, &mut liar, &mut honest) {}
+    chain.finalises = true;
     provider.account()
 }
 

@@ -1,6 +1,7 @@
 //! One value of each kind that we exchange with the chain, to hold against a runtime's metadata: what is encoded here
 //! must be read there as exactly one value.
 
+pub(crate) mod committee;
 pub(crate) mod trust;
 
 use codec::Encode;
