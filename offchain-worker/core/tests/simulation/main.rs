@@ -118,7 +118,7 @@ fn with_faults_a_liar_loses_and_nothing_is_said_twice_differently() {
 
 /// Each is a life of several verifiers: fewer do.
 fn few(seed: u64) -> bool {
-    seed % 10 == 0 || std::env::var("SURETY_SIMULATION_SEED").is_ok()
+    seed.is_multiple_of(10) || std::env::var("SURETY_SIMULATION_SEED").is_ok()
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn with_faults_three_verifiers_decide_and_say_one_thing_each() {
 #[test]
 fn a_committee_that_is_drawn_decides_after_three_rounds_that_agree() {
     each_life(|seed| {
-        if few(seed) && seed % 100 == 0 {
+        if few(seed) && seed.is_multiple_of(100) {
             committee::Lives::new(seed, Faults::MANY, 20, true).run();
         }
     });
