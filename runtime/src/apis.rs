@@ -27,7 +27,10 @@ use surety_types::{
     view::TaskView,
     TaskId,
 };
-use surety_verification::dispute::{Dispute, DisputeView};
+use surety_verification::{
+    committee::DisputeCommittee,
+    dispute::{Dispute, DisputeView},
+};
 
 use crate::{
     configs::consensus::BABE_GENESIS_EPOCH_CONFIG, AccountId, AuthorityDiscovery, Babe, Balance, Block,
@@ -276,6 +279,10 @@ impl_runtime_apis! {
 
         fn is_jailed(stash: AccountId) -> bool {
             <TrustLock as surety_types::traits::Jail<AccountId>>::is_jailed(&stash)
+        }
+
+        fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>> {
+            surety_pallet_trust_lock::Committees::<Runtime>::get(dispute)
         }
     }
 

@@ -114,6 +114,10 @@ fn short_windows() -> Overrides {
             slash_deferral: Some(15),
             correlation_window: Some(300),
             jail_period: Some(300),
+            seat_window: Some(30),
+            vote_window: Some(15),
+            // Nobody has to wait for a committee before it can be tried out. Keys are not safe against being chosen then.
+            seat_seasoning: Some(0),
             ..Default::default()
         },
         ..Default::default()

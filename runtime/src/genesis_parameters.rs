@@ -141,6 +141,11 @@ overrides! {
         client_share: ClientShare(Permill),
         correlation_window: CorrelationWindow(BlockNumber),
         jail_period: JailPeriod(BlockNumber),
+        seat_window: SeatWindow(u32),
+        vote_window: VoteWindow(u32),
+        seat_seasoning: SeatSeasoning(u32),
+        dissent_part: DissentPart(Permill),
+        vote_no_show_part: VoteNoShowPart(Permill),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),

@@ -7,7 +7,7 @@ use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
 use sp_runtime::{FixedU128, Permill};
 
 use crate::{
-    units::{DAYS, HOURS, MILLI_SURE, MINUTES, SURE},
+    units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
     Balance, BlockNumber, Runtime,
 };
 
@@ -174,6 +174,27 @@ pub mod dynamic {
         /// Blocks for which an offender gets no work.
         #[codec(index = 22)]
         pub static JailPeriod: BlockNumber = 7 * DAYS;
+
+        /// Finalised blocks in which seats of a committee are taken. Its members compute meanwhile.
+        #[codec(index = 30)]
+        pub static SeatWindow: u32 = 20 * MINUTES;
+
+        /// Finalised blocks in which the members of a committee open their answers.
+        #[codec(index = 31)]
+        pub static VoteWindow: u32 = 5 * MINUTES;
+
+        /// Blocks before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
+        /// epoch's randomness is made in the one before the last: three epochs.
+        #[codec(index = 32)]
+        pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
+
+        /// Part of its stake that a member of a committee loses for another answer than the one decided on.
+        #[codec(index = 33)]
+        pub static DissentPart: Permill = Permill::from_percent(2);
+
+        /// Part of its stake that a member of a committee loses for an answer that it sealed and did not open.
+        #[codec(index = 34)]
+        pub static VoteNoShowPart: Permill = Permill::from_percent(1);
     }
 
     /// Parameters of billing.

@@ -178,6 +178,26 @@ pub enum Call {
         /// Which.
         dispute: DisputeId,
     },
+    /// `TrustLock.join_committee`: takes a seat in a dispute's committee, with an answer sealed.
+    JoinCommittee {
+        /// Of which dispute.
+        dispute: DisputeId,
+        /// Ballots before this one. A call that comes too late is refused.
+        ballot: u32,
+        /// That the verifier drew itself; nothing where all are summoned.
+        proof: Option<AuditProof>,
+        /// The sealed answer.
+        seal: H256,
+    },
+    /// `TrustLock.reveal_vote`: opens it.
+    RevealVote {
+        /// Of which dispute.
+        dispute: DisputeId,
+        /// The answer.
+        value: H256,
+        /// What the seal was salted with.
+        salt: H256,
+    },
     /// `TrustLock.carry_out_slash`: takes what a slash has waited for.
     CarryOutSlash {
         /// Which.
@@ -241,6 +261,12 @@ impl Call {
             Self::Supply { .. } => ("TrustLock", "supply", &["task", "output_bytes", "opening"]),
             Self::Play { .. } => ("TrustLock", "play", &["dispute", "number", "played"]),
             Self::AdvanceDispute { .. } => ("TrustLock", "advance_dispute", &["dispute"]),
+            Self::JoinCommittee { .. } => (
+                "TrustLock",
+                "join_committee",
+                &["dispute", "ballot", "proof", "seal"],
+            ),
+            Self::RevealVote { .. } => ("TrustLock", "reveal_vote", &["dispute", "value", "salt"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
         };
@@ -299,6 +325,13 @@ impl Call {
                 played,
             } => (dispute, number, played).encode(),
             Self::AdvanceDispute { dispute } => dispute.encode(),
+            Self::JoinCommittee {
+                dispute,
+                ballot,
+                proof,
+                seal,
+            } => (dispute, ballot, proof, seal).encode(),
+            Self::RevealVote { dispute, value, salt } => (dispute, value, salt).encode(),
             Self::CarryOutSlash { slash } => slash.encode(),
             // An address is a `MultiAddress`, of which the account id is the first variant.
             Self::Transfer { to, amount } => (0u8, to, Compact(*amount)).encode(),

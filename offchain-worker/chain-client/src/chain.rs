@@ -13,7 +13,7 @@ use surety_types::{
     view::TaskView,
     ModelId, TaskId,
 };
-use surety_verification::dispute::Dispute;
+use surety_verification::{committee::DisputeCommittee, dispute::Dispute};
 
 use crate::{Call, ChainError, ChainEvent, Signer};
 
@@ -33,6 +33,8 @@ pub type ProviderRecord = Provider<BlockNumber>;
 pub type StakeInfo = StakeRecord<AccountId32, Balance, BlockNumber>;
 /// A dispute with this chain's types.
 pub type DisputeRecord = Dispute<AccountId32, Balance, BlockNumber>;
+/// A dispute's committee with this chain's types.
+pub type CommitteeRecord = DisputeCommittee<AccountId32, Balance, BlockNumber>;
 /// A demand with this chain's types.
 pub type DemandRecord = Demand<AccountId32, Balance, BlockNumber>;
 /// A slash with this chain's types.
@@ -232,6 +234,9 @@ pub trait Chain: Send + Sync {
 
     /// Disputes that are open.
     async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError>;
+
+    /// The committee of a dispute, while it sits.
+    async fn committee(&self, when: When, dispute: DisputeId) -> Result<Option<CommitteeRecord>, ChainError>;
 
     /// What a provider has to show of its output of a task.
     async fn demand(

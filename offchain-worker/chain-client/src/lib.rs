@@ -16,9 +16,9 @@ mod signer;
 
 pub use call::{Call, CallName};
 pub use chain::{
-    Balance, BidRecord, BlockNumber, BlockRef, Chain, ChainInfo, DemandRecord, DisputeRecord,
-    FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord,
-    SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BidRecord, BlockNumber, BlockRef, Chain, ChainInfo, CommitteeRecord, DemandRecord,
+    DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
+    RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 pub use error::{ChainError, DispatchFault};
 pub use event::{ChainEvent, EventField};

@@ -9,7 +9,7 @@ use sp_core::{
 };
 use subxt_signer::{sr25519::Keypair, SecretUri};
 use surety_types::trust::AuditProof;
-use surety_verification::audit::draw::{self, AuditInput};
+use surety_verification::audit::draw::{self, AuditInput, SeatInput};
 
 use crate::ChainError;
 
@@ -62,13 +62,29 @@ impl Signer {
     /// # Errors
     /// [`ChainError::Key`] when the proof has another form than the chain takes.
     pub fn draw_audit(&self, input: &AuditInput<AccountId32>) -> Result<VrfDraw, ChainError> {
-        let fields = input.fields();
+        self.draw(draw::LABEL, draw::CONTEXT, &input.fields())
+    }
+
+    /// Evaluates the key's VRF for a seat of a committee.
+    ///
+    /// # Errors
+    /// As [`Self::draw_audit`].
+    pub fn draw_seat(&self, input: &SeatInput) -> Result<VrfDraw, ChainError> {
+        self.draw(draw::SEAT_LABEL, draw::SEAT_CONTEXT, &input.fields())
+    }
+
+    fn draw(
+        &self,
+        label: &'static [u8],
+        context: &'static [u8],
+        fields: &[draw::Field],
+    ) -> Result<VrfDraw, ChainError> {
         let fields: Vec<_> = fields
             .iter()
             .map(|(name, value)| (*name, value.as_slice()))
             .collect();
-        let transcript = VrfTranscript::new(draw::LABEL, &fields);
-        let output = self.pair.make_bytes::<32>(draw::CONTEXT, &transcript);
+        let transcript = VrfTranscript::new(label, &fields);
+        let output = self.pair.make_bytes::<32>(context, &transcript);
         let signature = self.pair.vrf_sign(&transcript.into_sign_data());
         let proof = AuditProof::decode_all(&mut signature.encode().as_slice());
         let proof = proof.map_err(|error| ChainError::Key {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{model::Operation, task::TaskSpec, ModelId, TaskId};
+use surety_types::{model::Operation, task::TaskSpec, trust::DisputeId, ModelId, TaskId};
 
 use crate::{AccountId, Balance, BlockNumber};
 
@@ -149,6 +149,8 @@ pub enum Purpose {
     Audit(H256),
     /// Choosing which piece of a provider's output to demand; the provider by [`crate::key_of`].
     Demand(H256),
+    /// Sealing an answer to the committee of a dispute, in the ballot after so many others.
+    Vote(DisputeId, u32),
 }
 
 /// Gives the salt of a task: always the same one, and one that nobody else can guess.

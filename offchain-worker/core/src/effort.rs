@@ -32,9 +32,9 @@ impl Efforts {
         self.0.get(&kind).map_or(0, Effort::attempts)
     }
 
-    /// Audits under way.
+    /// Audits under way, and what is computed for committees.
     pub fn audits_under_way(&self) -> usize {
-        self.count(|kind| matches!(kind, EffectKind::Audit(_)))
+        self.count(|kind| matches!(kind, EffectKind::Audit(_) | EffectKind::ComputeVote(_)))
     }
 
     /// Moves that are being looked for.

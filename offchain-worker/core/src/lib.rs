@@ -27,6 +27,8 @@
 //!  provider has revealed  open the seal                                 AuditRevealed
 //!  Challengeable          see whether the output is served, or demand it
 //!  a dispute of ours      find a move, send it                          MoveMade, MoveSubmitted
+//!  a committee            draw ourselves, compute the number again,
+//!                         send our answer's seal, open it               VoteMade
 //! ```
 //! A provider plays in its disputes the same way, and shows what is demanded of it.
 //!
@@ -34,7 +36,8 @@
 //! - Decisions come from finalised state only, and a state older than one seen before changes nothing.
 //! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart sends
 //!   the very commitment that the journal holds, and a task that is done is never taken up again.
-//! - At most one audit exists for a result, and one move for a state of a dispute, in the same way.
+//! - At most one audit exists for a result, one move for a state of a dispute, and one answer for a ballot of a committee,
+//!   in the same way.
 //! - A commitment on the chain that is not in the journal (the journal was lost) is opened only if computing again
 //!   gives exactly that commitment.
 //! - Tasks, effects under way, and retries are bounded.
@@ -45,6 +48,7 @@ mod effort;
 mod life;
 mod messages;
 mod provider;
+mod seat;
 mod verifier;
 
 pub use config::{Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts};
@@ -64,5 +68,7 @@ pub type TaskRecord = surety_types::task::Task<AccountId, Balance, BlockNumber>;
 pub type RoundRecord = surety_types::task::Round<AccountId, Balance, BlockNumber>;
 /// A dispute with the chain's types.
 pub type DisputeRecord = surety_verification::dispute::Dispute<AccountId, Balance, BlockNumber>;
+/// A dispute's committee with the chain's types.
+pub type CommitteeRecord = surety_verification::committee::DisputeCommittee<AccountId, Balance, BlockNumber>;
 /// A demand with the chain's types.
 pub type DemandRecord = surety_types::trust::Demand<AccountId, Balance, BlockNumber>;

@@ -184,9 +184,10 @@ impl Provider {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
-            Record::AuditMade { .. } | Record::AuditAnnounced { .. } | Record::AuditRevealed { .. } => {
-                return Err(ReplayError::WrongRole { task })
-            }
+            Record::AuditMade { .. }
+            | Record::AuditAnnounced { .. }
+            | Record::AuditRevealed { .. }
+            | Record::VoteMade { .. } => return Err(ReplayError::WrongRole { task }),
         }
         Ok(())
     }
@@ -334,7 +335,10 @@ impl Provider {
                 }
             }
             // A verifier's.
-            Event::Drawn { .. } | Event::AuditReady { .. } => {}
+            Event::Drawn { .. }
+            | Event::AuditReady { .. }
+            | Event::SeatDrawn { .. }
+            | Event::VoteReady { .. } => {}
         }
     }
 

@@ -169,6 +169,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
         price_limit: None,
         disputes,
         demands: Vec::new(),
+        committees: Vec::new(),
     }
 }
 

@@ -59,6 +59,7 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
         price_limit: None,
         disputes: Vec::new(),
         demands: Vec::new(),
+        committees: Vec::new(),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn new<T: Config>(role: Role) -> LedgerOf<T> {
         locked: Zero::zero(),
         unlocking: Default::default(),
         agent: None,
+        settled_at: Zero::zero(),
     }
 }
 
@@ -32,8 +33,12 @@ pub(crate) fn read<T: Config>(stash: &T::AccountId) -> Result<LedgerOf<T>, Dispa
 }
 
 /// Stores the ledger, or closes it when nothing is in it.
-pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
-    count::<T>(stash, &ledger);
+pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
+    let before = Ledgers::<T>::get(stash);
+    count::<T>(before.as_ref(), &ledger);
+    if before.is_none_or(|before| before.bonded < ledger.bonded || before.agent != ledger.agent) {
+        ledger.settled_at = frame_system::Pallet::<T>::block_number();
+    }
     if !ledger.bonded.is_zero() || !ledger.unlocking.is_empty() {
         Ledgers::<T>::insert(stash, ledger);
         return;
@@ -47,12 +52,15 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, ledger: LedgerOf<T>) {
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });
 }
 
-/// Keeps the sum of what is bonded in the ledger's role, which never changes.
-fn count<T: Config>(stash: &T::AccountId, ledger: &LedgerOf<T>) {
-    let before = Ledgers::<T>::get(stash).map_or_else(Zero::zero, |ledger| ledger.bonded);
+/// Keeps the sum of what is bonded in the ledger's role, which never changes, and the number of those who have any.
+fn count<T: Config>(before: Option<&LedgerOf<T>>, ledger: &LedgerOf<T>) {
+    let before = before.map_or_else(Zero::zero, |ledger| ledger.bonded);
     if before != ledger.bonded {
-        BondedInAll::<T>::mutate(ledger.role, |sum| {
-            *sum = sum.saturating_sub(before).saturating_add(ledger.bonded);
+        let works = |bonded: BalanceOf<T>| u32::from(!bonded.is_zero());
+        BondedInAll::<T>::mutate(ledger.role, |all| {
+            all.bonded = all.bonded.saturating_sub(before).saturating_add(ledger.bonded);
+            let others = all.stashes.saturating_sub(works(before));
+            all.stashes = others.saturating_add(works(ledger.bonded));
         });
     }
 }

@@ -36,7 +36,7 @@ pub type LedgerOf<T> = StakeRecord<<T as frame_system::Config>::AccountId, Balan
 pub mod pallet {
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::stake::Role;
+    use surety_types::stake::{Role, RoleTotal};
 
     use super::*;
 
@@ -81,9 +81,9 @@ pub mod pallet {
     #[pallet::storage]
     pub type Ledgers<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, LedgerOf<T>>;
 
-    /// Stake bonded in each role, of all stashes together.
+    /// Stake bonded in each role, of all stashes together, and how many they are.
     #[pallet::storage]
-    pub type BondedInAll<T: Config> = StorageMap<_, Twox64Concat, Role, BalanceOf<T>, ValueQuery>;
+    pub type BondedInAll<T: Config> = StorageMap<_, Twox64Concat, Role, RoleTotal<BalanceOf<T>>, ValueQuery>;
 
     /// The stash that each confirmed agent acts for.
     #[pallet::storage]

@@ -3,7 +3,7 @@
 use frame_support::ensure;
 use sp_runtime::{
     traits::{CheckedAdd, Saturating, Zero},
-    ArithmeticError, DispatchResult,
+    ArithmeticError, DispatchResult, SaturatedConversion,
 };
 use surety_types::{stake::Role, traits::StakeLedger};
 
@@ -84,7 +84,17 @@ impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
     }
 
     fn bonded_in_all(role: Role) -> BalanceOf<T> {
-        BondedInAll::<T>::get(role)
+        BondedInAll::<T>::get(role).bonded
+    }
+
+    fn stashes_in(role: Role) -> u32 {
+        BondedInAll::<T>::get(role).stashes
+    }
+
+    fn settled_for(stash: &T::AccountId) -> u32 {
+        let now = frame_system::Pallet::<T>::block_number();
+        let since = Ledgers::<T>::get(stash).map_or(now, |ledger| ledger.settled_at);
+        now.saturating_sub(since).saturated_into()
     }
 
     fn seize(

@@ -5,7 +5,7 @@ use sp_runtime::{
     traits::{Saturating, Zero},
     TryRuntimeError,
 };
-use surety_types::stake::Role;
+use surety_types::stake::{Role, RoleTotal};
 
 use crate::{asset, ledger, Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents};
 
@@ -85,13 +85,15 @@ impl<T: Config> Pallet<T> {
 
     fn stake_6_the_sums_add_up() -> Result<(), TryRuntimeError> {
         for role in [Role::Provider, Role::Verifier] {
-            let bonded = Ledgers::<T>::iter_values()
-                .filter(|ledger| ledger.role == role)
-                .fold(Zero::zero(), |sum: BalanceOf<T>, ledger| {
-                    sum.saturating_add(ledger.bonded)
-                });
+            let all = Ledgers::<T>::iter_values().filter(|ledger| ledger.role == role);
+            let all = all.fold(RoleTotal::default(), |all: RoleTotal<BalanceOf<T>>, ledger| {
+                RoleTotal {
+                    bonded: all.bonded.saturating_add(ledger.bonded),
+                    stashes: all.stashes.saturating_add(u32::from(!ledger.bonded.is_zero())),
+                }
+            });
             ensure!(
-                BondedInAll::<T>::get(role) == bonded,
+                BondedInAll::<T>::get(role) == all,
                 "STAKE-6: the sum of a role differs from its ledgers"
             );
         }

@@ -13,6 +13,7 @@ struct Entry {
     bonded: Balance,
     locked: Balance,
     slashed: Balance,
+    settled_for: u32,
 }
 
 thread_local! {
@@ -42,6 +43,7 @@ impl MockStake {
                 bonded: 0,
                 locked: 0,
                 slashed: 0,
+                settled_for: u32::MAX,
             });
             entry.agent = Some(agent);
             entry.role = role;
@@ -59,6 +61,15 @@ impl MockStake {
         LEDGERS.with_borrow_mut(|ledgers| {
             if let Some(entry) = ledgers.get_mut(&stash) {
                 entry.agent = None;
+            }
+        });
+    }
+
+    /// Says how many blocks ago the stash got more stake or another agent. Long ago, without this.
+    pub fn settle(stash: AccountId, blocks: u32) {
+        LEDGERS.with_borrow_mut(|ledgers| {
+            if let Some(entry) = ledgers.get_mut(&stash) {
+                entry.settled_for = blocks;
             }
         });
     }
@@ -157,6 +168,17 @@ impl StakeLedger<AccountId, Balance> for MockStake {
             let of_role = ledgers.values().filter(|entry| entry.role == role);
             of_role.map(|entry| entry.bonded).sum()
         })
+    }
+
+    fn stashes_in(role: Role) -> u32 {
+        LEDGERS.with_borrow(|ledgers| {
+            let bonded = |entry: &&Entry| entry.role == role && entry.bonded > 0;
+            u32::try_from(ledgers.values().filter(bonded).count()).unwrap_or(u32::MAX)
+        })
+    }
+
+    fn settled_for(stash: &AccountId) -> u32 {
+        LEDGERS.with_borrow(|ledgers| ledgers.get(stash).map_or(0, |entry| entry.settled_for))
     }
 
     /// Shares are paid to nobody's account: [`MockStake::awarded`] tells them.

@@ -1,8 +1,10 @@
 //! The calls, and what time brings about, in the rounds that cost most.
 
+mod committee;
 mod setup;
 
 use alloc::vec::Vec;
+use committee::*;
 use frame_benchmarking::v2::*;
 use frame_support::traits::EnsureOrigin;
 use frame_system::RawOrigin;
@@ -330,6 +332,48 @@ mod benchmarks {
         _(RawOrigin::Signed(caller), 0);
 
         assert!(T::Stake::stake(&offender) < before);
+    }
+
+    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there.
+    #[benchmark]
+    fn join_committee() {
+        let (agent, proof) = T::Draws::seat_for_benchmark();
+        let (verifier, agent) = verifier_of::<T>(agent);
+        drawing::<T>();
+        let seal = H256::repeat_byte(3);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), 0, 0, Some(proof), seal);
+
+        let candidates = crate::Committees::<T>::get(0).map(|committee| committee.candidates);
+        assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
+    }
+
+    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered otherwise.
+    #[benchmark]
+    fn reveal_vote() {
+        let (verifier, agent) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let value = voted::<T>(&verifier);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), 0, value, salt());
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(Slashes::<T>::iter().count() > 190);
+    }
+
+    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time instead.
+    #[benchmark]
+    fn advance_committee() {
+        silent::<T>();
+
+        #[block]
+        {
+            run_out::<T>();
+        }
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(Slashes::<T>::iter().count() >= 260);
     }
 
     impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);

@@ -2,6 +2,7 @@
 
 mod audits;
 mod challenges;
+mod committee;
 mod data;
 mod work;
 

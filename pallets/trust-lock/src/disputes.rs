@@ -3,8 +3,9 @@
 //! ```text
 //!            play                      play, time of a side          ┌ judged, decided, conceded, out of time: the loser
 //!  open ───────────> Posting .. Opening ──────────────────────> over ┤ is convicted, or loses its bond
-//!                        └──> Beyond ── decide_dispute ─────────^    └ undecided: nobody loses stake
-//!                               └───── DecisionWindow ──────────^
+//!                        └──> Beyond ── the committee decides ──^    └ undecided: nobody loses stake
+//!                               ├────── decide_dispute ─────────^
+//!                               └─ it does not, DecisionWindow ─^
 //! ```
 //!
 //! At any time a dispute becomes **moot** when one of its parties has lost elsewhere. It is then only closed, in the
@@ -28,7 +29,8 @@ use crate::{
     asset,
     matching::{Contest, Stakes},
     types::DisputeReferee,
-    Config, DisputeOf, Disputes, Error, Event, Facts, HoldReason, Pallet, PartyOf, RoundOf, Rounds,
+    Committees, Config, DisputeOf, Disputes, Error, Event, Facts, HoldReason, Pallet, PartyOf, RoundOf,
+    Rounds,
 };
 
 impl<T: Config> Pallet<T> {
@@ -85,12 +87,13 @@ impl<T: Config> Pallet<T> {
             return true;
         }
         Self::tick(&mut dispute);
+        let sits = Self::run_committee(id, &mut dispute);
         let waited = dispute
             .beyond_since
             .is_some_and(|since| Self::has_passed(since.saturating_add(T::DecisionWindow::get())));
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(round, id, dispute, Some(outcome)),
-            None if waited => Self::finish(round, id, dispute, None),
+            None if waited && !sits => Self::finish(round, id, dispute, None),
             None => {
                 Self::keep(round, id, dispute);
                 return false;
@@ -100,8 +103,8 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Writes a dispute that goes on.
-    fn keep(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
-        let due = Self::due(&dispute);
+    pub(crate) fn keep(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+        let due = Self::due(id, &dispute);
         if let Some(open) = round.disputes.iter_mut().find(|open| open.id == id) {
             open.due = due;
         }
@@ -151,6 +154,7 @@ impl<T: Config> Pallet<T> {
         };
         if beyond {
             dispute.beyond_since = Some(frame_system::Pallet::<T>::block_number());
+            Self::convene(id, dispute, &cell);
         }
         Self::deposit_event(Event::CellReached {
             dispute: id,
@@ -160,7 +164,12 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Carries out what the end of a dispute means. No outcome: nobody could decide it.
-    fn finish(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>, outcome: Option<Outcome>) {
+    pub(crate) fn finish(
+        round: &mut RoundOf<T>,
+        id: DisputeId,
+        mut dispute: DisputeOf<T>,
+        outcome: Option<Outcome>,
+    ) {
         Self::take_out(round, id, &dispute, outcome);
         match outcome {
             Some(Outcome {
@@ -192,6 +201,7 @@ impl<T: Config> Pallet<T> {
 
     fn take_out(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
         Disputes::<T>::remove(id);
+        Committees::<T>::remove(id);
         round.disputes.retain(|open| open.id != id);
         Self::deposit_event(Event::DisputeEnded {
             dispute: id,

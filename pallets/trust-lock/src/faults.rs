@@ -110,7 +110,7 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn defer_slash(
+    pub(crate) fn defer_slash(
         task: TaskId,
         offender: &T::AccountId,
         kind: FaultKind,

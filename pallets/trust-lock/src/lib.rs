@@ -7,6 +7,7 @@ mod asset;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
+mod committee;
 mod disputes;
 mod faults;
 mod matching;
@@ -32,7 +33,10 @@ use surety_types::{
     task::{Round, RoundMember},
     trust::{Audit, Conviction, Demand, Party, Slash, TrustRecord},
 };
-use surety_verification::dispute::Dispute;
+use surety_verification::{
+    committee::{DisputeCommittee, SeatDraw},
+    dispute::Dispute,
+};
 
 /// A round in this runtime's types.
 pub type RoundOf<T> =
@@ -69,6 +73,13 @@ pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
 /// What is remembered of a stash, in this runtime's types.
 pub type RecordOf<T> = TrustRecord<BlockNumberFor<T>>;
 
+/// A dispute's committee in this runtime's types.
+pub type CommitteeOf<T> =
+    DisputeCommittee<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// What a committee's members draw themselves with, in this runtime's types.
+pub type SeatDrawOf<T> = SeatDraw<<T as Config>::Balance, BlockNumberFor<T>>;
+
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
@@ -92,6 +103,7 @@ pub mod pallet {
     };
     use surety_verification::{
         bisection::{Cell, Move, Outcome, Side},
+        snowflake::Decision,
         SegmentOpening,
     };
 
@@ -211,6 +223,22 @@ pub mod pallet {
         /// Who may decide disputes that no block can.
         type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
 
+        /// Finalised blocks in which seats of a committee are taken, and answers sealed with them.
+        type SeatWindow: Get<u32>;
+
+        /// Finalised blocks in which the members of a committee open their answers.
+        type VoteWindow: Get<u32>;
+
+        /// Blocks before a draw began in which a member's stake must not have grown and its key must not have changed. At least
+        /// as long as the draw's seed is known before it is used.
+        type SeatSeasoning: Get<u32>;
+
+        /// Part of its stake that a member loses that gave another answer than the one decided on.
+        type DissentPart: Get<Permill>;
+
+        /// Part of its stake that a member loses that sealed an answer and did not open it.
+        type VoteNoShowPart: Get<Permill>;
+
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
     }
@@ -267,6 +295,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type Convictions<T: Config> =
         StorageValue<_, BoundedVec<ConvictionOf<T>, ConstU32<{ limits::CONVICTIONS_MAX }>>, ValueQuery>;
+
+    /// Committees that sit, by their dispute.
+    #[pallet::storage]
+    pub type Committees<T: Config> = StorageMap<_, Twox64Concat, DisputeId, CommitteeOf<T>>;
 
     /// How a round went on.
     #[pallet::event]
@@ -516,6 +548,66 @@ pub mod pallet {
             /// How much, in plancks.
             amount: T::Balance,
         },
+        /// Verifiers are called together about a cell that no block can compute again.
+        CommitteeConvened {
+            /// Of which dispute.
+            dispute: DisputeId,
+            /// What they are asked: their seals name it.
+            question: H256,
+            /// Whether all are asked at once, because they are few.
+            all_at_once: bool,
+        },
+        /// A verifier took a seat and sealed its answer. It keeps the seat unless others draw better.
+        SeatTaken {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Ballots before this one.
+            ballot: u32,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// What it will have to open.
+            seal: H256,
+            /// Who lost the seat by it.
+            instead_of: Option<T::AccountId>,
+        },
+        /// Seats are filled; answers are opened from now on.
+        BallotOpened {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Ballots before this one.
+            ballot: u32,
+            /// How many sealed an answer.
+            members: u32,
+        },
+        /// A member opened its answer.
+        VoteRevealed {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// Hash of the value that it computed.
+            value: H256,
+        },
+        /// A ballot is over, or too few came for it.
+        BallotEnded {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Rounds so far.
+            rounds: u32,
+            /// The value that rounds had a quorum for, if any had.
+            leader: Option<H256>,
+            /// How many in a row up to the last one.
+            streak: u32,
+        },
+        /// A committee is over.
+        CommitteeEnded {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// What it decided, if it did.
+            decision: Decision,
+            /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to decide.
+            winner: Option<Side>,
+        },
     }
 
     /// Why nothing was done.
@@ -595,6 +687,20 @@ pub mod pallet {
         WrongSegment,
         /// There is no such slash, or it was carried out.
         UnknownSlash,
+        /// No committee sits about the dispute.
+        NoCommittee,
+        /// The committee has come to another ballot: this seal was made for an earlier one.
+        StaleBallot,
+        /// The verifier gains or loses by the dispute.
+        IsParty,
+        /// The verifier has taken a seat already.
+        AlreadySeated,
+        /// All seats are taken by verifiers that drew better, or have more stake.
+        Outranked,
+        /// The verifier's stake or key is newer than what it draws itself with.
+        Unsettled,
+        /// The verifier has no seat in this ballot.
+        NotSeated,
     }
 
     #[pallet::hooks]
@@ -753,7 +859,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownDispute`, `NotDue`.
         #[pallet::call_index(8)]
-        #[pallet::weight(T::WeightInfo::advance_dispute())]
+        #[pallet::weight(T::WeightInfo::advance_dispute().max(T::WeightInfo::advance_committee()))]
         pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_dispute(dispute)
@@ -781,7 +887,7 @@ pub mod pallet {
             Self::do_carry_out_slash(slash)
         }
 
-        /// Decides a dispute about a cell that no block can compute again.
+        /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
         ///
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NotBeyond`.
@@ -790,6 +896,58 @@ pub mod pallet {
         pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
             T::DecideOrigin::ensure_origin(origin)?;
             Self::do_decide_dispute(dispute, winner)
+        }
+
+        /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after `ballot` others, and
+        /// seals what it computed itself. While a round is drawn with a proof of the VRF of the signer's key over
+        /// [`surety_verification::audit::SeatInput`], whose output has to be below the threshold for the stash's stake; the
+        /// best draws are seated when the time is over. Without one when all are summoned.
+        ///
+        /// `seal` is [`surety_verification::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// [`surety_verification::committee::value_hash`] and a salt.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,
+        /// `AlreadySeated`, `Unsettled`, `NotDrawn`, `Outranked`.
+        #[pallet::call_index(11)]
+        #[pallet::weight(T::WeightInfo::join_committee())]
+        pub fn join_committee(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            ballot: u32,
+            proof: Option<AuditProof>,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_join_committee(&agent, dispute, ballot, proof, seal)
+        }
+
+        /// Opens the answer that the signer's stash has sealed. The last one ends the ballot.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`,
+        /// `SealMismatch`.
+        #[pallet::call_index(12)]
+        #[pallet::weight(T::WeightInfo::reveal_vote())]
+        pub fn reveal_vote(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            value: H256,
+            salt: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal_vote(&agent, dispute, value, salt)
+        }
+
+        /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.
+        #[pallet::call_index(13)]
+        #[pallet::weight(T::WeightInfo::advance_committee())]
+        pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_committee(dispute)
         }
     }
 }

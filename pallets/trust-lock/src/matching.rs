@@ -31,7 +31,8 @@ use surety_verification::{
 };
 
 use crate::{
-    types::DisputeReferee, Config, DisputeOf, Disputes, Event, Facts, NextDisputeId, Pallet, PartyOf, RoundOf,
+    types::DisputeReferee, Committees, Config, DisputeOf, Disputes, Event, Facts, NextDisputeId, Pallet,
+    PartyOf, RoundOf,
 };
 
 /// Most disputes opened in one go. The rest are opened by the agenda, in the next blocks.
@@ -242,7 +243,7 @@ impl<T: Config> Pallet<T> {
             ticked_at: T::FinalisedBlock::get(),
             beyond_since: None,
         };
-        let due = Self::due(&dispute);
+        let due = Self::due(id, &dispute);
         // There was room, or a dispute was taken out just before.
         let pushed = round.disputes.try_push(OpenDispute { id, due, seats });
         debug_assert!(pushed.is_ok());
@@ -252,7 +253,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// The block after which a dispute has to be looked at.
-    pub(crate) fn due(dispute: &DisputeOf<T>) -> BlockNumberFor<T> {
+    pub(crate) fn due(id: DisputeId, dispute: &DisputeOf<T>) -> BlockNumberFor<T> {
         let now = frame_system::Pallet::<T>::block_number();
         let left = |side: Side| {
             dispute
@@ -263,10 +264,14 @@ impl<T: Config> Pallet<T> {
         };
         match dispute.game.to_move() {
             Some(side) => now.saturating_add(left(side)),
-            None => {
-                let since = dispute.beyond_since.unwrap_or(now);
-                since.saturating_add(T::DecisionWindow::get())
-            }
+            None => match Committees::<T>::get(id) {
+                // Finality may come in leaps: never a block before the stage can be over.
+                Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
+                None => {
+                    let since = dispute.beyond_since.unwrap_or(now);
+                    since.saturating_add(T::DecisionWindow::get())
+                }
+            },
         }
     }
 

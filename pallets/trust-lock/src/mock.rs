@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod audits;
+mod committee;
 mod play;
 mod toy;
 
 pub use audits::*;
+pub use committee::*;
 pub use play::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
 pub use toy::{
@@ -68,6 +70,9 @@ pub const DECISION_WINDOW: BlockNumber = 6;
 pub const SUPPLY_WINDOW: BlockNumber = 5;
 pub const DEFERRAL: BlockNumber = 8;
 pub const JAIL: BlockNumber = 30;
+pub const SEAT_WINDOW: u32 = 3;
+pub const VOTE_WINDOW: u32 = 2;
+pub const SEASONING: u32 = 20;
 
 construct_runtime!(
     pub enum Test {
@@ -114,6 +119,11 @@ parameter_types! {
     pub const CorrelationWindow: BlockNumber = 50;
     pub const JailPeriod: BlockNumber = JAIL;
     pub const ProbationTasks: u32 = 10;
+    pub const SeatWindow: u32 = SEAT_WINDOW;
+    pub const VoteWindow: u32 = VOTE_WINDOW;
+    pub const SeatSeasoning: u32 = SEASONING;
+    pub const DissentPart: Permill = Permill::from_percent(2);
+    pub const VoteNoShowPart: Permill = Permill::from_percent(1);
     pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
     pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
     pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
@@ -159,6 +169,11 @@ impl trust_lock::Config for Test {
     type InsurancePool = InsurancePool;
     type VetoOrigin = EnsureRoot<AccountId>;
     type DecideOrigin = EnsureRoot<AccountId>;
+    type SeatWindow = SeatWindow;
+    type VoteWindow = VoteWindow;
+    type SeatSeasoning = SeatSeasoning;
+    type DissentPart = DissentPart;
+    type VoteNoShowPart = VoteNoShowPart;
     type WeightInfo = ();
 }
 

@@ -15,8 +15,8 @@ use surety_types::{traits::StakeLedger, trust::SlashId};
 use surety_verification::audit::{correlated_fraction, SlashSplit};
 
 use crate::{
-    types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo,
-    WeightInfo,
+    faults::is_grave, types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes,
+    SlashesSweptTo, WeightInfo,
 };
 
 impl<T: Config> Pallet<T> {
@@ -94,9 +94,9 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Part of the stake beside its lock that the offender loses.
+    /// Part of the stake beside its lock that the offender loses. Votes on one question are correlated by themselves.
     fn fraction(slash: &SlashOf<T>) -> Perquintill {
-        if slash.part.is_zero() {
+        if slash.part.is_zero() || !is_grave(slash.kind) {
             return slash.part;
         }
         let others = Self::convicted_with(&slash.offender, slash.proven_at);
@@ -107,6 +107,8 @@ impl<T: Config> Pallet<T> {
     #[cfg(feature = "std")]
     pub(crate) fn check_configuration() {
         assert!(T::DisputeClock::get() > 0, "the sides of a dispute need time");
+        let committee = T::SeatWindow::get().min(T::VoteWindow::get());
+        assert!(committee > 0, "the members of a committee need time");
         let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
         assert!(shares < 1_000_000, "some of a slash has to be burned");
         let block = T::BlockWeights::get().max_block;

@@ -71,6 +71,7 @@ impl<T: Config> Pallet<T> {
             .max(T::WeightInfo::commit())
             .max(T::WeightInfo::reveal())
             .max(T::WeightInfo::advance_dispute())
+            .max(T::WeightInfo::advance_committee())
     }
 
     fn do_open(

@@ -1,5 +1,7 @@
 //! What must hold between any two blocks, one function an invariant. The ids are explained in the README.
 
+mod committees;
+
 use alloc::collections::BTreeMap;
 use frame_support::ensure;
 use sp_runtime::{
@@ -32,7 +34,8 @@ impl<T: Config> Pallet<T> {
         trust_5_disputes_have_rounds::<T>()?;
         trust_8_holds_are_bonds_and_prices::<T>()?;
         trust_9_slashes_wait_in_order::<T>()?;
-        trust_10_facts_are_of_rounds::<T>()
+        trust_10_facts_are_of_rounds::<T>()?;
+        committees::check::<T>()
     }
 }
 

@@ -43,6 +43,15 @@ pub trait WeightInfo {
 
     /// The end of a full round: every lock is released.
     fn close() -> Weight;
+
+    /// The last of the most candidates comes, and draws better than another.
+    fn join_committee() -> Weight;
+
+    /// The last answer of a vote of all that decides: as many as can be fined are.
+    fn reveal_vote() -> Weight;
+
+    /// Time passes for a vote of all: it is opened with the most voters, or decides as the last answer would.
+    fn advance_committee() -> Weight;
 }
 
 /// For tests, which do not run out of weight.
@@ -96,6 +105,18 @@ impl WeightInfo for () {
     }
 
     fn carry_out_slash() -> Weight {
+        Weight::zero()
+    }
+
+    fn join_committee() -> Weight {
+        Weight::zero()
+    }
+
+    fn reveal_vote() -> Weight {
+        Weight::zero()
+    }
+
+    fn advance_committee() -> Weight {
         Weight::zero()
     }
 }

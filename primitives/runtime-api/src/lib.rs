@@ -11,7 +11,10 @@ use surety_types::{
     view::TaskView,
     TaskId,
 };
-use surety_verification::dispute::{Dispute, DisputeView};
+use surety_verification::{
+    committee::DisputeCommittee,
+    dispute::{Dispute, DisputeView},
+};
 
 extern crate alloc;
 
@@ -54,5 +57,8 @@ sp_api::decl_runtime_apis! {
 
         /// Whether a stash gets no work now because it was at fault.
         fn is_jailed(stash: AccountId) -> bool;
+
+        /// The committee of a dispute, while it sits.
+        fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>>;
     }
 }

@@ -37,5 +37,8 @@ pub const DEMANDS_MAX: u32 = 32;
 /// How often auditors are drawn again for a task because some did not show.
 pub const TRANCHES_MAX: u8 = 2;
 
+/// Most verifiers that take part in one vote of all. With more of them those with most stake do.
+pub const VOTERS_MAX: u32 = 100;
+
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;

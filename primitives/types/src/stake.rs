@@ -40,4 +40,17 @@ pub struct StakeRecord<AccountId, Balance, BlockNumber> {
     pub unlocking: BoundedVec<UnlockChunk<Balance, BlockNumber>, ConstU32<{ limits::UNLOCKING_MAX }>>,
     /// The hot key that may act for this stash, once it has confirmed.
     pub agent: Option<AccountId>,
+    /// Block in which it last got more stake or another agent. Draws with a seed that was known by then are not fair.
+    pub settled_at: BlockNumber,
+}
+
+/// All stashes of one role together.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct RoleTotal<Balance> {
+    /// Stake that works, in plancks of SURE.
+    pub bonded: Balance,
+    /// Stashes that have any.
+    pub stashes: u32,
 }

@@ -40,6 +40,12 @@ pub trait StakeLedger<AccountId, Balance> {
     /// Stake that is bonded in `role`, of all stashes together.
     fn bonded_in_all(role: Role) -> Balance;
 
+    /// How many stashes have stake bonded in `role`.
+    fn stashes_in(role: Role) -> u32;
+
+    /// Blocks since `stash` last got more stake or another agent; zero for a stash that has no stake.
+    fn settled_for(stash: &AccountId) -> u32;
+
     /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares` out of it and
     /// burns what is left. Locks of others are touched last. A share that its payee cannot take is burned, too.
     ///
@@ -96,6 +102,10 @@ pub trait DrawVerifier<AccountId> {
     /// An agent, and its proof for the input that the benchmarks use.
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark() -> (AccountId, AuditProof);
+
+    /// The same agent, and its proof for the seat that the benchmarks take.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn seat_for_benchmark() -> (AccountId, AuditProof);
 }
 
 /// Which providers may be given work. Provided by provider-registry.

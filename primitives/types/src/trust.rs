@@ -116,6 +116,8 @@ pub enum FaultKind {
     AuditNoShow,
     /// Committee member: gave another answer than the one decided on.
     Dissent,
+    /// Committee member: sealed an answer and did not open it.
+    VoteNoShow,
 }
 
 impl FaultKind {
@@ -155,7 +157,7 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
 pub struct TrustRecord<BlockNumber> {
     /// Provider: tasks without a fault since it came or was last at fault.
     pub clean_tasks: u32,
-    /// Verifier: audits announced in a row and not revealed.
+    /// Verifier: audits announced, or votes sealed, in a row and not revealed.
     pub absences: u32,
     /// It gets no tasks and does no audits up to and including this block.
     pub jailed_until: Option<BlockNumber>,

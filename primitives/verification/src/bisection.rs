@@ -45,6 +45,7 @@ mod shape;
 
 pub use bounds::opening_room;
 pub use clock::Clocks;
+pub(crate) use game::value;
 pub use game::{Game, Level, Place, State};
 pub use moves::{Children, Entry, GameError, LengthOpening, Move, Outcome, Reason, Side, StepsOpening};
 pub use play_off::{Pairing, PlayOff, PlayOffError};

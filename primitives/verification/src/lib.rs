@@ -8,6 +8,7 @@ pub mod audit;
 pub mod bisection;
 pub mod cells;
 mod commitment;
+pub mod committee;
 mod content;
 pub mod dispute;
 mod merkle;

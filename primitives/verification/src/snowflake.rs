@@ -11,7 +11,8 @@
 //! *own* recomputation and reveals it once nobody can commit any more, so that nobody can follow the majority. A value
 //! that [`QUORUM`] of them share in [`STREAK`] rounds in a row is decided. A round without a quorum breaks the streak.
 //! After [`ROUNDS_MAX`] rounds, or when two rounds have quorums for different values, all voters are summoned and
-//! decide at two thirds ([`supermajority`]). If they do not, nothing is decided: nobody is fined for an answer.
+//! decide at two thirds ([`supermajority`]): of heads, or of stake where heads come cheap ([`Committee::summon_weighed`]).
+//! If they do not, nothing is decided: nobody is fined for an answer.
 //!
 //! Every stage ends by time alone ([`Committee::tick`]): a draw that does not come is a round without a quorum, voters
 //! that are not summoned decide nothing.
@@ -55,6 +56,14 @@ const ANSWERS_MAX: u32 = SEATS * ROUNDS_MAX;
 /// How many of `voters` decide a vote: more than two thirds.
 pub const fn supermajority(voters: u32) -> u32 {
     voters - voters.saturating_sub(1) / 3
+}
+
+/// The same of stake. No vote is decided by nothing.
+const fn supermajority_of(weight: u128) -> u128 {
+    match weight.saturating_sub(weight.saturating_sub(1) / 3) {
+        0 => 1,
+        most => most,
+    }
 }
 
 /// How long each phase lasts, in finalised blocks. Zero is taken for one.
@@ -160,6 +169,8 @@ pub struct Committee<Member, const VOTERS: u32> {
     /// Rounds that are over.
     rounds: u32,
     leader: Option<Leader>,
+    /// What all who may vote count together, whether they do or not.
+    electorate: u128,
     answers: BoundedVec<Seat<Member>, ConstU32<ANSWERS_MAX>>,
     votes: BoundedVec<Seat<Member>, ConstU32<VOTERS>>,
 }
@@ -183,6 +194,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             left: windows.draw,
             rounds: 0,
             leader: None,
+            electorate: 0,
             answers: BoundedVec::new(),
             votes: BoundedVec::new(),
         }
@@ -206,6 +218,46 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         self.rounds
     }
 
+    /// What is asked.
+    pub const fn question(&self) -> H256 {
+        self.question
+    }
+
+    /// Blocks that the stage, or the phase of its ballot, still lasts.
+    pub const fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// The value that rounds had a quorum for, and how many in a row up to the last one.
+    pub fn leader(&self) -> Option<(H256, u32)> {
+        self.leader.map(|leader| (leader.value, leader.streak))
+    }
+
+    /// What all who may vote count together in the vote of all.
+    pub const fn electorate(&self) -> u128 {
+        self.electorate
+    }
+
+    /// Whether answers are being revealed.
+    pub const fn is_revealing(&self) -> bool {
+        match &self.stage {
+            Stage::Round(ballot) => ballot.is_revealing(),
+            Stage::Voting(ballot) => ballot.is_revealing(),
+            Stage::Drawing | Stage::Summoning | Stage::Over(_) => false,
+        }
+    }
+
+    /// What a member of the present ballot has said; nothing for anybody else.
+    pub fn vote_of(&self, member: &Member) -> Option<Vote> {
+        let seats: &[Seat<Member>] = match &self.stage {
+            Stage::Round(ballot) => ballot.seats(),
+            Stage::Voting(ballot) => ballot.seats(),
+            Stage::Drawing | Stage::Summoning | Stage::Over(_) => &[],
+        };
+        let place = seats.binary_search_by(|seat| seat.member.cmp(member)).ok()?;
+        seats.get(place).map(|seat| seat.vote)
+    }
+
     /// Seats the members drawn for the next round.
     ///
     /// # Errors
@@ -214,7 +266,8 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         if !matches!(self.stage, Stage::Drawing) {
             return Err(CommitteeError::NotNow);
         }
-        let ballot = Ballot::new(self.rounds, members).filter(|ballot| ballot.is_full());
+        let members = members.into_iter().map(|member| (member, 1));
+        let ballot = Ballot::new(self.rounds, members).filter(Ballot::is_full);
         self.stage = Stage::Round(ballot.ok_or(CommitteeError::BadDraw)?);
         self.left = self.windows.commit;
         Ok(())
@@ -225,11 +278,25 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
     /// # Errors
     /// [`CommitteeError::BadDraw`] for none, too many, or one twice; [`CommitteeError::NotNow`].
     pub fn summon(&mut self, voters: impl IntoIterator<Item = Member>) -> Result<(), CommitteeError> {
+        self.summon_weighed(voters.into_iter().map(|voter| (voter, 1)), 0)
+    }
+
+    /// Lets voters vote who count as much as is said of each, out of an `electorate` that counts at least as much as they
+    /// do together. Two thirds of it decide: who may vote and does not counts against every answer.
+    ///
+    /// # Errors
+    /// As [`Self::summon`].
+    pub fn summon_weighed(
+        &mut self,
+        voters: impl IntoIterator<Item = (Member, u128)>,
+        electorate: u128,
+    ) -> Result<(), CommitteeError> {
         if !matches!(self.stage, Stage::Summoning) {
             return Err(CommitteeError::NotNow);
         }
-        let ballot = Ballot::new(self.rounds, voters);
-        self.stage = Stage::Voting(ballot.ok_or(CommitteeError::BadDraw)?);
+        let ballot = Ballot::new(self.rounds, voters).ok_or(CommitteeError::BadDraw)?;
+        self.electorate = electorate.max(ballot.weight());
+        self.stage = Stage::Voting(ballot);
         self.left = self.windows.commit;
         Ok(())
     }
@@ -283,7 +350,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             Stage::Round(ballot) => match ballot.close_commits() {
                 true => self.left = self.windows.reveal,
                 false => {
-                    let quorum = ballot.shared_by(QUORUM);
+                    let quorum = ballot.shared_by(u128::from(QUORUM));
                     let seats = ballot.seats().to_vec();
                     for seat in seats {
                         // As many as the rounds have seats: all fit.
@@ -297,7 +364,7 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             Stage::Voting(ballot) => match ballot.close_commits() {
                 true => self.left = self.windows.reveal,
                 false => {
-                    let decided = ballot.shared_by(supermajority(ballot.count()));
+                    let decided = ballot.shared_by(supermajority_of(self.electorate));
                     self.votes = ballot.seats().clone();
                     self.stage = Stage::Over(decided.map_or(Decision::Undecided, Decision::Voters));
                 }

@@ -79,6 +79,11 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type ClientShare = dynamic::trust_lock::ClientShare;
     type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
     type JailPeriod = dynamic::trust_lock::JailPeriod;
+    type SeatWindow = dynamic::trust_lock::SeatWindow;
+    type VoteWindow = dynamic::trust_lock::VoteWindow;
+    type SeatSeasoning = dynamic::trust_lock::SeatSeasoning;
+    type DissentPart = dynamic::trust_lock::DissentPart;
+    type VoteNoShowPart = dynamic::trust_lock::VoteNoShowPart;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
 }
 
@@ -103,6 +108,11 @@ impl DrawVerifier<AccountId> for Sr25519Draws {
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark() -> (AccountId, AuditProof) {
         benchmark::proof()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn seat_for_benchmark() -> (AccountId, AuditProof) {
+        benchmark::seat_proof()
     }
 }
 

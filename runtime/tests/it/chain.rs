@@ -62,6 +62,8 @@ pub struct Chain {
     number: BlockNumber,
     slot: u64,
     parent: Hash,
+    /// Whether authors say that blocks become final, two blocks later. Clocks of disputes stand still otherwise.
+    pub finalises: bool,
 }
 
 impl Chain {
@@ -106,6 +108,7 @@ impl Chain {
             number: 0,
             slot: FIRST_SLOT,
             parent: Hash::zero(),
+            finalises: false,
         }
     }
 
@@ -125,12 +128,17 @@ impl Chain {
         self.number += 1;
         let header = self.header();
         let timestamp = self.slot * SLOT_MS;
+        let finalised = self.finalises.then(|| self.number.saturating_sub(2));
         let (parent, results) = self.ext.execute_with(|| {
             Executive::initialize_block(&header);
             let inherent = pallet_timestamp::Call::set { now: timestamp };
             apply(UncheckedExtrinsic::new_bare(inherent.into()))
                 .unwrap()
                 .unwrap();
+            if let Some(finalised) = finalised {
+                let note = surety_pallet_finality_clock::Call::note { finalised };
+                apply(UncheckedExtrinsic::new_bare(note.into())).unwrap().unwrap();
+            }
             let results = calls
                 .into_iter()
                 .map(|(signer, call)| apply(signed(signer, call)).expect("the extrinsic is valid"))

@@ -35,22 +35,22 @@ use crate::{
 };
 
 /// A stash that is bonded as a verifier, and its agent.
-const VERIFIER: (Sr25519Keyring, Sr25519Keyring) = (CharlieStash, DaveStash);
+pub const VERIFIER: (Sr25519Keyring, Sr25519Keyring) = (CharlieStash, DaveStash);
 /// Somebody who is nothing in particular.
-const STRANGER: Sr25519Keyring = EveStash;
+pub const STRANGER: Sr25519Keyring = EveStash;
 
-type Side_ = Player<MemoryTrace>;
+pub type Side_ = Player<MemoryTrace>;
 
 /// A small encoder with its right answer to two items.
-struct World {
-    manifest: ModelManifest,
-    layout: Layout,
-    trace: MemoryTrace,
-    claim: ResultClaim,
+pub struct World {
+    pub manifest: ModelManifest,
+    pub layout: Layout,
+    pub trace: MemoryTrace,
+    pub claim: ResultClaim,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let architecture = Architecture {
             vocabulary: 16,
             width: 16,
@@ -105,12 +105,12 @@ impl World {
         }
     }
 
-    fn honest(&self) -> Side_ {
+    pub fn honest(&self) -> Side_ {
         Player::new(self.layout.clone(), self.trace.clone())
     }
 
     /// Somebody who has one number of a step wrong, and what it claims.
-    fn liar(&self, leaf: u32, step: u32) -> (Side_, ResultClaim) {
+    pub fn liar(&self, leaf: u32, step: u32) -> (Side_, ResultClaim) {
         let mut player = self.honest();
         let trace_root = player.alter(leaf, step, 0, 0).unwrap();
         let claim = ResultClaim {
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// A chain with the model, `PROVIDERS`, and a verifier.
-    fn chain(&self) -> Chain {
+    pub fn chain(&self) -> Chain {
         let mut chain = market::open();
         let manifest = self.manifest.clone();
         chain.call(CLIENT, surety_pallet_model_registry::Call::register { manifest });
@@ -151,7 +151,7 @@ impl World {
     }
 
     /// A task for so many providers, who have been drawn.
-    fn task(&self, chain: &mut Chain, redundancy: u32) -> (TaskId, Vec<Provider>) {
+    pub fn task(&self, chain: &mut Chain, redundancy: u32) -> (TaskId, Vec<Provider>) {
         let task = chain.query(surety_pallet_task_auction::NextTaskId::<Runtime>::get);
         let spec = TaskSpec {
             model: self.manifest.id(),
@@ -165,23 +165,23 @@ impl World {
     }
 }
 
-fn commit_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
+pub fn commit_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
     let commits = results.iter().map(|(member, claim)| member.commits(task, claim));
     all_ok(chain.block(commits.collect()));
 }
 
-fn reveal_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
+pub fn reveal_all(chain: &mut Chain, task: TaskId, results: &[(Provider, ResultClaim)]) {
     wait_for_reveals(chain, task);
     let reveals = results.iter().map(|(member, claim)| member.reveals(task, claim));
     all_ok(chain.block(reveals.collect()));
 }
 
-fn disputes(chain: &mut Chain) -> Vec<(DisputeId, Dispute<AccountId, Balance, BlockNumber>)> {
+pub fn disputes(chain: &mut Chain) -> Vec<(DisputeId, Dispute<AccountId, Balance, BlockNumber>)> {
     chain.query(|| Disputes::<Runtime>::iter().collect())
 }
 
 /// Who signs for a party.
-fn signer(party: &Party<AccountId>) -> Sr25519Keyring {
+pub fn signer(party: &Party<AccountId>) -> Sr25519Keyring {
     let agent_of = |stash: &AccountId| {
         let provider = PROVIDERS.iter().find(|provider| provider.account() == *stash);
         provider.map_or(VERIFIER.1, |provider| provider.agent)
@@ -256,11 +256,11 @@ fn proof(chain: &mut Chain, task: TaskId, provider: &AccountId, signer: Sr25519K
     AuditProof::decode(&mut signed.encode().as_slice()).unwrap()
 }
 
-fn stake(chain: &mut Chain, who: &AccountId) -> Balance {
+pub fn stake(chain: &mut Chain, who: &AccountId) -> Balance {
     chain.query(|| Staking::stake(who))
 }
 
-fn verdict_of(chain: &mut Chain, task: TaskId) -> TaskState<AccountId, Balance, BlockNumber> {
+pub fn verdict_of(chain: &mut Chain, task: TaskId) -> TaskState<AccountId, Balance, BlockNumber> {
     wait_for_end(chain, task);
     chain.query(|| state(task))
 }

@@ -24,9 +24,9 @@ use surety_types::{
 use tokio::sync::watch;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, DemandRecord,
-    DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
-    Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, CommitteeRecord,
+    DemandRecord, DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord,
+    RegisteredModel, Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 pub use state::FakeState;
@@ -302,6 +302,10 @@ impl Chain for FakeChain {
 
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
         self.read(when, |state| state.disputes.get(&id).cloned())
+    }
+
+    async fn committee(&self, when: When, dispute: DisputeId) -> Result<Option<CommitteeRecord>, ChainError> {
+        self.read(when, |state| state.committees.get(&dispute).cloned())
     }
 
     async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError> {

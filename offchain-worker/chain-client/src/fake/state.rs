@@ -14,11 +14,12 @@ use surety_types::{
     trust::{Audit, AuditState, DisputeId, SlashId},
     ModelId, TaskId,
 };
+use surety_verification::committee::{Candidate, Entry};
 
 use crate::{
-    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, DemandRecord, DispatchFault,
-    DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord,
-    SlashRecord, StakeInfo, TaskRecord, TrustInfo,
+    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
+    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, RegisteredModel,
+    RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
@@ -47,6 +48,8 @@ pub struct FakeState {
     pub pending_agents: BTreeMap<AccountId32, AccountId32>,
     /// Disputes that are open. The test puts them there; moves are only counted.
     pub disputes: BTreeMap<DisputeId, DisputeRecord>,
+    /// Committees that sit. The test puts them there; seats are taken and answers opened.
+    pub committees: BTreeMap<DisputeId, CommitteeRecord>,
     /// Demands by task and provider. The test puts them there.
     pub demands: BTreeMap<(TaskId, AccountId32), DemandRecord>,
     /// Slashes that wait. The test puts them there.
@@ -133,6 +136,13 @@ impl FakeState {
             Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
             Call::Play { dispute, number, .. } => self.play(*dispute, *number),
+            Call::JoinCommittee {
+                dispute,
+                ballot,
+                seal,
+                ..
+            } => self.join_committee(who, *dispute, *ballot, *seal),
+            Call::RevealVote { dispute, value, salt } => self.reveal_vote(who, *dispute, *value, *salt),
             other => Err(ChainError::Rejected {
                 reason: format!("the fake chain does not know {}", other.name().call),
             }),
@@ -151,6 +161,7 @@ impl FakeState {
             locked: 0,
             unlocking: Default::default(),
             agent: None,
+            settled_at: 0,
         };
         let stake = self.stakes.entry(who.clone()).or_insert_with(fresh);
         if stake.role != role {
@@ -323,6 +334,30 @@ impl FakeState {
         }
         record.moves = record.moves.saturating_add(1);
         Ok(vec![task_event("TrustLock", "MovePlayed", record.task)])
+    }
+
+    fn join_committee(&mut self, who: &AccountId32, dispute: DisputeId, ballot: u32, seal: H256) -> Applied {
+        let verifier = self.stash_of(who)?;
+        let committee = self.committees.get_mut(&dispute);
+        let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
+        if committee.machine.rounds() != ballot {
+            return Err(fault("TrustLock", "StaleBallot"));
+        }
+        let rank = 0;
+        let entered = committee.enter(Candidate { verifier, rank, seal });
+        match entered {
+            Entry::Outranked => Err(fault("TrustLock", "Outranked")),
+            Entry::Seated | Entry::InsteadOf(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn reveal_vote(&mut self, who: &AccountId32, dispute: DisputeId, value: H256, salt: H256) -> Applied {
+        let verifier = self.stash_of(who)?;
+        let committee = self.committees.get_mut(&dispute);
+        let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
+        let opened = committee.machine.reveal(&verifier, value, salt);
+        opened.map_err(|_| fault("TrustLock", "SealMismatch"))?;
+        Ok(Vec::new())
     }
 
     /// Ends the commit window of a task: auditors may draw themselves.

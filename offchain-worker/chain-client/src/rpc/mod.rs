@@ -29,9 +29,9 @@ use surety_types::{
 use tokio::sync::RwLock;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, DemandRecord,
-    DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
-    Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, CommitteeRecord,
+    DemandRecord, DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord,
+    RegisteredModel, Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
 };
 
 use link::Link;
@@ -264,6 +264,10 @@ impl Chain for RpcChain {
 
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
         self.0.read(when, Entry::Disputes, &[&id.encode()]).await
+    }
+
+    async fn committee(&self, when: When, dispute: DisputeId) -> Result<Option<CommitteeRecord>, ChainError> {
+        self.0.read(when, Entry::Committees, &[&dispute.encode()]).await
     }
 
     async fn disputes(&self, when: When) -> Result<Vec<(DisputeId, DisputeRecord)>, ChainError> {

@@ -30,10 +30,11 @@ pub(super) enum Entry {
     Demands,
     Slashes,
     Records,
+    Committees,
 }
 
 impl Entry {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -49,6 +50,7 @@ impl Entry {
         Self::Demands,
         Self::Slashes,
         Self::Records,
+        Self::Committees,
     ];
 
     /// Pallet, entry, number of keys.
@@ -69,6 +71,7 @@ impl Entry {
             Self::Demands => ("TrustLock", "Demands", 2),
             Self::Slashes => ("TrustLock", "Slashes", 1),
             Self::Records => ("TrustLock", "Records", 1),
+            Self::Committees => ("TrustLock", "Committees", 1),
         }
     }
 
@@ -90,6 +93,10 @@ impl Entry {
             Self::Demands => vec![sample::trust::demand().encode()],
             Self::Slashes => vec![sample::trust::slash().encode()],
             Self::Records => vec![sample::trust::record().encode()],
+            Self::Committees => sample::committee::committees()
+                .iter()
+                .map(Encode::encode)
+                .collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One value of each kind that we exchange with the chain, to hold against a runtime's metadata: what is encoded here
 //! must be read there as exactly one value.
 
+pub(crate) mod committee;
 pub(crate) mod trust;
 
 use codec::Encode;
@@ -158,6 +159,7 @@ pub(crate) fn stake() -> StakeInfo {
         locked: 1,
         unlocking: vec![chunk].try_into().unwrap_or_default(),
         agent: Some(account()),
+        settled_at: 4,
     }
 }
 

@@ -47,6 +47,17 @@ pub(super) fn calls() -> Vec<Call> {
         },
         Call::AdvanceDispute { dispute },
         Call::CarryOutSlash { slash: 1 },
+        Call::JoinCommittee {
+            dispute,
+            ballot: 1,
+            proof: Some(proof()),
+            seal: HASH,
+        },
+        Call::RevealVote {
+            dispute,
+            value: HASH,
+            salt: HASH,
+        },
     ];
     calls.extend(opening().map(|opening| Call::Supply {
         task,

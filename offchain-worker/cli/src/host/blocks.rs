@@ -66,10 +66,14 @@ async fn snapshot(
         true => price_limit(chain, when, &open, limits).await?,
         false => None,
     };
-    let (mut disputes, mut demands) = (Vec::new(), Vec::new());
+    let (mut disputes, mut committees, mut demands) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(round) = &open.round {
         for dispute in &round.disputes {
             let found = chain.dispute(when, dispute.id).await?;
+            if found.as_ref().is_some_and(|found| found.beyond_since.is_some()) {
+                let committee = chain.committee(when, dispute.id).await?;
+                committees.extend(committee.map(|committee| (dispute.id, committee)));
+            }
             disputes.extend(found.map(|found| (dispute.id, found)));
         }
         let members = round.members.iter().filter(|_| round.demands > 0);
@@ -89,6 +93,7 @@ async fn snapshot(
         price_limit,
         disputes,
         demands,
+        committees,
     })
 }
 

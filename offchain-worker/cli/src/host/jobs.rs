@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use super::{
     audits,
     cheat::{self, Cheat},
-    moves, stream, Tools,
+    moves, stream, votes, Tools,
 };
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
@@ -198,6 +198,16 @@ async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Even
             side,
             spec,
         } => moves::find(tools, dispute, *record, side, spec).await,
+        Effect::DrawSeat {
+            input,
+            verifier_stake,
+            ..
+        } => votes::draw(tools, of, input, verifier_stake).await,
+        Effect::ComputeVote {
+            dispute,
+            record,
+            spec,
+        } => votes::compute(tools, dispute, *record, spec).await,
         Effect::SubmitCommit { task, .. } if tools.cheat == Some(Cheat::CopiedResult) => {
             match cheat::others_commitment(tools, task).await {
                 Some(commitment) => submit(tools, of, Call::Commit { task, commitment }).await,
@@ -261,6 +271,21 @@ fn call(effect: Effect) -> Option<Call> {
             played,
         },
         Effect::SubmitAdvance { dispute, .. } => Call::AdvanceDispute { dispute },
+        Effect::SubmitJoin {
+            dispute,
+            ballot,
+            proof,
+            seal,
+            ..
+        } => Call::JoinCommittee {
+            dispute,
+            ballot,
+            proof,
+            seal,
+        },
+        Effect::SubmitVote {
+            dispute, value, salt, ..
+        } => Call::RevealVote { dispute, value, salt },
         _ => return None,
     })
 }

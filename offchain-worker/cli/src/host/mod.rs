@@ -22,6 +22,7 @@ mod outputs;
 mod retry;
 mod slashes;
 mod stream;
+mod votes;
 
 use std::sync::Arc;
 
@@ -254,6 +255,7 @@ fn record_name(record: &Record) -> &'static str {
         Record::AuditRevealed { .. } => "audit revealed",
         Record::MoveMade { .. } => "move made",
         Record::MoveSubmitted { .. } => "move played",
+        Record::VoteMade { .. } => "answer for a committee made",
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
 use surety_chain_client::DisputeRecord;
 use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent};
 use surety_types::{task::TaskSpec, trust::DisputeId};
-use surety_verification::bisection::{challenge, defend, Game, Level, Move, PlayError, Side, State};
+use surety_verification::{
+    bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
+    committee::own_value,
+};
 use surety_worker_core::{EffectKind, Event};
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -64,6 +67,30 @@ pub(super) async fn find(
             failed(task, EffectKind::ComputeMove(dispute), retryable)
         }
     }
+}
+
+/// What we have at the cell that a dispute has come to. Nothing where our view has no such cell.
+pub(super) async fn value(
+    tools: &Tools,
+    dispute: DisputeId,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+) -> Result<Option<CellValue>, Failure> {
+    let State::Beyond { cell } = *record.game.state() else {
+        return Err(("the dispute can be played".into(), false));
+    };
+    let mut held = tools.traces.of(dispute).lock_owned().await;
+    if held.is_none() {
+        *held = Some(trace(tools, record, spec).await?);
+    }
+    let ticket = tools.engines.work(move |_| {
+        // It was put there above.
+        let trace = held.as_mut().ok_or(EngineError::Closed)?;
+        let shape = trace.layout().clone();
+        own_value(&shape, trace, &cell)
+    });
+    let ticket = ticket.map_err(|e| (e.to_string(), e.is_retryable()))?;
+    ticket.await.map_err(|e| (e.to_string(), true))
 }
 
 async fn try_find(

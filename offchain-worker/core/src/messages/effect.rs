@@ -8,7 +8,7 @@ use surety_types::{
     ContentHash, ModelId, TaskId,
 };
 use surety_verification::{
-    audit::AuditInput,
+    audit::{AuditInput, SeatInput},
     bisection::{Move, Side},
 };
 
@@ -165,6 +165,48 @@ pub enum Effect {
         /// Which dispute.
         dispute: DisputeId,
     },
+    /// Find out whether we are drawn for a ballot of a committee: evaluate the VRF of the agent's key.
+    DrawSeat {
+        /// On which task.
+        task: TaskId,
+        /// What over.
+        input: SeatInput,
+        /// Bonded stake of all verifiers, in plancks.
+        verifier_stake: Balance,
+    },
+    /// Compute the number that a committee is asked for.
+    ComputeVote {
+        /// In which dispute.
+        dispute: DisputeId,
+        /// How it stands.
+        record: Box<DisputeRecord>,
+        /// The task it is about.
+        spec: TaskSpec,
+    },
+    /// Take a seat, with our answer sealed.
+    SubmitJoin {
+        /// On which task.
+        task: TaskId,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Ballots before this one.
+        ballot: u32,
+        /// That we are drawn; nothing where all are summoned.
+        proof: Option<AuditProof>,
+        /// Our answer.
+        seal: Hash,
+    },
+    /// Open our answer.
+    SubmitVote {
+        /// On which task.
+        task: TaskId,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// The answer.
+        value: Hash,
+        /// The seal's salt.
+        salt: Hash,
+    },
     /// Stop what is under way for a task, and drop what is kept for it, in the journal too.
     Forget {
         /// Which task.
@@ -207,6 +249,14 @@ pub enum EffectKind {
     Play(DisputeId),
     /// [`Effect::SubmitAdvance`].
     Advance(DisputeId),
+    /// [`Effect::DrawSeat`].
+    DrawSeat(DisputeId),
+    /// [`Effect::ComputeVote`].
+    ComputeVote(DisputeId),
+    /// [`Effect::SubmitJoin`].
+    Join(DisputeId),
+    /// [`Effect::SubmitVote`].
+    Vote(DisputeId),
     /// [`Effect::Forget`].
     Forget,
 }
@@ -216,7 +266,7 @@ impl EffectKind {
     pub fn is_heavy(self) -> bool {
         matches!(
             self,
-            Self::Fetch | Self::Compute | Self::Audit(_) | Self::ComputeMove(_)
+            Self::Fetch | Self::Compute | Self::Audit(_) | Self::ComputeMove(_) | Self::ComputeVote(_)
         )
     }
 }
@@ -241,6 +291,10 @@ impl Effect {
             Self::ComputeMove { dispute, .. } => EffectKind::ComputeMove(*dispute),
             Self::SubmitMove { dispute, .. } => EffectKind::Play(*dispute),
             Self::SubmitAdvance { dispute, .. } => EffectKind::Advance(*dispute),
+            Self::DrawSeat { input, .. } => EffectKind::DrawSeat(input.dispute),
+            Self::ComputeVote { dispute, .. } => EffectKind::ComputeVote(*dispute),
+            Self::SubmitJoin { dispute, .. } => EffectKind::Join(*dispute),
+            Self::SubmitVote { dispute, .. } => EffectKind::Vote(*dispute),
             Self::Forget { .. } => EffectKind::Forget,
         }
     }
@@ -249,7 +303,7 @@ impl Effect {
     pub fn task(&self) -> TaskId {
         match self {
             Self::Draw { input, .. } => input.task,
-            Self::ComputeMove { record, .. } => record.task,
+            Self::ComputeMove { record, .. } | Self::ComputeVote { record, .. } => record.task,
             Self::SubmitBid { task, .. }
             | Self::SubmitBidReveal { task, .. }
             | Self::FetchInput { task, .. }
@@ -264,6 +318,9 @@ impl Effect {
             | Self::SubmitDemand { task, .. }
             | Self::SubmitMove { task, .. }
             | Self::SubmitAdvance { task, .. }
+            | Self::DrawSeat { task, .. }
+            | Self::SubmitJoin { task, .. }
+            | Self::SubmitVote { task, .. }
             | Self::Forget { task } => *task,
         }
     }

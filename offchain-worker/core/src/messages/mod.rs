@@ -11,7 +11,10 @@ use surety_types::{
 };
 use surety_verification::bisection::Move;
 
-use crate::{AccountId, Balance, BlockNumber, DemandRecord, DisputeRecord, RoundRecord, TaskRecord};
+use crate::{
+    AccountId, Balance, BlockNumber, CommitteeRecord, DemandRecord, DisputeRecord, Hash, RoundRecord,
+    TaskRecord,
+};
 
 pub use effect::{key_of, Effect, EffectKind};
 pub use record::Record;
@@ -34,6 +37,8 @@ pub struct TaskSnapshot {
     pub disputes: Vec<(DisputeId, DisputeRecord)>,
     /// What providers, by their stashes, have to show of their outputs.
     pub demands: Vec<(AccountId, DemandRecord)>,
+    /// The committees that sit about its disputes. A provider needs none.
+    pub committees: Vec<(DisputeId, CommitteeRecord)>,
 }
 
 /// A bid as the chain shows it.
@@ -109,6 +114,26 @@ pub enum Event {
         number: u32,
         /// The move.
         played: Move,
+    },
+    /// We know whether we are drawn for a committee's ballot.
+    SeatDrawn {
+        /// On which task.
+        task: TaskId,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Ballots before this one.
+        ballot: u32,
+        /// That we are; nothing when we are not.
+        proof: Option<AuditProof>,
+    },
+    /// The number that a committee is asked for has been computed.
+    VoteReady {
+        /// On which task.
+        task: TaskId,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Hash of what we have there.
+        value: Hash,
     },
     /// An extrinsic made it into a block, or a check found what it looked for.
     EffectDone {

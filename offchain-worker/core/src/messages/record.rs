@@ -116,6 +116,23 @@ pub enum Record {
         /// Moves before it, of both sides.
         number: u32,
     },
+    /// On a committee we answer this and nothing else.
+    VoteMade {
+        /// On which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// In which dispute.
+        dispute: DisputeId,
+        /// Ballots before this one.
+        ballot: u32,
+        /// Hash of the value that we computed.
+        value: Hash,
+        /// The seal's salt.
+        salt: Hash,
+        /// The seal.
+        seal: Hash,
+    },
 }
 
 impl Record {
@@ -131,7 +148,8 @@ impl Record {
             | Self::AuditAnnounced { task, .. }
             | Self::AuditRevealed { task, .. }
             | Self::MoveMade { task, .. }
-            | Self::MoveSubmitted { task, .. } => *task,
+            | Self::MoveSubmitted { task, .. }
+            | Self::VoteMade { task, .. } => *task,
         }
     }
 
@@ -147,7 +165,8 @@ impl Record {
             | Self::AuditAnnounced { at, .. }
             | Self::AuditRevealed { at, .. }
             | Self::MoveMade { at, .. }
-            | Self::MoveSubmitted { at, .. } => *at,
+            | Self::MoveSubmitted { at, .. }
+            | Self::VoteMade { at, .. } => *at,
         }
     }
 }

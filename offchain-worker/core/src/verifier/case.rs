@@ -11,8 +11,9 @@ use surety_verification::audit::AuditInput;
 use crate::{
     duel::Duels,
     effort::{Effort, Efforts},
-    key_of, AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord,
-    TaskSnapshot,
+    key_of,
+    seat::Seats,
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
 
 /// Times that an output is looked for before it is demanded.
@@ -55,6 +56,7 @@ pub(super) struct Case {
     /// By [`key_of`] the provider.
     pub checks: BTreeMap<Hash, Check>,
     pub duels: Duels,
+    pub seats: Seats,
     pub efforts: Efforts,
 }
 
@@ -63,6 +65,8 @@ type Member = RoundMember<AccountId, Balance>;
 impl Case {
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config) {
         self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
+        self.seats.see(disputes, committees, config, &mut self.efforts);
         if tranche(Some(&snapshot)) != tranche(self.seen.as_ref()) {
             self.draw_again();
         }
@@ -103,7 +107,9 @@ impl Case {
 
     /// Whether the journal knows of it.
     pub fn is_journalled(&self) -> bool {
-        !self.duels.is_empty() || self.checks.values().any(|check| check.made.is_some())
+        !self.duels.is_empty()
+            || self.seats.is_journalled()
+            || self.checks.values().any(|check| check.made.is_some())
     }
 
     /// The provider that a kind of effects names.
@@ -134,7 +140,11 @@ impl Case {
         block: BlockNumber,
         now: BlockNumber,
     ) -> Vec<(BlockNumber, EffectKind)> {
-        let mut wants: Vec<_> = self.duels.wants(block).collect();
+        let mut wants: Vec<_> = self
+            .duels
+            .wants(block)
+            .chain(self.seats.wants(config, block))
+            .collect();
         if let Some(round) = self.round() {
             let of = |member| self.want(round, member, config, now);
             wants.extend(round.members.iter().filter_map(of));
@@ -238,7 +248,10 @@ impl Case {
                 provider: self.provider(key)?,
                 segment: segment(config.salts.salt(task, Purpose::Demand(key))),
             },
-            other => return self.duels.effect(other, task, spec),
+            other => {
+                let of_duels = self.duels.effect(other, task, spec);
+                return of_duels.or_else(|| self.seats.effect(other, task, spec));
+            }
         })
     }
 

@@ -127,6 +127,11 @@ impl Verifier {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
+            record @ Record::VoteMade { .. } => {
+                if !case.seats.replay(&record) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
             Record::Finished { .. } => self.bury(task),
             Record::BidMade { .. }
             | Record::ResultMade { .. }
@@ -227,6 +232,25 @@ impl Verifier {
                     });
                 }
             }
+            Event::SeatDrawn {
+                task,
+                dispute,
+                ballot,
+                proof,
+            } => {
+                if let Some(case) = self.cases.get_mut(&task) {
+                    let kind = EffectKind::DrawSeat(dispute);
+                    case.efforts.succeed(kind, self.now, &self.config);
+                    case.seats.take_draw(dispute, ballot, proof);
+                }
+            }
+            Event::VoteReady { task, dispute, value } => {
+                if let Some(case) = self.cases.get_mut(&task) {
+                    let kind = EffectKind::ComputeVote(dispute);
+                    case.efforts.succeed(kind, self.now, &self.config);
+                    case.seats.take_value(dispute, value);
+                }
+            }
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
             Event::EffectFailed {
                 task,
@@ -316,6 +340,10 @@ impl Verifier {
 
     /// Starts whatever is wanted and may start now.
     fn act(&mut self, step: &mut Step) {
+        for (task, case) in &mut self.cases {
+            step.records
+                .extend(case.seats.make(*task, self.block, &self.config));
+        }
         let mut wanted: Vec<(BlockNumber, TaskId, EffectKind)> = Vec::new();
         for (task, case) in &self.cases {
             let wants = case.wants(&self.config, self.block, self.now).into_iter();
@@ -343,7 +371,7 @@ impl Verifier {
     fn is_full(&self, kind: EffectKind) -> bool {
         let under_way = |case: &Case| match kind {
             EffectKind::ComputeMove(_) => case.efforts.moves_under_way(),
-            EffectKind::Audit(_) => case.efforts.audits_under_way(),
+            EffectKind::Audit(_) | EffectKind::ComputeVote(_) => case.efforts.audits_under_way(),
             _ => 0,
         };
         self.cases.values().map(under_way).sum::<usize>() >= self.config.computing_max

@@ -428,7 +428,7 @@ fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumbe
     done
 }
 
-fn claim(toy: &Toy) -> ResultClaim {
+pub fn claim(toy: &Toy) -> ResultClaim {
     ResultClaim {
         output: H256([9; 32]),
         trace_root: toy.root(),
@@ -436,7 +436,7 @@ fn claim(toy: &Toy) -> ResultClaim {
     }
 }
 
-fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord {
+pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord {
     DisputeRecord {
         task: TASK,
         defender: Party::Provider(provider()),
@@ -455,7 +455,7 @@ fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord
     }
 }
 
-fn auditing() -> TaskSnapshot {
+pub fn auditing() -> TaskSnapshot {
     let spec = TaskSpec {
         model: H256([1; 32]),
         operation: Operation::Embed,
@@ -496,5 +496,6 @@ fn auditing() -> TaskSnapshot {
         price_limit: None,
         disputes: Vec::new(),
         demands: Vec::new(),
+        committees: Vec::new(),
     }
 }

@@ -121,6 +121,7 @@ impl Chain {
             price_limit: None,
             disputes: Vec::new(),
             demands: Vec::new(),
+            committees: Vec::new(),
         };
         Some((*number, tasks.iter().map(show).collect()))
     }

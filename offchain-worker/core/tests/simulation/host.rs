@@ -312,7 +312,11 @@ impl Host {
             | Effect::SubmitDemand { .. }
             | Effect::ComputeMove { .. }
             | Effect::SubmitMove { .. }
-            | Effect::SubmitAdvance { .. }) => panic!("nothing here asks for {other:?}"),
+            | Effect::SubmitAdvance { .. }
+            | Effect::DrawSeat { .. }
+            | Effect::ComputeVote { .. }
+            | Effect::SubmitJoin { .. }
+            | Effect::SubmitVote { .. }) => panic!("nothing here asks for {other:?}"),
             Effect::Forget { .. } => {
                 self.jobs.retain(|job| job.task() != Some(task));
                 self.under_way.retain(|(other, _)| *other != task);

@@ -7,6 +7,7 @@
 
 mod audit;
 mod chain;
+mod committee;
 mod host;
 mod random;
 mod toy;
@@ -113,4 +114,36 @@ fn without_faults_a_liar_is_audited_and_loses_its_dispute() {
 #[test]
 fn with_faults_a_liar_loses_and_nothing_is_said_twice_differently() {
     each_life(|seed| audit::Life::new(seed, Faults::MANY).run());
+}
+
+/// Each is a life of several verifiers: fewer do.
+fn few(seed: u64) -> bool {
+    seed.is_multiple_of(10) || std::env::var("SURETY_SIMULATION_SEED").is_ok()
+}
+
+#[test]
+fn three_honest_verifiers_decide_what_no_block_can() {
+    each_life(|seed| {
+        if few(seed) {
+            committee::Lives::new(seed, Faults::NONE, 3, false).run();
+        }
+    });
+}
+
+#[test]
+fn with_faults_three_verifiers_decide_and_say_one_thing_each() {
+    each_life(|seed| {
+        if few(seed) {
+            committee::Lives::new(seed, Faults::MANY, 3, false).run();
+        }
+    });
+}
+
+#[test]
+fn a_committee_that_is_drawn_decides_after_three_rounds_that_agree() {
+    each_life(|seed| {
+        if few(seed) && seed.is_multiple_of(100) {
+            committee::Lives::new(seed, Faults::MANY, 20, true).run();
+        }
+    });
 }

@@ -1,6 +1,6 @@
 //! Who acts for whom.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
 use surety_types::{stake::Role, traits::StakeLedger};
 
 use crate::{mock::*, Agents, Error, Event, PendingAgents};
@@ -50,6 +50,43 @@ fn only_a_bonded_stash_nominates() {
     TestExt::new().execute_with(|| {
         assert_noop!(Staking::set_agent(signed(1), 11), Error::<Test>::NotBonded);
         assert_noop!(Staking::remove_agent(signed(1)), Error::<Test>::NotBonded);
+    });
+}
+
+#[test]
+fn more_stake_and_another_agent_are_remembered_and_nothing_else() {
+    TestExt::new().provider(1, 200).agent(1, 11).execute_with(|| {
+        let pass = |blocks| System::set_block_number(System::block_number() + blocks);
+        let after = |call: &dyn Fn() -> DispatchResult| {
+            pass(5);
+            let before = Staking::settled_for(&1);
+            assert_ok!(call());
+            (before, Staking::settled_for(&1))
+        };
+        assert_eq!(after(&|| Staking::lock(&1, 10)), (5, 5));
+        assert_eq!(after(&|| Staking::set_agent(signed(1), 12)), (10, 10));
+        assert_eq!(after(&|| Staking::confirm_agent(signed(12), 1)), (15, 0));
+        assert_eq!(after(&|| Staking::unbond(signed(1), 50)), (5, 5));
+        assert_eq!(after(&|| Staking::rebond(signed(1), 50)), (10, 0));
+        assert_eq!(after(&|| Staking::remove_agent(signed(1))), (5, 0));
+        assert_eq!(Staking::settled_for(&99), 0);
+    });
+}
+
+#[test]
+fn stashes_of_a_role_are_counted_while_they_have_stake() {
+    TestExt::new().provider(1, 100).provider(2, 100).execute_with(|| {
+        assert_eq!(
+            (
+                Staking::stashes_in(Role::Provider),
+                Staking::stashes_in(Role::Verifier)
+            ),
+            (2, 0)
+        );
+        assert_ok!(Staking::unbond(signed(1), 100));
+        assert_eq!(Staking::stashes_in(Role::Provider), 1);
+        Staking::slash(&2, 100);
+        assert_eq!(Staking::stashes_in(Role::Provider), 0);
     });
 }
 

@@ -173,6 +173,6 @@ fn the_stake_of_a_role_is_known_in_all() {
             assert_eq!(Staking::bonded_in_all(Role::Provider), 400);
             assert_eq!(Staking::stake(&1), 300);
             Staking::slash(&2, 1_000);
-            assert_eq!(BondedInAll::<Test>::get(Role::Provider), 200);
+            assert_eq!(BondedInAll::<Test>::get(Role::Provider).bonded, 200);
         });
 }

@@ -16,7 +16,7 @@ use super::*;
 /// A draw that is its own proof: the first half binds it to agent and fields, the second is the output.
 pub struct MockDraws;
 
-fn binding(agent: AccountId, label: &[u8], fields: &[(&'static [u8], &[u8])]) -> [u8; 32] {
+pub(super) fn binding(agent: AccountId, label: &[u8], fields: &[(&'static [u8], &[u8])]) -> [u8; 32] {
     BlakeTwo256::hash(&(agent, label, fields).encode()).0
 }
 
@@ -34,6 +34,11 @@ impl DrawVerifier<AccountId> for MockDraws {
 
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark() -> (AccountId, AuditProof) {
+        unimplemented!("benchmarks run over the runtime")
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn seat_for_benchmark() -> (AccountId, AuditProof) {
         unimplemented!("benchmarks run over the runtime")
     }
 }

@@ -7,7 +7,8 @@ use surety_types::{
 };
 
 use crate::{
-    mock::*, Call, Demands, Disputes, Facts, NextDisputeId, Pallet, RoundOf, Rounds, Slashes, SlashesSweptTo,
+    mock::*, Call, CommitteeOf, Committees, Demands, Disputes, Facts, NextDisputeId, Pallet, RoundOf, Rounds,
+    Slashes, SlashesSweptTo,
 };
 
 /// Corrupts the round that `prepare` leaves, and expects the checker to say `id`.
@@ -197,4 +198,70 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 #[test]
 fn facts_of_nothing_are_noticed() {
     assert_damage_noticed("TRUST-10", fresh, || Facts::<Test>::insert(TASK + 1, 1));
+}
+
+/// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.
+#[track_caller]
+fn assert_committee_noticed(id: &str, corrupt: impl FnOnce(&mut CommitteeOf<Test>)) {
+    super::after(&[9, TOKENS + 1], || {
+        play_out(&[(1, 9), (2, TOKENS + 1)]);
+        for (verifier, value) in votes(3, |_| claimed()) {
+            assert_ok!(join(verifier, value));
+        }
+        let before = committee().unwrap();
+        assert_ok!(Pallet::<Test>::do_try_state());
+        Committees::<Test>::mutate(DISPUTE, |committee| corrupt(committee.as_mut().unwrap()));
+        let noticed = Pallet::<Test>::do_try_state();
+        assert!(
+            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
+            "{noticed:?}"
+        );
+        Committees::<Test>::insert(DISPUTE, before);
+    });
+}
+
+#[test]
+fn a_committee_that_nobody_waits_for_is_noticed() {
+    assert_committee_noticed("TRUST-11", |committee| committee.claimed = other_value());
+    assert_committee_noticed("TRUST-11", |committee| {
+        committee.machine.tick(u32::from(u16::MAX));
+    });
+    assert_noticed("TRUST-11", challengeable, |_| {
+        Committees::<Test>::insert(77, any_committee());
+    });
+    assert_noticed("TRUST-11", challengeable, |_| {
+        Committees::<Test>::insert(0, any_committee());
+    });
+}
+
+fn any_committee() -> CommitteeOf<Test> {
+    use surety_verification::committee::{windows, Machine, SeatDraw};
+    CommitteeOf::<Test> {
+        machine: Machine::new(Default::default(), windows(1, 1)),
+        claimed: Default::default(),
+        draw: SeatDraw {
+            seed: Default::default(),
+            verifier_stake: 0,
+            begun_at: 0,
+        },
+        candidates: Default::default(),
+        ticked_at: 0,
+    }
+}
+
+#[test]
+fn candidates_that_do_not_fit_are_noticed() {
+    assert_committee_noticed("TRUST-12", |committee| committee.candidates[1].rank = 0);
+    assert_committee_noticed("TRUST-12", |committee| {
+        committee.candidates[1].verifier = FIRST_VERIFIER;
+    });
+    assert_committee_noticed("TRUST-12", |committee| committee.candidates[1].verifier = 2);
+    assert_committee_noticed("TRUST-12", |committee| {
+        let verifiers: Vec<_> = committee
+            .candidates
+            .iter()
+            .map(|candidate| (candidate.verifier, 1))
+            .collect();
+        committee.machine.summon_weighed(verifiers, 0).unwrap();
+    });
 }

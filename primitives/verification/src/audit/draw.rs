@@ -24,6 +24,9 @@ pub const CONTEXT: &[u8] = b"surety-audit";
 /// Label of the transcripts of committee seats.
 pub const SEAT_LABEL: &[u8] = b"surety-seat";
 
+/// What bytes are made from their outputs for.
+pub const SEAT_CONTEXT: &[u8] = b"surety-seat";
+
 /// A field of a transcript.
 pub type Field = (&'static [u8], Vec<u8>);
 

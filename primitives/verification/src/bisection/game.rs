@@ -454,7 +454,7 @@ impl Game {
 }
 
 /// The value in the bytes of a cell.
-fn value(bytes: &[u8], quantised: bool) -> Option<CellValue> {
+pub(crate) fn value(bytes: &[u8], quantised: bool) -> Option<CellValue> {
     if quantised {
         return bytes.first().copied().map(CellValue::Byte);
     }

@@ -34,6 +34,8 @@ pub struct Seat<Member> {
     pub member: Member,
     /// What it has said.
     pub vote: Vote,
+    /// What its answer counts: one in a round, its stake in the vote of all.
+    pub weight: u128,
 }
 
 /// A commit and reveal among at most `SEATS` members, all different, in ascending order.
@@ -45,23 +47,24 @@ pub struct Ballot<Member, const SEATS: u32> {
 }
 
 impl<Member: Clone + Ord + Encode, const SEATS: u32> Ballot<Member, SEATS> {
-    /// None for no members, too many, or one twice.
-    pub(super) fn new(number: u32, members: impl IntoIterator<Item = Member>) -> Option<Self> {
+    /// Of members and what their answers count. None for no members, too many, or one twice.
+    pub(super) fn new(number: u32, members: impl IntoIterator<Item = (Member, u128)>) -> Option<Self> {
         // One more than fits is enough to know that they are too many.
         let most = usize::try_from(SEATS).ok()?.saturating_add(1);
-        let mut members: Vec<Member> = members.into_iter().take(most).collect();
+        let mut members: Vec<(Member, u128)> = members.into_iter().take(most).collect();
         members.sort();
         let differ = members
             .windows(2)
-            .all(|pair| matches!(pair, [one, other] if one != other));
+            .all(|pair| matches!(pair, [(one, _), (other, _)] if one != other));
         if members.is_empty() || !differ {
             return None;
         }
         let seats: Vec<_> = members
             .into_iter()
-            .map(|member| Seat {
+            .map(|(member, weight)| Seat {
                 member,
                 vote: Vote::Missing,
+                weight,
             })
             .collect();
         Some(Self {
@@ -144,20 +147,29 @@ impl<Member: Clone + Ord + Encode, const SEATS: u32> Ballot<Member, SEATS> {
         began
     }
 
-    /// The answer that at least `quorum` members gave. With a quorum of more than half there is never a second.
-    pub(super) fn shared_by(&self, quorum: u32) -> Option<H256> {
-        let mut answers: Vec<H256> = self
+    /// What all members' answers count together.
+    pub(super) fn weight(&self) -> u128 {
+        sum(self.seats.iter().map(|seat| seat.weight))
+    }
+
+    /// The answer of members that count at least `quorum`. With a quorum of more than half there is never a second.
+    pub(super) fn shared_by(&self, quorum: u128) -> Option<H256> {
+        let mut answers: Vec<(H256, u128)> = self
             .seats
             .iter()
             .filter_map(|seat| match seat.vote {
-                Vote::Revealed(value) => Some(value),
+                Vote::Revealed(value) => Some((value, seat.weight)),
                 Vote::Missing | Vote::Committed(_) => None,
             })
             .collect();
         answers.sort();
         let shared = answers
-            .chunk_by(|one, other| one == other)
-            .find(|equal| u32::try_from(equal.len()).unwrap_or(u32::MAX) >= quorum);
-        shared.and_then(<[H256]>::first).copied()
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .find(|equal| sum(equal.iter().map(|(_, weight)| *weight)) >= quorum);
+        shared.and_then(<[_]>::first).map(|(value, _)| *value)
     }
+}
+
+fn sum(weights: impl Iterator<Item = u128>) -> u128 {
+    weights.fold(0, u128::saturating_add)
 }

@@ -23,8 +23,8 @@ use surety_types::{
 use surety_verification::{bisection::Move, SegmentOpening};
 
 use crate::{
-    rpc::runtime::Runtime, ChainError, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord, SlashRecord,
-    StakeInfo, TaskInfo, TaskRecord, TrustInfo,
+    rpc::runtime::Runtime, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord,
+    RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };
 
 #[derive(TypeInfo)]
@@ -131,6 +131,17 @@ pub enum TrustCall {
     #[codec(index = 10)]
     carry_out_slash {
         slash: u32,
+    },
+    join_committee {
+        dispute: u32,
+        ballot: u32,
+        proof: Option<AuditProof>,
+        seal: H256,
+    },
+    reveal_vote {
+        dispute: u32,
+        value: H256,
+        salt: H256,
     },
 }
 
@@ -322,6 +333,7 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
                 ("Demands", demands),
                 ("Slashes", blake::<u32, SlashRecord>()),
                 ("Records", blake::<AccountId32, TrustInfo>()),
+                ("Committees", blake::<u32, CommitteeRecord>()),
             ],
         ),
     ]

@@ -1,5 +1,6 @@
 //! `surety dispute`.
 
+mod committee;
 mod place;
 mod story;
 

@@ -15,7 +15,7 @@ use surety_verification::{
 };
 
 use super::{
-    party_text,
+    committee, party_text,
     place::{game_text, layout, leaves, NamedCell},
     PartyRecord,
 };
@@ -157,7 +157,10 @@ impl Teller<'_> {
                 }
             }
             "BondReturned" => say("the challenger has its bond back".into()),
-            _ => story.punished(block.number, event),
+            _ => match committee::event_text(event) {
+                Some(text) => say(text),
+                None => story.punished(block.number, event),
+            },
         }
         Ok(())
     }
@@ -254,7 +257,10 @@ impl Teller<'_> {
                 record.game.clocks().left(side),
                 game_text(self.layout.as_ref(), &record.game)
             ),
-            None => "beyond a block: others decide".into(),
+            None => {
+                let sitting = self.chain.committee(When::Finalised, story.dispute).await?;
+                format!("beyond a block: {}", committee::state_text(sitting.as_ref()))
+            }
         };
         Ok(())
     }
@@ -411,5 +417,6 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
         FaultKind::Dissent => "it voted against what was decided",
+        FaultKind::VoteNoShow => "it sealed a vote and did not open it",
     }
 }

@@ -1,0 +1,37 @@
+//! Samples of committees.
+
+use surety_verification::committee::{windows, Candidate, Machine, SeatDraw};
+
+use super::{account, HASH};
+use crate::CommitteeRecord;
+
+/// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being opened.
+pub(crate) fn committees() -> Vec<CommitteeRecord> {
+    let windows = windows(5, 6);
+    let with = |machine| CommitteeRecord {
+        machine,
+        claimed: HASH,
+        draw: SeatDraw {
+            seed: HASH,
+            verifier_stake: 3,
+            begun_at: 4,
+        },
+        candidates: Default::default(),
+        ticked_at: 1,
+    };
+    let mut drawing = with(Machine::new(HASH, windows));
+    drawing.enter(candidate());
+    let summoning = with(Machine::of_all(HASH, windows));
+    let mut voting = summoning.clone();
+    voting.enter(candidate());
+    voting.summon(|_| 2, 3);
+    vec![drawing, summoning, voting]
+}
+
+fn candidate() -> Candidate<sp_core::crypto::AccountId32> {
+    Candidate {
+        verifier: account(),
+        rank: 1,
+        seal: HASH,
+    }
+}

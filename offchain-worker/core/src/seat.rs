@@ -1,0 +1,294 @@
+//! Our seats on the committees that decide disputes about one task which no block can.
+//!
+//! We compute the cell once, and say what we found in every ballot that we are drawn for: never what others say. Of each
+//! ballot one answer of ours is journalled, with its salt, before anybody is told of it.
+
+use std::collections::BTreeMap;
+
+use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
+use surety_verification::{
+    audit::SeatInput,
+    snowflake::{seal, Stage, Vote},
+};
+
+use crate::{
+    effort::Efforts, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind,
+    Hash, Purpose, Record,
+};
+
+/// Committees of disputes about a task in which we are no party.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seats(BTreeMap<DisputeId, Seat>);
+
+#[derive(Clone, Debug, Default)]
+struct Seat {
+    /// Nothing between a restart and the first finalised block, and when the committee has gone.
+    seen: Option<(DisputeRecord, CommitteeRecord)>,
+    /// The ballot that efforts were for.
+    tried: Option<u32>,
+    /// Whether we are drawn, and for which ballot.
+    drawn: Option<(u32, Option<AuditProof>)>,
+    /// What we have computed.
+    value: Option<Hash>,
+    /// Our answer of the newest ballot. Journalled.
+    made: Option<Made>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Made {
+    ballot: u32,
+    value: Hash,
+    salt: Hash,
+    seal: Hash,
+}
+
+/// What a committee has of us.
+enum Shown {
+    Nothing,
+    /// A seal, while seats are taken.
+    Candidate,
+    /// A seal that is to be opened.
+    Sealed(Hash),
+    Opened,
+}
+
+impl Seats {
+    /// Whether the journal knows of any.
+    pub fn is_journalled(&self) -> bool {
+        self.0.values().any(|seat| seat.made.is_some())
+    }
+
+    /// Takes in what finalised state shows. Disputes that are over go.
+    pub fn see(
+        &mut self,
+        disputes: &[(DisputeId, DisputeRecord)],
+        committees: &[(DisputeId, CommitteeRecord)],
+        config: &Config,
+        efforts: &mut Efforts,
+    ) {
+        self.0.retain(|id, _| disputes.iter().any(|(open, _)| open == id));
+        for seat in self.0.values_mut() {
+            seat.seen = None;
+        }
+        for (id, committee) in committees {
+            let dispute = disputes.iter().find(|(open, _)| open == id);
+            let Some((_, dispute)) = dispute.filter(|(_, dispute)| !is_party(dispute, config)) else {
+                continue;
+            };
+            let seat = self.0.entry(*id).or_default();
+            if seat.tried.replace(committee.machine.rounds()) != Some(committee.machine.rounds()) {
+                for kind in [
+                    EffectKind::DrawSeat(*id),
+                    EffectKind::Join(*id),
+                    EffectKind::Vote(*id),
+                ] {
+                    efforts.forget(kind);
+                }
+            }
+            seat.seen = Some((dispute.clone(), committee.clone()));
+        }
+    }
+
+    /// What is to be done, and by when.
+    pub fn wants<'a>(
+        &'a self,
+        config: &'a Config,
+        block: BlockNumber,
+    ) -> impl Iterator<Item = (BlockNumber, EffectKind)> + 'a {
+        self.0.iter().filter_map(move |(id, seat)| {
+            let (_, committee) = seat.seen.as_ref()?;
+            let until = block.saturating_add(committee.machine.left());
+            Some((until, seat.want(*id, config)?))
+        })
+    }
+
+    pub fn effect(&self, kind: EffectKind, task: TaskId, spec: &TaskSpec) -> Option<Effect> {
+        let of = |dispute: DisputeId| self.0.get(&dispute);
+        Some(match kind {
+            EffectKind::DrawSeat(dispute) => {
+                let (_, committee) = of(dispute)?.seen.as_ref()?;
+                Effect::DrawSeat {
+                    task,
+                    input: SeatInput {
+                        seed: committee.draw.seed,
+                        dispute,
+                        ballot: committee.machine.rounds(),
+                    },
+                    verifier_stake: committee.draw.verifier_stake,
+                }
+            }
+            EffectKind::ComputeVote(dispute) => {
+                let (record, _) = of(dispute)?.seen.clone()?;
+                Effect::ComputeVote {
+                    dispute,
+                    record: Box::new(record),
+                    spec: spec.clone(),
+                }
+            }
+            EffectKind::Join(dispute) => {
+                let seat = of(dispute)?;
+                let made = seat.made?;
+                let proof = seat.drawn.filter(|(ballot, _)| *ballot == made.ballot);
+                Effect::SubmitJoin {
+                    task,
+                    dispute,
+                    ballot: made.ballot,
+                    proof: proof.and_then(|(_, proof)| proof),
+                    seal: made.seal,
+                }
+            }
+            EffectKind::Vote(dispute) => {
+                let Made { value, salt, .. } = of(dispute)?.made?;
+                Effect::SubmitVote {
+                    task,
+                    dispute,
+                    value,
+                    salt,
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether we are drawn for a ballot. One that is past counts for nothing.
+    pub fn take_draw(&mut self, dispute: DisputeId, ballot: u32, proof: Option<AuditProof>) {
+        if let Some(seat) = self.0.get_mut(&dispute) {
+            seat.drawn = Some((ballot, proof));
+        }
+    }
+
+    /// What we have at a cell. The first answer stays.
+    pub fn take_value(&mut self, dispute: DisputeId, value: Hash) {
+        if let Some(seat) = self.0.get_mut(&dispute) {
+            seat.value.get_or_insert(value);
+        }
+    }
+
+    /// Makes our answers for ballots that we are drawn for, and know an answer to. The only place where one comes into being.
+    pub fn make(&mut self, task: TaskId, at: BlockNumber, config: &Config) -> Vec<Record> {
+        let made = self.0.iter_mut().filter_map(|(dispute, seat)| {
+            let made = seat.make(task, *dispute, config)?;
+            seat.made = Some(made);
+            Some(Record::VoteMade {
+                task,
+                at,
+                dispute: *dispute,
+                ballot: made.ballot,
+                value: made.value,
+                salt: made.salt,
+                seal: made.seal,
+            })
+        });
+        made.collect()
+    }
+
+    /// Whether the journal does not contradict itself: one answer for a ballot, and one value in all of them.
+    pub fn replay(&mut self, record: &Record) -> bool {
+        let Record::VoteMade {
+            dispute,
+            ballot,
+            value,
+            salt,
+            seal,
+            ..
+        } = *record
+        else {
+            return true;
+        };
+        let seat = self.0.entry(dispute).or_default();
+        let made = Made {
+            ballot,
+            value,
+            salt,
+            seal,
+        };
+        let fits = match &seat.made {
+            Some(before) if before.ballot == ballot => *before == made,
+            Some(before) => before.value == value,
+            None => true,
+        };
+        (seat.value, seat.made) = (Some(value), Some(made));
+        fits
+    }
+}
+
+impl Seat {
+    fn ballot(&self) -> Option<u32> {
+        self.seen
+            .as_ref()
+            .map(|(_, committee)| committee.machine.rounds())
+    }
+
+    fn shown(&self, committee: &CommitteeRecord, stash: &AccountId) -> Shown {
+        match committee.machine.vote_of(stash) {
+            Some(Vote::Committed(seal)) => return Shown::Sealed(seal),
+            Some(Vote::Revealed(_)) => return Shown::Opened,
+            Some(Vote::Missing) | None => {}
+        }
+        match committee.candidates.iter().any(|other| other.verifier == *stash) {
+            true => Shown::Candidate,
+            false => Shown::Nothing,
+        }
+    }
+
+    /// Whether this ballot is ours to answer; nothing while we have not drawn ourselves.
+    fn is_ours(&self, committee: &CommitteeRecord) -> Option<bool> {
+        match committee.machine.stage() {
+            Stage::Summoning => Some(true),
+            Stage::Drawing => {
+                let (ballot, proof) = self.drawn.as_ref()?;
+                (*ballot == committee.machine.rounds()).then_some(proof.is_some())
+            }
+            Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => Some(false),
+        }
+    }
+
+    fn want(&self, id: DisputeId, config: &Config) -> Option<EffectKind> {
+        let (_, committee) = self.seen.as_ref()?;
+        let of_ballot = self.made.filter(|made| Some(made.ballot) == self.ballot());
+        match self.shown(committee, &config.stash) {
+            Shown::Sealed(seal) => match of_ballot {
+                Some(made) => (made.seal == seal).then_some(EffectKind::Vote(id)),
+                // The journal was lost: computing again may find what we said.
+                None => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
+            },
+            // The same, in time for what comes.
+            Shown::Candidate => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
+            Shown::Opened => None,
+            Shown::Nothing => match (self.is_ours(committee), of_ballot) {
+                (None, _) => Some(EffectKind::DrawSeat(id)),
+                (Some(false), _) => None,
+                (Some(true), Some(_)) => Some(EffectKind::Join(id)),
+                (Some(true), None) => Some(EffectKind::ComputeVote(id)),
+            },
+        }
+    }
+
+    fn make(&self, task: TaskId, dispute: DisputeId, config: &Config) -> Option<Made> {
+        let (value, (_, committee)) = (self.value?, self.seen.as_ref()?);
+        let ballot = committee.machine.rounds();
+        if self.made.is_some_and(|made| made.ballot == ballot) {
+            return None;
+        }
+        let salt = config.salts.salt(task, Purpose::Vote(dispute, ballot));
+        let seal = seal(committee.machine.question(), ballot, &config.stash, value, salt);
+        let wanted = match self.shown(committee, &config.stash) {
+            // One that we do not remember cannot be opened with another answer.
+            Shown::Sealed(shown) => shown == seal,
+            Shown::Candidate | Shown::Opened => false,
+            Shown::Nothing => self.is_ours(committee) == Some(true),
+        };
+        wanted.then_some(Made {
+            ballot,
+            value,
+            salt,
+            seal,
+        })
+    }
+}
+
+/// Whether we gain or lose by a dispute, or the key that signs for us does.
+fn is_party(record: &DisputeRecord, config: &Config) -> bool {
+    let ours = |account: &AccountId| *account == config.stash || Some(account) == config.agent.as_ref();
+    ours(record.defender.account()) || ours(record.challenger.account())
+}

@@ -1,0 +1,361 @@
+//! The lives of verifiers that a dispute's committee asks: a chain as far as they see it, and processes that crash and lose
+//! things around their state machines.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sp_core::H256;
+use surety_types::{
+    task::RoundPhase,
+    trust::{AuditProof, DisputeId, Party},
+};
+use surety_verification::{
+    bisection::{challenge, defend, Cell, Clocks, Game, Judgement, Referee, Roots, Side, State},
+    committee::{own_value, value_hash, windows, Candidate, DisputeCommittee, Machine, SeatDraw},
+    snowflake::{seal, Decision, Stage},
+};
+use surety_worker_core::{
+    AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, Event, NoBids, Record,
+    SecretSalts, Step, TaskSnapshot, Verifier,
+};
+
+use crate::{
+    audit,
+    host::Faults,
+    random::Random,
+    toy::{Knowing, Toy},
+};
+
+const DISPUTE: DisputeId = 5;
+const QUESTION: H256 = H256::repeat_byte(6);
+const LAG: usize = 3;
+/// Enough for any streak of bad luck.
+const WINDOW: u32 = 400;
+
+fn stash(place: usize) -> AccountId {
+    AccountId::new([100 + place as u8; 32])
+}
+
+/// Knows what is right, and is no block.
+struct NoBlock;
+
+impl Referee for NoBlock {
+    fn opening_bytes(&self, _: &Cell) -> Option<u32> {
+        None
+    }
+
+    fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
+        Judgement::Beyond
+    }
+}
+
+/// A dispute that has come to the cell in which `liar` is wrong.
+fn beyond(mut liar: Toy) -> DisputeRecord {
+    let mut game = Game::new(liar.root(), &Knowing, Clocks::equal(1_000)).unwrap();
+    while let Some(side) = game.to_move() {
+        let played = match side {
+            Side::Defender => defend(&game, &Knowing, &mut liar).unwrap(),
+            Side::Challenger => challenge(&game, &mut Toy::honest()).unwrap(),
+        };
+        game.step(side, played, &Knowing, &NoBlock).unwrap();
+    }
+    DisputeRecord {
+        game,
+        challenger: Party::Account(AccountId::new([9; 32])),
+        ..audit::dispute(audit::claim(&liar), liar.root(), 1)
+    }
+}
+
+/// One verifier: its state machine, and the process around it.
+struct Host {
+    verifier: Verifier,
+    journal: Vec<Record>,
+    jobs: Vec<(BlockNumber, Event)>,
+    seals: BTreeMap<u32, BTreeSet<H256>>,
+}
+
+fn verifier(place: usize, journal: Vec<Record>) -> Verifier {
+    let salts = SecretSalts::new([place as u8; 32]);
+    Verifier::new(Config::new(stash(place), NoBids, salts), journal).unwrap()
+}
+
+/// The chain and everybody on it.
+pub struct Lives {
+    random: Random,
+    faults: Faults,
+    number: BlockNumber,
+    snapshot: TaskSnapshot,
+    history: VecDeque<(BlockNumber, TaskSnapshot)>,
+    pool: Vec<(BlockNumber, usize, Effect, bool)>,
+    hosts: Vec<Host>,
+    decision: Option<Decision>,
+    right: H256,
+}
+
+impl Lives {
+    /// So many verifiers, which are drawn, or all summoned at once.
+    pub fn new(seed: u64, faults: Faults, verifiers: usize, drawn: bool) -> Self {
+        let mut random = Random::new(seed);
+        let record = beyond(Toy::altered_at(random.next()));
+        let State::Beyond { cell } = record.game.state() else {
+            panic!("a block can decide it")
+        };
+        let right = value_hash(own_value(&Knowing, &mut Toy::honest(), cell).unwrap());
+        let windows = windows(WINDOW, WINDOW);
+        let machine = match drawn {
+            true => Machine::new(QUESTION, windows),
+            false => Machine::of_all(QUESTION, windows),
+        };
+        let committee: CommitteeRecord = DisputeCommittee {
+            machine,
+            claimed: value_hash(Some(cell.value)),
+            draw: SeatDraw {
+                seed: H256([5; 32]),
+                verifier_stake: 1,
+                begun_at: 1,
+            },
+            candidates: Default::default(),
+            ticked_at: 1,
+        };
+        let mut snapshot = audit::auditing();
+        let verdict = surety_types::task::Verdict::Failed(surety_types::task::FailureReason::NoAgreement);
+        let phase = RoundPhase::Challengeable { until: 1, verdict };
+        snapshot.round.as_mut().unwrap().phase = phase;
+        snapshot.disputes = vec![(DISPUTE, record)];
+        snapshot.committees = vec![(DISPUTE, committee)];
+        let host = |place| Host {
+            verifier: verifier(place, Vec::new()),
+            journal: Vec::new(),
+            jobs: Vec::new(),
+            seals: BTreeMap::new(),
+        };
+        Self {
+            random,
+            faults,
+            number: 1,
+            snapshot,
+            history: VecDeque::new(),
+            pool: Vec::new(),
+            hosts: (0..verifiers).map(host).collect(),
+            decision: None,
+            right,
+        }
+    }
+
+    /// Lives until it is decided, and sees that it was decided rightly and that nobody said two things.
+    pub fn run(mut self) {
+        while self.decision.is_none() {
+            self.produce();
+            for place in 0..self.hosts.len() {
+                self.tick(place);
+            }
+        }
+        let said = self.decision.and_then(|decision| decision.value());
+        assert_eq!(said, Some(self.right), "{:?}", self.decision);
+        for host in &self.hosts {
+            assert!(
+                host.seals.values().all(|seals| seals.len() == 1),
+                "two answers in a ballot"
+            );
+        }
+    }
+
+    fn committee(&mut self) -> Option<&mut CommitteeRecord> {
+        self.snapshot
+            .committees
+            .first_mut()
+            .map(|(_, committee)| committee)
+    }
+
+    /// One more block.
+    fn produce(&mut self) {
+        self.number += 1;
+        let now = self.number;
+        let due = |sent: &(BlockNumber, usize, Effect, bool)| sent.0 <= now;
+        let (due, waiting) = std::mem::take(&mut self.pool)
+            .into_iter()
+            .partition::<Vec<_>, _>(due);
+        self.pool = waiting;
+        for (_, place, effect, answer_lost) in due {
+            let (task, kind) = (effect.task(), effect.kind());
+            let event = match self.apply(place, effect) && !answer_lost {
+                true => Event::EffectDone { task, kind },
+                false => Event::EffectFailed {
+                    task,
+                    kind,
+                    retryable: true,
+                },
+            };
+            self.hosts[place].jobs.push((now, event));
+        }
+        self.pass();
+        self.history.push_back((now, self.snapshot.clone()));
+        if self.history.len() > 40 {
+            self.history.pop_front();
+        }
+    }
+
+    /// What time does.
+    fn pass(&mut self) {
+        let electorate = self.hosts.len() as u128;
+        let Some(committee) = self.committee() else { return };
+        let over = committee.machine.left() <= 1;
+        let opened = over
+            && match committee.machine.stage() {
+                Stage::Drawing => committee.seat(),
+                Stage::Summoning => committee.summon(|_| 1, electorate),
+                _ => false,
+            };
+        if !opened {
+            committee.machine.tick(1);
+        }
+        self.decision = committee.machine.decision();
+    }
+
+    fn apply(&mut self, place: usize, effect: Effect) -> bool {
+        let who = stash(place);
+        let Some(committee) = self.committee() else {
+            return false;
+        };
+        let done = match effect {
+            Effect::SubmitJoin { ballot, seal, .. } => {
+                let known = committee.candidates.iter().any(|other| other.verifier == who);
+                let candidate = Candidate {
+                    verifier: who,
+                    rank: place as u128,
+                    seal,
+                };
+                let due = ballot == committee.machine.rounds() && !known;
+                due && committee.enter(candidate) == surety_verification::committee::Entry::Seated
+            }
+            Effect::SubmitVote { value, salt, .. } => committee.machine.reveal(&who, value, salt).is_ok(),
+            other => panic!("no call of a committee: {other:?}"),
+        };
+        self.decision = committee.machine.decision();
+        done
+    }
+
+    /// Everything that reaches a worker in one block.
+    fn tick(&mut self, place: usize) {
+        let now = self.number;
+        let jobs = std::mem::take(&mut self.hosts[place].jobs);
+        let (due, waiting) = jobs.into_iter().partition::<Vec<_>, _>(|(at, _)| *at <= now);
+        self.hosts[place].jobs = waiting;
+        for (_, event) in due {
+            self.feed(place, event);
+        }
+        let behind = match self.random.happens(self.faults.stale_state) {
+            true => self.random.below(20) as usize,
+            false => 0,
+        };
+        let at = self.history.len().checked_sub(1 + LAG + behind);
+        if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
+            let tasks = vec![snapshot];
+            self.feed(place, Event::Finalised { block, tasks });
+        }
+    }
+
+    /// One step, with a crash in some place of it.
+    fn feed(&mut self, place: usize, event: Event) {
+        let Step { records, effects } = self.hosts[place].verifier.step(self.number, event);
+        let crash = self.random.happens(self.faults.crash);
+        if crash && self.random.happens(300) {
+            return self.restart(place);
+        }
+        self.hosts[place].journal.extend(records);
+        let crash_after = crash.then(|| self.random.below(1 + effects.len() as u64) as usize);
+        for (at, effect) in effects.into_iter().enumerate() {
+            if crash_after == Some(at) {
+                break;
+            }
+            self.carry_out(place, effect);
+        }
+        if crash {
+            self.restart(place);
+        }
+    }
+
+    /// What was under way is lost, but for what is on its way to the chain.
+    fn restart(&mut self, place: usize) {
+        let host = &mut self.hosts[place];
+        host.jobs.clear();
+        host.verifier = verifier(place, host.journal.clone());
+    }
+
+    fn carry_out(&mut self, place: usize, effect: Effect) {
+        let (task, kind) = (effect.task(), effect.kind());
+        let due = self.number + 1 + self.random.below(3) as BlockNumber;
+        let failed = kind.is_heavy() && self.random.happens(self.faults.local_failure);
+        let event = match effect {
+            _ if failed => Event::EffectFailed {
+                task,
+                kind,
+                retryable: true,
+            },
+            Effect::DrawSeat { input, .. } => Event::SeatDrawn {
+                task,
+                dispute: input.dispute,
+                ballot: input.ballot,
+                proof: Some(AuditProof {
+                    pre_output: [1; 32],
+                    proof: [2; 64],
+                }),
+            },
+            Effect::ComputeVote { dispute, record, .. } => {
+                let State::Beyond { cell } = record.game.state() else {
+                    panic!("a block can decide it")
+                };
+                let value = value_hash(own_value(&Knowing, &mut Toy::honest(), cell).unwrap());
+                Event::VoteReady { task, dispute, value }
+            }
+            call => return self.send(place, call),
+        };
+        self.hosts[place].jobs.push((due, event));
+    }
+
+    fn send(&mut self, place: usize, effect: Effect) {
+        self.note(place, &effect);
+        let (task, kind) = (effect.task(), effect.kind());
+        let due = self.number + 1 + self.random.below(3) as BlockNumber;
+        if self.random.happens(self.faults.loss) {
+            let event = Event::EffectFailed {
+                task,
+                kind,
+                retryable: true,
+            };
+            return self.hosts[place].jobs.push((due, event));
+        }
+        let answer_lost = self.random.happens(self.faults.answer_loss);
+        self.pool.push((due, place, effect, answer_lost));
+    }
+
+    /// What is said stands in the journal, and is the same whenever it is said of the same ballot.
+    fn note(&mut self, place: usize, effect: &Effect) {
+        let host = &mut self.hosts[place];
+        let made = host.journal.iter().rev().find_map(|record| match record {
+            Record::VoteMade {
+                ballot,
+                value,
+                salt,
+                seal,
+                ..
+            } => Some((*ballot, *value, *salt, *seal)),
+            _ => None,
+        });
+        let (ballot, value, salt, sealed) = made.expect("an answer is journalled before it is sent");
+        assert_eq!(sealed, seal(QUESTION, ballot, &stash(place), value, salt));
+        match effect {
+            Effect::SubmitJoin { ballot: of, seal, .. } => {
+                assert_eq!((*of, *seal), (ballot, sealed));
+                host.seals.entry(*of).or_default().insert(*seal);
+            }
+            Effect::SubmitVote {
+                value: said,
+                salt: with,
+                ..
+            } => {
+                assert_eq!((*said, *with), (value, salt));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Cells that no block can compute are decided by verifiers. Here all at once, because they are few.
+
+use frame_support::{assert_noop, assert_ok};
+use sp_core::H256;
+use surety_pallet_test_kit::MockStake;
+use surety_types::{
+    stake::Role,
+    task::{FailureReason, Verdict},
+    trust::FaultKind,
+};
+use surety_verification::{
+    bisection::{Move, Side},
+    snowflake::Decision,
+};
+
+use super::{after, revealed_with};
+use crate::{mock::*, Committees, Error, Event, Records};
+
+/// Wrong in the tokens.
+const WRONG: u8 = TOKENS + 1;
+
+/// Stashes 1, who is right, and 2 contradict each other about the tokens.
+fn beyond(test: impl FnOnce()) {
+    after(&[9, WRONG], || {
+        play_out(&[(1, 9), (2, WRONG)]);
+        test();
+    });
+}
+
+/// The windows of a ballot, and the block after them.
+fn time_of_a_ballot() -> BlockNumber {
+    BlockNumber::from(SEAT_WINDOW + VOTE_WINDOW) + 1
+}
+
+#[test]
+fn a_cell_beyond_calls_verifiers_together() {
+    after(&[9, WRONG], || {
+        events();
+        play_out(&[(1, 9), (2, WRONG)]);
+        let question = committee().unwrap().machine.question();
+        let convened = Event::CommitteeConvened {
+            dispute: DISPUTE,
+            question,
+            all_at_once: true,
+        };
+        assert!(events().contains(&convened));
+    });
+}
+
+#[test]
+fn two_thirds_of_the_stake_decide_for_the_defender() {
+    beyond(|| {
+        events();
+        let claimed = claimed();
+        ballot(&votes(7, |_| claimed));
+        assert_eq!(pairs(), []);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+        let events = events();
+        assert!(events.contains(&Event::CommitteeEnded {
+            dispute: DISPUTE,
+            decision: Decision::Voters(claimed),
+            winner: Some(Side::Defender),
+        }));
+        assert!(events.contains(&Event::BallotOpened {
+            dispute: DISPUTE,
+            ballot: 0,
+            members: 7
+        }));
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(decision(), Some(agreed(9, &[1], &[2], &[])));
+    });
+}
+
+#[test]
+fn another_value_proves_the_defender_wrong() {
+    beyond(|| {
+        ballot(&votes(7, |_| other_value()));
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+    });
+}
+
+#[test]
+fn less_than_two_thirds_of_all_stake_decide_nothing_and_cost_nothing() {
+    beyond(|| {
+        let claimed = claimed();
+        ballot(&votes(6, |_| claimed));
+        // The committee is over, and the dispute still waits for others to decide.
+        assert_eq!((committee(), pairs()), (None, vec![(1, 2)]));
+        pass(DECISION_WINDOW);
+        assert_eq!(pairs(), []);
+        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(decision(), Some(Verdict::Failed(FailureReason::NoAgreement)));
+        assert_eq!((faults(), MockStake::locked_in_all()), (vec![], 0));
+    });
+}
+
+#[test]
+fn whoever_votes_against_what_is_decided_loses_two_hundredths() {
+    beyond(|| {
+        let claimed = claimed();
+        let wrong = [FIRST_VERIFIER, FIRST_VERIFIER + 3];
+        ballot(&votes(9, |who| {
+            if wrong.contains(&who) {
+                other_value()
+            } else {
+                claimed
+            }
+        }));
+        let dissent = wrong.map(|who| (who, FaultKind::Dissent));
+        assert_eq!(faults()[..2], dissent);
+        pass(DEFERRAL + 1);
+        assert_eq!(wrong.map(MockStake::slashed), [BOND / 50; 2]);
+        assert_eq!(MockStake::slashed(FIRST_VERIFIER + 1), 0);
+    });
+}
+
+#[test]
+fn a_fine_for_a_vote_can_be_vetoed() {
+    beyond(|| {
+        let claimed = claimed();
+        ballot(&votes(8, |who| {
+            if who == FIRST_VERIFIER {
+                other_value()
+            } else {
+                claimed
+            }
+        }));
+        assert_eq!(faults()[0], (FIRST_VERIFIER, FaultKind::Dissent));
+        assert_ok!(TrustLock::cancel_slash(RuntimeOrigin::root(), 0));
+        pass(DEFERRAL + 1);
+        assert_eq!(MockStake::slashed(FIRST_VERIFIER), 0);
+    });
+}
+
+#[test]
+fn a_seal_that_is_not_opened_costs_a_hundredth_and_is_remembered() {
+    beyond(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(8, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(reveal_vote(verifier, value));
+        }
+        let silent = FIRST_VERIFIER + 7;
+        assert_eq!(faults(), []);
+        pass(u64::from(VOTE_WINDOW) + 1);
+        assert_eq!(
+            faults(),
+            [(silent, FaultKind::VoteNoShow), (2, FaultKind::LostDispute)]
+        );
+        assert_eq!(Records::<Test>::get(silent).absences, 1);
+        pass(DEFERRAL + 1);
+        assert_eq!(MockStake::slashed(silent), BOND / 100);
+    });
+}
+
+#[test]
+fn whoever_is_silent_again_and_again_gets_no_more_seats() {
+    beyond(|| {
+        let silent = FIRST_VERIFIER;
+        Records::<Test>::mutate(silent, |record| record.absences = 1);
+        assert_ok!(join(silent, claimed()));
+        pass(time_of_a_ballot() + 1);
+        assert!(Records::<Test>::get(silent).jailed_until.is_some());
+    });
+}
+
+#[test]
+fn a_vote_that_is_opened_ends_a_row_of_absences() {
+    beyond(|| {
+        Records::<Test>::mutate(FIRST_VERIFIER, |record| record.absences = 1);
+        let claimed = claimed();
+        ballot(&votes(7, |_| claimed));
+        assert_eq!(Records::<Test>::get(FIRST_VERIFIER).absences, 0);
+    });
+}
+
+#[test]
+fn stake_counts_and_not_heads() {
+    beyond(|| {
+        // One has as much as all others together twice over, and is right.
+        MockStake::bond(
+            FIRST_VERIFIER,
+            agent_of(FIRST_VERIFIER),
+            Role::Verifier,
+            19 * BOND,
+        );
+        let claimed = claimed();
+        ballot(&votes(10, |who| {
+            if who == FIRST_VERIFIER {
+                claimed
+            } else {
+                other_value()
+            }
+        }));
+        assert!(faults().contains(&(2, FaultKind::LostDispute)));
+        assert_eq!(faults().len(), 1 + 9);
+    });
+}
+
+#[test]
+fn what_a_vote_counts_is_read_when_voting_begins() {
+    beyond(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        // One takes its stake away, so that the other six are more than two thirds of nine.
+        MockStake::remove(FIRST_VERIFIER + 6);
+        pass(u64::from(SEAT_WINDOW) + 1);
+        for (verifier, value) in votes(5, |_| claimed) {
+            assert_ok!(reveal_vote(verifier, value));
+        }
+        assert!(committee().is_some());
+        assert_noop!(
+            reveal_vote(FIRST_VERIFIER + 6, claimed),
+            Error::<Test>::NotVerifierAgent
+        );
+        assert_ok!(reveal_vote(FIRST_VERIFIER + 5, claimed));
+        pass(u64::from(VOTE_WINDOW) + 1);
+        // Six thousand of nine are not more than two thirds.
+        assert_eq!(faults(), [(FIRST_VERIFIER + 6, FaultKind::VoteNoShow)]);
+    });
+}
+
+#[test]
+fn a_party_cannot_vote_and_does_not_count() {
+    TestExt::new().round_of(1).execute_with(|| {
+        let auditor = FIRST_VERIFIER;
+        revealed_with(&[(auditor, 1, WRONG)], &[9]);
+        assert_ok!(reveal_audit(auditor, 1, WRONG));
+        play_out(&[(1, 9), (auditor, WRONG)]);
+        assert_noop!(join(auditor, other_value()), Error::<Test>::IsParty);
+        // Of the nine others more than two thirds are seven, and six with stake of eleven tenths.
+        let claimed = claimed();
+        ballot(&votes(8, |_| claimed)[1..]);
+        assert_eq!(faults(), [(auditor, FaultKind::FalseAudit)]);
+    });
+}
+
+#[test]
+fn a_challenger_does_not_vote_as_an_agent() {
+    after(&[9, 9], || {
+        let agent = agent_of(FIRST_VERIFIER);
+        let _ = <Balances as frame_support::traits::fungible::Mutate<_>>::mint_into(&agent, MONEY);
+        assert_ok!(challenge(agent, 1));
+        play_out(&[(1, 9), (agent, WRONG)]);
+        assert_noop!(join(FIRST_VERIFIER, other_value()), Error::<Test>::IsParty);
+    });
+}
+
+#[test]
+fn who_may_not_take_a_seat_is_told_why() {
+    beyond(|| {
+        let value = claimed();
+        let of_provider = joining(1, value, 1);
+        assert_noop!(send(1, of_provider), Error::<Test>::NotVerifierAgent);
+        TrustLock::jail(&FIRST_VERIFIER);
+        assert_noop!(join(FIRST_VERIFIER, value), Error::<Test>::InJail);
+        let second = FIRST_VERIFIER + 1;
+        assert_ok!(join(second, value));
+        assert_noop!(join(second, other_value()), Error::<Test>::AlreadySeated);
+        let third = FIRST_VERIFIER + 2;
+        MockStake::settle(third, SEASONING - 1);
+        assert_noop!(join(third, value), Error::<Test>::Unsettled);
+        MockStake::settle(third, SEASONING);
+        assert_ok!(join(third, value));
+        // What was long enough before the draw began is no longer so as time goes on.
+        pass(1);
+        let fourth = FIRST_VERIFIER + 3;
+        MockStake::settle(fourth, SEASONING);
+        assert_noop!(join(fourth, value), Error::<Test>::Unsettled);
+        MockStake::settle(fourth, SEASONING + 1);
+        assert_ok!(join(fourth, value));
+    });
+}
+
+#[test]
+fn a_ballot_has_its_time_and_not_more_whoever_looks() {
+    beyond(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        assert_noop!(reveal_vote(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
+        let advance = || {
+            send_as(
+                FIRST_STRANGER,
+                crate::Call::advance_committee { dispute: DISPUTE },
+            )
+        };
+        assert_noop!(advance(), Error::<Test>::NotDue);
+        pass_unattended(u64::from(SEAT_WINDOW));
+        // Nobody has looked, and it is over all the same.
+        assert_noop!(join(FIRST_VERIFIER + 8, claimed), Error::<Test>::NotNow);
+        assert_noop!(reveal_vote(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
+        assert_ok!(advance());
+        assert_noop!(join(FIRST_VERIFIER + 8, claimed), Error::<Test>::NotNow);
+        assert_ok!(reveal_vote(FIRST_VERIFIER, claimed));
+        pass_unattended(u64::from(VOTE_WINDOW));
+        assert_noop!(reveal_vote(FIRST_VERIFIER + 1, claimed), Error::<Test>::NotNow);
+        assert_ok!(advance());
+        // Six have not opened their seals.
+        assert_eq!(faults().len(), 6);
+        assert_noop!(advance(), Error::<Test>::NoCommittee);
+    });
+}
+
+#[test]
+fn what_is_opened_is_what_was_sealed_and_only_once() {
+    beyond(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        assert_noop!(
+            reveal_vote(FIRST_VERIFIER, other_value()),
+            Error::<Test>::SealMismatch
+        );
+        assert_noop!(reveal_vote(FIRST_VERIFIER + 9, claimed), Error::<Test>::NotSeated);
+        assert_ok!(reveal_vote(FIRST_VERIFIER, claimed));
+        assert_noop!(
+            reveal_vote(FIRST_VERIFIER, claimed),
+            Error::<Test>::AlreadyRevealed
+        );
+    });
+}
+
+#[test]
+fn a_copied_seal_opens_for_nobody_else() {
+    beyond(|| {
+        let (one, other, value) = (FIRST_VERIFIER, FIRST_VERIFIER + 1, claimed());
+        let copied = vote_seal(one, value);
+        let mut call = joining(other, value, 1);
+        if let crate::Call::join_committee { seal, .. } = &mut call {
+            *seal = copied;
+        }
+        assert_ok!(join(one, value));
+        assert_ok!(send(other, call));
+        pass(u64::from(SEAT_WINDOW) + 1);
+        assert_ok!(reveal_vote(one, value));
+        let salt = salt_of(one);
+        let call = crate::Call::reveal_vote {
+            dispute: DISPUTE,
+            value,
+            salt,
+        };
+        assert_noop!(send(other, call), Error::<Test>::SealMismatch);
+    });
+}
+
+#[test]
+fn committees_stand_still_with_finality() {
+    beyond(|| {
+        FinalityStoppedAt::set(Some(System::block_number()));
+        pass(100);
+        let claimed = claimed();
+        // Long after the window by the number of blocks.
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        FinalityStoppedAt::set(None);
+        assert_ok!(send_as(
+            FIRST_STRANGER,
+            crate::Call::advance_committee { dispute: DISPUTE }
+        ));
+        for (verifier, value) in votes(7, |_| claimed) {
+            assert_ok!(reveal_vote(verifier, value));
+        }
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+#[test]
+fn root_decides_while_a_committee_sits_and_nobody_is_fined_for_it() {
+    beyond(|| {
+        let value = other_value();
+        for (verifier, value) in votes(7, |_| value) {
+            assert_ok!(join(verifier, value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        assert_ok!(reveal_vote(FIRST_VERIFIER, value));
+        assert_ok!(TrustLock::decide_dispute(
+            RuntimeOrigin::root(),
+            DISPUTE,
+            Side::Defender
+        ));
+        assert_eq!(Committees::<Test>::iter().count(), 0);
+        assert_noop!(
+            reveal_vote(FIRST_VERIFIER + 1, value),
+            Error::<Test>::UnknownDispute
+        );
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+#[test]
+fn a_side_that_concedes_sends_the_committee_home() {
+    beyond(|| {
+        assert_ok!(join(FIRST_VERIFIER, claimed()));
+        assert_ok!(play(agent_of(2), DISPUTE, Move::Concede));
+        assert_eq!(Committees::<Test>::iter().count(), 0);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+#[test]
+fn a_committee_goes_when_a_party_loses_elsewhere() {
+    after(&[9, WRONG, 8], || {
+        // 1 plays 2; a stranger has 2 judged wrong meanwhile by 3's cell: 2 concedes that one.
+        play_out(&[(1, 9), (2, WRONG)]);
+        assert!(committee().is_some());
+        assert_ok!(challenge(FIRST_STRANGER, 2));
+        let (second, _) = *disputes().last().unwrap();
+        assert_ok!(play(agent_of(2), second, Move::Concede));
+        assert_noop!(join(FIRST_VERIFIER, claimed()), Error::<Test>::Moot);
+        pass(2);
+        assert_eq!(Committees::<Test>::iter().count(), 0);
+    });
+}
+
+#[test]
+fn it_ends_by_time_alone() {
+    beyond(|| {
+        pass(time_of_a_ballot());
+        assert_eq!(Committees::<Test>::iter().count(), 0);
+        pass(DECISION_WINDOW + CHALLENGE_WINDOW + 2);
+        assert_eq!(round(), None);
+    });
+}
+
+#[test]
+fn committees_of_disputes_that_are_not_there_say_so() {
+    after(&[9, 8], || {
+        let join = crate::Call::join_committee {
+            dispute: 0,
+            ballot: 0,
+            proof: None,
+            seal: H256::zero(),
+        };
+        assert_noop!(send(FIRST_VERIFIER, join.clone()), Error::<Test>::NoCommittee);
+        let reveal = |dispute| crate::Call::reveal_vote {
+            dispute,
+            value: H256::zero(),
+            salt: H256::zero(),
+        };
+        assert_noop!(send(FIRST_VERIFIER, reveal(0)), Error::<Test>::NoCommittee);
+        assert_noop!(send(FIRST_VERIFIER, reveal(9)), Error::<Test>::UnknownDispute);
+    });
+}
