@@ -147,5 +147,7 @@ overrides! {
         fee_min: FeeMin(Balance),
         treasury_share: TreasuryShare(Permill),
         validator_share: ValidatorShare(Permill),
+        audit_pay: AuditPay(Permill),
+        audit_pay_max: AuditPayMax(Permill),
     }
 }

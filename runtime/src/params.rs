@@ -195,6 +195,14 @@ pub mod dynamic {
         /// The validators' part of the fee. What is left is burned.
         #[codec(index = 3)]
         pub static ValidatorShare: Permill = Permill::from_percent(40);
+
+        /// Part of what a provider earns for each audit of it that stands.
+        #[codec(index = 4)]
+        pub static AuditPay: Permill = Permill::from_percent(12);
+
+        /// Part of what a provider earns for all audits of it together.
+        #[codec(index = 5)]
+        pub static AuditPayMax: Permill = Permill::from_percent(50);
     }
 }
 

@@ -17,7 +17,7 @@ pub struct EscrowRecord<AccountId, Balance> {
 pub struct Totals<Balance> {
     /// Put into escrow.
     pub opened: Balance,
-    /// Arrived on providers' accounts.
+    /// Arrived on the accounts of providers and auditors.
     pub paid: Balance,
     /// Arrived in the treasury and the validators' pot.
     pub fees: Balance,

@@ -8,12 +8,13 @@ use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
 use sp_core::H256;
 use sp_runtime::traits::{One, Saturating};
 use surety_types::{
-    limits::{BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
     task::{Bid, PerMember, ResultClaim, TaskSpec, Verdict},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -127,6 +128,16 @@ fn running<T: Config>(bids: u32) -> Result<TaskId, BenchmarkError> {
     Ok(task)
 }
 
+/// An audit of `provider` by a verifier of its own, whose account exists.
+fn audit_to_pay<T: Config>((provider, number): (&T::AccountId, u32)) -> AuditToPay<T::AccountId> {
+    let verifier: T::AccountId = account("verifier", number, SEED);
+    T::Escrow::endow(&verifier, CAP);
+    AuditToPay {
+        provider: provider.clone(),
+        verifier,
+    }
+}
+
 fn assert_state<T: Config>(task: TaskId, expected: fn(&TaskStateOf<T>) -> bool) {
     assert!(Tasks::<T>::get(task).is_some_and(|task| expected(&task.state)));
 }
@@ -215,7 +226,7 @@ mod benchmarks {
     }
 
     #[benchmark]
-    fn decided(m: Linear<1, REDUNDANCY_MAX>) -> Result<(), BenchmarkError> {
+    fn decided(m: Linear<1, REDUNDANCY_MAX>, a: Linear<0, AUDITS_MAX>) -> Result<(), BenchmarkError> {
         let task = running::<T>(BIDS_MAX)?;
         let Some(TaskStateOf::<T>::Running { assignments, .. }) =
             Tasks::<T>::get(task).map(|task| task.state)
@@ -227,6 +238,7 @@ mod benchmarks {
             .take(m as usize)
             .map(|member| member.provider)
             .collect();
+        let audits: Vec<_> = majority.iter().cycle().zip(0..a).map(audit_to_pay::<T>).collect();
         let verdict = Verdict::Agreed {
             claim: ResultClaim {
                 output: H256::zero(),
@@ -239,7 +251,7 @@ mod benchmarks {
         };
         #[block]
         {
-            Pallet::<T>::decided(task, verdict)?;
+            Pallet::<T>::decided(task, verdict, &audits)?;
         }
         assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Settled { .. }));
         Ok(())

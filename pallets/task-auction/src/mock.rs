@@ -304,7 +304,7 @@ pub fn agreed(indices: &[u64], units: u32) -> Verdict<AccountId> {
 }
 
 pub fn decide(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
-    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict)
+    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict, &[])
 }
 
 /// Events of this pallet since the last call.

@@ -11,6 +11,7 @@ use surety_types::{
     limits,
     task::{Assignment, PerMember, ResultClaim, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -42,14 +43,18 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
         })
     }
 
-    fn decided(id: TaskId, verdict: Verdict<T::AccountId>) -> DispatchResult {
+    fn decided(
+        id: TaskId,
+        verdict: Verdict<T::AccountId>,
+        audits: &[AuditToPay<T::AccountId>],
+    ) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
             matches!(task.state, TaskStateOf::<T>::Running { .. }),
             Error::<T>::WrongPhase
         );
         match verdict {
-            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, &majority),
+            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, (&majority, audits)),
             Verdict::Failed(reason) => Self::fail(id, task, reason),
         }
     }
@@ -72,7 +77,8 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
 impl<T: Config> Pallet<T> {
     /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide.
     pub fn outcome_weight() -> Weight {
-        T::WeightInfo::take_reserves().saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX))
+        T::WeightInfo::take_reserves()
+            .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))
     }
 
     fn can_start(assignment: &AssignmentOf<T>) -> bool {
@@ -84,10 +90,10 @@ impl<T: Config> Pallet<T> {
         id: TaskId,
         mut task: TaskOf<T>,
         claim: ResultClaim,
-        majority: &PerMember<T::AccountId>,
+        (majority, audits): (&PerMember<T::AccountId>, &[AuditToPay<T::AccountId>]),
     ) -> DispatchResult {
         let payments = Self::payments(id, &task, &claim, majority)?;
-        let settlement = T::Escrow::settle(id, &payments)?;
+        let settlement = T::Escrow::settle(id, &payments, audits)?;
         let (fee, refund) = (settlement.fee, settlement.refund);
         let at = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Settled {

@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod asset;
+mod audit_pay;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;

@@ -35,6 +35,7 @@ use surety_types::{
 
 use crate::{
     asset,
+    audit_pay::audits_to_pay,
     faults::is_grave,
     types::{describe, DisputeReferee},
     verdict, Config, Disputes, Error, Event, Facts, Pallet, RoundOf, Rounds, WeightInfo,
@@ -159,8 +160,9 @@ impl<T: Config> Pallet<T> {
 
     fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> DispatchResult {
         let verdict = verdict::verdict(round);
+        let audits = audits_to_pay::<T>(round, &verdict);
         Self::close(task, round);
-        T::Outcome::decided(task, verdict)
+        T::Outcome::decided(task, verdict, &audits)
     }
 
     /// Fines auditors that announced and did not reveal. Lets others draw themselves if there were any whose provider's

@@ -7,7 +7,7 @@ use crate::{
     model::Operation,
     stake::Role,
     task::{Assignment, PerMember, Verdict},
-    trust::AuditProof,
+    trust::{AuditProof, AuditToPay},
     ModelId, TaskId,
 };
 
@@ -135,13 +135,15 @@ pub trait Escrow<AccountId, Balance> {
     /// Holds `cap` on the client's account for `task`.
     fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
 
-    /// Pays providers, takes the fee, returns the rest to the client, closes the escrow. All or nothing.
+    /// Pays providers and, out of what each of them earns, its auditors; takes the fee, returns the rest to the client,
+    /// closes the escrow. All or nothing.
     ///
     /// # Errors
     /// When there is no escrow, or payments and fee exceed it; nothing changes then.
     fn settle(
         task: TaskId,
         payments: &[Assignment<AccountId, Balance>],
+        audits: &[AuditToPay<AccountId>],
     ) -> Result<Settlement<Balance>, DispatchError>;
 
     /// Returns everything to the client and closes the escrow.
@@ -158,7 +160,7 @@ pub trait Escrow<AccountId, Balance> {
 /// Where an escrow went. `paid + fee + refund` is what had been held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Settlement<Balance> {
-    /// To providers, in all.
+    /// To providers and their auditors, in all.
     pub paid: Balance,
     /// Protocol fee.
     pub fee: Balance,
@@ -191,8 +193,9 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Up to `count` further providers for `task`, best first. They are not offered again.
     fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
 
-    /// The verdict is final: move the money.
-    fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult;
+    /// The verdict is final: move the money. `audits` are those of its majority that stand.
+    fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
+        -> DispatchResult;
 
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;

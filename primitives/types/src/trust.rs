@@ -184,3 +184,12 @@ pub struct Conviction<AccountId, Balance, BlockNumber> {
     /// When.
     pub at: BlockNumber,
 }
+
+/// An audit that nobody contradicted, of a provider that is paid: its verifier is paid, too.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct AuditToPay<AccountId> {
+    /// The stash of the provider that was audited.
+    pub provider: AccountId,
+    /// The verifier's stash.
+    pub verifier: AccountId,
+}

@@ -11,11 +11,13 @@
 pub mod draw;
 mod exponential;
 mod lock;
+mod pay;
 mod slash;
 
 pub use draw::{audit_seal, AuditInput, SeatInput};
 pub use exponential::{at_least_one, exp_minus, EXP_ERROR};
 pub use lock::{honesty_pays, least_loss, AuditPlan, AuditPolicy, Refusal, Terms};
+pub use pay::AuditPay;
 pub use slash::{correlated_fraction, SlashShares, SlashSplit};
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};

@@ -70,6 +70,8 @@ impl surety_pallet_billing::Config for Runtime {
     type ValidatorShare = dynamic::billing::ValidatorShare;
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
+    type AuditPay = dynamic::billing::AuditPay;
+    type AuditPayMax = dynamic::billing::AuditPayMax;
 }
 
 /// A task with its round and what is left in escrow for it.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod audit_pay;
 mod conservation;
 mod dust;
 mod limit;

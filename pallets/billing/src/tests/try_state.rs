@@ -16,7 +16,7 @@ fn assert_noticed(id: &str, corrupt: impl FnOnce()) {
     TestExt::new().run(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         assert_ok!(Billing::open(1, &CLIENT, 3_000));
-        assert_ok!(Billing::settle(1, &[payment(ALICE, 2_000)]));
+        assert_ok!(Billing::settle(1, &[payment(ALICE, 2_000)], &[]));
         assert_ok!(Pallet::<Test>::do_try_state());
         corrupt();
         let noticed = Pallet::<Test>::do_try_state();

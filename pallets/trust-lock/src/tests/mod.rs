@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod audit_pay;
 mod audits;
 mod beyond;
 mod challenges;
