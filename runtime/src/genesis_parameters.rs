@@ -141,6 +141,10 @@ overrides! {
         client_share: ClientShare(Permill),
         correlation_window: CorrelationWindow(BlockNumber),
         jail_period: JailPeriod(BlockNumber),
+        auditors_basic: AuditorsBasic(FixedU128),
+        auditors_high: AuditorsHigh(FixedU128),
+        verifiers_corrupt: VerifiersCorrupt(Permill),
+        audit_accuracy: AuditAccuracy(Permill),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),
@@ -149,5 +153,6 @@ overrides! {
         validator_share: ValidatorShare(Permill),
         audit_pay: AuditPay(Permill),
         audit_pay_max: AuditPayMax(Permill),
+        client_lock: ClientLock(Permill),
     }
 }

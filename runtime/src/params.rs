@@ -103,7 +103,7 @@ pub mod dynamic {
         #[codec(index = 4)]
         pub static LockMultiple: u32 = 40;
 
-        /// Auditors expected for a provider's result.
+        /// Auditors expected for a provider's result in a task at the standard level.
         #[codec(index = 5)]
         pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
 
@@ -174,6 +174,22 @@ pub mod dynamic {
         /// Blocks for which an offender gets no work.
         #[codec(index = 22)]
         pub static JailPeriod: BlockNumber = 7 * DAYS;
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        #[codec(index = 30)]
+        pub static AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        #[codec(index = 31)]
+        pub static AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+
+        /// Part of the verifiers' stake that may be corrupt: a third, rounded up.
+        #[codec(index = 32)]
+        pub static VerifiersCorrupt: Permill = Permill::from_parts(333_334);
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        #[codec(index = 33)]
+        pub static AuditAccuracy: Permill = Permill::from_percent(95);
     }
 
     /// Parameters of billing.
@@ -203,6 +219,10 @@ pub mod dynamic {
         /// Part of what a provider earns for all audits of it together.
         #[codec(index = 5)]
         pub static AuditPayMax: Permill = Permill::from_percent(50);
+
+        /// Part of its task's cap that a client locks beside it.
+        #[codec(index = 6)]
+        pub static ClientLock: Permill = Permill::from_percent(25);
     }
 }
 

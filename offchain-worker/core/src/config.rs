@@ -195,6 +195,7 @@ mod tests {
             units_max,
             redundancy: 1,
             sources: Default::default(),
+            security: Default::default(),
         }
     }
 

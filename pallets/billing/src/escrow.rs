@@ -47,7 +47,10 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
 
     #[cfg(feature = "runtime-benchmarks")]
     fn endow(client: &T::AccountId, cap: BalanceOf<T>) {
-        frame_support::assert_ok!(asset::endow::<T>(client, cap));
+        frame_support::assert_ok!(asset::endow::<T>(
+            client,
+            cap.saturating_add(Self::client_lock(cap))
+        ));
     }
 }
 
@@ -63,11 +66,13 @@ impl<T: Config> Pallet<T> {
         ensure!(!cap.is_zero(), Error::<T>::CapBelowFee);
         ensure!(!Escrows::<T>::contains_key(task), Error::<T>::EscrowExists);
         asset::hold::<T>(client, cap)?;
+        let lock = Self::client_lock(cap);
         Escrows::<T>::insert(
             task,
             EscrowRecord {
                 client: client.clone(),
                 held: cap,
+                lock,
             },
         );
         Self::add_to_totals(|totals| &mut totals.opened, cap)?;
@@ -76,7 +81,7 @@ impl<T: Config> Pallet<T> {
             client: client.clone(),
             amount: cap,
         });
-        Ok(())
+        Self::take_lock(task, client, lock)
     }
 
     fn do_settle(
@@ -105,12 +110,14 @@ impl<T: Config> Pallet<T> {
         }
         Self::take_fee(task, &escrow.client, fee)?;
         Self::give_back(task, &escrow.client, refund)?;
+        Self::return_lock(task, &escrow.client, escrow.lock)?;
         Ok(Settlement { paid, fee, refund })
     }
 
     fn do_refund(task: TaskId) -> DispatchResult {
         let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
-        Self::give_back(task, &escrow.client, escrow.held)
+        Self::give_back(task, &escrow.client, escrow.held)?;
+        Self::return_lock(task, &escrow.client, escrow.lock)
     }
 
     fn pay(

@@ -5,6 +5,7 @@ extern crate alloc;
 
 mod asset;
 mod audit_pay;
+mod client_lock;
 mod escrow;
 #[cfg(test)]
 mod mock;
@@ -75,6 +76,9 @@ pub mod pallet {
 
         /// Part of what a provider earns for all audits of it together.
         type AuditPayMax: Get<Permill>;
+
+        /// Part of its task's cap that a client locks beside it.
+        type ClientLock: Get<Permill>;
     }
 
     /// Why money is held.
@@ -155,6 +159,24 @@ pub mod pallet {
             verifier: T::AccountId,
             /// The provider's stash.
             provider: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// A client's own lock was put on hold beside its escrow.
+        ClientLocked {
+            /// For which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// A client has its lock back.
+        ClientUnlocked {
+            /// Of which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
             /// How much.
             amount: BalanceOf<T>,
         },

@@ -61,6 +61,7 @@ parameter_types! {
     pub static ValidatorShare: Permill = Permill::from_percent(40);
     pub static AuditPay: Permill = Permill::from_percent(12);
     pub static AuditPayMax: Permill = Permill::from_percent(50);
+    pub static ClientLock: Permill = Permill::zero();
     pub const TreasuryAccount: AccountId = TREASURY;
     pub const ValidatorPot: AccountId = POT;
 }
@@ -76,6 +77,7 @@ impl billing::Config for Test {
     type ValidatorPot = ValidatorPot;
     type AuditPay = AuditPay;
     type AuditPayMax = AuditPayMax;
+    type ClientLock = ClientLock;
 }
 
 /// A chain with two rich clients and everybody's account but the ghost's open.
@@ -115,6 +117,7 @@ impl TestExt {
         ValidatorShare::set(Permill::from_percent(40));
         AuditPay::set(Permill::from_percent(12));
         AuditPayMax::set(Permill::from_percent(50));
+        ClientLock::set(Permill::zero());
 
         let mut storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()

@@ -12,7 +12,7 @@ use surety_types::{
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
-    task::{Bid, PerMember, ResultClaim, TaskSpec, Verdict},
+    task::{Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
     TaskId,
@@ -24,6 +24,12 @@ use crate::{tick::LOOK_TASKS_MAX, *};
 const CAP: Balance = 1_000_000_000_000_000;
 
 const SEED: u32 = 0;
+
+/// A planck at risk, so that everything is computed, at the level that needs the largest lock.
+const SECURITY: Security = Security {
+    level: SecurityLevel::Basic,
+    value_at_risk: 1,
+};
 
 /// The longest address there is, as often as allowed.
 fn sources() -> Result<Endpoints, BenchmarkError> {
@@ -47,6 +53,7 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
         units_max: 1,
         redundancy: T::RedundancyMax::get(),
         sources: sources()?,
+        security: SECURITY,
     })
 }
 
@@ -66,7 +73,7 @@ fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
 fn provider<T: Config>(index: u32) -> (T::AccountId, T::AccountId) {
     let stash: T::AccountId = account("stash", index, SEED);
     let agent: T::AccountId = account("agent", index, SEED);
-    let stake = T::Trust::lock_for(CAP).saturating_add(T::BidDeposit::get().saturating_mul(2));
+    let stake = T::Trust::lock_for(CAP, &SECURITY).saturating_add(T::BidDeposit::get().saturating_mul(2));
     T::Stake::endow(&stash, &agent, Role::Provider, stake);
     T::Providers::register_for_benchmark(&stash);
     (stash, agent)

@@ -14,6 +14,7 @@ mod matching;
 #[cfg(test)]
 mod mock;
 mod record;
+mod security;
 mod slashes;
 #[cfg(test)]
 mod tests;
@@ -149,7 +150,7 @@ pub mod pallet {
         /// The last block that is known to be final. Clocks run by it.
         type FinalisedBlock: Get<BlockNumberFor<Self>>;
 
-        /// Auditors expected for a provider's result.
+        /// Auditors expected for a provider's result in a task at the standard level.
         type AuditorsExpected: Get<FixedU128>;
 
         /// Auditors expected for the result of a provider without a clean task.
@@ -214,6 +215,18 @@ pub mod pallet {
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        type AuditorsBasic: Get<FixedU128>;
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        type AuditorsHigh: Get<FixedU128>;
+
+        /// Part of the verifiers' stake that may be corrupt.
+        type VerifiersCorrupt: Get<Permill>;
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        type AuditAccuracy: Get<Permill>;
     }
 
     /// Rounds by task, while they last.
@@ -596,6 +609,10 @@ pub mod pallet {
         WrongSegment,
         /// There is no such slash, or it was carried out.
         UnknownSlash,
+        /// More is at risk than the stake of all providers could secure.
+        ValueAtRiskTooHigh,
+        /// As the parameters are, no stake would make cheating a loss.
+        NeverPunished,
     }
 
     #[pallet::hooks]

@@ -69,7 +69,7 @@ impl Default for Rules {
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
             tranches: u32::from(limits::TRANCHES_MAX),
-            tranche_level: None,
+            tranche_level: Some(SecurityLevel::High),
             blocks: Blocks::default(),
             lock: None,
         }

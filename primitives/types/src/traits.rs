@@ -6,7 +6,7 @@ use sp_runtime::{DispatchError, DispatchResult};
 use crate::{
     model::Operation,
     stake::Role,
-    task::{Assignment, PerMember, Verdict},
+    task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
     trust::{AuditProof, AuditToPay},
     ModelId, TaskId,
 };
@@ -132,10 +132,10 @@ pub trait Escrow<AccountId, Balance> {
     /// When `cap` does not even cover the smallest fee and one planck for each provider.
     fn price_limit(cap: Balance, redundancy: u32) -> Result<Balance, DispatchError>;
 
-    /// Holds `cap` on the client's account for `task`.
+    /// Holds `cap` on the client's account for `task`, and the client's own lock beside it.
     fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
 
-    /// Pays providers and, out of what each of them earns, its auditors; takes the fee, returns the rest to the client,
+    /// Gives the client its lock back. Pays providers and, out of what each of them earns, its auditors; takes the fee, returns the rest to the client,
     /// closes the escrow. All or nothing.
     ///
     /// # Errors
@@ -170,8 +170,15 @@ pub struct Settlement<Balance> {
 
 /// Decides who was right. Provided by trust-lock.
 pub trait TaskTrust<AccountId, Balance, BlockNumber> {
-    /// Stake that a provider locks when it is paid `price`.
-    fn lock_for(price: Balance) -> Balance;
+    /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers up to
+    /// `price`: not below the one asked for.
+    ///
+    /// # Errors
+    /// When there is not enough stake for its value at risk at any level.
+    fn secure(price: Balance, redundancy: u32, security: &Security) -> Result<SecurityLevel, DispatchError>;
+
+    /// Stake that a provider locks when it is paid `price` for a task of this security.
+    fn lock_for(price: Balance, security: &Security) -> Balance;
 
     /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first deadline.
     ///
@@ -181,6 +188,7 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 

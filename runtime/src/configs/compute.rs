@@ -72,6 +72,7 @@ impl surety_pallet_billing::Config for Runtime {
     type ValidatorPot = ValidatorPot;
     type AuditPay = dynamic::billing::AuditPay;
     type AuditPayMax = dynamic::billing::AuditPayMax;
+    type ClientLock = dynamic::billing::ClientLock;
 }
 
 /// A task with its round and what is left in escrow for it.

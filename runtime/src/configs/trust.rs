@@ -10,7 +10,7 @@ use sp_core::{
     sr25519::{self, vrf},
     H256,
 };
-use sp_runtime::{traits::AccountIdConversion, DispatchError};
+use sp_runtime::{traits::AccountIdConversion, DispatchError, FixedU128};
 use surety_pallet_trust_lock::DisputeReferee;
 use surety_types::{
     model::{ExactForm, ModelFamily, Operation, Tier},
@@ -80,6 +80,10 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
     type JailPeriod = dynamic::trust_lock::JailPeriod;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+    type AuditorsBasic = dynamic::trust_lock::AuditorsBasic;
+    type AuditorsHigh = dynamic::trust_lock::AuditorsHigh;
+    type VerifiersCorrupt = dynamic::trust_lock::VerifiersCorrupt;
+    type AuditAccuracy = dynamic::trust_lock::AuditAccuracy;
 }
 
 /// Draws by sr25519: an account is the public key that signs for it.
@@ -216,6 +220,14 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
         .flatten()
         .filter_map(|open| view(open.id))
         .collect()
+}
+
+/// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
+pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
+    match surety_pallet_trust_lock::Rounds::<Runtime>::get(task) {
+        Some(round) => TrustLock::auditors_wanted(&round, provider),
+        None => TrustLock::auditors_expected(provider, Default::default()),
+    }
 }
 
 /// What challenging a provider's result would put on hold now.

@@ -61,6 +61,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `16056`
 		// Minimum execution time: 111_287_000 picoseconds.
 		Weight::from_parts(137_183_000, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(100_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -186,6 +189,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `13545 + b * (3377 ±0)`
 		// Minimum execution time: 607_370_000 picoseconds.
 		Weight::from_parts(291_829_539, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(100_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 13545))
 			// Standard Error: 88_280
 			.saturating_add(Weight::from_parts(23_053_084, 0).saturating_mul(b.into()))
@@ -268,6 +274,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `163086`
 		// Minimum execution time: 691_410_000 picoseconds.
 		Weight::from_parts(830_344_000, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(500_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(100))
 			.saturating_add(T::DbWeight::get().writes(2))

@@ -175,6 +175,7 @@ impl Chain {
             units_max: 100,
             redundancy: 1,
             sources: Default::default(),
+            security: Default::default(),
         };
         let state = TaskState::Bidding {
             until: self.number + self.windows.bid,

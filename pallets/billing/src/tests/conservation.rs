@@ -22,6 +22,9 @@ enum Step {
     Refund {
         task: u64,
     },
+    Lock {
+        part: u32,
+    },
     Fees {
         rate: u32,
         minimum: Balance,
@@ -42,6 +45,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => (0u64..4, vec((payee.clone(), any_amount()), 0..5), vec((payee.clone(), payee), 0..8))
             .prop_map(|(task, payments, audits)| Step::Settle { task, payments, audits }),
         1 => (0u64..4).prop_map(|task| Step::Refund { task }),
+        1 => (0u32..=1_000_000).prop_map(|part| Step::Lock { part }),
         1 => (0u32..=1_000_000, 0u128..300, 0u32..=1_000_000, 0u32..=1_000_000)
             .prop_map(|(rate, minimum, treasury, validators)| Step::Fees { rate, minimum, treasury, validators }),
     ]
@@ -53,7 +57,8 @@ fn take(step: Step) {
         Step::Open { task, client, cap } => {
             let (before, held) = (free(client), Billing::held(task));
             if Billing::open(task, &client, cap).is_ok() {
-                assert_eq!((held, Billing::held(task), free(client)), (0, cap, before - cap));
+                let left = before - cap - Billing::client_lock(cap);
+                assert_eq!((held, Billing::held(task), free(client)), (0, cap, left));
             } else {
                 assert_eq!((Billing::held(task), free(client)), (held, before));
             }
@@ -91,6 +96,7 @@ fn take(step: Step) {
             assert_eq!(Billing::refund(task).is_ok(), held > 0);
             assert_eq!(Billing::held(task), 0);
         }
+        Step::Lock { part } => ClientLock::set(Permill::from_parts(part)),
         Step::Fees {
             rate,
             minimum,

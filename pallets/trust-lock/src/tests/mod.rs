@@ -13,6 +13,7 @@ mod machine;
 mod open;
 mod replacement;
 mod reveal;
+mod security;
 mod slashes;
 mod threats;
 mod time;
