@@ -20,6 +20,7 @@ FAULTS = (
     "ConfirmedWrong",
     "AuditNoShow",
     "Dissent",
+    "Equivocation",
 )
 ROLES = ("Provider", "Verifier")
 TRUST_LOCK_INDEX, COMMIT_INDEX = 54, 0

@@ -3,6 +3,7 @@
 mod audits;
 mod challenges;
 mod data;
+mod equivocation;
 mod work;
 
 use frame_support::ensure;

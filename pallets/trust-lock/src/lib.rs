@@ -88,13 +88,13 @@ pub mod pallet {
     use surety_types::{
         limits,
         task::{ResultClaim, Verdict},
-        traits::{DrawVerifier, StakeLedger, TaskClock, TaskOutcome},
-        trust::{AuditProof, DisputeId, FaultKind, SlashId},
+        traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskClock, TaskOutcome},
+        trust::{AuditProof, CommitNote, DisputeId, FaultKind, SlashId},
         TaskId,
     };
     use surety_verification::{
         bisection::{Cell, Move, Outcome, Side},
-        SegmentOpening,
+        SegmentOpening, SignedStatement,
     };
 
     /// Rounds of all running tasks.
@@ -227,6 +227,9 @@ pub mod pallet {
 
         /// How likely an honest audit of a wrong result is to end in a conviction.
         type AuditAccuracy: Get<Permill>;
+
+        /// Checks what agents signed off chain.
+        type Signatures: SignatureVerifier<Self::AccountId>;
     }
 
     /// Rounds by task, while they last.
@@ -281,6 +284,11 @@ pub mod pallet {
     #[pallet::storage]
     pub type Convictions<T: Config> =
         StorageValue<_, BoundedVec<ConvictionOf<T>, ConstU32<{ limits::CONVICTIONS_MAX }>>, ValueQuery>;
+
+    /// What providers of rounds committed to and which of their agents did, by task and the provider's stash.
+    #[pallet::storage]
+    pub type CommitNotes<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, CommitNote<T::AccountId>>;
 
     /// How a round went on.
     #[pallet::event]
@@ -530,6 +538,15 @@ pub mod pallet {
             /// How much, in plancks.
             amount: T::Balance,
         },
+        /// Somebody showed that a provider said two different things of one task.
+        EquivocationReported {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Who showed it.
+            by: T::AccountId,
+        },
     }
 
     /// Why nothing was done.
@@ -613,6 +630,14 @@ pub mod pallet {
         ValueAtRiskTooHigh,
         /// As the parameters are, no stake would make cheating a loss.
         NeverPunished,
+        /// The statements do not contradict each other, or the chain.
+        NoEquivocation,
+        /// The key that signed is not the provider's agent, and was not when it committed.
+        WrongSigner,
+        /// The signature is not of this statement for this chain.
+        BadSignature,
+        /// The provider was found at fault before.
+        AlreadyAtFault,
     }
 
     #[pallet::hooks]
@@ -808,6 +833,23 @@ pub mod pallet {
         pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
             T::DecideOrigin::ensure_origin(origin)?;
             Self::do_decide_dispute(dispute, winner)
+        }
+
+        /// Shows that a provider signed two different statements about one task, or, without the second one, a statement
+        /// that is not what it committed to or revealed on chain. Anybody may; who does gets the finder's share of the
+        /// slash. Possible as long as the task has its round.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
+        #[pallet::call_index(15)]
+        #[pallet::weight(T::WeightInfo::report_equivocation())]
+        pub fn report_equivocation(
+            origin: OriginFor<T>,
+            statement: SignedStatement<T::AccountId>,
+            other: Option<SignedStatement<T::AccountId>>,
+        ) -> DispatchResult {
+            let reporter = ensure_signed(origin)?;
+            Self::do_report_equivocation(reporter, statement, other)
         }
     }
 }

@@ -4,10 +4,12 @@
 
 mod audits;
 mod play;
+mod statements;
 mod toy;
 
 pub use audits::*;
 pub use play::*;
+pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
 pub use toy::{
     claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
@@ -169,6 +171,7 @@ impl trust_lock::Config for Test {
     type AuditorsHigh = AuditorsHigh;
     type VerifiersCorrupt = VerifiersCorrupt;
     type AuditAccuracy = AuditAccuracy;
+    type Signatures = MockSignatures;
 }
 
 /// A chain whose providers are bonded, each with an agent of its own.

@@ -288,6 +288,7 @@ impl<T: Config> Pallet<T> {
         }
         Rounds::<T>::remove(task);
         Facts::<T>::remove(task);
+        Self::forget_commitments(task, &round.members);
         Self::deposit_event(Event::RoundClosed { task });
     }
 

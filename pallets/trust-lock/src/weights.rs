@@ -43,6 +43,9 @@ pub trait WeightInfo {
 
     /// The end of a full round: every lock is released.
     fn close() -> Weight;
+
+    /// Two statements are checked, and a provider of a full round is convicted.
+    fn report_equivocation() -> Weight;
 }
 
 /// For tests, which do not run out of weight.
@@ -96,6 +99,10 @@ impl WeightInfo for () {
     }
 
     fn carry_out_slash() -> Weight {
+        Weight::zero()
+    }
+
+    fn report_equivocation() -> Weight {
         Weight::zero()
     }
 }

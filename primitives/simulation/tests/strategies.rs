@@ -250,7 +250,7 @@ fn a_provider_that_withholds_output_or_trace_is_convicted() {
 }
 
 #[test]
-fn two_results_for_one_task_cost_all_of_the_stake() {
+fn two_results_for_one_task_cost_the_lock_and_a_part_of_the_stake() {
     loses("equivocation");
 }
 

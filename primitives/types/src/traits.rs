@@ -214,3 +214,13 @@ pub trait TaskClock<BlockNumber> {
     /// Has `task` advanced soon after block `until` has passed.
     fn wake_after(task: TaskId, until: BlockNumber);
 }
+
+/// Checks signatures of off-chain statements. Provided by the runtime, which knows what an account is.
+pub trait SignatureVerifier<AccountId> {
+    /// Whether `signature` is `agent`'s of `message`.
+    fn is_signed(agent: &AccountId, message: &[u8; 32], signature: &[u8; 64]) -> bool;
+
+    /// An agent for benchmarks, and its signature of each message.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(messages: &[[u8; 32]]) -> (AccountId, Vec<[u8; 64]>);
+}

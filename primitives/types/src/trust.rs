@@ -116,6 +116,8 @@ pub enum FaultKind {
     AuditNoShow,
     /// Committee member: gave another answer than the one decided on.
     Dissent,
+    /// Provider: signed two different results for one task, or another one than it committed to.
+    Equivocation,
 }
 
 impl FaultKind {
@@ -192,4 +194,13 @@ pub struct AuditToPay<AccountId> {
     pub provider: AccountId,
     /// The verifier's stash.
     pub verifier: AccountId,
+}
+
+/// What a provider committed to, as it did. Its member's progress shows the commitment only until it is opened.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct CommitNote<AccountId> {
+    /// The agent that sent it. It answers for what it signed, whoever is the agent now.
+    pub agent: AccountId,
+    /// The commitment.
+    pub commitment: H256,
 }

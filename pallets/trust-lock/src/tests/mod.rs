@@ -7,6 +7,7 @@ mod challenges;
 mod commit;
 mod data;
 mod disputes;
+mod equivocation;
 mod honesty;
 mod hostile;
 mod machine;

@@ -1,6 +1,7 @@
 //! The checker notices what it should.
 
 use frame_support::assert_ok;
+use sp_core::H256;
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::{AuditState, FaultKind},
@@ -197,4 +198,14 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 #[test]
 fn facts_of_nothing_are_noticed() {
     assert_damage_noticed("TRUST-10", fresh, || Facts::<Test>::insert(TASK + 1, 1));
+}
+
+#[test]
+fn notes_of_commitments_that_nobody_made_are_noticed() {
+    assert_damage_noticed("TRUST-11", fresh, || {
+        TrustLock::note_commitment(TASK, &1, &agent_of(1), H256::zero());
+    });
+    assert_damage_noticed("TRUST-11", all_committed, || {
+        TrustLock::note_commitment(TASK, &1, &agent_of(1), H256::zero());
+    });
 }

@@ -411,5 +411,6 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
         FaultKind::Dissent => "it voted against what was decided",
+        FaultKind::Equivocation => "it signed two different results",
     }
 }
