@@ -269,8 +269,8 @@ impl_runtime_apis! {
             surety_pallet_trust_lock::Slashes::<Runtime>::get(id)
         }
 
-        fn auditors_expected(provider: AccountId) -> FixedU128 {
-            TrustLock::auditors_expected(&provider)
+        fn auditors_expected(task: TaskId, provider: AccountId) -> FixedU128 {
+            crate::configs::trust::auditors_expected(task, &provider)
         }
 
         fn challenge_bond(task: TaskId, provider: AccountId) -> Option<Balance> {

@@ -146,11 +146,18 @@ overrides! {
         seat_seasoning: SeatSeasoning(u32),
         dissent_part: DissentPart(Permill),
         vote_no_show_part: VoteNoShowPart(Permill),
+        auditors_basic: AuditorsBasic(FixedU128),
+        auditors_high: AuditorsHigh(FixedU128),
+        verifiers_corrupt: VerifiersCorrupt(Permill),
+        audit_accuracy: AuditAccuracy(Permill),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),
         fee_min: FeeMin(Balance),
         treasury_share: TreasuryShare(Permill),
         validator_share: ValidatorShare(Permill),
+        audit_pay: AuditPay(Permill),
+        audit_pay_max: AuditPayMax(Permill),
+        client_lock: ClientLock(Permill),
     }
 }

@@ -103,7 +103,7 @@ pub mod dynamic {
         #[codec(index = 4)]
         pub static LockMultiple: u32 = 40;
 
-        /// Auditors expected for a provider's result.
+        /// Auditors expected for a provider's result in a task at the standard level.
         #[codec(index = 5)]
         pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
 
@@ -195,6 +195,22 @@ pub mod dynamic {
         /// Part of its stake that a member of a committee loses for an answer that it sealed and did not open.
         #[codec(index = 34)]
         pub static VoteNoShowPart: Permill = Permill::from_percent(1);
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        #[codec(index = 40)]
+        pub static AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        #[codec(index = 41)]
+        pub static AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+
+        /// Part of the verifiers' stake that may be corrupt: a third, rounded up.
+        #[codec(index = 42)]
+        pub static VerifiersCorrupt: Permill = Permill::from_parts(333_334);
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        #[codec(index = 43)]
+        pub static AuditAccuracy: Permill = Permill::from_percent(95);
     }
 
     /// Parameters of billing.
@@ -216,6 +232,18 @@ pub mod dynamic {
         /// The validators' part of the fee. What is left is burned.
         #[codec(index = 3)]
         pub static ValidatorShare: Permill = Permill::from_percent(40);
+
+        /// Part of what a provider earns for each audit of it that stands.
+        #[codec(index = 4)]
+        pub static AuditPay: Permill = Permill::from_percent(12);
+
+        /// Part of what a provider earns for all audits of it together.
+        #[codec(index = 5)]
+        pub static AuditPayMax: Permill = Permill::from_percent(50);
+
+        /// Part of its task's cap that a client locks beside it.
+        #[codec(index = 6)]
+        pub static ClientLock: Permill = Permill::from_percent(25);
     }
 }
 

@@ -8,6 +8,7 @@ SURE = 10**12
 STATES = ("Bidding", "Revealing", "Running", "Settled", "Failed", "Cancelled")
 PHASES = ("Committing", "Auditing", "Revealing", "Challengeable")
 FAILURES = ("NotEnoughBids", "NotEnoughResults", "NoAgreement")
+SECURITY_LEVELS = ("Basic", "Standard", "High")
 AUDIT_STATES = ("Sealed", "Confirmed", "Differs", "Disputed", "Over")
 FAULTS = (
     "WrongResult",
@@ -19,6 +20,8 @@ FAULTS = (
     "ConfirmedWrong",
     "AuditNoShow",
     "Dissent",
+    "VoteNoShow",
+    "Equivocation",
 )
 ROLES = ("Provider", "Verifier")
 TRUST_LOCK_INDEX, COMMIT_INDEX = 54, 0
@@ -60,6 +63,10 @@ def _state(r):
     return state
 
 
+def _security(r):
+    return {"level": SECURITY_LEVELS[r.u8()], "value_at_risk": r.u128()}
+
+
 def _spec(r):
     return {
         "model": r.hash(),
@@ -69,6 +76,7 @@ def _spec(r):
         "units_max": r.u32(),
         "redundancy": r.u32(),
         "sources": [part.decode() for part in r.list(r.bytes)],
+        "security": _security(r),
     }
 
 
@@ -119,7 +127,7 @@ def _round(r):
     found["draw"] = r.option(lambda: {"seed": r.hash(), "verifier_stake": r.u128(), "tranche": r.u8()})
     found["audits"] = r.list(lambda: _audit(r))
     found["disputes"] = r.list(lambda: _open_dispute(r))
-    found.update(challenges=r.u32(), demands=r.u32(), announced=r.option(r.hash))
+    found.update(challenges=r.u32(), demands=r.u32(), announced=r.option(r.hash), security=_security(r))
     return found
 
 

@@ -125,6 +125,7 @@ test("a refused call names its error, and takes no money but its fee", async () 
     [{ ...spec, inputBytes: 0xffffffff }, "taskAuction.InputTooLarge"],
     [{ ...spec, unitsMax: 0 }, "taskAuction.ZeroUnits"],
     [{ ...spec, unitsMax: 0xffffffff }, "taskAuction.TooManyUnits"],
+    [{ ...spec, security: { level: "Basic", valueAtRisk: 2n ** 127n } }, "trustLock.ValueAtRiskTooHigh"],
     [{ ...spec, sources: [] }, "taskAuction.NoSources"],
     [{ ...spec, sources: ["/ip4/127.0.0.1/tcp/1"] }, "taskAuction.InvalidSource"],
   ];

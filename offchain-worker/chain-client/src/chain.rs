@@ -252,8 +252,13 @@ pub trait Chain: Send + Sync {
     /// What is remembered of a stash.
     async fn trust(&self, when: When, stash: &AccountId32) -> Result<TrustInfo, ChainError>;
 
-    /// Auditors that a result of `provider` is to have in the mean.
-    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError>;
+    /// Auditors that a result of `provider` is to have in the mean, in a task that is running.
+    async fn auditors_expected(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<FixedU128, ChainError>;
 
     /// Protocol parameters that differ from the runtime's defaults.
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError>;

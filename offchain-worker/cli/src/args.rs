@@ -1,5 +1,6 @@
 //! The command line, as typed. What it means together with the configuration file is decided in [`crate::config`].
 
+mod security;
 mod trust;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::{
     host::Cheat,
     prices::PriceArg,
 };
+pub use security::{Level, SecurityArgs};
 use trust::provider_cheat;
 pub use trust::{DisputeCommand, DisputeShowArgs, VerifierCommand, VerifierUpArgs};
 
@@ -200,6 +202,9 @@ pub struct SubmitArgs {
     /// Print generated text while it is made; with --json as one event a line, the last of them the report
     #[arg(long, requires = "prompting", conflicts_with = "detach")]
     pub follow: bool,
+    /// How closely it is watched.
+    #[command(flatten)]
+    pub security: SecurityArgs,
     /// How to go on from the prompt.
     #[command(flatten)]
     pub generate: GenerateArgs,

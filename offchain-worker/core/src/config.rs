@@ -197,6 +197,7 @@ mod tests {
             units_max,
             redundancy: 1,
             sources: Default::default(),
+            security: Default::default(),
         }
     }
 

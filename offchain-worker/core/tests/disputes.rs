@@ -139,6 +139,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
         units_max: 50,
         redundancy: 1,
         sources: Default::default(),
+        security: Default::default(),
     };
     let member = RoundMember {
         progress: MemberProgress::Revealed(claim()),

@@ -44,6 +44,7 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
         units_max: 50,
         redundancy: 2,
         sources: Default::default(),
+        security: Default::default(),
     };
     TaskSnapshot {
         id,

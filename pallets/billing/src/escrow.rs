@@ -8,6 +8,7 @@ use sp_runtime::{
 use surety_types::{
     task::Assignment,
     traits::{Escrow, Settlement},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -31,8 +32,9 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
     fn settle(
         task: TaskId,
         payments: &[Assignment<T::AccountId, BalanceOf<T>>],
+        audits: &[AuditToPay<T::AccountId>],
     ) -> Result<Settlement<BalanceOf<T>>, DispatchError> {
-        with_storage_layer(|| Self::do_settle(task, payments))
+        with_storage_layer(|| Self::do_settle(task, payments, audits))
     }
 
     fn refund(task: TaskId) -> DispatchResult {
@@ -45,7 +47,10 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
 
     #[cfg(feature = "runtime-benchmarks")]
     fn endow(client: &T::AccountId, cap: BalanceOf<T>) {
-        frame_support::assert_ok!(asset::endow::<T>(client, cap));
+        frame_support::assert_ok!(asset::endow::<T>(
+            client,
+            cap.saturating_add(Self::client_lock(cap))
+        ));
     }
 }
 
@@ -61,11 +66,13 @@ impl<T: Config> Pallet<T> {
         ensure!(!cap.is_zero(), Error::<T>::CapBelowFee);
         ensure!(!Escrows::<T>::contains_key(task), Error::<T>::EscrowExists);
         asset::hold::<T>(client, cap)?;
+        let lock = Self::client_lock(cap);
         Escrows::<T>::insert(
             task,
             EscrowRecord {
                 client: client.clone(),
                 held: cap,
+                lock,
             },
         );
         Self::add_to_totals(|totals| &mut totals.opened, cap)?;
@@ -74,12 +81,13 @@ impl<T: Config> Pallet<T> {
             client: client.clone(),
             amount: cap,
         });
-        Ok(())
+        Self::take_lock(task, client, lock)
     }
 
     fn do_settle(
         task: TaskId,
         payments: &[Assignment<T::AccountId, BalanceOf<T>>],
+        audits: &[AuditToPay<T::AccountId>],
     ) -> Result<Settlement<BalanceOf<T>>, DispatchError> {
         let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
         let paid = payments
@@ -97,27 +105,30 @@ impl<T: Config> Pallet<T> {
         let refund = left.saturating_sub(fee);
 
         for payment in payments {
-            Self::pay(task, &escrow.client, payment)?;
+            let rest = Self::pay_auditors(task, &escrow.client, payment, audits)?;
+            Self::pay(task, &escrow.client, rest)?;
         }
         Self::take_fee(task, &escrow.client, fee)?;
         Self::give_back(task, &escrow.client, refund)?;
+        Self::return_lock(task, &escrow.client, escrow.lock)?;
         Ok(Settlement { paid, fee, refund })
     }
 
     fn do_refund(task: TaskId) -> DispatchResult {
         let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
-        Self::give_back(task, &escrow.client, escrow.held)
+        Self::give_back(task, &escrow.client, escrow.held)?;
+        Self::return_lock(task, &escrow.client, escrow.lock)
     }
 
     fn pay(
         task: TaskId,
         client: &T::AccountId,
-        payment: &Assignment<T::AccountId, BalanceOf<T>>,
+        payment: Assignment<T::AccountId, BalanceOf<T>>,
     ) -> DispatchResult {
         let Assignment {
             provider,
             price: amount,
-        } = payment.clone();
+        } = payment;
         if amount.is_zero() {
             return Ok(());
         }
@@ -191,13 +202,13 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn note_dust(task: TaskId, payee: T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
+    pub(crate) fn note_dust(task: TaskId, payee: T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
         Self::add_to_totals(|totals| &mut totals.burned, amount)?;
         Self::deposit_event(Event::DustBurned { task, payee, amount });
         Ok(())
     }
 
-    fn add_to_totals(
+    pub(crate) fn add_to_totals(
         field: fn(&mut TotalsOf<T>) -> &mut BalanceOf<T>,
         amount: BalanceOf<T>,
     ) -> DispatchResult {

@@ -4,6 +4,8 @@
 extern crate alloc;
 
 mod asset;
+mod audit_pay;
+mod client_lock;
 mod escrow;
 #[cfg(test)]
 mod mock;
@@ -68,6 +70,15 @@ pub mod pallet {
 
         /// Where validators' shares are collected.
         type ValidatorPot: Get<Self::AccountId>;
+
+        /// Part of what a provider earns for each audit of it that stands.
+        type AuditPay: Get<Permill>;
+
+        /// Part of what a provider earns for all audits of it together.
+        type AuditPayMax: Get<Permill>;
+
+        /// Part of its task's cap that a client locks beside it.
+        type ClientLock: Get<Permill>;
     }
 
     /// Why money is held.
@@ -101,7 +112,7 @@ pub mod pallet {
             /// How much.
             amount: BalanceOf<T>,
         },
-        /// A provider was paid.
+        /// A provider was paid: what it earned, less what its auditors got of it.
         ProviderPaid {
             /// For which task.
             task: TaskId,
@@ -137,6 +148,35 @@ pub mod pallet {
             task: TaskId,
             /// Who should have had it.
             payee: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// An auditor was paid out of what the provider earned that it audited.
+        AuditorPaid {
+            /// For which task.
+            task: TaskId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// A client's own lock was put on hold beside its escrow.
+        ClientLocked {
+            /// For which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
+        /// A client has its lock back.
+        ClientUnlocked {
+            /// Of which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
             /// How much.
             amount: BalanceOf<T>,
         },

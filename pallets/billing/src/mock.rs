@@ -10,7 +10,7 @@ use frame_support::{
     },
 };
 use sp_runtime::{traits::IdentityLookup, BuildStorage, Permill};
-use surety_types::task::Assignment;
+use surety_types::{task::Assignment, trust::AuditToPay};
 
 use crate::{self as billing, Event, HoldReason, Pallet};
 
@@ -59,6 +59,9 @@ parameter_types! {
     pub static FeeMin: Balance = 10;
     pub static TreasuryShare: Permill = Permill::from_percent(40);
     pub static ValidatorShare: Permill = Permill::from_percent(40);
+    pub static AuditPay: Permill = Permill::from_percent(12);
+    pub static AuditPayMax: Permill = Permill::from_percent(50);
+    pub static ClientLock: Permill = Permill::zero();
     pub const TreasuryAccount: AccountId = TREASURY;
     pub const ValidatorPot: AccountId = POT;
 }
@@ -72,6 +75,9 @@ impl billing::Config for Test {
     type ValidatorShare = ValidatorShare;
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
+    type AuditPay = AuditPay;
+    type AuditPayMax = AuditPayMax;
+    type ClientLock = ClientLock;
 }
 
 /// A chain with two rich clients and everybody's account but the ghost's open.
@@ -109,6 +115,9 @@ impl TestExt {
         FeeMin::set(10);
         TreasuryShare::set(Permill::from_percent(40));
         ValidatorShare::set(Permill::from_percent(40));
+        AuditPay::set(Permill::from_percent(12));
+        AuditPayMax::set(Permill::from_percent(50));
+        ClientLock::set(Permill::zero());
 
         let mut storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()
@@ -128,6 +137,11 @@ impl TestExt {
 
 pub fn payment(provider: AccountId, price: Balance) -> Assignment<AccountId, Balance> {
     Assignment { provider, price }
+}
+
+/// An audit of `provider` by `verifier`.
+pub fn audit(provider: AccountId, verifier: AccountId) -> AuditToPay<AccountId> {
+    AuditToPay { provider, verifier }
 }
 
 pub fn free(who: AccountId) -> Balance {

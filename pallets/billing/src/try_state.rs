@@ -19,7 +19,7 @@ impl<T: Config> Pallet<T> {
 
     fn bill_1_escrow_is_conserved() -> Result<(), TryRuntimeError> {
         let totals = Totals::<T>::get();
-        let open = Escrows::<T>::iter_values().map(|escrow| escrow.held);
+        let open = Escrows::<T>::iter_values().flat_map(|escrow| [escrow.held, escrow.lock]);
         let accounted = [totals.paid, totals.fees, totals.burned, totals.refunded]
             .into_iter()
             .chain(open)
@@ -37,7 +37,7 @@ impl<T: Config> Pallet<T> {
             recorded
                 .entry(escrow.client)
                 .or_default()
-                .saturating_accrue(escrow.held);
+                .saturating_accrue(escrow.held.saturating_add(escrow.lock));
         }
         for (client, held) in recorded {
             ensure!(

@@ -8,21 +8,23 @@ use scale_info::TypeInfo;
 pub struct EscrowRecord<AccountId, Balance> {
     /// On whose account it is held.
     pub client: AccountId,
-    /// How much, in plancks.
+    /// What it pays out of, in plancks.
     pub held: Balance,
+    /// Its own lock, held beside that, in plancks.
+    pub lock: Balance,
 }
 
 /// Where all escrow since genesis went, in plancks. What is neither of the last four is still open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, MaxEncodedLen, TypeInfo)]
 pub struct Totals<Balance> {
-    /// Put into escrow.
+    /// Put into escrow, or locked beside it.
     pub opened: Balance,
-    /// Arrived on providers' accounts.
+    /// Arrived on the accounts of providers and auditors.
     pub paid: Balance,
     /// Arrived in the treasury and the validators' pot.
     pub fees: Balance,
     /// Burned: the burned part of the fee, and what no account could take.
     pub burned: Balance,
-    /// Arrived back on clients' accounts.
+    /// Arrived back on clients' accounts, out of escrow or as their locks.
     pub refunded: Balance,
 }

@@ -53,7 +53,8 @@ impl<T: Config> Pallet<T> {
             .iter()
             .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
         let seed = draw::seed(salts, entropy.as_ref());
-        let candidates = Self::candidates(&bids, limit)?;
+        let lock = T::Trust::lock_for(limit, &task.spec.security);
+        let candidates = Self::candidates(&bids, limit, lock)?;
 
         match draw::draw(&candidates, redundancy, limit, seed) {
             Some(drawn) => {
@@ -104,8 +105,8 @@ impl<T: Config> Pallet<T> {
     fn candidates(
         bids: &[(T::AccountId, BidRecord)],
         limit: Balance,
+        lock: Balance,
     ) -> Result<PerBid<Candidate<T::AccountId>>, DispatchError> {
-        let lock = T::Trust::lock_for(limit);
         let candidates: Vec<_> = bids
             .iter()
             .filter_map(|(provider, bid)| Some((provider, bid.opened.as_ref()?)))
@@ -133,13 +134,14 @@ impl<T: Config> Pallet<T> {
         let assignments = PerMember::try_from(drawn.winners).map_err(|_| Error::<T>::RedundancyTooHigh)?;
         let reserves = PerBid::try_from(drawn.reserves).map_err(|_| Error::<T>::TooManyBids)?;
         let (redundancy, units_max) = (task.spec.redundancy, task.spec.units_max);
+        let security = task.spec.security;
         task.state = TaskStateOf::<T>::Running {
             assignments: assignments.clone(),
             reserves,
         };
         // Before the round opens, because that may look at the task.
         Tasks::<T>::insert(id, task);
-        T::Trust::open(id, redundancy, units_max, &assignments)?;
+        T::Trust::open(id, redundancy, units_max, security, &assignments)?;
         Ok(assignments)
     }
 

@@ -8,12 +8,13 @@ use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
 use sp_core::H256;
 use sp_runtime::traits::{One, Saturating};
 use surety_types::{
-    limits::{BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
-    task::{Bid, PerMember, ResultClaim, TaskSpec, Verdict},
+    task::{Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -23,6 +24,12 @@ use crate::{tick::LOOK_TASKS_MAX, *};
 const CAP: Balance = 1_000_000_000_000_000;
 
 const SEED: u32 = 0;
+
+/// A planck at risk, so that everything is computed, at the level that needs the largest lock.
+const SECURITY: Security = Security {
+    level: SecurityLevel::Basic,
+    value_at_risk: 1,
+};
 
 /// The longest address there is, as often as allowed.
 fn sources() -> Result<Endpoints, BenchmarkError> {
@@ -46,6 +53,7 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
         units_max: 1,
         redundancy: T::RedundancyMax::get(),
         sources: sources()?,
+        security: SECURITY,
     })
 }
 
@@ -65,7 +73,7 @@ fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
 fn provider<T: Config>(index: u32) -> (T::AccountId, T::AccountId) {
     let stash: T::AccountId = account("stash", index, SEED);
     let agent: T::AccountId = account("agent", index, SEED);
-    let stake = T::Trust::lock_for(CAP).saturating_add(T::BidDeposit::get().saturating_mul(2));
+    let stake = T::Trust::lock_for(CAP, &SECURITY).saturating_add(T::BidDeposit::get().saturating_mul(2));
     T::Stake::endow(&stash, &agent, Role::Provider, stake);
     T::Providers::register_for_benchmark(&stash);
     (stash, agent)
@@ -125,6 +133,16 @@ fn running<T: Config>(bids: u32) -> Result<TaskId, BenchmarkError> {
     let task = drawable::<T>(bids, 0)?;
     hold_draw::<T>(task)?;
     Ok(task)
+}
+
+/// An audit of `provider` by a verifier of its own, whose account exists.
+fn audit_to_pay<T: Config>((provider, number): (&T::AccountId, u32)) -> AuditToPay<T::AccountId> {
+    let verifier: T::AccountId = account("verifier", number, SEED);
+    T::Escrow::endow(&verifier, CAP);
+    AuditToPay {
+        provider: provider.clone(),
+        verifier,
+    }
 }
 
 fn assert_state<T: Config>(task: TaskId, expected: fn(&TaskStateOf<T>) -> bool) {
@@ -215,7 +233,7 @@ mod benchmarks {
     }
 
     #[benchmark]
-    fn decided(m: Linear<1, REDUNDANCY_MAX>) -> Result<(), BenchmarkError> {
+    fn decided(m: Linear<1, REDUNDANCY_MAX>, a: Linear<0, AUDITS_MAX>) -> Result<(), BenchmarkError> {
         let task = running::<T>(BIDS_MAX)?;
         let Some(TaskStateOf::<T>::Running { assignments, .. }) =
             Tasks::<T>::get(task).map(|task| task.state)
@@ -227,6 +245,7 @@ mod benchmarks {
             .take(m as usize)
             .map(|member| member.provider)
             .collect();
+        let audits: Vec<_> = majority.iter().cycle().zip(0..a).map(audit_to_pay::<T>).collect();
         let verdict = Verdict::Agreed {
             claim: ResultClaim {
                 output: H256::zero(),
@@ -239,7 +258,7 @@ mod benchmarks {
         };
         #[block]
         {
-            Pallet::<T>::decided(task, verdict)?;
+            Pallet::<T>::decided(task, verdict, &audits)?;
         }
         assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Settled { .. }));
         Ok(())

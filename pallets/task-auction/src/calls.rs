@@ -15,7 +15,7 @@ use surety_types::{
     limits, multiaddr,
     stake::Role,
     task::{Bid, TaskSpec},
-    traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock},
+    traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
     TaskId,
 };
 
@@ -35,10 +35,11 @@ enum Auction<BlockNumber> {
 }
 
 impl<T: Config> Pallet<T> {
-    pub(crate) fn do_post(client: T::AccountId, spec: TaskSpec, cap: Balance) -> DispatchResult {
+    pub(crate) fn do_post(client: T::AccountId, mut spec: TaskSpec, cap: Balance) -> DispatchResult {
         Self::ensure_acceptable(&spec)?;
         // For its error: a cap that can pay nobody is refused now, not after the auction.
-        T::Escrow::price_limit(cap, spec.redundancy)?;
+        let limit = T::Escrow::price_limit(cap, spec.redundancy)?;
+        spec.security.level = T::Trust::secure(limit, spec.redundancy, &spec.security)?;
 
         let id = NextTaskId::<T>::get();
         let next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;

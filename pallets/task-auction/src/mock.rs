@@ -17,7 +17,7 @@ use surety_types::{
     limits,
     model::Operation,
     stake::Role,
-    task::{Assignment, Bid, PerMember, ResultClaim, TaskSpec, Verdict},
+    task::{Assignment, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{TaskClock, TaskOutcome, TaskTrust},
     ModelId, TaskId,
 };
@@ -98,17 +98,26 @@ impl Randomness<Option<H256>, BlockNumber> for ParentAuthor {
 pub struct WakingTrust;
 
 impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
-    fn lock_for(price: Balance) -> Balance {
-        MockTrust::lock_for(price)
+    fn secure(
+        price: Balance,
+        redundancy: u32,
+        security: &Security,
+    ) -> Result<SecurityLevel, sp_runtime::DispatchError> {
+        MockTrust::secure(price, redundancy, security)
+    }
+
+    fn lock_for(price: Balance, security: &Security) -> Balance {
+        MockTrust::lock_for(price, security)
     }
 
     fn open(
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
-        MockTrust::open(task, redundancy, units_max, assignments)?;
+        MockTrust::open(task, redundancy, units_max, security, assignments)?;
         TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
         Ok(())
     }
@@ -203,6 +212,7 @@ pub fn spec(redundancy: u32) -> TaskSpec {
         units_max: 100,
         redundancy,
         sources: vec![source.try_into().unwrap()].try_into().unwrap(),
+        security: Security::default(),
     }
 }
 
@@ -304,7 +314,7 @@ pub fn agreed(indices: &[u64], units: u32) -> Verdict<AccountId> {
 }
 
 pub fn decide(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
-    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict)
+    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict, &[])
 }
 
 /// Events of this pallet since the last call.

@@ -9,8 +9,9 @@ use sp_runtime::{
 };
 use surety_types::{
     limits,
-    task::{Assignment, PerMember, ResultClaim, Verdict},
+    task::{Assignment, PerMember, ResultClaim, Security, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -23,6 +24,7 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
     /// Reserves that could not start now are passed over, and not offered again either.
     fn take_reserves(id: TaskId, count: u32) -> Vec<AssignmentOf<T>> {
         Tasks::<T>::mutate_extant(id, |task| {
+            let security = task.spec.security;
             let TaskStateOf::<T>::Running { reserves, .. } = &mut task.state else {
                 return Vec::new();
             };
@@ -33,7 +35,7 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
                     let next = reserves.remove(0);
                     // Both lists have room for every bid, so the push never fails; if it did, nobody would work
                     // unpaid.
-                    if Self::can_start(&next) && substitutes.try_push(next.clone()).is_ok() {
+                    if Self::can_start(&next, &security) && substitutes.try_push(next.clone()).is_ok() {
                         taken.push(next);
                     }
                 }
@@ -42,14 +44,18 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
         })
     }
 
-    fn decided(id: TaskId, verdict: Verdict<T::AccountId>) -> DispatchResult {
+    fn decided(
+        id: TaskId,
+        verdict: Verdict<T::AccountId>,
+        audits: &[AuditToPay<T::AccountId>],
+    ) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
             matches!(task.state, TaskStateOf::<T>::Running { .. }),
             Error::<T>::WrongPhase
         );
         match verdict {
-            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, &majority),
+            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, (&majority, audits)),
             Verdict::Failed(reason) => Self::fail(id, task, reason),
         }
     }
@@ -72,22 +78,24 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
 impl<T: Config> Pallet<T> {
     /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide.
     pub fn outcome_weight() -> Weight {
-        T::WeightInfo::take_reserves().saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX))
+        T::WeightInfo::take_reserves()
+            .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))
     }
 
-    fn can_start(assignment: &AssignmentOf<T>) -> bool {
+    fn can_start(assignment: &AssignmentOf<T>, security: &Security) -> bool {
         T::Providers::is_available(&assignment.provider)
-            && T::Stake::unlocked_stake(&assignment.provider) >= T::Trust::lock_for(assignment.price)
+            && T::Stake::unlocked_stake(&assignment.provider)
+                >= T::Trust::lock_for(assignment.price, security)
     }
 
     fn settle(
         id: TaskId,
         mut task: TaskOf<T>,
         claim: ResultClaim,
-        majority: &PerMember<T::AccountId>,
+        (majority, audits): (&PerMember<T::AccountId>, &[AuditToPay<T::AccountId>]),
     ) -> DispatchResult {
         let payments = Self::payments(id, &task, &claim, majority)?;
-        let settlement = T::Escrow::settle(id, &payments)?;
+        let settlement = T::Escrow::settle(id, &payments, audits)?;
         let (fee, refund) = (settlement.fee, settlement.refund);
         let at = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Settled {

@@ -18,8 +18,8 @@ pub trait WeightInfo {
     fn draw(b: u32) -> Weight;
     /// What a draw costs more for `b` bids that were not opened.
     fn forfeit(b: u32) -> Weight;
-    /// A verdict for which `m` providers are paid.
-    fn decided(m: u32) -> Weight;
+    /// A verdict for which `m` providers and `a` auditors are paid.
+    fn decided(m: u32, a: u32) -> Weight;
     /// Calling in reserves, of the most there can be.
     fn take_reserves() -> Weight;
     /// A step that removes a finished task with `b` bids.
@@ -55,8 +55,9 @@ impl WeightInfo for () {
     fn forfeit(b: u32) -> Weight {
         Weight::from_parts(10_000, 0).saturating_mul(b.into())
     }
-    fn decided(m: u32) -> Weight {
-        Weight::from_parts(50_000, 0).saturating_add(Weight::from_parts(10_000, 0).saturating_mul(m.into()))
+    fn decided(m: u32, a: u32) -> Weight {
+        let paid = u64::from(m).saturating_add(a.into());
+        Weight::from_parts(50_000, 0).saturating_add(Weight::from_parts(10_000, 0).saturating_mul(paid))
     }
     fn take_reserves() -> Weight {
         Weight::from_parts(20_000, 0)

@@ -6,6 +6,7 @@ use sp_runtime::{DispatchError, DispatchResult, TokenError};
 use surety_types::{
     task::Assignment,
     traits::{Escrow, Settlement},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -27,7 +28,7 @@ thread_local! {
     static BOOK: RefCell<Book> = RefCell::new(Book::default());
 }
 
-/// Mock of [`Escrow`]. The fee is [`MockEscrow::FEE_PERCENT`] of what is paid, at least [`MockEscrow::FEE_MIN`].
+/// Mock of [`Escrow`], which pays no auditors. The fee is [`MockEscrow::FEE_PERCENT`] of what is paid, at least [`MockEscrow::FEE_MIN`].
 pub struct MockEscrow;
 
 impl MockEscrow {
@@ -145,6 +146,7 @@ impl Escrow<AccountId, Balance> for MockEscrow {
     fn settle(
         task: TaskId,
         payments: &[Assignment<AccountId, Balance>],
+        _audits: &[AuditToPay<AccountId>],
     ) -> Result<Settlement<Balance>, DispatchError> {
         let paid: Balance = payments.iter().map(|payment| payment.price).sum();
         let due = Self::fee(paid);
@@ -221,8 +223,8 @@ mod tests {
             fee: 20,
             refund: 580,
         };
-        assert_eq!(MockEscrow::settle(0, &payments), Ok(expected));
-        assert_eq!(MockEscrow::settle(0, &payments), Err(MockEscrow::NO_ESCROW));
+        assert_eq!(MockEscrow::settle(0, &payments, &[]), Ok(expected));
+        assert_eq!(MockEscrow::settle(0, &payments, &[]), Err(MockEscrow::NO_ESCROW));
         assert!(MockEscrow::is_conserved());
         assert_eq!(MockEscrow::refund(1), Ok(()));
         assert_eq!(MockEscrow::refunded_to(1), 1_080);

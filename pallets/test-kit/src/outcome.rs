@@ -9,6 +9,7 @@ use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     task::{Assignment, Verdict},
     traits::{TaskClock, TaskOutcome},
+    trust::AuditToPay,
     TaskId,
 };
 
@@ -18,6 +19,7 @@ thread_local! {
     static RESERVES: RefCell<BTreeMap<TaskId, Vec<Assignment<AccountId, Balance>>>> =
         const { RefCell::new(BTreeMap::new()) };
     static DECIDED: RefCell<Vec<(TaskId, Verdict<AccountId>)>> = const { RefCell::new(Vec::new()) };
+    static AUDITS: RefCell<Vec<(TaskId, AuditToPay<AccountId>)>> = const { RefCell::new(Vec::new()) };
     static REFUSES: Cell<bool> = const { Cell::new(false) };
     static WAKES: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
 }
@@ -36,6 +38,7 @@ impl MockOutcome {
     pub fn reset() {
         RESERVES.take();
         DECIDED.take();
+        AUDITS.take();
         REFUSES.set(false);
     }
 
@@ -59,6 +62,16 @@ impl MockOutcome {
         DECIDED.with_borrow(Clone::clone)
     }
 
+    /// Audits of `task` that are to be paid, as provider and verifier, in order.
+    pub fn audits_to_pay(task: TaskId) -> Vec<(AccountId, AccountId)> {
+        AUDITS.with_borrow(|all| {
+            let of_task = all.iter().filter(|(id, _)| *id == task);
+            of_task
+                .map(|(_, audit)| (audit.provider, audit.verifier))
+                .collect()
+        })
+    }
+
     /// The verdict accepted for `task`.
     pub fn decision(task: TaskId) -> Option<Verdict<AccountId>> {
         DECIDED.with_borrow(|all| {
@@ -80,11 +93,16 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         })
     }
 
-    fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
+    fn decided(
+        task: TaskId,
+        verdict: Verdict<AccountId>,
+        audits: &[AuditToPay<AccountId>],
+    ) -> DispatchResult {
         if REFUSES.get() {
             return Err(Self::REFUSED);
         }
         DECIDED.with_borrow_mut(|all| all.push((task, verdict)));
+        AUDITS.with_borrow_mut(|all| all.extend(audits.iter().map(|audit| (task, audit.clone()))));
         Ok(())
     }
 

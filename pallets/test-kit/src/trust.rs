@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
-    task::{Assignment, PerMember},
+    task::{Assignment, PerMember, Security, SecurityLevel},
     traits::TaskTrust,
     TaskId,
 };
@@ -20,6 +20,8 @@ pub struct OpenedRound {
     pub redundancy: u32,
     /// Most units paid for.
     pub units_max: u32,
+    /// How the task is secured.
+    pub security: Security,
     /// Who was assigned, at which price.
     pub assignments: PerMember<Assignment<AccountId, Balance>>,
 }
@@ -32,6 +34,7 @@ thread_local! {
     static OPENED: RefCell<Vec<OpenedRound>> = const { RefCell::new(Vec::new()) };
     static ADVANCED: RefCell<Vec<TaskId>> = const { RefCell::new(Vec::new()) };
     static LOCK_MULTIPLE: Cell<Balance> = const { Cell::new(LOCK_MULTIPLE_DEFAULT) };
+    static RISK_MAX: Cell<u128> = const { Cell::new(u128::MAX) };
     static REFUSES: Cell<bool> = const { Cell::new(false) };
     static ON_ADVANCE: Cell<Option<OnAdvance>> = const { Cell::new(None) };
 }
@@ -40,6 +43,9 @@ thread_local! {
 pub struct MockTrust;
 
 impl MockTrust {
+    /// What [`TaskTrust::secure`] answers to more than [`MockTrust::set_risk_max`].
+    pub const TOO_RISKY: DispatchError = DispatchError::Other("TooRisky");
+
     /// What [`TaskTrust::open`] answers after [`MockTrust::refuse`].
     pub const REFUSED: DispatchError = DispatchError::Other("Refused");
 
@@ -49,12 +55,18 @@ impl MockTrust {
         ADVANCED.take();
         LOCK_MULTIPLE.set(LOCK_MULTIPLE_DEFAULT);
         REFUSES.set(false);
+        RISK_MAX.set(u128::MAX);
         ON_ADVANCE.set(None);
     }
 
     /// Sets how many times its price a provider locks.
     pub fn set_lock_multiple(multiple: Balance) {
         LOCK_MULTIPLE.set(multiple);
+    }
+
+    /// Sets the highest value at risk of a task. Half of it and more is watched at the high level.
+    pub fn set_risk_max(plancks: u128) {
+        RISK_MAX.set(plancks);
     }
 
     /// Lets rounds fail to open, or work again.
@@ -84,7 +96,15 @@ impl MockTrust {
 }
 
 impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
-    fn lock_for(price: Balance) -> Balance {
+    fn secure(_: Balance, _: u32, security: &Security) -> Result<SecurityLevel, DispatchError> {
+        match RISK_MAX.get() {
+            most if security.value_at_risk > most => Err(Self::TOO_RISKY),
+            most if security.value_at_risk >= most / 2 => Ok(SecurityLevel::High),
+            _ => Ok(security.level),
+        }
+    }
+
+    fn lock_for(price: Balance, _: &Security) -> Balance {
         price.saturating_mul(LOCK_MULTIPLE.get())
     }
 
@@ -92,6 +112,7 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
         if REFUSES.get() {
@@ -102,6 +123,7 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
             task,
             redundancy,
             units_max,
+            security,
             assignments,
         };
         OPENED.with_borrow_mut(|rounds| rounds.push(round));

@@ -15,11 +15,12 @@ use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
-    traits::{DrawVerifier, StakeLedger},
+    traits::{DrawVerifier, SignatureVerifier, StakeLedger},
     trust::{Audit, AuditState, Demand, FaultKind, Party},
 };
 use surety_verification::{
-    audit::audit_seal, bisection::Clocks, content_hash, SegmentOpening, SEGMENT_BYTES,
+    audit::audit_seal, bisection::Clocks, content_hash, CommitStatement, SegmentOpening, SignedStatement,
+    SEGMENT_BYTES,
 };
 
 use crate::{
@@ -133,6 +134,9 @@ mod benchmarks {
         let verdict = verdict::verdict(&round);
         round.phase = RoundPhase::Challengeable { until, verdict };
         lock_all::<T>(&mut round);
+        for member in &round.members {
+            Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
+        }
         Rounds::<T>::insert(TASK, round);
 
         #[block]
@@ -374,6 +378,42 @@ mod benchmarks {
 
         assert!(!Disputes::<T>::contains_key(0));
         assert!(Slashes::<T>::iter().count() >= 260);
+    }
+
+    /// Two signatures are checked, and the provider is convicted among the most convictions that are kept.
+    #[benchmark]
+    fn report_equivocation() {
+        let provider: T::AccountId = account("provider", 0, 0);
+        let promise = |output| CommitStatement {
+            task: TASK,
+            provider: provider.clone(),
+            commitment: H256::repeat_byte(2),
+            output: H256::repeat_byte(output),
+        };
+        let (one, other) = (promise(1), promise(2));
+        let genesis = Pallet::<T>::genesis();
+        let (agent, signatures) =
+            T::Signatures::for_benchmark(&[one.message(&genesis), other.message(&genesis)]);
+        frame_system::Pallet::<T>::set_block_number(One::one());
+        T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
+        let round = challengeable::<T>(&claim(0), |_| None);
+        Rounds::<T>::insert(TASK, round);
+        fill_convictions::<T>(One::one());
+        let mut signed = [one, other]
+            .into_iter()
+            .zip(signatures)
+            .map(|(statement, signature)| SignedStatement {
+                statement,
+                agent: agent.clone(),
+                signature,
+            });
+        let one = signed.next().expect("there are two");
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), one, signed.next());
+
+        assert!(Slashes::<T>::contains_key(0));
     }
 
     impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);

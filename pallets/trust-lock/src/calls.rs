@@ -4,6 +4,7 @@ mod audits;
 mod challenges;
 mod committee;
 mod data;
+mod equivocation;
 mod work;
 
 use frame_support::ensure;

@@ -196,6 +196,6 @@ impl<T: Config> Pallet<T> {
 pub(crate) const fn is_grave(kind: FaultKind) -> bool {
     matches!(
         kind,
-        FaultKind::WrongResult | FaultKind::LostDispute | FaultKind::WithheldData
+        FaultKind::WrongResult | FaultKind::LostDispute | FaultKind::WithheldData | FaultKind::Equivocation
     )
 }

@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod asset;
+mod audit_pay;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
@@ -14,6 +15,7 @@ mod matching;
 #[cfg(test)]
 mod mock;
 mod record;
+mod security;
 mod slashes;
 #[cfg(test)]
 mod tests;
@@ -97,14 +99,14 @@ pub mod pallet {
     use surety_types::{
         limits,
         task::{ResultClaim, Verdict},
-        traits::{DrawVerifier, StakeLedger, TaskClock, TaskOutcome},
-        trust::{AuditProof, DisputeId, FaultKind, SlashId},
+        traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskClock, TaskOutcome},
+        trust::{AuditProof, CommitNote, DisputeId, FaultKind, SlashId},
         TaskId,
     };
     use surety_verification::{
         bisection::{Cell, Move, Outcome, Side},
         snowflake::Decision,
-        SegmentOpening,
+        SegmentOpening, SignedStatement,
     };
 
     /// Rounds of all running tasks.
@@ -160,7 +162,7 @@ pub mod pallet {
         /// The last block that is known to be final. Clocks run by it.
         type FinalisedBlock: Get<BlockNumberFor<Self>>;
 
-        /// Auditors expected for a provider's result.
+        /// Auditors expected for a provider's result in a task at the standard level.
         type AuditorsExpected: Get<FixedU128>;
 
         /// Auditors expected for the result of a provider without a clean task.
@@ -241,6 +243,21 @@ pub mod pallet {
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        type AuditorsBasic: Get<FixedU128>;
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        type AuditorsHigh: Get<FixedU128>;
+
+        /// Part of the verifiers' stake that may be corrupt.
+        type VerifiersCorrupt: Get<Permill>;
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        type AuditAccuracy: Get<Permill>;
+
+        /// Checks what agents signed off chain.
+        type Signatures: SignatureVerifier<Self::AccountId>;
     }
 
     /// Rounds by task, while they last.
@@ -299,6 +316,11 @@ pub mod pallet {
     /// Committees that sit, by their dispute.
     #[pallet::storage]
     pub type Committees<T: Config> = StorageMap<_, Twox64Concat, DisputeId, CommitteeOf<T>>;
+
+    /// What providers of rounds committed to and which of their agents did, by task and the provider's stash.
+    #[pallet::storage]
+    pub type CommitNotes<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, CommitNote<T::AccountId>>;
 
     /// How a round went on.
     #[pallet::event]
@@ -608,6 +630,15 @@ pub mod pallet {
             /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to decide.
             winner: Option<Side>,
         },
+        /// Somebody showed that a provider said two different things of one task.
+        EquivocationReported {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Who showed it.
+            by: T::AccountId,
+        },
     }
 
     /// Why nothing was done.
@@ -701,6 +732,18 @@ pub mod pallet {
         Unsettled,
         /// The verifier has no seat in this ballot.
         NotSeated,
+        /// More is at risk than the stake of all providers could secure.
+        ValueAtRiskTooHigh,
+        /// As the parameters are, no stake would make cheating a loss.
+        NeverPunished,
+        /// The statements do not contradict each other, or the chain.
+        NoEquivocation,
+        /// The key that signed is not the provider's agent, and was not when it committed.
+        WrongSigner,
+        /// The signature is not of this statement for this chain.
+        BadSignature,
+        /// The provider was found at fault before.
+        AlreadyAtFault,
     }
 
     #[pallet::hooks]
@@ -948,6 +991,23 @@ pub mod pallet {
         pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_committee(dispute)
+        }
+
+        /// Shows that a provider signed two different statements about one task, or, without the second one, a statement
+        /// that is not what it committed to or revealed on chain. Anybody may; who does gets the finder's share of the
+        /// slash. Possible as long as the task has its round.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
+        #[pallet::call_index(15)]
+        #[pallet::weight(T::WeightInfo::report_equivocation())]
+        pub fn report_equivocation(
+            origin: OriginFor<T>,
+            statement: SignedStatement<T::AccountId>,
+            other: Option<SignedStatement<T::AccountId>>,
+        ) -> DispatchResult {
+            let reporter = ensure_signed(origin)?;
+            Self::do_report_equivocation(reporter, statement, other)
         }
     }
 }

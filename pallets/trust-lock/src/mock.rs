@@ -5,11 +5,13 @@
 mod audits;
 mod committee;
 mod play;
+mod statements;
 mod toy;
 
 pub use audits::*;
 pub use committee::*;
 pub use play::*;
+pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
 pub use toy::{
     claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
@@ -28,7 +30,7 @@ use sp_runtime::{traits::IdentityLookup, BuildStorage, FixedU128, Permill};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
     stake::Role,
-    task::{Assignment, PerMember, ResultClaim, Verdict},
+    task::{Assignment, PerMember, ResultClaim, Security, Verdict},
     traits::TaskTrust,
     trust::{FaultKind, SlashId},
     TaskId,
@@ -124,6 +126,11 @@ parameter_types! {
     pub const SeatSeasoning: u32 = SEASONING;
     pub const DissentPart: Permill = Permill::from_percent(2);
     pub const VoteNoShowPart: Permill = Permill::from_percent(1);
+    pub const AuditAccuracy: Permill = Permill::from_percent(95);
+    /// None: locks are the usual multiple of the price.
+    pub static VerifiersCorrupt: Permill = Permill::zero();
+    pub AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+    pub AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
     pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
     pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
     pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
@@ -175,6 +182,11 @@ impl trust_lock::Config for Test {
     type DissentPart = DissentPart;
     type VoteNoShowPart = VoteNoShowPart;
     type WeightInfo = ();
+    type AuditorsBasic = AuditorsBasic;
+    type AuditorsHigh = AuditorsHigh;
+    type VerifiersCorrupt = VerifiersCorrupt;
+    type AuditAccuracy = AuditAccuracy;
+    type Signatures = MockSignatures;
 }
 
 /// A chain whose providers are bonded, each with an agent of its own.
@@ -218,6 +230,7 @@ impl TestExt {
         FinalityStoppedAt::set(None);
         AuditorsExpected::set(FixedU128::from_u32(1));
         AuditorsNewcomer::set(FixedU128::from_u32(3));
+        VerifiersCorrupt::set(Permill::zero());
         for stash in 1..=STASHES {
             MockStake::bond(stash, agent_of(stash), Role::Provider, BOND);
         }
@@ -313,8 +326,17 @@ pub fn assignments(stashes: impl IntoIterator<Item = AccountId>) -> Vec<Assignme
 
 /// Opens a round of `members`.
 pub fn open(task: TaskId, members: impl IntoIterator<Item = AccountId>) -> DispatchResult {
+    open_secured(task, Security::default(), members)
+}
+
+/// Opens a round of `members` of a task of this security.
+pub fn open_secured(
+    task: TaskId,
+    security: Security,
+    members: impl IntoIterator<Item = AccountId>,
+) -> DispatchResult {
     let assignments = PerMember::truncate_from(assignments(members));
-    TrustLock::open(task, assignments.len() as u32, UNITS_MAX, &assignments)
+    TrustLock::open(task, assignments.len() as u32, UNITS_MAX, security, &assignments)
 }
 
 pub fn salt_of(stash: AccountId) -> H256 {

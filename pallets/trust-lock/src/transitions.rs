@@ -27,7 +27,10 @@ use sp_runtime::{traits::Zero, DispatchError, Saturating};
 use surety_types::{
     limits,
     stake::Role,
-    task::{Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Verdict},
+    task::{
+        Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
+        SecurityLevel, Verdict,
+    },
     traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::{AuditState, FaultKind},
     ContentHash, TaskId,
@@ -35,6 +38,7 @@ use surety_types::{
 
 use crate::{
     asset,
+    audit_pay::audits_to_pay,
     faults::is_grave,
     types::{describe, DisputeReferee},
     verdict, Config, Disputes, Error, Event, Facts, Pallet, RoundOf, Rounds, WeightInfo,
@@ -43,17 +47,26 @@ use crate::{
 pub(crate) type AssignmentOf<T> = Assignment<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
 
 impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Pallet<T> {
-    fn lock_for(price: T::Balance) -> T::Balance {
-        price.saturating_mul(T::LockMultiple::get().into())
+    fn secure(
+        price: T::Balance,
+        redundancy: u32,
+        security: &Security,
+    ) -> Result<SecurityLevel, DispatchError> {
+        Self::do_secure(price, redundancy, security)
+    }
+
+    fn lock_for(price: T::Balance, security: &Security) -> T::Balance {
+        Self::do_lock_for(price, security)
     }
 
     fn open(
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
-        with_storage_layer(|| Self::do_open(task, redundancy, units_max, assignments))
+        with_storage_layer(|| Self::do_open(task, redundancy, units_max, security, assignments))
     }
 
     fn advance(task: TaskId) -> DispatchResult {
@@ -78,6 +91,7 @@ impl<T: Config> Pallet<T> {
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
         ensure!(!Rounds::<T>::contains_key(task), Error::<T>::RoundExists);
@@ -89,12 +103,13 @@ impl<T: Config> Pallet<T> {
 
         let until = Self::window_end(T::CommitWindow::get());
         let mut round = Round::new(redundancy, units_max, until);
+        round.security = security;
         for assignment in assignments {
             ensure!(
                 !is_known::<T>(&round, &assignment.provider),
                 Error::<T>::DuplicateMember
             );
-            let member = Self::seat(assignment)?;
+            let member = Self::seat(assignment, &security)?;
             round
                 .members
                 .try_push(member)
@@ -160,8 +175,9 @@ impl<T: Config> Pallet<T> {
 
     fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> DispatchResult {
         let verdict = verdict::verdict(round);
+        let audits = audits_to_pay::<T>(round, &verdict);
         Self::close(task, round);
-        T::Outcome::decided(task, verdict)
+        T::Outcome::decided(task, verdict, &audits)
     }
 
     /// Fines auditors that announced and did not reveal. Lets others draw themselves if there were any whose provider's
@@ -273,6 +289,7 @@ impl<T: Config> Pallet<T> {
         }
         Rounds::<T>::remove(task);
         Facts::<T>::remove(task);
+        Self::forget_commitments(task, &round.members);
         Self::deposit_event(Event::RoundClosed { task });
     }
 
@@ -355,7 +372,9 @@ impl<T: Config> Pallet<T> {
         if is_known::<T>(round, &reserve.provider) || round.dropped.try_push(leaver.clone()).is_err() {
             return false;
         }
-        let (Ok(newcomer), Some(member)) = (Self::seat(reserve), round.members.get_mut(seat)) else {
+        let (Ok(newcomer), Some(member)) =
+            (Self::seat(reserve, &round.security), round.members.get_mut(seat))
+        else {
             round.dropped.pop();
             return false;
         };
@@ -371,8 +390,11 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Locks the stake that the assignment asks for.
-    fn seat(assignment: &AssignmentOf<T>) -> Result<RoundMember<T::AccountId, T::Balance>, DispatchError> {
-        let lock = <Self as TaskTrust<_, _, _>>::lock_for(assignment.price);
+    fn seat(
+        assignment: &AssignmentOf<T>,
+        security: &Security,
+    ) -> Result<RoundMember<T::AccountId, T::Balance>, DispatchError> {
+        let lock = Self::do_lock_for(assignment.price, security);
         T::Stake::lock(&assignment.provider, lock)?;
         Ok(RoundMember::new(
             assignment.provider.clone(),

@@ -15,8 +15,8 @@ use surety_types::{
 };
 
 use crate::{
-    asset, verdict, Config, Demands, Disputes, Facts, HoldReason, NextDisputeId, NextSlashId, Pallet,
-    RoundOf, Rounds, Slashes, SlashesSweptTo,
+    asset, verdict, CommitNotes, Config, Demands, Disputes, Facts, HoldReason, NextDisputeId, NextSlashId,
+    Pallet, RoundOf, Rounds, Slashes, SlashesSweptTo,
 };
 
 impl<T: Config> Pallet<T> {
@@ -35,7 +35,8 @@ impl<T: Config> Pallet<T> {
         trust_8_holds_are_bonds_and_prices::<T>()?;
         trust_9_slashes_wait_in_order::<T>()?;
         trust_10_facts_are_of_rounds::<T>()?;
-        committees::check::<T>()
+        committees::check::<T>()?;
+        trust_13_notes_are_of_who_committed::<T>()
     }
 }
 
@@ -219,6 +220,23 @@ fn trust_10_facts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
         ensure!(
             Rounds::<T>::contains_key(task),
             "TRUST-10: facts of a task that has no round"
+        );
+    }
+    Ok(())
+}
+
+fn trust_13_notes_are_of_who_committed<T: Config>() -> Result<(), TryRuntimeError> {
+    for (task, provider, note) in CommitNotes::<T>::iter() {
+        let members = Rounds::<T>::get(task).map(|round| round.members);
+        let fits = |progress: &MemberProgress| match progress {
+            MemberProgress::Working => false,
+            MemberProgress::Committed(commitment) => *commitment == note.commitment,
+            MemberProgress::Revealed(_) => true,
+        };
+        let mut members = members.into_iter().flatten();
+        ensure!(
+            members.any(|member| member.provider == provider && fits(&member.progress)),
+            "TRUST-13: a note of a commitment that nobody made"
         );
     }
     Ok(())

@@ -52,6 +52,9 @@ pub trait WeightInfo {
 
     /// Time passes for a vote of all: it is opened with the most voters, or decides as the last answer would.
     fn advance_committee() -> Weight;
+
+    /// Two statements are checked, and a provider of a full round is convicted.
+    fn report_equivocation() -> Weight;
 }
 
 /// For tests, which do not run out of weight.
@@ -117,6 +120,10 @@ impl WeightInfo for () {
     }
 
     fn advance_committee() -> Weight {
+        Weight::zero()
+    }
+
+    fn report_equivocation() -> Weight {
         Weight::zero()
     }
 }

@@ -49,8 +49,8 @@ sp_api::decl_runtime_apis! {
         /// A slash, while it waits to be carried out.
         fn slash(id: SlashId) -> Option<Slash<AccountId, Balance, BlockNumber>>;
 
-        /// Auditors expected for a result of this provider.
-        fn auditors_expected(provider: AccountId) -> FixedU128;
+        /// Auditors expected for a result of this provider in this task.
+        fn auditors_expected(task: TaskId, provider: AccountId) -> FixedU128;
 
         /// What challenging this provider's result would put on hold now, or nothing when it cannot be challenged.
         fn challenge_bond(task: TaskId, provider: AccountId) -> Option<Balance>;

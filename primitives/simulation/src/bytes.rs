@@ -43,6 +43,7 @@ pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
         units_max: 512,
         redundancy: 1,
         sources: vec![endpoint].try_into().unwrap_or_default(),
+        security: Default::default(),
     };
     let bid = Bid {
         price,

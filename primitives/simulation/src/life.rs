@@ -243,11 +243,12 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Audits that confirm are paid by the client.
-    pub fn pay_audits(&mut self, auditor: Role, count: u32) {
-        let count = u128::from(count);
-        self.books
-            .pay(Role::Client, auditor, self.rules.audit_pay * count);
+    /// Audits that confirm are paid out of what the provider has earned.
+    pub fn pay_audits(&mut self, provider: Role, honest: u32, cronies: u32) {
+        let each = self.rules.audit_pay.of(REWARD, honest + cronies);
+        for (auditor, count) in [(Role::Verifier, honest), (Role::Crony, cronies)] {
+            self.books.pay(provider, auditor, each * u128::from(count));
+        }
     }
 
     /// Auditors compute the result themselves; they announce, and reveal.
@@ -307,17 +308,17 @@ impl<'a> Life<'a> {
         let sealed = self.commit(provider, self.claim(true));
         let drawn = self.draw();
         self.audit(Role::Verifier, drawn.honest);
-        self.pay_audits(Role::Verifier, drawn.honest);
         if !self.opens(provider, &sealed.commitment, &sealed.claim, &sealed.salt) {
             self.no_reveal(provider, false);
             return drawn;
         }
+        let mut confirmed = 0;
         match cronies {
             Cronies::Work => {
                 self.audit(Role::Crony, drawn.cronies);
-                self.pay_audits(Role::Crony, drawn.cronies);
+                confirmed = drawn.cronies;
             }
-            Cronies::Confirm => self.pay_audits(Role::Crony, drawn.cronies),
+            Cronies::Confirm => confirmed = drawn.cronies,
             Cronies::Hide => {}
             Cronies::Accuse => {
                 let bond = REWARD * self.rules.audit_rewards;
@@ -327,6 +328,7 @@ impl<'a> Life<'a> {
             }
         }
         self.settle(provider, true);
+        self.pay_audits(provider, drawn.honest, confirmed);
         drawn
     }
 
@@ -381,7 +383,7 @@ impl<'a> Life<'a> {
             self.slash(Role::Crony, bonds, finder, true);
             return;
         }
-        self.pay_audits(Role::Crony, confirmed);
         self.settle(Role::Provider, false);
+        self.pay_audits(Role::Provider, 0, confirmed);
     }
 }

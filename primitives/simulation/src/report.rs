@@ -1,7 +1,8 @@
 //! The whole bench, as JSON.
 
 use serde_json::{json, Map, Value};
-use surety_verification::audit::{Refusal, SecurityLevel};
+use sp_arithmetic::Permill;
+use surety_verification::audit::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,
@@ -183,7 +184,10 @@ fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Res
 fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
     let unpaid = Rules {
-        audit_pay: 0,
+        audit_pay: AuditPay {
+            each: Permill::zero(),
+            most: Permill::zero(),
+        },
         ..rules.clone()
     };
     let close = Rules {
@@ -256,7 +260,7 @@ fn market(rules: &Rules) -> Result<Value, Refusal> {
         "work": rewards(market.work),
         "outside": rewards(market.outside),
         "audit_cost": rewards(market.audit),
-        "audit_pay": rewards(rules.audit_pay),
+        "audit_pay": rewards(rules.audit_pay.of(REWARD, 1)),
         "stake": rewards(market.stake),
         "transaction": rewards(market.transaction),
     }))

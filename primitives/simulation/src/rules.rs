@@ -1,9 +1,9 @@
 //! The protocol's prices and locks, and the market in which they are tried.
 
-use sp_arithmetic::{FixedU128, Perquintill};
+use sp_arithmetic::{FixedU128, Permill, Perquintill};
 use surety_types::limits;
 use surety_verification::audit::{
-    AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
+    AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
 
 /// Plancks of one reward: the unit in which profits are reported.
@@ -28,8 +28,8 @@ pub struct Rules {
     pub challenge_rewards: u128,
     /// An auditor's bond, in rewards.
     pub audit_rewards: u128,
-    /// What an auditor gets for an audit that confirms, in plancks; the client pays it on top of the price.
-    pub audit_pay: u128,
+    /// What an auditor gets for an audit that confirms, out of what the provider earns.
+    pub audit_pay: AuditPay,
     /// Lost with a bid that is not opened, in plancks.
     pub bid_deposit: u128,
     /// What a demand for one segment pays its supplier, in plancks.
@@ -62,11 +62,14 @@ impl Default for Rules {
             client_lock: Perquintill::from_percent(25),
             challenge_rewards: 5,
             audit_rewards: 20,
-            audit_pay: REWARD * 12 / 100,
+            audit_pay: AuditPay {
+                each: Permill::from_percent(12),
+                most: Permill::from_percent(50),
+            },
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
             tranches: u32::from(limits::TRANCHES_MAX),
-            tranche_level: None,
+            tranche_level: Some(SecurityLevel::High),
             blocks: Blocks::default(),
             lock: None,
         }

@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use sp_arithmetic::Permill;
 use surety_simulation::{
     report::CORRUPT,
     rules::{Blocks, Market, Rules},
     run::{run, total, Outcome},
     strategies::{Strategy, HONEST, STRATEGIES, THEORY},
 };
-use surety_verification::audit::SecurityLevel;
+use surety_verification::audit::{AuditPay, SecurityLevel};
 
 const TASKS: u64 = 3_000;
 
@@ -125,7 +126,10 @@ fn the_same_seed_plays_the_same_and_another_does_not() {
 #[test]
 fn a_lazy_auditor_that_hides_gains_when_audits_are_not_paid() {
     let unpaid = Rules {
-        audit_pay: 0,
+        audit_pay: AuditPay {
+            each: Permill::zero(),
+            most: Permill::zero(),
+        },
         ..Rules::default()
     };
     let outcome = play("lazy auditor, hides", &unpaid, &Market::with_corrupt(33));
@@ -246,7 +250,7 @@ fn a_provider_that_withholds_output_or_trace_is_convicted() {
 }
 
 #[test]
-fn two_results_for_one_task_cost_all_of_the_stake() {
+fn two_results_for_one_task_cost_the_lock_and_a_part_of_the_stake() {
     loses("equivocation");
 }
 

@@ -10,7 +10,7 @@ use surety_simulation::{
     dice::Dice,
     game::{Challenger, Dispute},
     report::{report, Size},
-    rules::{Market, Rules},
+    rules::{Market, Rules, REWARD},
     toy::{Computed, Toy, LEAVES, ROWS, STEPS},
 };
 use surety_verification::{
@@ -155,4 +155,20 @@ fn a_report_has_what_others_look_for() {
         assert!(found.get(key).is_some(), "{key}");
     }
     assert_eq!(found["honest_slashes"], 0);
+}
+
+#[test]
+fn an_audit_pays_more_than_it_costs_however_many_are_drawn() {
+    // What whoever was drawn can expect, when the number of others is Poisson distributed around the level's mean.
+    let (rules, market) = (Rules::default(), Market::with_corrupt(33));
+    let cost = (market.audit + 2 * market.transaction) as f64;
+    for mean in [0.15, 1.0, 3.0] {
+        let mut chance = f64::exp(-mean);
+        let mut pay = 0.0;
+        for others in 0..60u32 {
+            pay += chance * rules.audit_pay.of(REWARD, others + 1) as f64;
+            chance *= mean / f64::from(others + 1);
+        }
+        assert!(pay > 1.02 * cost, "{mean}: {pay} for {cost}");
+    }
 }

@@ -19,6 +19,48 @@ pub type PerMember<T> = BoundedVec<T, ConstU32<{ limits::REDUNDANCY_MAX }>>;
 /// A list with one entry per bid on a task.
 pub type PerBid<T> = BoundedVec<T, ConstU32<{ limits::BIDS_MAX }>>;
 
+/// How closely a client wants its task to be watched.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Encode,
+    Decode,
+    DecodeWithMemTracking,
+    MaxEncodedLen,
+    TypeInfo,
+    Default,
+)]
+pub enum SecurityLevel {
+    /// About one task in seven is audited.
+    Basic,
+    /// One auditor on average.
+    #[default]
+    Standard,
+    /// Three auditors on average.
+    High,
+}
+
+impl SecurityLevel {
+    /// From the least watched to the most.
+    pub const ALL: [Self; 3] = [Self::Basic, Self::Standard, Self::High];
+}
+
+/// What a client says of how its task is to be secured.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Security {
+    /// How closely the task is watched. The chain raises what a client asks for where its value at risk needs more.
+    pub level: SecurityLevel,
+    /// What a wrong answer could be worth to somebody else, in plancks. Providers lock stake accordingly.
+    pub value_at_risk: u128,
+}
+
 /// What the client wants computed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct TaskSpec {
@@ -36,6 +78,8 @@ pub struct TaskSpec {
     pub redundancy: u32,
     /// Where the input can be fetched.
     pub sources: Endpoints,
+    /// How it is watched and secured.
+    pub security: Security,
 }
 
 /// A bid as it is hashed into its seal.
@@ -287,10 +331,12 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub demands: u32,
     /// The output that the first verdict accepted, if it accepted one: what the client was told.
     pub announced: Option<ContentHash>,
+    /// How it is watched and secured.
+    pub security: Security,
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
-    /// A round with nobody on it yet, whose commitments are taken up to and including `until`.
+    /// A round with nobody on it yet and of the usual security, whose commitments are taken up to and including `until`.
     pub fn new(redundancy: u32, units_max: u32, until: BlockNumber) -> Self {
         Self {
             redundancy,
@@ -304,6 +350,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             challenges: 0,
             demands: 0,
             announced: None,
+            security: Security::default(),
         }
     }
 }

@@ -6,8 +6,8 @@ use sp_runtime::{DispatchError, DispatchResult};
 use crate::{
     model::Operation,
     stake::Role,
-    task::{Assignment, PerMember, Verdict},
-    trust::AuditProof,
+    task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
+    trust::{AuditProof, AuditToPay},
     ModelId, TaskId,
 };
 
@@ -142,16 +142,18 @@ pub trait Escrow<AccountId, Balance> {
     /// When `cap` does not even cover the smallest fee and one planck for each provider.
     fn price_limit(cap: Balance, redundancy: u32) -> Result<Balance, DispatchError>;
 
-    /// Holds `cap` on the client's account for `task`.
+    /// Holds `cap` on the client's account for `task`, and the client's own lock beside it.
     fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
 
-    /// Pays providers, takes the fee, returns the rest to the client, closes the escrow. All or nothing.
+    /// Gives the client its lock back. Pays providers and, out of what each of them earns, its auditors; takes the fee, returns the rest to the client,
+    /// closes the escrow. All or nothing.
     ///
     /// # Errors
     /// When there is no escrow, or payments and fee exceed it; nothing changes then.
     fn settle(
         task: TaskId,
         payments: &[Assignment<AccountId, Balance>],
+        audits: &[AuditToPay<AccountId>],
     ) -> Result<Settlement<Balance>, DispatchError>;
 
     /// Returns everything to the client and closes the escrow.
@@ -168,7 +170,7 @@ pub trait Escrow<AccountId, Balance> {
 /// Where an escrow went. `paid + fee + refund` is what had been held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Settlement<Balance> {
-    /// To providers, in all.
+    /// To providers and their auditors, in all.
     pub paid: Balance,
     /// Protocol fee.
     pub fee: Balance,
@@ -178,8 +180,15 @@ pub struct Settlement<Balance> {
 
 /// Decides who was right. Provided by trust-lock.
 pub trait TaskTrust<AccountId, Balance, BlockNumber> {
-    /// Stake that a provider locks when it is paid `price`.
-    fn lock_for(price: Balance) -> Balance;
+    /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers up to
+    /// `price`: not below the one asked for.
+    ///
+    /// # Errors
+    /// When there is not enough stake for its value at risk at any level.
+    fn secure(price: Balance, redundancy: u32, security: &Security) -> Result<SecurityLevel, DispatchError>;
+
+    /// Stake that a provider locks when it is paid `price` for a task of this security.
+    fn lock_for(price: Balance, security: &Security) -> Balance;
 
     /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first deadline.
     ///
@@ -189,6 +198,7 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         task: TaskId,
         redundancy: u32,
         units_max: u32,
+        security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 
@@ -201,8 +211,9 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Up to `count` further providers for `task`, best first. They are not offered again.
     fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
 
-    /// The verdict is final: move the money.
-    fn decided(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult;
+    /// The verdict is final: move the money. `audits` are those of its majority that stand.
+    fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
+        -> DispatchResult;
 
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;
@@ -212,4 +223,14 @@ pub trait TaskOutcome<AccountId, Balance> {
 pub trait TaskClock<BlockNumber> {
     /// Has `task` advanced soon after block `until` has passed.
     fn wake_after(task: TaskId, until: BlockNumber);
+}
+
+/// Checks signatures of off-chain statements. Provided by the runtime, which knows what an account is.
+pub trait SignatureVerifier<AccountId> {
+    /// Whether `signature` is `agent`'s of `message`.
+    fn is_signed(agent: &AccountId, message: &[u8; 32], signature: &[u8; 64]) -> bool;
+
+    /// An agent for benchmarks, and its signature of each message.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(messages: &[[u8; 32]]) -> (AccountId, Vec<[u8; 64]>);
 }

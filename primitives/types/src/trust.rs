@@ -118,6 +118,8 @@ pub enum FaultKind {
     Dissent,
     /// Committee member: sealed an answer and did not open it.
     VoteNoShow,
+    /// Provider: signed two different results for one task, or another one than it committed to.
+    Equivocation,
 }
 
 impl FaultKind {
@@ -185,4 +187,22 @@ pub struct Conviction<AccountId, Balance, BlockNumber> {
     pub stake: Balance,
     /// When.
     pub at: BlockNumber,
+}
+
+/// An audit that nobody contradicted, of a provider that is paid: its verifier is paid, too.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct AuditToPay<AccountId> {
+    /// The stash of the provider that was audited.
+    pub provider: AccountId,
+    /// The verifier's stash.
+    pub verifier: AccountId,
+}
+
+/// What a provider committed to, as it did. Its member's progress shows the commitment only until it is opened.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct CommitNote<AccountId> {
+    /// The agent that sent it. It answers for what it signed, whoever is the agent now.
+    pub agent: AccountId,
+    /// The commitment.
+    pub commitment: H256,
 }

@@ -11,12 +11,15 @@
 pub mod draw;
 mod exponential;
 mod lock;
+mod pay;
 mod slash;
 
 pub use draw::{audit_seal, AuditInput, SeatInput};
 pub use exponential::{at_least_one, exp_minus, EXP_ERROR};
 pub use lock::{honesty_pays, least_loss, AuditPlan, AuditPolicy, Refusal, Terms};
+pub use pay::AuditPay;
 pub use slash::{correlated_fraction, SlashShares, SlashSplit};
+pub use surety_types::task::SecurityLevel;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
@@ -24,35 +27,6 @@ use sp_arithmetic::{
     helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
     FixedPointNumber, FixedU128, PerThing, Perquintill, Rounding,
 };
-
-/// How closely a client wants its task to be watched.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Encode,
-    Decode,
-    DecodeWithMemTracking,
-    MaxEncodedLen,
-    TypeInfo,
-)]
-pub enum SecurityLevel {
-    /// About one task in seven is audited.
-    Basic,
-    /// One auditor on average.
-    Standard,
-    /// Three auditors on average.
-    High,
-}
-
-impl SecurityLevel {
-    /// From the least watched to the most.
-    pub const ALL: [Self; 3] = [Self::Basic, Self::Standard, Self::High];
-}
 
 /// How many auditors a task is expected to have (`lambda`).
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]

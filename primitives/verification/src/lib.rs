@@ -16,6 +16,7 @@ mod opening;
 mod proof;
 mod sampling;
 pub mod snowflake;
+mod statement;
 mod trace;
 mod weight;
 
@@ -26,6 +27,7 @@ pub use merkle::{leaf_hash, merkle_root};
 pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
 pub use proof::{Proof, DEPTH_MAX};
 pub use sampling::sampling_random;
+pub use statement::{CommitStatement, SignedStatement};
 pub use trace::{
     row_digest, rows_digest, segment_hashes, segments, stride_for, TraceShape, CHUNK_ROWS, SEGMENT_BYTES,
     STRIDE_WIDTH,

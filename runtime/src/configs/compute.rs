@@ -70,6 +70,9 @@ impl surety_pallet_billing::Config for Runtime {
     type ValidatorShare = dynamic::billing::ValidatorShare;
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
+    type AuditPay = dynamic::billing::AuditPay;
+    type AuditPayMax = dynamic::billing::AuditPayMax;
+    type ClientLock = dynamic::billing::ClientLock;
 }
 
 /// A task with its round and what is left in escrow for it.

@@ -10,12 +10,15 @@ use sp_core::{
     sr25519::{self, vrf},
     H256,
 };
-use sp_runtime::{traits::AccountIdConversion, DispatchError};
+use sp_runtime::{
+    traits::{AccountIdConversion, Verify},
+    DispatchError, FixedU128,
+};
 use surety_pallet_trust_lock::DisputeReferee;
 use surety_types::{
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
-    traits::DrawVerifier,
+    traits::{DrawVerifier, SignatureVerifier},
     trust::AuditProof,
     ContentHash, TaskId,
 };
@@ -85,6 +88,11 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type DissentPart = dynamic::trust_lock::DissentPart;
     type VoteNoShowPart = dynamic::trust_lock::VoteNoShowPart;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+    type AuditorsBasic = dynamic::trust_lock::AuditorsBasic;
+    type AuditorsHigh = dynamic::trust_lock::AuditorsHigh;
+    type VerifiersCorrupt = dynamic::trust_lock::VerifiersCorrupt;
+    type AuditAccuracy = dynamic::trust_lock::AuditAccuracy;
+    type Signatures = Sr25519Signatures;
 }
 
 /// Draws by sr25519: an account is the public key that signs for it.
@@ -113,6 +121,21 @@ impl DrawVerifier<AccountId> for Sr25519Draws {
     #[cfg(feature = "runtime-benchmarks")]
     fn seat_for_benchmark() -> (AccountId, AuditProof) {
         benchmark::seat_proof()
+    }
+}
+
+/// Signatures by sr25519, of the same keys.
+pub struct Sr25519Signatures;
+
+impl SignatureVerifier<AccountId> for Sr25519Signatures {
+    fn is_signed(agent: &AccountId, message: &[u8; 32], signature: &[u8; 64]) -> bool {
+        let key = sr25519::Public::from_raw(agent.clone().into());
+        sr25519::Signature::from_raw(*signature).verify(&message[..], &key)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(messages: &[[u8; 32]]) -> (AccountId, Vec<[u8; 64]>) {
+        benchmark::signatures(messages)
     }
 }
 
@@ -226,6 +249,14 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
         .flatten()
         .filter_map(|open| view(open.id))
         .collect()
+}
+
+/// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
+pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
+    match surety_pallet_trust_lock::Rounds::<Runtime>::get(task) {
+        Some(round) => TrustLock::auditors_wanted(&round, provider),
+        None => TrustLock::auditors_expected(provider, Default::default()),
+    }
 }
 
 /// What challenging a provider's result would put on hold now.

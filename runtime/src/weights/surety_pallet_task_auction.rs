@@ -61,6 +61,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `16056`
 		// Minimum execution time: 111_287_000 picoseconds.
 		Weight::from_parts(137_183_000, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(100_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -186,6 +189,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `13545 + b * (3377 ±0)`
 		// Minimum execution time: 607_370_000 picoseconds.
 		Weight::from_parts(291_829_539, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(100_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 13545))
 			// Standard Error: 88_280
 			.saturating_add(Weight::from_parts(23_053_084, 0).saturating_mul(b.into()))
@@ -234,7 +240,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
-	fn decided(m: u32, ) -> Weight {
+	/// What `a` audits cost is not measured yet: each is charged as a provider is, which is paid in the same way.
+	/// The range of component `a` is `[0, 64]`.
+	fn decided(m: u32, a: u32, ) -> Weight {
+		let m = m.saturating_add(a);
 		// Proof Size summary in bytes:
 		//  Measured:  `6287 + m * (107 ±0)`
 		//  Estimated: `13545 + m * (2603 ±0)`
@@ -265,6 +274,9 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Estimated: `163086`
 		// Minimum execution time: 691_410_000 picoseconds.
 		Weight::from_parts(830_344_000, 0)
+			// Not measured yet: levels and locks, and the parameters that they follow from.
+			.saturating_add(Weight::from_parts(500_000_000, 0))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(100))
 			.saturating_add(T::DbWeight::get().writes(2))

@@ -307,6 +307,7 @@ fn a_liar_among_three_is_found_by_the_very_cell_and_slashed() {
 
     chain.run_until(60, || !Slashes::<Runtime>::contains_key(0));
     let lost = market::BOND - stake(&mut chain, &offender);
+    // Rounded up, as slashes are.
     assert_eq!(lost, lock + (market::BOND - lock).div_ceil(20));
     assert!(chain.query(|| TrustLock::is_jailed(&offender)));
     let honest_after = [

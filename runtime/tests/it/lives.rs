@@ -44,6 +44,9 @@ fn finish(chain: &mut Chain, task: u64, members: &[Provider], claims: &[ResultCl
     wait_for_end(chain, task);
 }
 
+/// What the client has locked beside the cap.
+const CLIENT_LOCK: Balance = CAP / 4;
+
 /// Balances of everybody that a settlement may pay, in the order client, treasury, validators.
 fn parties(chain: &mut Chain) -> [Balance; 3] {
     chain.query(|| [account(CLIENT), TreasuryAccount::get(), ValidatorPot::get()].map(Balances::free_balance))
@@ -89,7 +92,11 @@ fn three_honest_providers_are_paid_and_the_rest_of_the_cap_comes_back() {
     assert!(payments.iter().all(|payment| payment.price == payments[0].price));
     assert_eq!(
         parties(&mut chain),
-        [client + refund, treasury + fee * 2 / 5, validators + fee * 2 / 5]
+        [
+            client + refund + CLIENT_LOCK,
+            treasury + fee * 2 / 5,
+            validators + fee * 2 / 5
+        ]
     );
     assert_cleared(&mut chain, task);
 }
@@ -245,7 +252,10 @@ fn three_different_answers_pay_nobody() {
         }
     ));
     let [client, treasury, validators] = before;
-    assert_eq!(parties(&mut chain), [client + CAP, treasury, validators]);
+    assert_eq!(
+        parties(&mut chain),
+        [client + CAP + CLIENT_LOCK, treasury, validators]
+    );
     assert_cleared(&mut chain, task);
 }
 
@@ -277,7 +287,7 @@ fn too_few_bids_give_the_client_its_money_back() {
             ..
         }
     ));
-    assert_eq!(chain.free(&account(CLIENT)), before + CAP);
+    assert_eq!(chain.free(&account(CLIENT)), before + CAP + CLIENT_LOCK);
     assert_cleared(&mut chain, task);
 }
 

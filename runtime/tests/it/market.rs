@@ -89,6 +89,7 @@ pub fn spec(redundancy: u32) -> TaskSpec {
         units_max: 100,
         redundancy,
         sources: vec![ENDPOINT.to_vec().try_into().unwrap()].try_into().unwrap(),
+        security: Default::default(),
     }
 }
 

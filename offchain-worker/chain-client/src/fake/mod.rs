@@ -333,7 +333,12 @@ impl Chain for FakeChain {
         })
     }
 
-    async fn auditors_expected(&self, when: When, _provider: &AccountId32) -> Result<FixedU128, ChainError> {
+    async fn auditors_expected(
+        &self,
+        when: When,
+        _task: TaskId,
+        _provider: &AccountId32,
+    ) -> Result<FixedU128, ChainError> {
         self.read(when, |state| FixedU128::from_inner(state.auditors_expected))
     }
 

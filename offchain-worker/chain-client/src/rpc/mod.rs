@@ -293,8 +293,13 @@ impl Chain for RpcChain {
         Ok(found.unwrap_or_default())
     }
 
-    async fn auditors_expected(&self, when: When, provider: &AccountId32) -> Result<FixedU128, ChainError> {
-        self.0.auditors_expected(when, provider).await
+    async fn auditors_expected(
+        &self,
+        when: When,
+        task: TaskId,
+        provider: &AccountId32,
+    ) -> Result<FixedU128, ChainError> {
+        self.0.auditors_expected(when, task, provider).await
     }
 
     async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {

@@ -36,10 +36,11 @@ impl Inner {
     pub async fn auditors_expected(
         &self,
         when: When,
+        task: TaskId,
         provider: &AccountId32,
     ) -> Result<FixedU128, ChainError> {
         let hash = self.hash(when).await?;
-        self.api(hash, "TrustApi_auditors_expected", provider.as_ref())
+        self.api(hash, "TrustApi_auditors_expected", &(task, provider).encode())
             .await
     }
 

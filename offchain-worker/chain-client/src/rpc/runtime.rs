@@ -224,7 +224,7 @@ impl Runtime {
             (
                 "TrustApi",
                 "auditors_expected",
-                sample::account_bytes(),
+                [0u64.encode(), sample::account_bytes()].concat(),
                 0u128.encode(),
             ),
         ];

@@ -12,7 +12,8 @@ use surety_types::{
     provider::{DeviceKind, DeviceProfile},
     stake::{Role, UnlockChunk},
     task::{
-        Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState, Verdict,
+        Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Security, SecurityLevel,
+        TaskSpec, TaskState, Verdict,
     },
     trust::{FaultKind, OpenDispute},
 };
@@ -110,6 +111,10 @@ fn spec() -> TaskSpec {
         units_max: 1,
         redundancy: 1,
         sources: endpoints(),
+        security: Security {
+            level: SecurityLevel::High,
+            value_at_risk: 1,
+        },
     }
 }
 

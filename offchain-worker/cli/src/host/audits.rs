@@ -52,7 +52,9 @@ async fn try_draw(
     verifier_stake: u128,
 ) -> Result<Option<AuditProof>, ChainError> {
     let chain = &*tools.chain;
-    let expected = chain.auditors_expected(When::Finalised, &input.provider).await?;
+    let expected = chain
+        .auditors_expected(When::Finalised, input.task, &input.provider)
+        .await?;
     let stake = chain.stake(When::Finalised, &tools.stash).await?;
     let bonded = stake.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_audit(input)?;

@@ -464,6 +464,7 @@ pub fn auditing() -> TaskSnapshot {
         units_max: 100,
         redundancy: 1,
         sources: Default::default(),
+        security: Default::default(),
     };
     let member = RoundMember {
         progress: MemberProgress::Committed(H256([4; 32])),

@@ -176,6 +176,7 @@ impl Chain {
             units_max: 100,
             redundancy: 1,
             sources: Default::default(),
+            security: Default::default(),
         };
         let state = TaskState::Bidding {
             until: self.number + self.windows.bid,

@@ -17,9 +17,13 @@ enum Step {
     Settle {
         task: u64,
         payments: Vec<(AccountId, Balance)>,
+        audits: Vec<(AccountId, AccountId)>,
     },
     Refund {
         task: u64,
+    },
+    Lock {
+        part: u32,
     },
     Fees {
         rate: u32,
@@ -38,9 +42,10 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0u64..4, CLIENT..=OTHER_CLIENT, any_amount())
             .prop_map(|(task, client, cap)| Step::Open { task, client, cap }),
-        4 => (0u64..4, vec((payee, any_amount()), 0..5))
-            .prop_map(|(task, payments)| Step::Settle { task, payments }),
+        4 => (0u64..4, vec((payee.clone(), any_amount()), 0..5), vec((payee.clone(), payee), 0..8))
+            .prop_map(|(task, payments, audits)| Step::Settle { task, payments, audits }),
         1 => (0u64..4).prop_map(|task| Step::Refund { task }),
+        1 => (0u32..=1_000_000).prop_map(|part| Step::Lock { part }),
         1 => (0u32..=1_000_000, 0u128..300, 0u32..=1_000_000, 0u32..=1_000_000)
             .prop_map(|(rate, minimum, treasury, validators)| Step::Fees { rate, minimum, treasury, validators }),
     ]
@@ -52,19 +57,28 @@ fn take(step: Step) {
         Step::Open { task, client, cap } => {
             let (before, held) = (free(client), Billing::held(task));
             if Billing::open(task, &client, cap).is_ok() {
-                assert_eq!((held, Billing::held(task), free(client)), (0, cap, before - cap));
+                let left = before - cap - Billing::client_lock(cap);
+                assert_eq!((held, Billing::held(task), free(client)), (0, cap, left));
             } else {
                 assert_eq!((Billing::held(task), free(client)), (held, before));
             }
         }
-        Step::Settle { task, payments } => {
+        Step::Settle {
+            task,
+            payments,
+            audits,
+        } => {
             let payments: Vec<_> = payments
                 .into_iter()
                 .map(|(who, price)| payment(who, price))
                 .collect();
+            let audits: Vec<_> = audits
+                .into_iter()
+                .map(|(provider, verifier)| audit(provider, verifier))
+                .collect();
             let due: Balance = payments.iter().map(|payment| payment.price).sum();
             let (held, issued, burned) = (Billing::held(task), issuance(), Totals::<Test>::get().burned);
-            match Billing::settle(task, &payments) {
+            match Billing::settle(task, &payments, &audits) {
                 Ok(settlement) => {
                     assert_eq!(settlement.paid, due);
                     assert_eq!(settlement.paid + settlement.fee + settlement.refund, held);
@@ -82,6 +96,7 @@ fn take(step: Step) {
             assert_eq!(Billing::refund(task).is_ok(), held > 0);
             assert_eq!(Billing::held(task), 0);
         }
+        Step::Lock { part } => ClientLock::set(Permill::from_parts(part)),
         Step::Fees {
             rate,
             minimum,

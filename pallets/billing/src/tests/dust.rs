@@ -12,7 +12,7 @@ fn a_payment_too_small_for_a_new_account_is_burned_and_the_others_arrive() {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         events();
 
-        let settlement = Billing::settle(0, &[payment(GHOST, ED - 1), payment(ALICE, 2_000)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(GHOST, ED - 1), payment(ALICE, 2_000)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {
@@ -57,7 +57,7 @@ fn a_payment_too_small_for_a_new_account_is_burned_and_the_others_arrive() {
 fn a_payment_of_the_existential_deposit_opens_an_account() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
-        assert_ok!(Billing::settle(0, &[payment(GHOST, ED)]));
+        assert_ok!(Billing::settle(0, &[payment(GHOST, ED)], &[]));
         assert_eq!(free(GHOST), ED);
     });
 }
@@ -66,7 +66,7 @@ fn a_payment_of_the_existential_deposit_opens_an_account() {
 fn an_existing_account_takes_any_payment() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 1)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1)], &[]));
         assert_eq!(free(ALICE), ED + 1);
     });
 }
@@ -76,7 +76,7 @@ fn a_payment_of_nothing_is_passed_over() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         events();
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 0)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 0)], &[]));
         assert_eq!(
             events(),
             [
@@ -101,7 +101,7 @@ fn shares_of_the_fee_that_cannot_be_delivered_are_burned() {
     TestExt::new().without(TREASURY).without(POT).execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 10_000));
         events();
-        let settlement = Billing::settle(0, &[payment(ALICE, 2_000)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, 2_000)], &[]).unwrap();
         assert_eq!(settlement.fee, 100);
         assert_eq!(
             events()[1],
@@ -121,7 +121,7 @@ fn shares_of_the_fee_that_cannot_be_delivered_are_burned() {
 fn a_large_share_opens_the_treasurys_account() {
     TestExt::new().without(TREASURY).execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 10_000));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 5_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 5_000)], &[]));
         assert_eq!(free(TREASURY), 100);
     });
 }
@@ -136,7 +136,7 @@ fn a_refund_too_small_for_an_empty_account_is_burned() {
         assert_eq!(free(CLIENT), 0);
         events();
 
-        let settlement = Billing::settle(0, &[payment(ALICE, 952_333)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, 952_333)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {

@@ -17,7 +17,7 @@ fn a_task_paid_at_its_limit_uses_up_its_cap() {
             payment(BOB, price),
             payment(OTHER_CLIENT, price),
         ];
-        let settlement = Billing::settle(0, &paid).unwrap();
+        let settlement = Billing::settle(0, &paid, &[]).unwrap();
         assert_eq!(
             (settlement.paid, settlement.fee, settlement.refund),
             (3_000, 150, 0)

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod audit_pay;
+mod client_lock;
 mod conservation;
 mod dust;
 mod limit;

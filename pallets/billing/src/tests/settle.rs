@@ -16,7 +16,7 @@ fn providers_protocol_and_client_get_their_parts() {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         events();
 
-        let settlement = Billing::settle(0, &[payment(ALICE, 1_000), payment(BOB, 2_000)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, 1_000), payment(BOB, 2_000)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {
@@ -69,7 +69,7 @@ fn providers_protocol_and_client_get_their_parts() {
 fn a_small_task_pays_the_least_fee() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 1_000));
-        let settlement = Billing::settle(0, &[payment(ALICE, 1)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, 1)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {
@@ -88,7 +88,7 @@ fn without_fees_no_fee_is_reported() {
         FeeMin::set(0);
         assert_ok!(Billing::open(0, &CLIENT, 1_000));
         events();
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &[]));
         assert_eq!(
             events(),
             [Event::ProviderPaid {
@@ -109,7 +109,10 @@ fn payments_above_the_escrow_are_refused() {
             vec![payment(ALICE, 2_501), payment(BOB, 2_500)],
             vec![payment(ALICE, u128::MAX), payment(BOB, 1)],
         ] {
-            assert_noop!(Billing::settle(0, &payments), Error::<Test>::PaymentsExceedEscrow);
+            assert_noop!(
+                Billing::settle(0, &payments, &[]),
+                Error::<Test>::PaymentsExceedEscrow
+            );
         }
     });
 }
@@ -117,7 +120,7 @@ fn payments_above_the_escrow_are_refused() {
 #[test]
 fn a_task_without_escrow_cannot_be_settled() {
     TestExt::new().execute_with(|| {
-        assert_noop!(Billing::settle(0, &[]), Error::<Test>::UnknownEscrow);
+        assert_noop!(Billing::settle(0, &[], &[]), Error::<Test>::UnknownEscrow);
     });
 }
 
@@ -125,9 +128,9 @@ fn a_task_without_escrow_cannot_be_settled() {
 fn a_task_is_settled_once() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &[]));
         assert_noop!(
-            Billing::settle(0, &[payment(ALICE, 1_000)]),
+            Billing::settle(0, &[payment(ALICE, 1_000)], &[]),
             Error::<Test>::UnknownEscrow
         );
         assert_noop!(Billing::refund(0), Error::<Test>::UnknownEscrow);
@@ -140,7 +143,7 @@ fn a_fee_raised_since_the_draw_takes_no_more_than_is_left() {
         assert_ok!(Billing::open(0, &CLIENT, 1_050));
         let price = Billing::price_limit(1_050, 1).unwrap();
         FeeRate::set(Permill::from_percent(50));
-        let settlement = Billing::settle(0, &[payment(ALICE, price)]).unwrap();
+        let settlement = Billing::settle(0, &[payment(ALICE, price)], &[]).unwrap();
         assert_eq!(
             settlement,
             Settlement {
@@ -158,7 +161,7 @@ fn shares_above_the_whole_never_take_more_than_the_fee() {
         TreasuryShare::set(Permill::from_percent(90));
         ValidatorShare::set(Permill::from_percent(90));
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 2_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 2_000)], &[]));
         assert_eq!((free(TREASURY), free(POT)), (ED + 90, ED + 10));
     });
 }
@@ -167,7 +170,7 @@ fn shares_above_the_whole_never_take_more_than_the_fee() {
 fn a_client_may_be_its_own_provider() {
     TestExt::new().execute_with(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
-        assert_ok!(Billing::settle(0, &[payment(CLIENT, 2_000)]));
+        assert_ok!(Billing::settle(0, &[payment(CLIENT, 2_000)], &[]));
         assert_eq!(free(CLIENT), 1_000_000 - 100);
     });
 }
@@ -178,7 +181,7 @@ fn one_settlement_leaves_other_escrows_alone() {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         assert_ok!(Billing::open(1, &CLIENT, 4_000));
         assert_ok!(Billing::open(2, &OTHER_CLIENT, 3_000));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 4_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 4_000)], &[]));
         assert_eq!((Billing::held(1), Billing::held(2)), (4_000, 3_000));
         assert_eq!((on_hold(CLIENT), on_hold(OTHER_CLIENT)), (4_000, 3_000));
     });
@@ -193,7 +196,7 @@ fn a_freeze_on_the_clients_account_does_not_withhold_pay() {
             &CLIENT,
             Balances::total_balance(&CLIENT)
         ));
-        assert_ok!(Billing::settle(0, &[payment(ALICE, 800_000)]));
+        assert_ok!(Billing::settle(0, &[payment(ALICE, 800_000)], &[]));
         assert_eq!(free(ALICE), ED + 800_000);
         assert_eq!(on_hold(CLIENT), 0);
     });

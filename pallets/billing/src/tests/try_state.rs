@@ -16,7 +16,7 @@ fn assert_noticed(id: &str, corrupt: impl FnOnce()) {
     TestExt::new().run(|| {
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         assert_ok!(Billing::open(1, &CLIENT, 3_000));
-        assert_ok!(Billing::settle(1, &[payment(ALICE, 2_000)]));
+        assert_ok!(Billing::settle(1, &[payment(ALICE, 2_000)], &[]));
         assert_ok!(Pallet::<Test>::do_try_state());
         corrupt();
         let noticed = Pallet::<Test>::do_try_state();
@@ -56,6 +56,16 @@ fn a_hold_that_somebody_else_took_is_noticed() {
 }
 
 #[test]
+fn a_lock_that_is_forgotten_is_noticed() {
+    assert_noticed("BILL-1", || {
+        ClientLock::set(sp_runtime::Permill::from_percent(25));
+        assert_ok!(Billing::open(2, &CLIENT, 1_000));
+        assert_ok!(Pallet::<Test>::do_try_state());
+        Escrows::<Test>::mutate(2, |escrow| escrow.as_mut().unwrap().lock = 0);
+    });
+}
+
+#[test]
 fn an_escrow_on_the_wrong_account_is_noticed() {
     assert_noticed("BILL-2", || {
         Escrows::<Test>::mutate(0, |escrow| escrow.as_mut().unwrap().client = OTHER_CLIENT);
@@ -70,6 +80,7 @@ fn an_empty_escrow_is_noticed() {
             EscrowRecord {
                 client: OTHER_CLIENT,
                 held: 0,
+                lock: 0,
             },
         );
     });

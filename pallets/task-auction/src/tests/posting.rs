@@ -1,6 +1,10 @@
 use frame_support::{assert_noop, assert_ok};
-use surety_pallet_test_kit::{MockEscrow, MockModels};
-use surety_types::{limits, task::TaskSpec, traits::Escrow};
+use surety_pallet_test_kit::{MockEscrow, MockModels, MockTrust};
+use surety_types::{
+    limits,
+    task::{SecurityLevel, TaskSpec},
+    traits::Escrow,
+};
 
 use crate::{mock::*, Error, Event, NextTaskId, TaskStateOf};
 
@@ -125,6 +129,29 @@ fn ids_never_wrap_around() {
         assert_noop!(
             TaskAuction::post(signed(CLIENT), spec(1), CAP),
             Error::<Test>::Overflow
+        );
+    });
+}
+
+#[test]
+fn the_trust_lock_sets_the_level_or_refuses_what_is_at_risk() {
+    TestExt::new().execute_with(|| {
+        MockTrust::set_risk_max(100);
+        let at_risk = |value_at_risk| {
+            let mut spec = spec(1);
+            spec.security.value_at_risk = value_at_risk;
+            spec
+        };
+        assert_ok!(TaskAuction::post(signed(CLIENT), at_risk(49), CAP));
+        assert_ok!(TaskAuction::post(signed(CLIENT), at_risk(50), CAP));
+        let level = |id| task(id).spec.security.level;
+        assert_eq!(
+            [level(0), level(1)],
+            [SecurityLevel::Standard, SecurityLevel::High]
+        );
+        assert_noop!(
+            TaskAuction::post(signed(CLIENT), at_risk(101), CAP),
+            MockTrust::TOO_RISKY
         );
     });
 }

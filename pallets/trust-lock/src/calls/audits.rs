@@ -11,22 +11,11 @@ use surety_types::{
     trust::{Audit, AuditProof, AuditState},
     TaskId,
 };
-use surety_verification::audit::{audit_seal, draw, AuditInput, AuditRates, AuditThreshold, SecurityLevel};
+use surety_verification::audit::{audit_seal, draw, AuditInput, AuditThreshold};
 
-use crate::{AuditOf, Config, Error, Event, MemberOf, Pallet, Records, RoundOf, Rounds};
+use crate::{AuditOf, Config, Error, Event, MemberOf, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
-    /// Auditors expected for a result of `provider`.
-    pub fn auditors_expected(provider: &T::AccountId) -> FixedU128 {
-        let rates = AuditRates {
-            standard: T::AuditorsExpected::get(),
-            newcomer: T::AuditorsNewcomer::get(),
-            probation_tasks: T::ProbationTasks::get(),
-            ..AuditRates::default()
-        };
-        rates.expected(SecurityLevel::Standard, Records::<T>::get(provider).clean_tasks)
-    }
-
     pub(crate) fn do_announce_audit(
         agent: &T::AccountId,
         task: TaskId,
@@ -38,6 +27,7 @@ impl<T: Config> Pallet<T> {
         ensure!(!Self::is_jailed(&verifier), Error::<T>::InJail);
         let mut round = Self::round(task)?;
         let drawing = Self::drawing(&round)?;
+        let expected = Self::auditors_wanted(&round, provider);
         let member = Self::member(&mut round, provider)?.clone();
         let input = AuditInput {
             seed: drawing.seed,
@@ -52,7 +42,13 @@ impl<T: Config> Pallet<T> {
             .any(|audit| is_of::<T>(audit, &verifier, provider));
         ensure!(!known, Error::<T>::AlreadyAuditing);
         ensure!(
-            Self::is_drawn(agent, &verifier, &input, drawing.verifier_stake, proof),
+            Self::is_drawn(
+                agent,
+                &verifier,
+                &input,
+                (expected, drawing.verifier_stake),
+                proof
+            ),
             Error::<T>::NotDrawn
         );
         let bond = member.price.saturating_mul(T::AuditBondMultiple::get().into());
@@ -150,7 +146,7 @@ impl<T: Config> Pallet<T> {
         agent: &T::AccountId,
         verifier: &T::AccountId,
         input: &AuditInput<T::AccountId>,
-        verifier_stake: T::Balance,
+        (expected, verifier_stake): (FixedU128, T::Balance),
         proof: &AuditProof,
     ) -> bool {
         let fields = input.fields();
@@ -159,7 +155,6 @@ impl<T: Config> Pallet<T> {
             .map(|(name, value)| (*name, value.as_slice()))
             .collect();
         let output = T::Draws::output(agent, draw::LABEL, &fields, draw::CONTEXT, proof);
-        let expected = Self::auditors_expected(&input.provider);
         let stake = T::Stake::bonded(verifier, Role::Verifier);
         let threshold = AuditThreshold::weighted(expected, stake.into(), verifier_stake.into());
         output.is_some_and(|output| threshold.draws(&output))

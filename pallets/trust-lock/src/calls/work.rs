@@ -23,6 +23,7 @@ impl<T: Config> Pallet<T> {
             Error::<T>::AlreadyCommitted
         );
         member.progress = MemberProgress::Committed(commitment);
+        Self::note_commitment(task, &provider, agent, commitment);
         Self::deposit_event(Event::Committed {
             task,
             provider,

@@ -80,12 +80,17 @@ pub fn seal_of(verifier: AccountId, provider: AccountId, result: u8) -> H256 {
 
 /// A verifier that drew itself announces that it audits the provider, with a result of its own.
 pub fn announce(verifier: AccountId, provider: AccountId, result: u8) -> DispatchResult {
+    announce_with(verifier, provider, result, 0)
+}
+
+/// The same with bytes like `draw` for its VRF's output.
+pub fn announce_with(verifier: AccountId, provider: AccountId, result: u8, draw: u8) -> DispatchResult {
     send(
         verifier,
         Call::announce_audit {
             task: TASK,
             provider,
-            proof: proof_of(agent_of(verifier), &input_of(provider), 0),
+            proof: proof_of(agent_of(verifier), &input_of(provider), draw),
             seal: seal_of(verifier, provider, result),
         },
     )

@@ -7,6 +7,7 @@ use surety_pallet_test_kit::MockStake;
 use surety_types::{
     limits::AUDITS_MAX,
     stake::Role,
+    task::SecurityLevel,
     traits::Jail,
     trust::{AuditState, FaultKind},
 };
@@ -104,11 +105,20 @@ fn only_who_drew_itself_audits() {
 #[test]
 fn new_providers_are_audited_more_than_proven_ones() {
     TestExt::new().execute_with(|| {
-        assert_eq!(TrustLock::auditors_expected(&1), FixedU128::from_u32(3));
+        assert_eq!(
+            TrustLock::auditors_expected(&1, SecurityLevel::Standard),
+            FixedU128::from_u32(3)
+        );
         Records::<Test>::mutate(1, |record| record.clean_tasks = 5);
-        assert_eq!(TrustLock::auditors_expected(&1), FixedU128::from_u32(2));
+        assert_eq!(
+            TrustLock::auditors_expected(&1, SecurityLevel::Standard),
+            FixedU128::from_u32(2)
+        );
         Records::<Test>::mutate(1, |record| record.clean_tasks = 10);
-        assert_eq!(TrustLock::auditors_expected(&1), FixedU128::from_u32(1));
+        assert_eq!(
+            TrustLock::auditors_expected(&1, SecurityLevel::Standard),
+            FixedU128::from_u32(1)
+        );
     });
 }
 

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod audit_pay;
 mod audits;
 mod beyond;
 mod challenges;
@@ -9,12 +10,14 @@ mod committee_draws;
 mod committee_hostile;
 mod data;
 mod disputes;
+mod equivocation;
 mod honesty;
 mod hostile;
 mod machine;
 mod open;
 mod replacement;
 mod reveal;
+mod security;
 mod slashes;
 mod threats;
 mod time;

@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::{MockClock, MockStake};
 use surety_types::{
     limits::REDUNDANCY_MAX,
-    task::{MemberProgress, PerMember},
+    task::{MemberProgress, PerMember, Security},
     traits::TaskTrust,
 };
 
@@ -38,8 +38,8 @@ fn everybodys_stake_is_locked_and_the_clock_is_set() {
 #[test]
 fn the_lock_is_a_multiple_of_the_price() {
     TestExt::new().execute_with(|| {
-        assert_eq!(TrustLock::lock_for(PRICE), LOCK);
-        assert_eq!(TrustLock::lock_for(u128::MAX), u128::MAX);
+        assert_eq!(TrustLock::lock_for(PRICE, &Security::default()), LOCK);
+        assert_eq!(TrustLock::lock_for(u128::MAX, &Security::default()), u128::MAX);
     });
 }
 
@@ -63,11 +63,17 @@ fn a_task_has_one_round() {
 fn seats_must_be_as_many_as_the_redundancy() {
     TestExt::new().execute_with(|| {
         let two = PerMember::truncate_from(assignments([1, 2]));
-        assert_noop!(TrustLock::open(TASK, 3, 5, &two), Error::<Test>::WrongMemberCount);
-        assert_noop!(TrustLock::open(TASK, 1, 5, &two), Error::<Test>::WrongMemberCount);
+        assert_noop!(
+            TrustLock::open(TASK, 3, 5, Security::default(), &two),
+            Error::<Test>::WrongMemberCount
+        );
+        assert_noop!(
+            TrustLock::open(TASK, 1, 5, Security::default(), &two),
+            Error::<Test>::WrongMemberCount
+        );
         let nobody = PerMember::default();
         assert_noop!(
-            TrustLock::open(TASK, 0, 5, &nobody),
+            TrustLock::open(TASK, 0, 5, Security::default(), &nobody),
             Error::<Test>::WrongMemberCount
         );
     });

@@ -1,6 +1,7 @@
 //! The checker notices what it should.
 
 use frame_support::assert_ok;
+use sp_core::H256;
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::{AuditState, FaultKind},
@@ -263,5 +264,15 @@ fn candidates_that_do_not_fit_are_noticed() {
             .map(|candidate| (candidate.verifier, 1))
             .collect();
         committee.machine.summon_weighed(verifiers, 0).unwrap();
+    });
+}
+
+#[test]
+fn notes_of_commitments_that_nobody_made_are_noticed() {
+    assert_damage_noticed("TRUST-13", fresh, || {
+        TrustLock::note_commitment(TASK, &1, &agent_of(1), H256::zero());
+    });
+    assert_damage_noticed("TRUST-13", all_committed, || {
+        TrustLock::note_commitment(TASK, &1, &agent_of(1), H256::zero());
     });
 }

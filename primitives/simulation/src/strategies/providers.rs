@@ -155,9 +155,9 @@ pub fn equivocates(life: &mut Life) {
     life.books.pay(Role::World, Role::Provider, life.market.outside);
     if one.commitment != other.commitment {
         life.tally.convicted = 1;
-        let all = life.market.stake;
+        let lost = life.penalty(life.plan.lock, life.rules.base);
         // The finder is its own: half of it is burned all the same.
-        let shares = life.rules.split.shares(all);
+        let shares = life.rules.split.shares(lost);
         life.books.pay(Role::Provider, Role::Burned, shares.burned);
         life.books.pay(Role::Provider, Role::Client, shares.client);
         return;

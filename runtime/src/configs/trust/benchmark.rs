@@ -1,7 +1,10 @@
 //! What the trust lock's benchmarks need: a draw, and a game that ends with a long opening.
 
 use alloc::{sync::Arc, vec::Vec};
+use codec::{Decode, Encode};
+use sp_consensus_babe::AuthorityId;
 use sp_core::H256;
+use sp_runtime::RuntimeAppPublic;
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Smoothed},
     task::ResultClaim,
@@ -64,6 +67,16 @@ pub(super) fn seat_proof() -> (AccountId, AuditProof) {
         proof: SEAT_PROOF,
     };
     (AGENT.into(), proof)
+}
+
+/// A key of the benchmark's key store, and its signature of each message.
+pub(super) fn signatures(messages: &[[u8; 32]]) -> (AccountId, Vec<[u8; 64]>) {
+    let key = AuthorityId::generate_pair(None);
+    let sign = |message| key.sign(message).expect("the key store has the key").encode();
+    let bytes = |message| <[u8; 64]>::decode(&mut sign(message).as_slice());
+    let signed = messages.iter().map(|message| bytes(message).expect("64 bytes"));
+    let account = AccountId::decode(&mut key.encode().as_slice()).expect("32 bytes");
+    (account, signed.collect())
 }
 
 /// A layer as wide as MiniLM's: its last product reads the longest rows, and opens in the most bytes.

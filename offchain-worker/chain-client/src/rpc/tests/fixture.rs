@@ -389,7 +389,10 @@ fn apis() -> Vec<v15::RuntimeApiMetadata> {
     };
     let expected = method(
         "auditors_expected",
-        vec![input("provider", meta_type::<AccountId32>())],
+        vec![
+            input("task", meta_type::<u64>()),
+            input("provider", meta_type::<AccountId32>()),
+        ],
         meta_type::<u128>(),
     );
     let task = vec![

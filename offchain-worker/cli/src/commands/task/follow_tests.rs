@@ -166,6 +166,7 @@ fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
             units_max: 1,
             redundancy: 2,
             sources: vec![endpoint(9)].try_into().unwrap(),
+            security: Default::default(),
         },
         cap: 100,
         posted_at: 0,

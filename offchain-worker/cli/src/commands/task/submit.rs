@@ -54,6 +54,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         units_max,
         redundancy: args.redundancy,
         sources: sources.clone(),
+        security: args.security.security(),
     };
     let started = Instant::now();
     let posted = post(context, &*chain, &key, spec, args).await?;
@@ -227,6 +228,19 @@ mod tests {
         let enough = args("--cap 3planck --redundancy 3");
         check_offer(&chain, &enough, EMBED, &model).await.unwrap();
         assert!(chain.calls().is_empty());
+    }
+
+    #[test]
+    fn security_is_standard_with_nothing_at_risk_unless_told() {
+        use surety_types::task::{Security, SecurityLevel};
+
+        assert_eq!(args("--cap 1").security.security(), Security::default());
+        let told = args("--cap 1 --security high --value-at-risk 7planck");
+        let expected = Security {
+            level: SecurityLevel::High,
+            value_at_risk: 7,
+        };
+        assert_eq!(told.security.security(), expected);
     }
 
     #[tokio::test]

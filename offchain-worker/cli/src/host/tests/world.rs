@@ -213,6 +213,7 @@ impl World {
             units_max: 10,
             redundancy: 1,
             sources: vec![endpoint("client")].try_into().unwrap(),
+            security: Default::default(),
         };
         let call = Call::PostTask { spec, cap: 1000 };
         let posted = self.chain.submit(&self.client, call, Until::Included).await;

@@ -1,0 +1,69 @@
+//! What auditors get, out of what the provider earned that they audited.
+//!
+//! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the price: so the
+//! client's cost stays what it was. A client that is its own provider and auditor moves its own money and loses the fee.
+
+use frame_support::{dispatch::DispatchResult, traits::Get};
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    DispatchError,
+};
+use surety_types::{task::Assignment, trust::AuditToPay, TaskId};
+use surety_verification::audit::AuditPay;
+
+use crate::{
+    asset::{self, Delivery},
+    BalanceOf, Config, Event, Pallet,
+};
+
+impl<T: Config> Pallet<T> {
+    /// Pays a provider's auditors. Returns what is left for the provider.
+    pub(crate) fn pay_auditors(
+        task: TaskId,
+        client: &T::AccountId,
+        payment: &Assignment<T::AccountId, BalanceOf<T>>,
+        audits: &[AuditToPay<T::AccountId>],
+    ) -> Result<Assignment<T::AccountId, BalanceOf<T>>, DispatchError> {
+        let of_provider = || audits.iter().filter(|audit| audit.provider == payment.provider);
+        let pay = AuditPay {
+            each: T::AuditPay::get(),
+            most: T::AuditPayMax::get(),
+        };
+        let count = u32::try_from(of_provider().count()).unwrap_or(u32::MAX);
+        let each = pay.of(payment.price, count);
+        let mut left = payment.price;
+        for audit in of_provider() {
+            left = left.saturating_sub(each);
+            Self::pay_auditor(task, client, audit, each)?;
+        }
+        Ok(Assignment {
+            provider: payment.provider.clone(),
+            price: left,
+        })
+    }
+
+    fn pay_auditor(
+        task: TaskId,
+        client: &T::AccountId,
+        audit: &AuditToPay<T::AccountId>,
+        amount: BalanceOf<T>,
+    ) -> DispatchResult {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        let AuditToPay { provider, verifier } = audit.clone();
+        match asset::deliver::<T>(client, &verifier, amount)? {
+            Delivery::Arrived => {
+                Self::add_to_totals(|totals| &mut totals.paid, amount)?;
+                Self::deposit_event(Event::AuditorPaid {
+                    task,
+                    verifier,
+                    provider,
+                    amount,
+                });
+            }
+            Delivery::Burned => Self::note_dust(task, verifier, amount)?,
+        }
+        Ok(())
+    }
+}

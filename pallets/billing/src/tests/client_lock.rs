@@ -1,0 +1,83 @@
+//! What a client locks beside its escrow.
+
+use frame_support::{assert_noop, assert_ok};
+use sp_runtime::{Permill, TokenError};
+use surety_types::traits::Escrow;
+
+use crate::{mock::*, Event};
+
+/// A quarter of the cap is locked.
+fn locking(test: impl FnOnce()) {
+    TestExt::new().execute_with(|| {
+        ClientLock::set(Permill::from_percent(25));
+        test();
+    });
+}
+
+#[test]
+fn a_quarter_of_the_cap_is_locked_beside_it() {
+    locking(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_001));
+        // Rounded up.
+        assert_eq!((Billing::held(0), on_hold(CLIENT)), (5_001, 5_001 + 1_251));
+        let locked = Event::ClientLocked {
+            task: 0,
+            client: CLIENT,
+            amount: 1_251,
+        };
+        assert_eq!(events().pop(), Some(locked));
+    });
+}
+
+#[test]
+fn it_goes_back_at_settlement_and_pays_nobody() {
+    locking(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        events();
+        let settlement = Billing::settle(0, &[payment(ALICE, 4_000)], &[]).unwrap();
+        assert_eq!(settlement.refund, 800);
+        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000 - 4_200, 0));
+        let unlocked = Event::ClientUnlocked {
+            task: 0,
+            client: CLIENT,
+            amount: 1_250,
+        };
+        assert_eq!(events().pop(), Some(unlocked));
+    });
+}
+
+#[test]
+fn it_goes_back_when_a_task_fails_or_is_cancelled() {
+    locking(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        assert_ok!(Billing::refund(0));
+        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000, 0));
+    });
+}
+
+#[test]
+fn what_is_locked_was_fixed_when_the_task_was_posted() {
+    locking(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        ClientLock::set(Permill::one());
+        assert_ok!(Billing::refund(0));
+        assert_eq!((free(CLIENT), on_hold(CLIENT)), (1_000_000, 0));
+    });
+}
+
+#[test]
+fn payments_cannot_eat_into_it() {
+    locking(|| {
+        assert_ok!(Billing::open(0, &CLIENT, 5_000));
+        let refused = Billing::settle(0, &[payment(ALICE, 5_001)], &[]);
+        assert_eq!(refused, Err(crate::Error::<Test>::PaymentsExceedEscrow.into()));
+    });
+}
+
+#[test]
+fn who_has_the_cap_and_not_the_lock_posts_nothing() {
+    locking(|| {
+        assert_noop!(Billing::open(0, &CLIENT, 900_000), TokenError::FundsUnavailable);
+        assert_eq!(on_hold(CLIENT), 0);
+    });
+}
