@@ -13,7 +13,10 @@ use surety_verification::{
 };
 
 use super::setup::{challengeable, dispute_about, TASK};
-use crate::{types::DisputeReferee, CommitteeOf, Committees, Config, Disputes, Facts, Pallet, Rounds};
+use crate::{
+    committee::FINED_AT_ONCE, types::DisputeReferee, CommitteeOf, Committees, Config, Disputes, Facts,
+    Pallet, Rounds,
+};
 
 const QUESTION: H256 = H256::repeat_byte(5);
 
@@ -68,6 +71,7 @@ fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
         },
         candidates: Default::default(),
         ticked_at: T::FinalisedBlock::get(),
+        fined: 0,
     }
 }
 
@@ -122,7 +126,10 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     for (voter, value) in &others {
         frame_support::assert_ok!(machine.reveal(voter, *value, salt()));
     }
-    Committees::<T>::insert(0, committee::<T>(machine));
+    let mut committee = committee::<T>(machine);
+    // All are in the list, and the last of them are still to be fined: what is measured ends the dispute as well.
+    committee.fined = ROUNDS_MAX * SEATS + 33 - FINED_AT_ONCE;
+    Committees::<T>::insert(0, committee);
     right
 }
 
@@ -139,12 +146,15 @@ pub(super) fn silent<T: Config>() {
     Committees::<T>::insert(0, committee::<T>(machine));
 }
 
-/// Has the time of the ballot pass, and that of the dispute with it. The clock of finality stands still in benchmarks.
+/// Has the time of the ballot pass, and that of the dispute with it, and fines the last members. The clock of finality stands
+/// still in benchmarks.
 pub(super) fn run_out<T: Config>() {
     let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
         return;
     };
     committee.machine.tick(100);
+    committee.fined = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
+    committee.fined = committee.fined.saturating_sub(FINED_AT_ONCE);
     Pallet::<T>::end_ballot(0, &mut committee);
     Pallet::<T>::settle(0, &mut dispute, committee);
     if let Some(mut round) = Rounds::<T>::get(TASK) {
