@@ -1,5 +1,6 @@
 //! The committees that cost most.
 
+use alloc::vec::Vec;
 use codec::{Decode, Encode};
 use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
@@ -112,7 +113,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
-    let others: alloc::vec::Vec<_> = others.collect();
+    let others: Vec<_> = others.collect();
     let voters = others
         .iter()
         .map(|(voter, _)| voter.clone())
