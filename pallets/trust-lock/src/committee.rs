@@ -15,7 +15,7 @@
 //! `DecisionWindow` lasts, and stays undecided then.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, Permill, Perquintill, SaturatedConversion};
+use sp_runtime::{traits::Saturating, Perquintill, SaturatedConversion};
 use surety_types::{
     stake::Role,
     traits::StakeLedger,
@@ -25,10 +25,13 @@ use surety_types::{
 use surety_verification::{
     bisection::{Cell, Side},
     committee::{question, value_hash, windows, Machine, SeatDraw, CANDIDATES_EXPECTED},
-    snowflake::{Decision, Stage},
+    snowflake::Stage,
 };
 
 use crate::{types::quintillionths, CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawOf};
+
+/// Most members found at fault in one step. The rest are by the agenda, in the next blocks.
+pub(crate) const FINED_AT_ONCE: u32 = 8;
 
 impl<T: Config> Pallet<T> {
     /// Calls verifiers together about the cell that a dispute has come to.
@@ -47,6 +50,7 @@ impl<T: Config> Pallet<T> {
             draw: Self::seat_draw(),
             candidates: Default::default(),
             ticked_at: T::FinalisedBlock::get(),
+            fined: 0,
         };
         Committees::<T>::insert(id, committee);
         Self::deposit_event(Event::CommitteeConvened {
@@ -71,10 +75,11 @@ impl<T: Config> Pallet<T> {
         finalised.saturating_sub(committee.ticked_at).saturated_into()
     }
 
-    /// Whether the time of a committee's stage is over.
+    /// Whether the time of a committee's stage is over, or all of it is.
     pub(crate) fn is_stage_over(committee: &CommitteeOf<T>) -> bool {
         let blocks = Self::committee_blocks(committee);
-        blocks > 0 && blocks >= committee.machine.left()
+        let passed = blocks > 0 && blocks >= committee.machine.left();
+        passed || committee.machine.decision().is_some()
     }
 
     /// Has a dispute's committee go on as far as its time allows, and ends the game if it has decided. Says whether it still
@@ -83,6 +88,9 @@ impl<T: Config> Pallet<T> {
         let Some(mut committee) = Committees::<T>::get(id) else {
             return false;
         };
+        if committee.machine.decision().is_some() {
+            return Self::settle(id, dispute, committee);
+        }
         let blocks = Self::committee_blocks(&committee);
         let over = Self::is_stage_over(&committee);
         committee.ticked_at = committee.ticked_at.max(T::FinalisedBlock::get());
@@ -142,50 +150,55 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Keeps a committee that goes on, or ends it. Says whether it still sits.
-    pub(crate) fn settle(id: DisputeId, dispute: &mut DisputeOf<T>, committee: CommitteeOf<T>) -> bool {
-        match committee.machine.decision() {
-            None => Committees::<T>::insert(id, committee),
-            Some(decision) => {
-                Self::end_committee(id, dispute, &committee, decision);
-                return false;
-            }
-        }
-        true
-    }
-
-    fn end_committee(
-        id: DisputeId,
-        dispute: &mut DisputeOf<T>,
-        committee: &CommitteeOf<T>,
-        decision: Decision,
-    ) {
-        Committees::<T>::remove(id);
+    pub(crate) fn settle(id: DisputeId, dispute: &mut DisputeOf<T>, mut committee: CommitteeOf<T>) -> bool {
+        let Some(decision) = committee.machine.decision() else {
+            Committees::<T>::insert(id, committee);
+            return true;
+        };
         let winner = decision.value().map(|value| match value == committee.claimed {
             true => Side::Defender,
             false => Side::Challenger,
         });
-        Self::deposit_event(Event::CommitteeEnded {
-            dispute: id,
-            decision,
-            winner,
-        });
-        for member in committee.machine.losing_side() {
-            Self::convict_member(dispute.task, &member, FaultKind::Dissent, T::DissentPart::get());
+        if committee.fined == 0 {
+            Self::deposit_event(Event::CommitteeEnded {
+                dispute: id,
+                decision,
+                winner,
+            });
         }
-        for member in committee.machine.absent() {
-            let part = T::VoteNoShowPart::get();
-            Self::convict_member(dispute.task, &member, FaultKind::VoteNoShow, part);
-            Self::note_absence(&member);
+        if Self::fine_some(dispute.task, &mut committee) {
+            Committees::<T>::insert(id, committee);
+            return true;
         }
+        Committees::<T>::remove(id);
         if let Some(winner) = winner {
             // Committees are about games that wait for it.
             let decided = dispute.game.decided(winner);
             debug_assert!(decided.is_ok());
         }
+        false
+    }
+
+    /// Finds the next few members at fault, so that no step of a round costs more than others. Says whether there are more.
+    fn fine_some(task: TaskId, committee: &mut CommitteeOf<T>) -> bool {
+        let dissent = committee.machine.losing_side().into_iter();
+        let dissent = dissent.map(|member| (member, FaultKind::Dissent));
+        let absent = committee.machine.absent().into_iter();
+        let absent = absent.map(|member| (member, FaultKind::VoteNoShow));
+        let mut left = dissent.chain(absent).skip(committee.fined as usize);
+        for (member, kind) in left.by_ref().take(FINED_AT_ONCE as usize) {
+            Self::convict_member(task, &member, kind);
+            committee.fined = committee.fined.saturating_add(1);
+        }
+        left.next().is_some()
     }
 
     /// Finds a member at fault. Nothing of its stake is locked: a part of all of it is lost.
-    fn convict_member(task: TaskId, verifier: &T::AccountId, kind: FaultKind, part: Permill) {
+    fn convict_member(task: TaskId, verifier: &T::AccountId, kind: FaultKind) {
+        let part = match kind {
+            FaultKind::VoteNoShow => T::VoteNoShowPart::get(),
+            _ => T::DissentPart::get(),
+        };
         Self::deposit_event(Event::FaultFound {
             task,
             offender: verifier.clone(),
@@ -193,5 +206,8 @@ impl<T: Config> Pallet<T> {
         });
         let lost: (T::Balance, Perquintill) = (0u128.into(), quintillionths(part));
         Self::defer_slash(task, verifier, kind, lost, None, None);
+        if kind == FaultKind::VoteNoShow {
+            Self::note_absence(verifier);
+        }
     }
 }

@@ -266,6 +266,7 @@ impl<T: Config> Pallet<T> {
             Some(side) => now.saturating_add(left(side)),
             None => match Committees::<T>::get(id) {
                 // Finality may come in leaps: never a block before the stage can be over.
+                Some(committee) if committee.machine.decision().is_some() => now,
                 Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
                 None => {
                     let since = dispute.beyond_since.unwrap_or(now);

@@ -47,10 +47,10 @@ pub trait WeightInfo {
     /// The last of the most candidates comes, and draws better than another.
     fn join_committee() -> Weight;
 
-    /// The last answer of a vote of all that decides: as many as can be fined are.
+    /// The last answer of a vote of all that decides: as many are fined as can be at once, and the dispute ends.
     fn reveal_vote() -> Weight;
 
-    /// Time passes for a vote of all: it is opened with the most voters, or decides as the last answer would.
+    /// Time passes for a vote of all: it is opened with the most voters; or it is over, and as the last answer would.
     fn advance_committee() -> Weight;
 
     /// Two statements are checked, and a provider of a full round is convicted.

@@ -61,6 +61,8 @@ pub struct DisputeCommittee<AccountId, Balance, BlockNumber> {
     pub candidates: BoundedVec<Candidate<AccountId>, ConstU32<VOTERS_MAX>>,
     /// Finalised block up to which time has been taken.
     pub ticked_at: BlockNumber,
+    /// Members that were found at fault, once it is over: all are before the dispute ends.
+    pub fined: u32,
 }
 
 /// What a newcomer among candidates changes.

@@ -158,20 +158,18 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	fn join_committee() -> Weight {
 		Self::announce_audit().saturating_add(Self::close())
 	}
-	/// Bound: a dispute ends as by a move, and 193 members are fined, each with a slash and a record.
+	/// Bound: a dispute ends as by its time, and 8 members are fined and jailed, each with a slash and a record.
 	fn reveal_vote() -> Weight {
-		Self::play()
-			.saturating_add(Weight::from_parts(193 * 40_000_000, 0))
-			.saturating_add(T::DbWeight::get().reads(193 * 2))
-			.saturating_add(T::DbWeight::get().writes(193 * 3))
+		Self::advance_dispute()
+			.saturating_add(Self::close())
+			.saturating_add(T::DbWeight::get().reads(8 * 2))
+			.saturating_add(T::DbWeight::get().writes(8 * 3))
 	}
-	/// Bound: a dispute ends as by a move, and 260 members are fined and jailed, each with a slash and a record; or stake of
-	/// 100 voters is read, which is less.
+	/// Bound: the same, and the stake of 100 voters is read.
 	fn advance_committee() -> Weight {
-		Self::play()
-			.saturating_add(Weight::from_parts(260 * 40_000_000, 0))
-			.saturating_add(T::DbWeight::get().reads(260 * 2))
-			.saturating_add(T::DbWeight::get().writes(260 * 3))
+		Self::reveal_vote()
+			.saturating_add(Self::close())
+			.saturating_add(T::DbWeight::get().reads(100))
 	}
 	/// Bound: two sr25519 signatures are checked, and a provider is convicted.
 	fn report_equivocation() -> Weight {

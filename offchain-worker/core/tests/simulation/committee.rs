@@ -115,6 +115,7 @@ impl Lives {
             },
             candidates: Default::default(),
             ticked_at: 1,
+            fined: 0,
         };
         let mut snapshot = audit::auditing();
         let verdict = surety_types::task::Verdict::Failed(surety_types::task::FailureReason::NoAgreement);

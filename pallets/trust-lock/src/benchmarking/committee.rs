@@ -1,5 +1,6 @@
 //! The committees that cost most.
 
+use alloc::vec::Vec;
 use codec::{Decode, Encode};
 use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
@@ -13,7 +14,10 @@ use surety_verification::{
 };
 
 use super::setup::{challengeable, dispute_about, TASK};
-use crate::{types::DisputeReferee, CommitteeOf, Committees, Config, Disputes, Facts, Pallet, Rounds};
+use crate::{
+    committee::FINED_AT_ONCE, types::DisputeReferee, CommitteeOf, Committees, Config, Disputes, Facts,
+    Pallet, Rounds,
+};
 
 const QUESTION: H256 = H256::repeat_byte(5);
 
@@ -68,6 +72,7 @@ fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
         },
         candidates: Default::default(),
         ticked_at: T::FinalisedBlock::get(),
+        fined: 0,
     }
 }
 
@@ -108,7 +113,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
-    let others: alloc::vec::Vec<_> = others.collect();
+    let others: Vec<_> = others.collect();
     let voters = others
         .iter()
         .map(|(voter, _)| voter.clone())
@@ -122,7 +127,10 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     for (voter, value) in &others {
         frame_support::assert_ok!(machine.reveal(voter, *value, salt()));
     }
-    Committees::<T>::insert(0, committee::<T>(machine));
+    let mut committee = committee::<T>(machine);
+    // All are in the list, and the last of them are still to be fined: what is measured ends the dispute as well.
+    committee.fined = ROUNDS_MAX * SEATS + 33 - FINED_AT_ONCE;
+    Committees::<T>::insert(0, committee);
     right
 }
 
@@ -139,12 +147,15 @@ pub(super) fn silent<T: Config>() {
     Committees::<T>::insert(0, committee::<T>(machine));
 }
 
-/// Has the time of the ballot pass, and that of the dispute with it. The clock of finality stands still in benchmarks.
+/// Has the time of the ballot pass, and that of the dispute with it, and fines the last members. The clock of finality stands
+/// still in benchmarks.
 pub(super) fn run_out<T: Config>() {
     let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
         return;
     };
     committee.machine.tick(100);
+    committee.fined = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
+    committee.fined = committee.fined.saturating_sub(FINED_AT_ONCE);
     Pallet::<T>::end_ballot(0, &mut committee);
     Pallet::<T>::settle(0, &mut dispute, committee);
     if let Some(mut round) = Rounds::<T>::get(TASK) {

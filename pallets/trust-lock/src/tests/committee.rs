@@ -195,8 +195,13 @@ fn stake_counts_and_not_heads() {
                 other_value()
             }
         }));
-        assert!(faults().contains(&(2, FaultKind::LostDispute)));
-        assert_eq!(faults().len(), 1 + 9);
+        // Nine are fined in two steps, and then the dispute ends.
+        assert_eq!((faults().len(), pairs()), (8, vec![(1, 2)]));
+        assert_noop!(join(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
+        assert_noop!(reveal_vote(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
+        pass(1);
+        assert_eq!(faults().len(), 9 + 1);
+        assert_eq!(faults()[9], (2, FaultKind::LostDispute));
     });
 }
 

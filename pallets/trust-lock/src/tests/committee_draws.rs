@@ -101,6 +101,7 @@ fn quorums_that_contradict_each_other_summon_everybody() {
         }
         let ended = |event: &Event<Test>| matches!(event, Event::CommitteeEnded { decision: Decision::Voters(value), .. } if *value == claimed);
         assert!(events().iter().any(ended));
+        pass(3);
         // Those who made the other quorum, and those who were alone in either round.
         let dissent = faults()
             .iter()
