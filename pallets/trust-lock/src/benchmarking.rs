@@ -241,13 +241,13 @@ mod benchmarks {
         asset::endow::<T>(&by, price);
         frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &by, price));
         let until = frame_system::Pallet::<T>::block_number();
-        let demand = Demand {
+        let wanted = Demand {
             by,
             segment: 5,
             price,
             until,
         };
-        Demands::<T>::insert(TASK, &provider, demand);
+        Demands::<T>::insert(TASK, &provider, wanted);
         let opening = SegmentOpening::new(&output, 5).expect("there is such a segment");
         let output_bytes = output.len() as u32;
 
