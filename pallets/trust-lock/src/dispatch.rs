@@ -1,0 +1,255 @@
+//! The calls, with their errors and weights: a section of [`crate::pallet`]. What they do is in [`crate::calls`].
+
+use frame_support::pallet_macros::pallet_section;
+
+/// The calls.
+#[pallet_section]
+mod dispatch {
+    #[pallet::call]
+    impl<T: Config> Pallet<T> {
+        /// Commits the signer's stash to a result of `task` without showing it.
+        ///
+        /// `commitment` is [`surety_verification::commitment`] of the task, the **stash**, the claim and a salt. It
+        /// cannot be taken back or changed. The last commitment opens the audit window.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`, `AlreadyCommitted`.
+        #[pallet::call_index(0)]
+        #[pallet::weight(T::WeightInfo::commit())]
+        pub fn commit(origin: OriginFor<T>, task: TaskId, commitment: H256) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_commit(&agent, task, commitment)
+        }
+
+        /// Opens the commitment of the signer's stash.
+        ///
+        /// Possible as soon as the audit window has passed. The last reveal brings the verdict.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`,
+        /// `AlreadyRevealed`, `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`.
+        #[pallet::call_index(1)]
+        #[pallet::weight(T::WeightInfo::reveal())]
+        pub fn reveal(origin: OriginFor<T>, task: TaskId, claim: ResultClaim, salt: H256) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal(&agent, task, claim, salt)
+        }
+
+        /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
+        ///
+        /// `proof` is of the VRF of the signer's key over [`surety_verification::AuditInput`], whose output has to be
+        /// below the threshold for the stash's stake. `seal` is [`surety_verification::audit_seal`]. Locks the bond.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,
+        /// `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's own when the bond
+        /// cannot be locked.
+        #[pallet::call_index(2)]
+        #[pallet::weight(T::WeightInfo::announce_audit())]
+        pub fn announce_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            proof: AuditProof,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_announce_audit(&agent, task, &provider, &proof, seal)
+        }
+
+        /// Opens the seal of an audit by the signer's stash. Possible once the provider has revealed, until the verdict's
+        /// challenge window has passed. Another result than the provider's opens a dispute.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `SealMismatch`.
+        #[pallet::call_index(3)]
+        #[pallet::weight(T::WeightInfo::reveal_audit())]
+        pub fn reveal_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            claim: ResultClaim,
+            salt: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal_audit(&agent, task, &provider, claim, salt)
+        }
+
+        /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond is put on
+        /// hold. It is returned unless the challenger loses: then half goes to the defender and half is burned.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.
+        #[pallet::call_index(4)]
+        #[pallet::weight(T::WeightInfo::challenge())]
+        pub fn challenge(origin: OriginFor<T>, task: TaskId, provider: T::AccountId) -> DispatchResult {
+            let challenger = ensure_signed(origin)?;
+            Self::do_challenge(challenger, task, &provider)
+        }
+
+        /// Demands that a provider shows a piece of its output on chain. Anybody may, for a price that the provider
+        /// earns by it. A provider that does not supply it in time has withheld it, and loses its lock.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `AlreadyDemanded`, `TooManyDemands`; the
+        /// currency's own.
+        #[pallet::call_index(5)]
+        #[pallet::weight(T::WeightInfo::demand())]
+        pub fn demand(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            segment: u32,
+        ) -> DispatchResult {
+            let by = ensure_signed(origin)?;
+            Self::do_demand(by, task, &provider, segment)
+        }
+
+        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of `output_bytes`
+        /// bytes. The last piece does where the output has fewer.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
+        /// `WrongSegment`.
+        #[pallet::call_index(6)]
+        #[pallet::weight(T::WeightInfo::supply())]
+        pub fn supply(
+            origin: OriginFor<T>,
+            task: TaskId,
+            output_bytes: u32,
+            opening: SegmentOpening,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_supply(&agent, task, output_bytes, &opening)
+        }
+
+        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and for
+        /// challengers that are neither.
+        ///
+        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two moves
+        /// later it might be a legal one, and a wrong one.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
+        #[pallet::call_index(7)]
+        #[pallet::weight(T::WeightInfo::play())]
+        pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
+            let player = ensure_signed(origin)?;
+            Self::do_play(&player, dispute, number, played)
+        }
+
+        /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it
+        /// as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotDue`.
+        #[pallet::call_index(8)]
+        #[pallet::weight(T::WeightInfo::advance_dispute().max(T::WeightInfo::advance_committee()))]
+        pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_dispute(dispute)
+        }
+
+        /// Vetoes a slash. Only as long as it is not carried out.
+        ///
+        /// # Errors
+        /// `UnknownSlash`.
+        #[pallet::call_index(9)]
+        #[pallet::weight(T::WeightInfo::cancel_slash())]
+        pub fn cancel_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            T::VetoOrigin::ensure_origin(origin)?;
+            Self::do_cancel_slash(slash)
+        }
+
+        /// Carries out a slash that has waited long enough. Anybody may; idle blocks do it as well.
+        ///
+        /// # Errors
+        /// `UnknownSlash`, `NotDue`.
+        #[pallet::call_index(10)]
+        #[pallet::weight(T::WeightInfo::carry_out_slash())]
+        pub fn carry_out_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_carry_out_slash(slash)
+        }
+
+        /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NotBeyond`.
+        #[pallet::call_index(14)]
+        #[pallet::weight(T::WeightInfo::play())]
+        pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
+            T::DecideOrigin::ensure_origin(origin)?;
+            Self::do_decide_dispute(dispute, winner)
+        }
+
+        /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after `ballot` others, and
+        /// seals what it computed itself. While a round is drawn with a proof of the VRF of the signer's key over
+        /// [`surety_verification::audit::SeatInput`], whose output has to be below the threshold for the stash's stake; the
+        /// best draws are seated when the time is over. Without one when all are summoned.
+        ///
+        /// `seal` is [`surety_verification::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// [`surety_verification::committee::value_hash`] and a salt.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,
+        /// `AlreadySeated`, `Unsettled`, `NotDrawn`, `Outranked`.
+        #[pallet::call_index(11)]
+        #[pallet::weight(T::WeightInfo::join_committee())]
+        pub fn join_committee(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            ballot: u32,
+            proof: Option<AuditProof>,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_join_committee(&agent, dispute, ballot, proof, seal)
+        }
+
+        /// Opens the answer that the signer's stash has sealed. The last one ends the ballot.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`,
+        /// `SealMismatch`.
+        #[pallet::call_index(12)]
+        #[pallet::weight(T::WeightInfo::reveal_vote())]
+        pub fn reveal_vote(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            value: H256,
+            salt: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_reveal_vote(&agent, dispute, value, salt)
+        }
+
+        /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.
+        #[pallet::call_index(13)]
+        #[pallet::weight(T::WeightInfo::advance_committee())]
+        pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_committee(dispute)
+        }
+
+        /// Shows that a provider signed two different statements about one task, or, without the second one, a statement
+        /// that is not what it committed to or revealed on chain. Anybody may; who does gets the finder's share of the
+        /// slash. Possible as long as the task has its round.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
+        #[pallet::call_index(15)]
+        #[pallet::weight(T::WeightInfo::report_equivocation())]
+        pub fn report_equivocation(
+            origin: OriginFor<T>,
+            statement: SignedStatement<T::AccountId>,
+            other: Option<SignedStatement<T::AccountId>>,
+        ) -> DispatchResult {
+            let reporter = ensure_signed(origin)?;
+            Self::do_report_equivocation(reporter, statement, other)
+        }
+    }
+}
