@@ -77,7 +77,7 @@ def run_cheat(options, devnet, console):
 
 def run(options, devnet, console):
     devnet.up()
-    out = devnet.run_dir / "vectors.safetensors"
+    out, before = devnet.run_dir / "vectors.safetensors", devnet.purses()
     console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE for up to {UNITS_MAX} lines")
     with FinalityWatch(devnet.chain) as watch:
         result = devnet.submit(out)
@@ -85,7 +85,7 @@ def run(options, devnet, console):
         console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
         second = devnet.generate(on_event=report.Tokens(console))
     console.step(f"task {second['task']} is {second['state']}")
-    found = report.make(devnet, result, out, watch, report.generation(devnet, PROMPT, second))
+    found = report.make(devnet, result, out, watch, report.generation(devnet, PROMPT, second), before)
     report.show(found, console)
     if options.report:
         report.write(found, options.report)

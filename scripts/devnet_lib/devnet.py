@@ -219,6 +219,10 @@ class Devnet:
         count = len(text.read_text().splitlines())
         return self.client.run("task", "nearest", "--input", text, "--output", out, "--count", count)
 
+    def purses(self):
+        """What each stash has beside its stake, in plancks: work and audits are paid into it."""
+        return {worker.stash: self.chain.account(worker.stash)["free"] for worker in self.providers + self.verifiers}
+
     def memory(self):
         """Resident memory of each running process, in MiB."""
         rows = [(process.name, process.pid, process.memory()) for process in self.supervisor.processes]

@@ -80,7 +80,18 @@ def generation(devnet, prompt, result):
     }
 
 
-def make(devnet, result, out, watch, generated=None):
+def received(devnet, before):
+    """What each worker's stash got since `before`, for work and for audits."""
+    after = devnet.purses()
+    workers = {"provider": devnet.providers, "verifier": devnet.verifiers}
+    return [
+        {"worker": f"{role}-{worker.index + 1}", "received": after[worker.stash] - before[worker.stash]}
+        for role in workers
+        for worker in workers[role]
+    ]
+
+
+def make(devnet, result, out, watch, generated=None, before=None):
     """Everything that is known of a finished task. Amounts are in plancks."""
     chain, task = devnet.chain, result["task"]
     view = chain.task(task)
@@ -108,6 +119,7 @@ def make(devnet, result, out, watch, generated=None):
         "seconds_post_to_result": result["seconds_post_to_result"],
         "seconds_post_to_settled": result["seconds_post_to_settled"],
         "generation": generated,
+        "received": received(devnet, before) if before else None,
         "seconds_per_block": block_seconds(chain, max(1, final - 100), final),
         "finality_lag_blocks": watch.lags(),
         "memory": devnet.memory(),
@@ -127,7 +139,7 @@ def _seconds(value):
 def _show_money(report, client, console):
     console.title(f"Money of task {report['task']}")
     console.table(
-        [(f"paid to {provider['account']}", sure(provider["paid"])) for provider in report["providers"]]
+        [(f"earned by {provider['account']}", sure(provider["paid"])) for provider in report["providers"]]
         + [
             ("protocol fee", sure(report["fee"])),
             (f"refund to {client}", sure(report["client_refund"])),
@@ -175,6 +187,9 @@ def show(report, console):
     _show_money(report, report["client"], console)
     if report["generation"]:
         _show_generation(report["generation"], report["client"], console)
+    if report["received"]:
+        console.title("Received, once auditors have their part of what providers earned")
+        console.table([(row["worker"], sure(row["received"])) for row in report["received"]])
     console.title("Machine")
     lags = report["finality_lag_blocks"]
     console.table(

@@ -56,10 +56,10 @@ def devnet():
 def happy_life():
     """The report of the first task: nothing goes wrong in it."""
     net = devnet()
-    out = net.run_dir / "vectors.safetensors"
+    out, before = net.run_dir / "vectors.safetensors", net.purses()
     with FinalityWatch(net.chain) as watch:
         result = net.submit(out)
-    return report.make(net, result, out, watch)
+    return report.make(net, result, out, watch, before=before)
 
 
 class Life:

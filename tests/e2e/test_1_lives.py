@@ -48,6 +48,15 @@ class HappyLife(unittest.TestCase):
         self.assertEqual(report["units"], 80)
         self.assertGreaterEqual(report["paraphrases_found"], 0.9 * report["paraphrases"])
 
+    def test_auditors_have_their_part_of_what_providers_earned(self):
+        received = {row["worker"]: row["received"] for row in self.report["received"]}
+        providers = sum(amount for worker, amount in received.items() if worker.startswith("provider"))
+        verifiers = sum(amount for worker, amount in received.items() if worker.startswith("verifier"))
+        earned = sum(provider["paid"] for provider in self.report["providers"])
+        self.assertEqual(providers + verifiers, earned)
+        # Newcomers are audited so closely that nobody escapes it.
+        self.assertGreater(verifiers, 0)
+
     def test_times_are_reported(self):
         report = self.report
         self.assertLess(0, report["seconds_post_to_result"])
