@@ -45,16 +45,25 @@ fn sources() -> Result<Endpoints, BenchmarkError> {
 }
 
 fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
+    let redundancy = T::RedundancyMax::get();
+    back::<T>(redundancy);
     Ok(TaskSpec {
         model: T::Models::register_for_benchmark(Operation::Embed),
         operation: Operation::Embed,
         input: H256::repeat_byte(1),
         input_bytes: 1,
         units_max: 1,
-        redundancy: T::RedundancyMax::get(),
+        redundancy,
         sources: sources()?,
         security: SECURITY,
     })
+}
+
+/// Stake enough in all that a task with this much at risk is taken.
+fn back<T: Config>(redundancy: u32) {
+    let (stash, agent): (T::AccountId, _) = (account("backer", 0, SEED), account("backer agent", 0, SEED));
+    let stake = T::Trust::lock_for(CAP, &SECURITY).saturating_mul(redundancy.into());
+    T::Stake::endow(&stash, &agent, Role::Provider, stake);
 }
 
 fn client<T: Config>() -> T::AccountId {
