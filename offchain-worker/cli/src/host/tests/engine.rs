@@ -24,6 +24,7 @@ pub const CONTEXT: u32 = 8;
 pub struct Puppet {
     manifest: ModelManifest,
     runs: AtomicUsize,
+    ended: AtomicUsize,
     tokens_let: AtomicUsize,
 }
 
@@ -32,6 +33,7 @@ impl Default for Puppet {
         Self {
             manifest: manifest(),
             runs: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             tokens_let: AtomicUsize::new(0),
         }
     }
@@ -40,6 +42,11 @@ impl Default for Puppet {
 impl Puppet {
     pub fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
+    }
+
+    /// Whether no job runs any more: one that was cancelled goes on until it notices.
+    pub fn is_idle(&self) -> bool {
+        self.ended.load(Ordering::SeqCst) == self.runs()
     }
 
     pub fn let_tokens(&self, count: usize) {
@@ -61,6 +68,17 @@ impl Puppet {
                 return Err(EngineError::Cancelled);
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn make(&self, job: &Job, sink: &mut dyn Sink) -> Result<(Vec<u8>, u32), EngineError> {
+        match job.operation {
+            Operation::Embed if job.input.starts_with(b"refuse") => Err(InputError::NoItems.into()),
+            Operation::Embed => {
+                let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
+                Ok((format!("{units} items").into_bytes(), units))
+            }
+            Operation::Generate => self.generate(job, sink),
         }
     }
 
@@ -108,14 +126,9 @@ impl Engine for Puppet {
 
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        let (output, units) = match job.operation {
-            Operation::Embed if job.input.starts_with(b"refuse") => return Err(InputError::NoItems.into()),
-            Operation::Embed => {
-                let units = job.input.iter().filter(|b| **b == b'\n').count() as u32;
-                (format!("{units} items").into_bytes(), units)
-            }
-            Operation::Generate => self.generate(job, sink)?,
-        };
+        let made = self.make(job, sink);
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        let (output, units) = made?;
         let claim = ResultClaim {
             output: content_hash(&output),
             trace_root: Hash::repeat_byte(1),

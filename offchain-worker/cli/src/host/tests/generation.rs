@@ -140,6 +140,8 @@ async fn a_provider_killed_in_the_middle_starts_over_and_commits_once() {
     host.kill().await;
     let page = read(&world, task, 2).await;
     assert_eq!(page.end, Some(StreamEnd::Stopped));
+    // Otherwise the job that was stopped might take what the next one waits for.
+    world.until(|| world.is_engine_idle()).await;
 
     let host = world.start();
     world.chain.finalise();

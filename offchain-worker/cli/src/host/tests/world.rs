@@ -264,13 +264,13 @@ impl World {
 
     /// Waits until something holds; a test that waits for ever fails.
     pub async fn until(&self, holds: impl Fn() -> bool) {
-        for _ in 0..1000 {
+        for _ in 0..6000 {
             if holds() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("waited for 10 s; calls so far: {:#?}", self.chain.calls());
+        panic!("waited for a minute; calls so far: {:#?}", self.chain.calls());
     }
 
     /// Where the client finds the output, once it is served.
@@ -303,6 +303,10 @@ impl World {
 
     pub fn engine_runs(&self) -> usize {
         self.engine.runs()
+    }
+
+    pub fn is_engine_idle(&self) -> bool {
+        self.engine.is_idle()
     }
 
     /// Lets a generation make so many more tokens.
