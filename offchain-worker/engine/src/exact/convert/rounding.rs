@@ -337,10 +337,10 @@ mod tests {
         let rows = (0..3).map(|i| matrix[i][i..].to_vec()).collect();
         let factor = Factor::new(rows, 0.5).unwrap();
         let at = |i: usize, k: usize| if k < i { 0.0 } else { factor.0[i][k - i] };
-        for i in 0..3 {
-            for j in 0..3 {
+        for (i, row) in matrix.iter().enumerate() {
+            for (j, value) in row.iter().enumerate() {
                 let product: f64 = (0..3).map(|k| at(i, k) * at(j, k)).sum();
-                let right = matrix[i][j] + if i == j { 3.0 } else { 0.0 };
+                let right = value + if i == j { 3.0 } else { 0.0 };
                 assert!((product - right).abs() < 1e-12, "{i} {j} {product} {right}");
             }
         }
