@@ -63,8 +63,12 @@ def speed(models, sentences, threads, stride, rounds, console):
     return rates, needs
 
 
-def trace(models, sentences, stride, rounds, console):
-    """What recording the trace costs, as a share of the time without; and where the time goes, step by step."""
+def trace(models, sentences, stride, console):
+    """What recording the trace costs, as a share of the time without; and where the time goes, step by step.
+
+    It is a few per cent, and what else a machine does to one measurement is more. So these are many and short, each
+    with the trace beside one without, either of them first in turns; the median of the pairs counts.
+    """
     modes = {look: {"look": look, "stride": stride, "together": TOGETHER} for look in ("blind", "traced", "timed")}
     with all_of({"encoder": lambda: models.encoder(sentences, 1)}, console) as running:
         if "encoder" not in running:
@@ -72,12 +76,13 @@ def trace(models, sentences, stride, rounds, console):
         encoder = running["encoder"]
         encoder.ask(**modes["blind"])
         begun, pairs = time.monotonic(), []
-        while len(pairs) < rounds and (len(pairs) < 2 or time.monotonic() - begun < TRACE_SECONDS_MAX):
-            pairs.append((encoder.ask(**modes["blind"]), encoder.ask(**modes["traced"])))
+        while len(pairs) < 2 or time.monotonic() - begun < TRACE_SECONDS_MAX:
+            order = ("blind", "traced") if len(pairs) % 2 else ("traced", "blind")
+            pairs.append({look: encoder.ask(**modes[look]) for look in order})
         shares = encoder.ask(**modes["timed"])["shares"]
 
     def cost(key):
-        return median(traced[key] for _, traced in pairs) / median(blind[key] for blind, _ in pairs) - 1
+        return median(pair["traced"][key] / pair["blind"][key] for pair in pairs) - 1
 
     return {
         "overhead": cost("seconds"),

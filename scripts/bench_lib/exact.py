@@ -61,7 +61,7 @@ def _embedding(models, folder, rounds, stride, console):
         rates, needs = embedding.speed(models, path, threads, stride, rounds, console)
         found["threads"][str(threads)] = {"rates": rates, "needs": needs}
     console.step("the trace's cost")
-    found["trace"] = embedding.trace(models, path, stride, 2 * rounds + 1, console)
+    found["trace"] = embedding.trace(models, path, 4 * stride, console)
     return found
 
 

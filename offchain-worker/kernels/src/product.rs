@@ -12,19 +12,20 @@ use rayon::prelude::*;
 use surety_exact::{Fault, GROUP};
 
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{amx, Avx2, Avx512, AvxVnni};
+use crate::machine::{amx, avx2_rows, Avx2, Avx512, AvxVnni};
 #[cfg(target_arch = "aarch64")]
 use crate::machine::{Neon, NeonDot};
 use crate::{
     isa::{current, Isa},
     machine::{Floats, Machine, Scalar, LANES},
+    rows::widen,
     Packed, Rows,
 };
 
 /// Lines of a whole group.
 const GROUP_STEPS: usize = GROUP / 4;
 /// Rows that are taken through all of a task's weights before the next: their values stay in a core's cache.
-const ROWS_AT_ONCE: usize = 128;
+pub(crate) const ROWS_AT_ONCE: usize = 128;
 /// Multiplications that are worth waking another thread.
 const TASK: usize = 1 << 20;
 /// Tiles do sixteen times as many in the time.
@@ -35,7 +36,7 @@ pub(crate) struct Job<'a> {
     pub(crate) rows: &'a Rows,
     pub(crate) weights: &'a Packed,
     /// The rows' values in 16 bits, `stride` apart, for a machine that wants them so.
-    wide: Vec<i16>,
+    pub(crate) wide: &'a [i16],
     /// `[rows][outputs]`
     out: *mut f32,
 }
@@ -252,6 +253,8 @@ unsafe fn run(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if job.rows.count() >= avx2_rows::ROWS_MIN => avx2_rows::columns(job, pairs),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => columns_avx2(job, pairs),
             #[cfg(target_arch = "x86_64")]
             Isa::AvxVnni => columns_avx_vnni(job, pairs),
@@ -277,9 +280,14 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Fau
         return Err(Fault::Shape);
     }
     let isa = current();
-    let wide = match isa {
-        Isa::Avx2 => rows.bytes().iter().map(|value| i16::from(*value)).collect(),
-        _ => Vec::new(),
+    let mut widened = Vec::new();
+    if isa == Isa::Avx2 && rows.wide().is_empty() {
+        // They were quantised with other instructions.
+        widen(isa, rows.bytes(), &mut widened);
+    }
+    let wide = match rows.wide() {
+        [] => &widened,
+        wide => wide,
     };
     let job = Job {
         rows,

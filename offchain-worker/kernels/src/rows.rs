@@ -25,6 +25,8 @@ pub struct Rows {
     scales: Vec<f32>,
     /// `[count][groups]`: 128 times the sum of the values.
     offsets: Vec<i32>,
+    /// All of `lines` in 16 bits, if the machine that quantised them multiplies those.
+    wide: Vec<i16>,
 }
 
 /// A row's width in memory: whole lines.
@@ -81,6 +83,24 @@ per_isa! {
     }
 }
 
+per_isa! {
+    fn widen_part(values: &[i8], into: &mut [i16]) {
+        for (into, value) in into.iter_mut().zip(values) {
+            *into = i16::from(*value);
+        }
+    }
+}
+
+/// Values in 16 bits.
+pub(crate) fn widen(isa: Isa, values: &[i8], into: &mut Vec<i16>) {
+    into.resize(values.len(), 0);
+    if values.len() < 8 * TASK || rayon::current_num_threads() == 1 {
+        return widen_part(isa, values, into);
+    }
+    let parts = values.par_chunks(2 * TASK).zip(into.par_chunks_mut(2 * TASK));
+    parts.for_each(|(values, into)| widen_part(isa, values, into));
+}
+
 impl Rows {
     /// An empty buffer.
     pub fn new() -> Self {
@@ -103,6 +123,18 @@ impl Rows {
         self.scales.resize(self.count * groups, 0.0);
         self.offsets.resize(self.count * groups, 0);
         let isa = current();
+        self.wide.clear();
+        self.quantise_on(isa, rows, pre)?;
+        if isa == Isa::Avx2 {
+            widen(isa, bytes(&self.lines), &mut self.wide);
+        }
+        Ok(())
+    }
+
+    /// Quantises into buffers that are large enough.
+    fn quantise_on(&mut self, isa: Isa, rows: &[f32], pre: Option<&[f32]>) -> Result<(), Fault> {
+        let width = self.width;
+        let (stride, groups) = (stride(width), groups(width));
         let run = |((rows, lines), (scales, offsets)): ((_, _), (_, _))| {
             let q = bytes_mut(lines);
             quantise_part(
@@ -157,6 +189,11 @@ impl Rows {
     /// All rows, [`Rows::stride`] apart, and at least 16 for a tile from any multiple of 16 on.
     pub(crate) fn bytes(&self) -> &[i8] {
         bytes(&self.lines)
+    }
+
+    /// [`Rows::bytes`] in 16 bits, or nothing.
+    pub(crate) fn wide(&self) -> &[i16] {
+        &self.wide
     }
 
     /// `[count][groups]`

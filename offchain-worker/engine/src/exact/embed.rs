@@ -23,7 +23,7 @@ use super::{
     probe::Probe,
     trace::{
         given_leaf,
-        hash::{roots, row_digests, Digest},
+        hash::{blob_hash, roots, row_digests, Digest},
         TopLevel,
     },
     weights::BertWeights,
@@ -135,7 +135,7 @@ impl ExactBert {
         let output = embeddings
             .encode()
             .map_err(|error| EngineError::Compute(error.to_string()))?;
-        let hash = content_hash(&output);
+        let hash = blob_hash(&output);
         let first = match units == there {
             true => ContentHash::from(
                 roots(&tokens, vec![tokens.len()])

@@ -9,6 +9,7 @@ use blake2b_simd::{
 };
 use rayon::prelude::*;
 use surety_types::ContentHash;
+use surety_verification::content_hash;
 
 /// A `blake2_256` hash.
 pub(crate) type Digest = [u8; 32];
@@ -42,6 +43,14 @@ fn some_row_digests(rows: &[u8], row_bytes: usize) -> Vec<Digest> {
     let segments = rows.chunks(row_bytes).flat_map(|row| row.chunks(SEGMENT_BYTES));
     let each = vec![row_bytes.div_ceil(SEGMENT_BYTES); rows.len() / row_bytes];
     roots(&hash_all(segments), each)
+}
+
+/// The [`content_hash`] of a blob, whose segments are hashed side by side.
+pub(crate) fn blob_hash(blob: &[u8]) -> ContentHash {
+    let whole = row_digests(blob, blob.len());
+    whole
+        .first()
+        .map_or_else(|| content_hash(blob), |digest| ContentHash::from(*digest))
 }
 
 /// Merkle roots of trees that have so many leaves, each at least 1, one tree after the other.
@@ -146,6 +155,13 @@ mod tests {
                 .as_ref()
                 .map(|pool| pool.install(|| row_digests(&rows, row_bytes)));
             assert_eq!(shared.ok(), Some(expected), "{row_bytes}");
+        }
+    }
+
+    #[test]
+    fn a_blob_has_the_hash_of_the_definition() {
+        for len in [0, 1, 1024, 1025, 200 * 1024 + 3] {
+            assert_eq!(blob_hash(&bytes(len)), content_hash(&bytes(len)), "{len}");
         }
     }
 
