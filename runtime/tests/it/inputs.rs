@@ -1,5 +1,6 @@
 //! Inputs that providers cannot get, from the demand to money that moved.
 
+use frame_support::traits::Get;
 use surety_pallet_trust_lock::{Call, Rounds};
 use surety_runtime::{params::dynamic::trust_lock, Balance, Runtime, RuntimeCall};
 use surety_types::{
@@ -10,7 +11,7 @@ use surety_verification::{content_hash, SegmentOpening};
 
 use crate::{
     chain::{account, Chain},
-    market::{self, *},
+    market::*,
 };
 
 const CLIENT_LOCK: Balance = CAP / 4;
@@ -24,7 +25,7 @@ fn started(chain: &mut Chain) -> (TaskId, Vec<Provider>) {
     let task = chain.query(surety_pallet_task_auction::NextTaskId::<Runtime>::get);
     let spec = TaskSpec {
         input: content_hash(&input()),
-        ..market::spec(3)
+        ..spec(3)
     };
     chain.call(CLIENT, surety_pallet_task_auction::Call::post { spec, cap: CAP });
     auction(chain, task, &PROVIDERS);
