@@ -114,6 +114,7 @@ fn short_windows() -> Overrides {
             dispute_clock: Some(60),
             decision_window: Some(40),
             supply_window: Some(20),
+            input_window: Some(20),
             slash_deferral: Some(15),
             correlation_window: Some(300),
             jail_period: Some(300),

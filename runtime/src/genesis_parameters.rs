@@ -146,6 +146,7 @@ overrides! {
         seat_seasoning: SeatSeasoning(u32),
         dissent_part: DissentPart(Permill),
         vote_no_show_part: VoteNoShowPart(Permill),
+        input_window: InputWindow(BlockNumber),
         auditors_basic: AuditorsBasic(FixedU128),
         auditors_high: AuditorsHigh(FixedU128),
         verifiers_corrupt: VerifiersCorrupt(Permill),

@@ -196,6 +196,10 @@ pub mod dynamic {
         #[codec(index = 34)]
         pub static VoteNoShowPart: Permill = Permill::from_percent(1);
 
+        /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
+        #[codec(index = 35)]
+        pub static InputWindow: BlockNumber = 10 * MINUTES;
+
         /// Auditors expected for a provider's result in a task at the basic level.
         #[codec(index = 40)]
         pub static AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);

@@ -7,7 +7,7 @@ from .scale import Reader, blake2_128_concat, ss58_decode, twox128
 SURE = 10**12
 STATES = ("Bidding", "Revealing", "Running", "Settled", "Failed", "Cancelled")
 PHASES = ("Committing", "Auditing", "Revealing", "Challengeable")
-FAILURES = ("NotEnoughBids", "NotEnoughResults", "NoAgreement")
+FAILURES = ("NotEnoughBids", "NotEnoughResults", "NoAgreement", "InputWithheld")
 SECURITY_LEVELS = ("Basic", "Standard", "High")
 AUDIT_STATES = ("Sealed", "Confirmed", "Differs", "Disputed", "Over")
 FAULTS = (
@@ -101,7 +101,14 @@ def _verdict(r):
 def _member(r):
     member = {"provider": r.account(), "price": r.u128(), "lock": r.u128(), "progress": _progress(r)}
     member["fault"] = r.option(lambda: FAULTS[r.u8()])
+    member["input_demands"] = r.u32()
     return member
+
+
+def _input_demand(r):
+    demand = {"provider": r.account(), "by": r.account(), "segment": r.u32(), "price": r.u128()}
+    demand["until"] = r.u32()
+    return demand
 
 
 def _audit(r):
@@ -128,6 +135,7 @@ def _round(r):
     found["audits"] = r.list(lambda: _audit(r))
     found["disputes"] = r.list(lambda: _open_dispute(r))
     found.update(challenges=r.u32(), demands=r.u32(), announced=r.option(r.hash), security=_security(r))
+    found["input_demand"] = r.option(lambda: _input_demand(r))
     return found
 
 

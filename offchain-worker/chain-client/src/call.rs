@@ -164,6 +164,20 @@ pub enum Call {
         /// The piece, up to the output's hash.
         opening: SegmentOpening,
     },
+    /// `TrustLock.demand_input`: has a piece of a task's input shown on the chain.
+    DemandInput {
+        /// Of which task.
+        task: TaskId,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
+    /// `TrustLock.supply_input`: shows it.
+    SupplyInput {
+        /// Of which task.
+        task: TaskId,
+        /// The piece, up to the input's hash.
+        opening: SegmentOpening,
+    },
     /// `TrustLock.play`: a move in a dispute.
     Play {
         /// In which dispute.
@@ -259,6 +273,8 @@ impl Call {
             Self::Challenge { .. } => ("TrustLock", "challenge", &["task", "provider"]),
             Self::Demand { .. } => ("TrustLock", "demand", &["task", "provider", "segment"]),
             Self::Supply { .. } => ("TrustLock", "supply", &["task", "output_bytes", "opening"]),
+            Self::DemandInput { .. } => ("TrustLock", "demand_input", &["task", "segment"]),
+            Self::SupplyInput { .. } => ("TrustLock", "supply_input", &["task", "opening"]),
             Self::Play { .. } => ("TrustLock", "play", &["dispute", "number", "played"]),
             Self::AdvanceDispute { .. } => ("TrustLock", "advance_dispute", &["dispute"]),
             Self::JoinCommittee { .. } => (
@@ -319,6 +335,8 @@ impl Call {
                 output_bytes,
                 opening,
             } => (task, output_bytes, opening).encode(),
+            Self::DemandInput { task, segment } => (task, segment).encode(),
+            Self::SupplyInput { task, opening } => (task, opening).encode(),
             Self::Play {
                 dispute,
                 number,

@@ -196,7 +196,7 @@ pub struct SubmitArgs {
     /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for vectors
     #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
     pub out: Option<PathBuf>,
-    /// Post and leave; providers get the input only while "surety task watch ID" runs
+    /// Post and leave; providers get the input, and what they demand of it an answer, only while "surety task watch ID" runs
     #[arg(long)]
     pub detach: bool,
     /// Print generated text while it is made; with --json as one event a line, the last of them the report

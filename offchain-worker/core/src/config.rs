@@ -151,6 +151,8 @@ pub enum Purpose {
     Demand(H256),
     /// Sealing an answer to the committee of a dispute, in the ballot after so many others.
     Vote(DisputeId, u32),
+    /// Choosing which piece of an input to demand, after so many other demands.
+    Input(u32),
 }
 
 /// Gives the salt of a task: always the same one, and one that nobody else can guess.

@@ -15,6 +15,7 @@
 //!  Bidding, no bid        make a bid, send its seal                     BidMade
 //!  Revealing, our seal    open the bid
 //!  Running, Working       fetch the input, compute, send a commitment   ResultMade, CommitSubmitted
+//!  half the time is over  demand a piece of an input not to be had      InputMissed, InputDemandMade
 //!  Committed, Revealing   open the commitment                           RevealSubmitted
 //!  finished, or not ours  forget it                                     Finished
 //! ```
@@ -45,6 +46,7 @@
 mod config;
 mod duel;
 mod effort;
+mod inputs;
 mod life;
 mod messages;
 mod provider;

@@ -4,8 +4,8 @@ use sp_core::H256;
 use surety_types::task::{Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
 
 use crate::{
-    duel::Duels, effort::Efforts, AccountId, Balance, BlockNumber, Config, Effect, EffectKind, RoundRecord,
-    TaskSnapshot,
+    duel::Duels, effort::Efforts, inputs::InputDemands, AccountId, Balance, BlockNumber, Config, Effect,
+    EffectKind, Record, RoundRecord, TaskSnapshot,
 };
 
 /// A result, once and for all.
@@ -30,6 +30,7 @@ pub(crate) struct Life {
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
     pub seen: Option<TaskSnapshot>,
     pub duels: Duels,
+    pub inputs: InputDemands,
     pub efforts: Efforts,
 }
 
@@ -56,8 +57,10 @@ impl Life {
     }
 
     /// Takes a snapshot in.
-    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config) {
+    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
         self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        self.inputs
+            .see(&snapshot, &config.stash, block, &mut self.efforts);
         self.seen = Some(snapshot);
     }
 
@@ -73,7 +76,28 @@ impl Life {
             wants.push((by, kind));
         }
         wants.extend(self.demanded(&config.stash, now));
+        wants.extend(self.missing_input(config, now));
         wants
+    }
+
+    /// The piece of an input to demand that cannot be had.
+    fn missing_input(&self, config: &Config, now: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
+        if self.input_ready || self.abandoned || self.result.is_some() {
+            return None;
+        }
+        self.inputs.want(self.seen.as_ref()?, config, now, &self.efforts)
+    }
+
+    /// Chooses the piece for demand `number`, once and for all. What is new has to be journalled.
+    pub fn demand_input(&mut self, number: u32, config: &Config, at: BlockNumber) -> Option<Record> {
+        let seen = self.seen.as_ref()?;
+        let (segment, is_new) = self.inputs.piece(number, seen, config);
+        is_new.then_some(Record::InputDemandMade {
+            task: seen.id,
+            at,
+            number,
+            segment,
+        })
     }
 
     /// The piece of our output that we have to show.
@@ -235,6 +259,11 @@ impl Life {
                 task,
                 output: self.result.as_ref()?.claim.output,
                 segment,
+            },
+            EffectKind::DemandInput(number) => Effect::SubmitInputDemand {
+                task,
+                number,
+                segment: self.inputs.made(number)?,
             },
             EffectKind::Forget => Effect::Forget { task },
             other => return self.duels.effect(other, task, spec),

@@ -184,6 +184,16 @@ impl Provider {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
+            Record::InputMissed { since, demands, .. } => {
+                let life = self.lives.entry(task).or_default();
+                life.inputs.replay_failure(since, demands);
+            }
+            Record::InputDemandMade { number, segment, .. } => {
+                let life = self.lives.entry(task).or_default();
+                if !life.inputs.replay(number, segment) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
             Record::AuditMade { .. }
             | Record::AuditAnnounced { .. }
             | Record::AuditRevealed { .. }
@@ -227,7 +237,7 @@ impl Provider {
                 continue;
             }
             match self.lives.get_mut(&task) {
-                Some(life) => life.see(snapshot, &self.config),
+                Some(life) => life.see(snapshot, &self.config, self.block),
                 None => self.meet(snapshot, step),
             }
         }
@@ -273,7 +283,7 @@ impl Provider {
             Want::Nothing | Want::Over => {}
         }
         let (task, wanted) = (snapshot.id, !matches!(want, Want::Nothing | Want::Over));
-        life.see(snapshot, &self.config);
+        life.see(snapshot, &self.config, self.block);
         if wanted || !life.duels.is_empty() {
             self.lives.insert(task, life);
         }
@@ -304,7 +314,10 @@ impl Provider {
                 }
             }
             Event::ResultReady { task, claim } => self.take_result(task, claim, step),
-            Event::InputFailed { task, retryable } => self.take_failure(task, EffectKind::Fetch, retryable),
+            Event::InputFailed { task, retryable } => {
+                self.take_failure(task, EffectKind::Fetch, retryable);
+                self.miss_input(task, step);
+            }
             Event::ComputeFailed { task, retryable } => {
                 self.take_failure(task, EffectKind::Compute, retryable)
             }
@@ -345,6 +358,19 @@ impl Provider {
     fn take_failure(&mut self, task: TaskId, kind: EffectKind, retryable: bool) {
         if let Some(life) = self.lives.get_mut(&task) {
             life.efforts.fail(kind, self.now, retryable, &self.config);
+        }
+    }
+
+    /// Notes that an input cannot be had, so that a restart does not start waiting for it anew.
+    fn miss_input(&mut self, task: TaskId, step: &mut Step) {
+        let missed = self.lives.get_mut(&task).and_then(|life| life.inputs.fail());
+        if let Some((since, demands)) = missed {
+            step.records.push(Record::InputMissed {
+                task,
+                at: self.block,
+                since,
+                demands,
+            });
         }
     }
 
@@ -425,6 +451,10 @@ impl Provider {
             let Some(life) = self.lives.get_mut(&task) else {
                 continue;
             };
+            if let EffectKind::DemandInput(number) = kind {
+                step.records
+                    .extend(life.demand_input(number, &self.config, self.block));
+            }
             if let Some(effect) = life.effect(kind, &self.config.stash) {
                 life.efforts.of(kind).start();
                 step.effects.push(effect);

@@ -41,6 +41,10 @@ impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {
         with_storage_layer(|| Self::do_refund(task))
     }
 
+    fn forfeit(task: TaskId, providers: &[T::AccountId]) -> DispatchResult {
+        with_storage_layer(|| Self::do_forfeit(task, providers))
+    }
+
     fn held(task: TaskId) -> BalanceOf<T> {
         Escrows::<T>::get(task).map_or_else(Zero::zero, |escrow| escrow.held)
     }
@@ -120,6 +124,12 @@ impl<T: Config> Pallet<T> {
         Self::return_lock(task, &escrow.client, escrow.lock)
     }
 
+    fn do_forfeit(task: TaskId, providers: &[T::AccountId]) -> DispatchResult {
+        let escrow = Escrows::<T>::take(task).ok_or(Error::<T>::UnknownEscrow)?;
+        Self::give_back(task, &escrow.client, escrow.held)?;
+        Self::lose_lock(task, &escrow.client, escrow.lock, providers)
+    }
+
     fn pay(
         task: TaskId,
         client: &T::AccountId,
@@ -173,7 +183,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Returns how much of `share` arrived: all or nothing of it.
-    fn deliver_share(
+    pub(crate) fn deliver_share(
         client: &T::AccountId,
         payee: &T::AccountId,
         share: BalanceOf<T>,

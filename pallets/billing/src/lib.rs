@@ -171,6 +171,26 @@ pub mod pallet {
             /// How much.
             amount: BalanceOf<T>,
         },
+        /// A client lost its lock, because it withheld its input. The two parts are the lock.
+        ClientForfeited {
+            /// Of which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// What its providers got in all.
+            shared: BalanceOf<T>,
+            /// What was burned.
+            burned: BalanceOf<T>,
+        },
+        /// A provider that waited for an input in vain got its share of the client's lock.
+        ProviderCompensated {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// How much.
+            amount: BalanceOf<T>,
+        },
         /// A client has its lock back.
         ClientUnlocked {
             /// Of which task.

@@ -19,11 +19,11 @@ pub struct EscrowRecord<AccountId, Balance> {
 pub struct Totals<Balance> {
     /// Put into escrow, or locked beside it.
     pub opened: Balance,
-    /// Arrived on the accounts of providers and auditors.
+    /// Arrived on the accounts of providers and auditors, shares of lost locks included.
     pub paid: Balance,
     /// Arrived in the treasury and the validators' pot.
     pub fees: Balance,
-    /// Burned: the burned part of the fee, and what no account could take.
+    /// Burned: the burned parts of the fee and of lost locks, and what no account could take.
     pub burned: Balance,
     /// Arrived back on clients' accounts, out of escrow or as their locks.
     pub refunded: Balance,

@@ -59,6 +59,37 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
     })
 }
 
+/// A task that is running, for benchmarks of the trust lock.
+pub(crate) fn put_task<T: Config>(
+    id: TaskId,
+    client: &T::AccountId,
+    input: surety_types::ContentHash,
+    input_bytes: u32,
+) {
+    let spec = TaskSpec {
+        model: H256::repeat_byte(1),
+        operation: Operation::Embed,
+        input,
+        input_bytes,
+        units_max: 1,
+        redundancy: 1,
+        sources: Endpoints::default(),
+        security: SECURITY,
+    };
+    let state = TaskStateOf::<T>::Running {
+        assignments: PerMember::new(),
+        reserves: Default::default(),
+    };
+    let task = TaskOf::<T> {
+        client: client.clone(),
+        spec,
+        cap: CAP,
+        posted_at: One::one(),
+        state,
+    };
+    Tasks::<T>::insert(id, task);
+}
+
 /// Stake enough in all that a task with this much at risk is taken.
 fn back<T: Config>(redundancy: u32) {
     let (stash, agent): (T::AccountId, _) = (account("backer", 0, SEED), account("backer agent", 0, SEED));

@@ -9,10 +9,10 @@ use sp_runtime::{
 };
 use surety_types::{
     limits,
-    task::{Assignment, PerMember, ResultClaim, Security, Verdict},
+    task::{Assignment, FailureReason, PerMember, ResultClaim, Security, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
-    TaskId,
+    ContentHash, TaskId,
 };
 
 use crate::{
@@ -60,8 +60,28 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
         }
     }
 
+    fn withheld(id: TaskId, providers: &[T::AccountId]) -> DispatchResult {
+        let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
+        ensure!(
+            matches!(task.state, TaskStateOf::<T>::Running { .. }),
+            Error::<T>::WrongPhase
+        );
+        T::Escrow::forfeit(id, providers)?;
+        Self::note_failure(id, task, FailureReason::InputWithheld);
+        Ok(())
+    }
+
     fn client(id: TaskId) -> Option<T::AccountId> {
         Tasks::<T>::get(id).map(|task| task.client)
+    }
+
+    fn input(id: TaskId) -> Option<(ContentHash, u32)> {
+        Tasks::<T>::get(id).map(|task| (task.spec.input, task.spec.input_bytes))
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn post_for_benchmark(id: TaskId, client: &T::AccountId, (input, input_bytes): (ContentHash, u32)) {
+        crate::benchmarking::put_task::<T>(id, client, input, input_bytes);
     }
 }
 
@@ -76,7 +96,8 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide.
+    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide. That a client loses
+    /// its lock costs less than a settlement: as many payments, and no auditors.
     pub fn outcome_weight() -> Weight {
         T::WeightInfo::take_reserves()
             .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))

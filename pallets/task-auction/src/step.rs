@@ -133,13 +133,18 @@ impl<T: Config> Pallet<T> {
         Ok(deposits)
     }
 
-    pub(crate) fn fail(id: TaskId, mut task: TaskOf<T>, reason: FailureReason) -> DispatchResult {
+    pub(crate) fn fail(id: TaskId, task: TaskOf<T>, reason: FailureReason) -> DispatchResult {
         T::Escrow::refund(id)?;
+        Self::note_failure(id, task, reason);
+        Ok(())
+    }
+
+    /// The money was moved: writes down that the task failed.
+    pub(crate) fn note_failure(id: TaskId, mut task: TaskOf<T>, reason: FailureReason) {
         let at = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Failed { at, reason };
         Self::finish(id, task, at);
         Self::deposit_event(Event::TaskFailed { task: id, reason });
-        Ok(())
     }
 
     /// Writes a task that has ended, and has it removed when it has been readable for long enough.

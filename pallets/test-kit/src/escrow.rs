@@ -19,6 +19,7 @@ struct Book {
     refunded: BTreeMap<AccountId, Balance>,
     opened: Balance,
     fees: Balance,
+    forfeited: Vec<(AccountId, Vec<AccountId>)>,
     poor: Vec<AccountId>,
     settle_broken: bool,
     fee_raise: Balance,
@@ -86,6 +87,11 @@ impl MockEscrow {
     /// What the client has got back so far.
     pub fn refunded_to(client: AccountId) -> Balance {
         BOOK.with_borrow(|book| book.refunded.get(&client).copied().unwrap_or_default())
+    }
+
+    /// Clients that lost their locks so far, each with who shared in it. How much a client locks is not kept here.
+    pub fn forfeited() -> Vec<(AccountId, Vec<AccountId>)> {
+        BOOK.with_borrow(|book| book.forfeited.clone())
     }
 
     /// Fees taken so far.
@@ -170,6 +176,16 @@ impl Escrow<AccountId, Balance> for MockEscrow {
         BOOK.with_borrow_mut(|book| {
             let (client, held) = book.held.remove(&task).ok_or(Self::NO_ESCROW)?;
             *book.refunded.entry(client).or_default() += held;
+            Ok(())
+        })
+    }
+
+    fn forfeit(task: TaskId, providers: &[AccountId]) -> DispatchResult {
+        let client = BOOK.with_borrow(|book| book.held.get(&task).map(|(client, _)| *client));
+        Self::refund(task)?;
+        BOOK.with_borrow_mut(|book| {
+            let client = client.ok_or(Self::NO_ESCROW)?;
+            book.forfeited.push((client, providers.to_vec()));
             Ok(())
         })
     }

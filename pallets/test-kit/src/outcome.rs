@@ -7,10 +7,10 @@ use std::{
 
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
-    task::{Assignment, Verdict},
+    task::{Assignment, FailureReason, Verdict},
     traits::{TaskClock, TaskOutcome},
     trust::AuditToPay,
-    TaskId,
+    ContentHash, TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber};
@@ -21,6 +21,8 @@ thread_local! {
     static DECIDED: RefCell<Vec<(TaskId, Verdict<AccountId>)>> = const { RefCell::new(Vec::new()) };
     static AUDITS: RefCell<Vec<(TaskId, AuditToPay<AccountId>)>> = const { RefCell::new(Vec::new()) };
     static REFUSES: Cell<bool> = const { Cell::new(false) };
+    static INPUTS: RefCell<BTreeMap<TaskId, (ContentHash, u32)>> = const { RefCell::new(BTreeMap::new()) };
+    static WITHHELD: RefCell<Vec<(TaskId, Vec<AccountId>)>> = const { RefCell::new(Vec::new()) };
     static WAKES: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,6 +42,18 @@ impl MockOutcome {
         DECIDED.take();
         AUDITS.take();
         REFUSES.set(false);
+        INPUTS.take();
+        WITHHELD.take();
+    }
+
+    /// Sets content hash and size of the task's input.
+    pub fn set_input(task: TaskId, input: (ContentHash, u32)) {
+        INPUTS.with_borrow_mut(|all| all.insert(task, input));
+    }
+
+    /// Tasks whose input was withheld, each with who shares in the client's lock.
+    pub fn withheld() -> Vec<(TaskId, Vec<AccountId>)> {
+        WITHHELD.with_borrow(Clone::clone)
     }
 
     /// Sets the task's reserves, best first.
@@ -106,8 +120,24 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         Ok(())
     }
 
+    /// Counts as a decision, too.
+    fn withheld(task: TaskId, providers: &[AccountId]) -> DispatchResult {
+        Self::decided(task, Verdict::Failed(FailureReason::InputWithheld), &[])?;
+        WITHHELD.with_borrow_mut(|all| all.push((task, providers.to_vec())));
+        Ok(())
+    }
+
     fn client(_: TaskId) -> Option<AccountId> {
         Some(Self::CLIENT)
+    }
+
+    fn input(task: TaskId) -> Option<(ContentHash, u32)> {
+        INPUTS.with_borrow(|all| all.get(&task).copied())
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn post_for_benchmark(task: TaskId, _: &AccountId, input: (ContentHash, u32)) {
+        Self::set_input(task, input);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The calls, and what time brings about, in the rounds that cost most.
 
 mod committee;
+mod inputs;
 mod setup;
 
 use alloc::vec::Vec;
@@ -8,6 +9,7 @@ use committee::*;
 use frame_benchmarking::v2::*;
 use frame_support::traits::EnsureOrigin;
 use frame_system::RawOrigin;
+use inputs::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
@@ -32,18 +34,20 @@ use crate::{
 mod benchmarks {
     use super::*;
 
+    /// The last of all, while a piece of the input is demanded.
     #[benchmark]
     fn commit() {
         let last = REDUNDANCY_MAX - 1;
         let (_, agent) = agent_of::<T>(last);
         let until = frame_system::Pallet::<T>::block_number();
-        let round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
             if seat == last {
                 MemberProgress::Working
             } else {
                 MemberProgress::Committed(H256::repeat_byte(2))
             }
         });
+        demanded::<T>(&mut round);
         Rounds::<T>::insert(TASK, round);
 
         #[extrinsic_call]
@@ -414,6 +418,59 @@ mod benchmarks {
         _(RawOrigin::Signed(caller), one, signed.next());
 
         assert!(Slashes::<T>::contains_key(0));
+    }
+
+    #[benchmark]
+    fn demand_input() {
+        let (_, agent) = agent_of::<T>(0);
+        let until = frame_system::Pallet::<T>::block_number();
+        let round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        Rounds::<T>::insert(TASK, round);
+        asset::endow::<T>(&agent, stake::<T>());
+        post::<T>();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, 0);
+
+        assert!(Rounds::<T>::get(TASK).is_some_and(|round| round.input_demand.is_some()));
+    }
+
+    /// A segment of the longest input that there can be: its proof is as long as one gets.
+    #[benchmark]
+    fn supply_input() {
+        agent_of::<T>(0);
+        let until = frame_system::Pallet::<T>::block_number();
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        demanded::<T>(&mut round);
+        Rounds::<T>::insert(TASK, round);
+        let opening = post::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), TASK, opening);
+
+        assert!(Rounds::<T>::get(TASK).is_some_and(|round| round.input_demand.is_none()));
+    }
+
+    #[benchmark]
+    fn withhold_input() {
+        let until = frame_system::Pallet::<T>::block_number();
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        lock_all::<T>(&mut round);
+        demanded::<T>(&mut round);
+        for member in &round.members {
+            Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
+        }
+        Rounds::<T>::insert(TASK, round);
+
+        #[block]
+        {
+            if let Some(round) = Rounds::<T>::get(TASK) {
+                Pallet::<T>::end_withheld(TASK, round);
+            }
+        }
+
+        assert!(!Rounds::<T>::contains_key(TASK));
     }
 
     impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);

@@ -251,5 +251,31 @@ mod dispatch {
             let reporter = ensure_signed(origin)?;
             Self::do_report_equivocation(reporter, statement, other)
         }
+
+        /// Demands, for the signer's stash, that a piece of the task's input is shown on chain: for a provider that cannot
+        /// fetch it. The price is the client's, unless the piece is not supplied in time: then the task fails, the client
+        /// loses its lock, and the signer has the price back. The time for commitments moves on by as much as the client
+        /// has.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `AlreadyCommitted`, `AlreadyAtFault`,
+        /// `TooManyDemands`, `AlreadyDemanded`, `EnoughCommitted`, `NoSuchSegment`; the currency's own.
+        #[pallet::call_index(16)]
+        #[pallet::weight(T::WeightInfo::demand_input())]
+        pub fn demand_input(origin: OriginFor<T>, task: TaskId, segment: u32) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_demand_input(agent, task, segment)
+        }
+
+        /// Supplies the piece of a task's input that was demanded. Anybody may: it proves itself.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotDemanded`, `WrongPhase` when it is too late, `WrongSegment`.
+        #[pallet::call_index(17)]
+        #[pallet::weight(T::WeightInfo::supply_input())]
+        pub fn supply_input(origin: OriginFor<T>, task: TaskId, opening: SegmentOpening) -> DispatchResult {
+            let by = ensure_signed(origin)?;
+            Self::do_supply_input(by, task, &opening)
+        }
     }
 }

@@ -72,13 +72,13 @@ mod errors {
         NotDue,
         /// The dispute can be decided by playing.
         NotBeyond,
-        /// The provider has to supply something else first.
+        /// Something else has to be supplied first, by the provider or of the input.
         AlreadyDemanded,
-        /// The task has all the demands that it can take.
+        /// The task has all the demands that it can take, or the provider has demanded all the input it can.
         TooManyDemands,
-        /// Nothing is demanded of the provider.
+        /// Nothing is demanded of the provider, or of the input.
         NotDemanded,
-        /// This is not the piece of the output that was demanded.
+        /// This is not the piece of the output or input that was demanded.
         WrongSegment,
         /// There is no such slash, or it was carried out.
         UnknownSlash,
@@ -108,5 +108,9 @@ mod errors {
         BadSignature,
         /// The provider was found at fault before.
         AlreadyAtFault,
+        /// The task's input has no such piece.
+        NoSuchSegment,
+        /// A majority has committed: the input is to be had.
+        EnoughCommitted,
     }
 }

@@ -322,5 +322,43 @@ mod events {
             /// Who showed it.
             by: T::AccountId,
         },
+        /// A piece of a task's input has to be supplied on chain. The time for commitments moves on meanwhile.
+        InputDemanded {
+            /// Of which task.
+            task: TaskId,
+            /// The stash of the provider that wants it.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Last block for it.
+            until: BlockNumberFor<T>,
+            /// Last block for commitments now.
+            commit_until: BlockNumberFor<T>,
+        },
+        /// A piece of input was supplied. It is in the extrinsic.
+        InputSupplied {
+            /// Of which task.
+            task: TaskId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Who supplied it.
+            by: T::AccountId,
+        },
+        /// What was demanded is needed no more: the provider that had demanded it, or a majority, has committed.
+        InputDemandLifted {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// A piece of input was not supplied in time: the task fails, and its client loses its lock.
+        InputWithheld {
+            /// Of which task.
+            task: TaskId,
+            /// The stash of the provider that had demanded it.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+        },
     }
 }

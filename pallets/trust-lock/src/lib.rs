@@ -37,7 +37,7 @@ use frame_support::pallet_macros::import_section;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::{
     task::{Round, RoundMember},
-    trust::{Audit, Conviction, Demand, Party, Slash, TrustRecord},
+    trust::{Audit, Conviction, Demand, InputDemand, Party, Slash, TrustRecord},
 };
 use surety_verification::{
     committee::{DisputeCommittee, SeatDraw},
@@ -68,6 +68,10 @@ pub type SlashOf<T> =
 /// A demand in this runtime's types.
 pub type DemandOf<T> =
     Demand<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// A demand of input in this runtime's types.
+pub type InputDemandOf<T> =
+    InputDemand<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
 
 /// A conviction in this runtime's types.
 pub type ConvictionOf<T> =
@@ -196,11 +200,15 @@ pub mod pallet {
         /// Blocks for which a dispute waits for others to decide it.
         type DecisionWindow: Get<BlockNumberFor<Self>>;
 
-        /// What a piece of output costs that is demanded on chain, in plancks. For its provider.
+        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or the client.
         type SupplyPrice: Get<Self::Balance>;
 
         /// Blocks in which a provider has to supply what was demanded.
         type SupplyWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's deadline moves on by as
+        /// much.
+        type InputWindow: Get<BlockNumberFor<Self>>;
 
         /// Blocks for which a slash can be vetoed before it is carried out.
         type SlashDeferral: Get<BlockNumberFor<Self>>;
@@ -278,7 +286,7 @@ pub mod pallet {
     pub enum HoldReason {
         /// Behind a challenge.
         Challenge,
-        /// For a piece of output that was demanded.
+        /// For a piece of output or input that was demanded.
         Demand,
     }
 

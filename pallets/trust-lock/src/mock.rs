@@ -4,12 +4,14 @@
 
 mod audits;
 mod committee;
+mod inputs;
 mod play;
 mod statements;
 mod toy;
 
 pub use audits::*;
 pub use committee::*;
+pub use inputs::*;
 pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
@@ -70,6 +72,7 @@ pub const CHALLENGE_WINDOW: BlockNumber = 4;
 pub const CLOCK: u32 = 5;
 pub const DECISION_WINDOW: BlockNumber = 6;
 pub const SUPPLY_WINDOW: BlockNumber = 5;
+pub const INPUT_WINDOW: BlockNumber = 4;
 pub const DEFERRAL: BlockNumber = 8;
 pub const JAIL: BlockNumber = 30;
 pub const SEAT_WINDOW: u32 = 3;
@@ -113,6 +116,7 @@ parameter_types! {
     pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
     pub const SupplyPrice: Balance = SUPPLY_PRICE;
     pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
+    pub const InputWindow: BlockNumber = INPUT_WINDOW;
     pub const SlashDeferral: BlockNumber = DEFERRAL;
     pub const StakePart: Permill = Permill::from_percent(5);
     pub const NoRevealPart: Permill = Permill::from_percent(10);
@@ -166,6 +170,7 @@ impl trust_lock::Config for Test {
     type DecisionWindow = DecisionWindow;
     type SupplyPrice = SupplyPrice;
     type SupplyWindow = SupplyWindow;
+    type InputWindow = InputWindow;
     type SlashDeferral = SlashDeferral;
     type StakePart = StakePart;
     type NoRevealPart = NoRevealPart;

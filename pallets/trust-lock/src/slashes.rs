@@ -109,6 +109,11 @@ impl<T: Config> Pallet<T> {
         assert!(T::DisputeClock::get() > 0, "the sides of a dispute need time");
         let committee = T::SeatWindow::get().min(T::VoteWindow::get());
         assert!(committee > 0, "the members of a committee need time");
+        let one = frame_system::pallet_prelude::BlockNumberFor::<T>::from(1u32);
+        assert!(
+            T::InputWindow::get() >= one,
+            "a client needs time to supply its input"
+        );
         let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
         assert!(shares < 1_000_000, "some of a slash has to be burned");
         let block = T::BlockWeights::get().max_block;

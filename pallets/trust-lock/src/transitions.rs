@@ -6,6 +6,7 @@
 //!                time, seats filled from reserves  Committing
 //!                time, majority committed          Auditing
 //!                time                              Challengeable, Failed(NotEnoughResults)
+//!                time, input demanded in vain      none: locks released, Failed(InputWithheld) handed over
 //! Auditing       time                              Revealing
 //! Revealing      all commitments opened, or time   Challengeable
 //! Challengeable  time, auditors that did not show  Challengeable, auditors drawn again
@@ -14,6 +15,9 @@
 //!
 //! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of its own is
 //! open. Each of those ends by time alone, too: by a side's clock, by the decision window, by the supply window.
+//!
+//! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few demands that a
+//! member may make. A demand's time is over before the phase's.
 //!
 //! A new phase ends in this block at the earliest, and what is due is due after its block. One call of
 //! [`Pallet::do_advance`] is therefore one change of phase at most, and its cost is bounded.
@@ -81,6 +85,7 @@ impl<T: Config> Pallet<T> {
     pub fn advance_weight() -> Weight {
         T::WeightInfo::replace_members()
             .max(T::WeightInfo::close())
+            .max(T::WeightInfo::withhold_input())
             .max(T::WeightInfo::commit())
             .max(T::WeightInfo::reveal())
             .max(T::WeightInfo::advance_dispute())
@@ -130,6 +135,9 @@ impl<T: Config> Pallet<T> {
         };
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             return Self::advance_challengeable(task, round);
+        }
+        if Self::is_input_withheld(&round) {
+            return Self::fail_withheld(task, round);
         }
         let (_, until) = describe(&round.phase);
         if !Self::has_passed(until) {

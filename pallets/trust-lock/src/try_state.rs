@@ -9,6 +9,7 @@ use sp_runtime::{
     TryRuntimeError,
 };
 use surety_types::{
+    limits,
     task::{MemberProgress, RoundPhase, Verdict},
     trust::{AuditState, Party},
     TaskId,
@@ -29,7 +30,8 @@ impl<T: Config> Pallet<T> {
             trust_4_claims_stay_within_the_units_paid_for::<T>(&round)?;
             trust_5_disputes_are_those_of_their_rounds::<T>(task, &round)?;
             trust_6_audits_are_one_of_a_pair::<T>(&round)?;
-            trust_7_the_convicted_win_nothing::<T>(&round)
+            trust_7_the_convicted_win_nothing::<T>(&round)?;
+            trust_14_input_is_demanded_by_who_waits_for_it::<T>(&round)
         })?;
         trust_5_disputes_have_rounds::<T>()?;
         trust_8_holds_are_bonds_and_prices::<T>()?;
@@ -184,9 +186,11 @@ fn trust_8_holds_are_bonds_and_prices<T: Config>() -> Result<(), TryRuntimeError
         );
     }
     let mut prices = BTreeMap::<T::AccountId, T::Balance>::new();
-    for demand in Demands::<T>::iter_values() {
-        let sum = prices.entry(demand.by).or_insert_with(Zero::zero);
-        *sum = sum.saturating_add(demand.price);
+    let of_outputs = Demands::<T>::iter_values().map(|demand| (demand.by, demand.price));
+    let of_inputs = Rounds::<T>::iter_values().filter_map(|round| round.input_demand);
+    for (by, price) in of_outputs.chain(of_inputs.map(|demand| (demand.by, demand.price))) {
+        let sum = prices.entry(by).or_insert_with(Zero::zero);
+        *sum = sum.saturating_add(price);
     }
     for (by, price) in prices {
         ensure!(
@@ -239,5 +243,31 @@ fn trust_13_notes_are_of_who_committed<T: Config>() -> Result<(), TryRuntimeErro
             "TRUST-13: a note of a commitment that nobody made"
         );
     }
+    Ok(())
+}
+
+fn trust_14_input_is_demanded_by_who_waits_for_it<T: Config>(
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    ensure!(
+        round
+            .members
+            .iter()
+            .all(|member| member.input_demands <= limits::INPUT_DEMANDS_MAX),
+        "TRUST-14: a provider that demanded too often"
+    );
+    let Some(demand) = &round.input_demand else {
+        return Ok(());
+    };
+    let in_time = matches!(round.phase, RoundPhase::Committing { until } if demand.until <= until);
+    let mut members = round.members.iter();
+    let waits = members.any(|member| {
+        let is_working = member.progress == MemberProgress::Working;
+        member.provider == demand.provider && is_working && member.input_demands > 0
+    });
+    ensure!(
+        in_time && waits && !verdict::has_quorum(round),
+        "TRUST-14: a demand of input that nobody needs"
+    );
     Ok(())
 }

@@ -55,6 +55,15 @@ pub trait WeightInfo {
 
     /// Two statements are checked, and a provider of a full round is convicted.
     fn report_equivocation() -> Weight;
+
+    /// A demand of input by a member of a full round.
+    fn demand_input() -> Weight;
+
+    /// A piece of the largest input is supplied to a full round.
+    fn supply_input() -> Weight;
+
+    /// The end of a full round whose input was withheld: every lock is released.
+    fn withhold_input() -> Weight;
 }
 
 /// For tests, which do not run out of weight.
@@ -124,6 +133,18 @@ impl WeightInfo for () {
     }
 
     fn report_equivocation() -> Weight {
+        Weight::zero()
+    }
+
+    fn demand_input() -> Weight {
+        Weight::zero()
+    }
+
+    fn supply_input() -> Weight {
+        Weight::zero()
+    }
+
+    fn withhold_input() -> Weight {
         Weight::zero()
     }
 }

@@ -34,6 +34,10 @@ pub const CHALLENGES_MAX: u32 = 16;
 /// Most pieces of output demanded of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;
 
+/// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its own cannot use
+/// up those of another, and each moves the round's deadline on.
+pub const INPUT_DEMANDS_MAX: u32 = 2;
+
 /// How often auditors are drawn again for a task because some did not show.
 pub const TRANCHES_MAX: u8 = 2;
 

@@ -9,7 +9,7 @@ use crate::{
     limits,
     model::Operation,
     multiaddr::Endpoints,
-    trust::{Audit, FaultKind, OpenDispute},
+    trust::{Audit, FaultKind, InputDemand, OpenDispute},
     ContentHash, ModelId, TaskId,
 };
 
@@ -131,6 +131,8 @@ pub enum FailureReason {
     NotEnoughResults,
     /// No result was shared by a majority.
     NoAgreement,
+    /// The client did not show a piece of its input that a provider had demanded on chain.
+    InputWithheld,
 }
 
 /// How a computation ended.
@@ -237,6 +239,8 @@ pub struct RoundMember<AccountId, Balance> {
     pub progress: MemberProgress,
     /// What it was found to have done, if anything. Its result no longer counts then.
     pub fault: Option<FaultKind>,
+    /// Pieces of the input that it has demanded so far.
+    pub input_demands: u32,
 }
 
 impl<AccountId, Balance> RoundMember<AccountId, Balance> {
@@ -248,6 +252,7 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             lock,
             progress: MemberProgress::Working,
             fault: None,
+            input_demands: 0,
         }
     }
 
@@ -333,6 +338,8 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub announced: Option<ContentHash>,
     /// How it is watched and secured.
     pub security: Security,
+    /// The piece of its input that the client has to show now.
+    pub input_demand: Option<InputDemand<AccountId, Balance, BlockNumber>>,
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
@@ -351,6 +358,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             demands: 0,
             announced: None,
             security: Security::default(),
+            input_demand: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     stake::Role,
     task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
     trust::{AuditProof, AuditToPay},
-    ModelId, TaskId,
+    ContentHash, ModelId, TaskId,
 };
 
 /// Who acts for whom, and the stake behind it. Provided by staking, which alone moves stake.
@@ -159,6 +159,13 @@ pub trait Escrow<AccountId, Balance> {
     /// Returns everything to the client and closes the escrow.
     fn refund(task: TaskId) -> DispatchResult;
 
+    /// Returns the escrow to the client and takes its lock: half of it is shared among `providers`, the rest is burned. Closes
+    /// the escrow.
+    ///
+    /// # Errors
+    /// When there is no escrow; nothing changes then.
+    fn forfeit(task: TaskId, providers: &[AccountId]) -> DispatchResult;
+
     /// What is held for `task`.
     fn held(task: TaskId) -> Balance;
 
@@ -215,8 +222,21 @@ pub trait TaskOutcome<AccountId, Balance> {
     fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
         -> DispatchResult;
 
+    /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is paid.
+    ///
+    /// # Errors
+    /// When the task is not running; nothing changes then.
+    fn withheld(task: TaskId, providers: &[AccountId]) -> DispatchResult;
+
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;
+
+    /// Content hash and size in bytes of the input of `task`, while it is known.
+    fn input(task: TaskId) -> Option<(ContentHash, u32)>;
+
+    /// Makes `task` known with this input, for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn post_for_benchmark(task: TaskId, client: &AccountId, input: (ContentHash, u32));
 }
 
 /// Wakes tasks up. Provided by task-auction, whose agenda is the only one.

@@ -178,6 +178,21 @@ pub struct Demand<AccountId, Balance, BlockNumber> {
     pub until: BlockNumber,
 }
 
+/// A piece of a task's input that somebody has to show on chain, or the client has withheld it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct InputDemand<AccountId, Balance, BlockNumber> {
+    /// The stash of the provider that wants it.
+    pub provider: AccountId,
+    /// The agent that demanded it and pays for it.
+    pub by: AccountId,
+    /// Which 1 KiB of the input, from 0.
+    pub segment: u32,
+    /// What the client gets for it, in plancks. On hold on the agent's account.
+    pub price: Balance,
+    /// Last block for it.
+    pub until: BlockNumber,
+}
+
 /// A provider at fault, for what correlated faults cost.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Conviction<AccountId, Balance, BlockNumber> {

@@ -499,4 +499,25 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
+	/// Not measured yet: `demand`, and the task.
+	fn demand_input() -> Weight {
+		Weight::from_parts(135_203_000, 0)
+			.saturating_add(Weight::from_parts(0, 15471))
+			.saturating_add(T::DbWeight::get().reads(9))
+			.saturating_add(T::DbWeight::get().writes(5))
+	}
+	/// Not measured yet: `supply`, and the task.
+	fn supply_input() -> Weight {
+		Weight::from_parts(192_540_000, 0)
+			.saturating_add(Weight::from_parts(0, 15471))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(4))
+	}
+	/// Not measured yet: `close`, and a hold.
+	fn withhold_input() -> Weight {
+		Weight::from_parts(582_852_000, 0)
+			.saturating_add(Weight::from_parts(0, 256476))
+			.saturating_add(T::DbWeight::get().reads(99))
+			.saturating_add(T::DbWeight::get().writes(52))
+	}
 }

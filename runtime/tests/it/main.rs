@@ -7,6 +7,7 @@ mod committee;
 mod consensus;
 mod disputes;
 mod governance;
+mod inputs;
 mod lives;
 mod market;
 mod presets;

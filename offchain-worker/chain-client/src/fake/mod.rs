@@ -4,6 +4,7 @@
 //! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to keep:
 //! [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
+mod inputs;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,7 @@ pub struct FakeState {
     pub parameters: Vec<Parameter>,
 }
 
-type Applied = Result<Vec<ChainEvent>, ChainError>;
+pub(super) type Applied = Result<Vec<ChainEvent>, ChainError>;
 
 impl FakeState {
     pub(super) fn open_tasks(&self, bidder: Option<&AccountId32>) -> Vec<OpenTask> {
@@ -135,6 +135,8 @@ impl FakeState {
             } => self.reveal_audit(who, *task, provider, claim),
             Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
+            Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
+            Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
             Call::Play { dispute, number, .. } => self.play(*dispute, *number),
             Call::JoinCommittee {
                 dispute,
@@ -242,7 +244,7 @@ impl FakeState {
         Ok(vec![task_event("TaskAuction", "BidOpened", task)])
     }
 
-    fn member(
+    pub(super) fn member(
         &mut self,
         who: &AccountId32,
         task: TaskId,
@@ -450,7 +452,7 @@ impl FakeState {
     }
 }
 
-fn fault(pallet: &str, name: &str) -> ChainError {
+pub(super) fn fault(pallet: &str, name: &str) -> ChainError {
     ChainError::Dispatch(DispatchFault {
         pallet: Some(pallet.into()),
         name: name.into(),
@@ -458,7 +460,7 @@ fn fault(pallet: &str, name: &str) -> ChainError {
     })
 }
 
-fn task_event(pallet: &str, name: &str, task: TaskId) -> ChainEvent {
+pub(super) fn task_event(pallet: &str, name: &str, task: TaskId) -> ChainEvent {
     ChainEvent {
         pallet: pallet.into(),
         name: name.into(),

@@ -253,6 +253,7 @@ pub(crate) fn rounds() -> Vec<RoundRecord> {
         }]
         .try_into()
         .unwrap_or_default(),
+        input_demand: Some(trust::input_demand()),
         ..RoundRecord::new(1, 1, 1)
     };
     phases.into_iter().map(round).collect()

@@ -1,9 +1,9 @@
 //! Samples of what the trust lock keeps, and of the calls that it takes.
 
-use sp_core::H256;
+use sp_core::{crypto::AccountId32, H256};
 use surety_types::{
     task::AuditDraw,
-    trust::{Audit, AuditProof, AuditState, FaultKind, Party},
+    trust::{Audit, AuditProof, AuditState, FaultKind, InputDemand, Party},
 };
 use surety_verification::{
     bisection::{
@@ -13,7 +13,7 @@ use surety_verification::{
 };
 
 use super::{account, claim, HASH};
-use crate::{Call, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
+use crate::{Balance, BlockNumber, Call, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
 
 /// One call of each kind.
 pub(super) fn calls() -> Vec<Call> {
@@ -40,6 +40,7 @@ pub(super) fn calls() -> Vec<Call> {
             provider,
             segment: 1,
         },
+        Call::DemandInput { task, segment: 1 },
         Call::Play {
             dispute,
             number: 2,
@@ -64,6 +65,7 @@ pub(super) fn calls() -> Vec<Call> {
         output_bytes: 1,
         opening,
     }));
+    calls.extend(opening().map(|opening| Call::SupplyInput { task, opening }));
     calls
 }
 
@@ -92,7 +94,7 @@ fn proof() -> AuditProof {
 }
 
 /// What auditors draw themselves with.
-pub(super) fn draw() -> AuditDraw<crate::Balance> {
+pub(super) fn draw() -> AuditDraw<Balance> {
     AuditDraw {
         seed: HASH,
         verifier_stake: 1,
@@ -101,7 +103,7 @@ pub(super) fn draw() -> AuditDraw<crate::Balance> {
 }
 
 /// An audit in each of its states.
-pub(super) fn audits() -> Vec<Audit<sp_core::crypto::AccountId32, crate::Balance>> {
+pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
     let states = [
         AuditState::Sealed(HASH),
         AuditState::Confirmed,
@@ -174,6 +176,17 @@ pub(crate) fn disputes() -> Vec<DisputeRecord> {
 /// A demand.
 pub(crate) fn demand() -> DemandRecord {
     DemandRecord {
+        by: account(),
+        segment: 1,
+        price: 1,
+        until: 1,
+    }
+}
+
+/// A demand of input.
+pub(super) fn input_demand() -> InputDemand<AccountId32, Balance, BlockNumber> {
+    InputDemand {
+        provider: account(),
         by: account(),
         segment: 1,
         price: 1,

@@ -286,6 +286,7 @@ fn call(effect: Effect) -> Option<Call> {
         Effect::SubmitVote {
             dispute, value, salt, ..
         } => Call::RevealVote { dispute, value, salt },
+        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
         _ => return None,
     })
 }

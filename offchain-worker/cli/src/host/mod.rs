@@ -256,6 +256,8 @@ fn record_name(record: &Record) -> &'static str {
         Record::MoveMade { .. } => "move made",
         Record::MoveSubmitted { .. } => "move played",
         Record::VoteMade { .. } => "answer for a committee made",
+        Record::InputMissed { .. } => "input missed",
+        Record::InputDemandMade { .. } => "piece of an input to demand chosen",
     }
 }
 

@@ -207,6 +207,15 @@ pub enum Effect {
         /// The seal's salt.
         salt: Hash,
     },
+    /// Demand a piece of a task's input on the chain.
+    SubmitInputDemand {
+        /// Of which task.
+        task: TaskId,
+        /// Demands of ours before this one.
+        number: u32,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
     /// Stop what is under way for a task, and drop what is kept for it, in the journal too.
     Forget {
         /// Which task.
@@ -257,6 +266,8 @@ pub enum EffectKind {
     Join(DisputeId),
     /// [`Effect::SubmitVote`].
     Vote(DisputeId),
+    /// [`Effect::SubmitInputDemand`], after so many others.
+    DemandInput(u32),
     /// [`Effect::Forget`].
     Forget,
 }
@@ -295,6 +306,7 @@ impl Effect {
             Self::ComputeVote { dispute, .. } => EffectKind::ComputeVote(*dispute),
             Self::SubmitJoin { dispute, .. } => EffectKind::Join(*dispute),
             Self::SubmitVote { dispute, .. } => EffectKind::Vote(*dispute),
+            Self::SubmitInputDemand { number, .. } => EffectKind::DemandInput(*number),
             Self::Forget { .. } => EffectKind::Forget,
         }
     }
@@ -321,6 +333,7 @@ impl Effect {
             | Self::DrawSeat { task, .. }
             | Self::SubmitJoin { task, .. }
             | Self::SubmitVote { task, .. }
+            | Self::SubmitInputDemand { task, .. }
             | Self::Forget { task } => *task,
         }
     }

@@ -133,6 +133,28 @@ pub enum Record {
         /// The seal.
         seal: Hash,
     },
+    /// An input could not be fetched, for the first time since we wait for it.
+    InputMissed {
+        /// Of which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// The block since which we wait.
+        since: BlockNumber,
+        /// Demands of ours until then.
+        demands: u32,
+    },
+    /// We demand this piece of a task's input and no other, the first time or the next.
+    InputDemandMade {
+        /// Which task.
+        task: TaskId,
+        /// Last finalised block then.
+        at: BlockNumber,
+        /// Demands of ours before this one.
+        number: u32,
+        /// Which 1 KiB of it, from 0.
+        segment: u32,
+    },
 }
 
 impl Record {
@@ -149,7 +171,9 @@ impl Record {
             | Self::AuditRevealed { task, .. }
             | Self::MoveMade { task, .. }
             | Self::MoveSubmitted { task, .. }
-            | Self::VoteMade { task, .. } => *task,
+            | Self::VoteMade { task, .. }
+            | Self::InputMissed { task, .. }
+            | Self::InputDemandMade { task, .. } => *task,
         }
     }
 
@@ -166,7 +190,9 @@ impl Record {
             | Self::AuditRevealed { at, .. }
             | Self::MoveMade { at, .. }
             | Self::MoveSubmitted { at, .. }
-            | Self::VoteMade { at, .. } => *at,
+            | Self::VoteMade { at, .. }
+            | Self::InputMissed { at, .. }
+            | Self::InputDemandMade { at, .. } => *at,
         }
     }
 }

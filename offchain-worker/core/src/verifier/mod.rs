@@ -136,7 +136,9 @@ impl Verifier {
             Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::CommitSubmitted { .. }
-            | Record::RevealSubmitted { .. } => return Err(ReplayError::WrongRole { task }),
+            | Record::RevealSubmitted { .. }
+            | Record::InputMissed { .. }
+            | Record::InputDemandMade { .. } => return Err(ReplayError::WrongRole { task }),
         }
         Ok(())
     }

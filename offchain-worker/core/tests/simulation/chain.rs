@@ -15,7 +15,11 @@ use surety_worker_core::{
     AccountId, Balance, BidSeen, BlockNumber, EffectKind, RoundRecord, TaskRecord, TaskSnapshot,
 };
 
-use crate::{host::Outcome, random::Random};
+use crate::{
+    client::{Client, Inputs},
+    host::Outcome,
+    random::Random,
+};
 
 /// Blocks between the best and the finalised one.
 const LAG: usize = 3;
@@ -42,6 +46,7 @@ pub enum Extrinsic {
     OpenBid(TaskId, Bid<Balance>),
     Commit(TaskId, H256),
     Reveal(TaskId, ResultClaim, H256),
+    DemandInput(TaskId, u32),
 }
 
 /// An extrinsic on its way.
@@ -67,6 +72,7 @@ struct Sim {
 pub struct Chain {
     pub number: BlockNumber,
     pub pool: Vec<Sent>,
+    pub inputs: Inputs,
     windows: Windows,
     tasks: BTreeMap<TaskId, Sim>,
     history: VecDeque<(BlockNumber, BTreeMap<TaskId, Sim>)>,
@@ -79,10 +85,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    pub fn new(windows: Windows, to_post: u64) -> Self {
+    pub fn new(windows: Windows, to_post: u64, client: Client) -> Self {
         Self {
             number: 1,
             pool: Vec::new(),
+            inputs: Inputs {
+                client,
+                ..Default::default()
+            },
             windows,
             tasks: BTreeMap::new(),
             history: VecDeque::new(),
@@ -103,6 +113,16 @@ impl Chain {
         }
         for (task, revealed) in &self.drawn {
             assert!(revealed, "task {task} was not revealed");
+        }
+    }
+
+    /// Every task that was ours failed because of its client, and each was demanded once.
+    pub fn check_all_withheld(&self) {
+        for task in self.drawn.keys() {
+            assert!(self.inputs.withheld.contains(task), "task {task} ended otherwise");
+        }
+        for (task, pieces) in &self.inputs.demanded {
+            assert_eq!(pieces.len(), 1, "pieces of the input of task {task}");
         }
     }
 
@@ -172,7 +192,7 @@ impl Chain {
             model: H256([1; 32]),
             operation: Operation::Embed,
             input: H256::from_low_u64_be(id),
-            input_bytes: 10,
+            input_bytes: 100_000,
             units_max: 100,
             redundancy: 1,
             sources: Default::default(),
@@ -203,6 +223,11 @@ impl Chain {
         let Some(sim) = self.tasks.get_mut(&id) else {
             return false;
         };
+        if let Extrinsic::DemandInput(_, segment) = extrinsic {
+            let (inputs, now) = (&mut self.inputs, self.number);
+            let round = sim.round.as_mut();
+            return round.is_some_and(|round| inputs.demand(id, segment, round, now));
+        }
         let member = sim.round.as_mut().and_then(|round| {
             let member = round.members.iter_mut().find(|m| m.provider == stash())?;
             Some((&round.phase, member))
@@ -260,6 +285,10 @@ impl Chain {
             }
             TaskState::Running { reserves, .. } => {
                 let round = sim.round.as_mut().unwrap();
+                if self.inputs.pass(id, round, now) {
+                    self.tasks.remove(&id);
+                    return;
+                }
                 let member = &mut round.members[0];
                 let committed = member.progress != MemberProgress::Working;
                 match &mut round.phase {
@@ -308,7 +337,8 @@ fn task_of(extrinsic: &Extrinsic) -> TaskId {
         Extrinsic::Bid(task, _)
         | Extrinsic::OpenBid(task, _)
         | Extrinsic::Commit(task, _)
-        | Extrinsic::Reveal(task, ..) => *task,
+        | Extrinsic::Reveal(task, ..)
+        | Extrinsic::DemandInput(task, _) => *task,
     }
 }
 

@@ -98,6 +98,7 @@ pub struct Host {
     claims_made: u32,
     seals: BTreeMap<TaskId, BTreeSet<H256>>,
     commitments: BTreeMap<TaskId, BTreeSet<H256>>,
+    demands: BTreeMap<(TaskId, u32), BTreeSet<u32>>,
 }
 
 const TASKS_MAX: usize = 6;
@@ -130,6 +131,7 @@ impl Host {
             claims_made: 0,
             seals: BTreeMap::new(),
             commitments: BTreeMap::new(),
+            demands: BTreeMap::new(),
         }
     }
 
@@ -139,6 +141,9 @@ impl Host {
         }
         for (task, hashes) in &self.commitments {
             assert!(hashes.len() == 1, "{} results for task {task}", hashes.len());
+        }
+        for ((task, number), pieces) in &self.demands {
+            assert!(pieces.len() == 1, "{pieces:?} of task {task} in demand {number}");
         }
     }
 
@@ -199,7 +204,7 @@ impl Host {
         let event = match job.event {
             Event::InputReady { task } => {
                 self.under_way.remove(&(task, EffectKind::Fetch));
-                if fails {
+                if fails || !chain.inputs.is_served(task) {
                     Event::InputFailed {
                         task,
                         retryable: true,
@@ -302,6 +307,11 @@ impl Host {
                 let hash = commitment(task, &stash(), &claim, &salt);
                 self.commitments.entry(task).or_default().insert(hash);
                 self.send(Extrinsic::Reveal(task, claim, salt), task, kind, chain, random);
+            }
+            Effect::SubmitInputDemand { number, segment, .. } => {
+                self.demands.entry((task, number)).or_default().insert(segment);
+                let demand = Extrinsic::DemandInput(task, segment);
+                self.send(demand, task, kind, chain, random);
             }
             other @ (Effect::SubmitSupply { .. }
             | Effect::Draw { .. }

@@ -7,6 +7,7 @@
 
 mod audit;
 mod chain;
+mod client;
 mod committee;
 mod host;
 mod random;
@@ -15,6 +16,7 @@ mod toy;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use chain::{Chain, Windows};
+use client::Client;
 use host::{Faults, Host};
 use random::Random;
 
@@ -37,8 +39,12 @@ fn each_life(life: impl Fn(u64)) {
 }
 
 fn run(seed: u64, windows: Windows, faults: Faults, tasks: u64) -> (Chain, Host) {
+    run_for(Client::Honest, seed, windows, faults, tasks)
+}
+
+fn run_for(client: Client, seed: u64, windows: Windows, faults: Faults, tasks: u64) -> (Chain, Host) {
     let mut random = Random::new(seed);
-    let mut chain = Chain::new(windows, tasks);
+    let mut chain = Chain::new(windows, tasks, client);
     let mut host = Host::new(seed, faults);
     while !chain.is_over() {
         chain.produce(&mut random, &mut host.outcomes);
@@ -103,6 +109,39 @@ fn a_lost_journal_is_made_up_for_by_computing_again() {
         let (chain, host) = run(seed, GENEROUS, faults, 4);
         host.check_said_one_thing();
         chain.check_all_revealed();
+    });
+}
+
+#[test]
+fn without_faults_nothing_is_demanded_of_a_client_that_serves_its_input() {
+    each_life(|seed| {
+        let (chain, _) = run(seed, SHORT, Faults::NONE, 4);
+        assert!(chain.inputs.demanded.is_empty());
+    });
+}
+
+#[test]
+fn a_client_that_withholds_its_input_is_shown_to_have_done_so() {
+    each_life(|seed| {
+        let (chain, host) = run_for(Client::Withholds, seed, SHORT, Faults::NONE, 4);
+        host.check_said_one_thing();
+        chain.check_all_withheld();
+        let (chain, host) = run_for(Client::Withholds, seed, GENEROUS, Faults::MANY, 4);
+        host.check_said_one_thing();
+        chain.check_all_withheld();
+    });
+}
+
+#[test]
+fn a_client_that_is_cut_off_and_shows_a_piece_gets_its_result() {
+    each_life(|seed| {
+        let (chain, host) = run_for(Client::CutOff, seed, SHORT, Faults::NONE, 4);
+        host.check_said_one_thing();
+        chain.check_all_revealed();
+        let (chain, host) = run_for(Client::CutOff, seed, GENEROUS, Faults::MANY, 4);
+        host.check_said_one_thing();
+        chain.check_all_revealed();
+        assert!(chain.inputs.withheld.is_empty());
     });
 }
 

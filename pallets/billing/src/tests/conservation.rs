@@ -22,6 +22,10 @@ enum Step {
     Refund {
         task: u64,
     },
+    Forfeit {
+        task: u64,
+        providers: Vec<AccountId>,
+    },
     Lock {
         part: u32,
     },
@@ -42,6 +46,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0u64..4, CLIENT..=OTHER_CLIENT, any_amount())
             .prop_map(|(task, client, cap)| Step::Open { task, client, cap }),
+        1 => (0u64..4, vec(payee.clone(), 0..5))
+            .prop_map(|(task, providers)| Step::Forfeit { task, providers }),
         4 => (0u64..4, vec((payee.clone(), any_amount()), 0..5), vec((payee.clone(), payee), 0..8))
             .prop_map(|(task, payments, audits)| Step::Settle { task, payments, audits }),
         1 => (0u64..4).prop_map(|task| Step::Refund { task }),
@@ -95,6 +101,12 @@ fn take(step: Step) {
             let held = Billing::held(task);
             assert_eq!(Billing::refund(task).is_ok(), held > 0);
             assert_eq!(Billing::held(task), 0);
+        }
+        Step::Forfeit { task, providers } => {
+            let (held, issued, burned) = (Billing::held(task), issuance(), Totals::<Test>::get().burned);
+            assert_eq!(Billing::forfeit(task, &providers).is_ok(), held > 0);
+            assert_eq!(Billing::held(task), 0);
+            assert_eq!(issued - issuance(), Totals::<Test>::get().burned - burned);
         }
         Step::Lock { part } => ClientLock::set(Permill::from_parts(part)),
         Step::Fees {

@@ -2,7 +2,7 @@ use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::MockEscrow;
 use surety_types::{
     task::{Assignment, FailureReason, Verdict},
-    traits::Escrow,
+    traits::{Escrow, TaskOutcome},
 };
 
 use crate::{mock::*, Error, Event, TaskStateOf};
@@ -151,5 +151,26 @@ fn a_task_whose_cap_no_longer_covers_the_fee_still_ends() {
         assert!(MockEscrow::price_limit(CAP, 1).is_err());
         assert_ok!(decide(task, agreed(&[0], 0)));
         assert_eq!(MockEscrow::held(task), 0);
+    });
+}
+
+#[test]
+fn an_input_that_was_withheld_fails_the_task_and_takes_the_clients_lock() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = assign(2, &[500, 500]);
+        assert_eq!(
+            TaskAuction::input(task),
+            Some((spec(2).input, spec(2).input_bytes))
+        );
+        events();
+        let waited = [stash(0), stash(1)];
+        assert_ok!(TaskAuction::withheld(task, &waited));
+        let reason = FailureReason::InputWithheld;
+        assert!(matches!(state(task), TaskStateOf::<Test>::Failed { reason: why, .. } if why == reason));
+        assert_eq!(MockEscrow::forfeited(), [(CLIENT, waited.to_vec())]);
+        assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+        assert_eq!(events(), [Event::TaskFailed { task, reason }]);
+        assert_noop!(TaskAuction::withheld(task, &waited), Error::<Test>::WrongPhase);
+        assert_noop!(TaskAuction::withheld(99, &waited), Error::<Test>::UnknownTask);
     });
 }

@@ -29,6 +29,7 @@ impl<T: Config> Pallet<T> {
             provider,
             commitment,
         });
+        Self::lift_input_demand(task, &mut round);
 
         if round
             .members

@@ -29,6 +29,8 @@ enum Step {
     Challenge(AccountId, AccountId),
     Demand(AccountId, AccountId, u32),
     Supply(AccountId, u8, u32),
+    DemandInput(AccountId, u32),
+    SupplyJunk(u32),
     /// Plays what a side with this result would, in one of the open disputes.
     Play(u32, u8),
     /// Plays something else.
@@ -54,6 +56,8 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
         3 => (stranger(), member()).prop_map(|(who, of)| Step::Challenge(who, of)),
         2 => (stranger(), member(), 0u32..4).prop_map(|(who, of, piece)| Step::Demand(who, of, piece)),
         1 => (member(), result(), 0u32..3).prop_map(|(who, result, piece)| Step::Supply(who, result, piece)),
+        2 => (member(), 0u32..4).prop_map(|(who, piece)| Step::DemandInput(who, piece)),
+        1 => (0u32..3).prop_map(Step::SupplyJunk),
         10 => (dispute(), result()).prop_map(|(id, result)| Step::Play(id, result)),
         3 => (stranger(), dispute(), any::<u8>()).prop_map(|(who, id, junk)| Step::PlayJunk(who, id, junk)),
         4 => (dispute(), result()).prop_map(|(id, result)| Step::Sabotage(id, result)),
@@ -103,6 +107,9 @@ impl World {
             }
             Step::Supply(who, result, segment) if !self.is_honest(who) => supply(who, result, segment),
             Step::Supply(..) => {}
+            Step::DemandInput(who, segment) if !self.is_honest(who) => tried(demand_input(who, segment)),
+            Step::DemandInput(..) => {}
+            Step::SupplyJunk(segment) => tried(supply_input(FIRST_STRANGER, &output(TRUTH), segment)),
             Step::Play(id, result) => {
                 if let Some(player) = hostile_side(id) {
                     tried(play(player, id, next_move(id, result)));
@@ -155,6 +162,9 @@ impl World {
 
     /// What the honest do in every block.
     fn be_honest(&self) {
+        if let Some(segment) = demanded_input() {
+            tried(supply_input(MockOutcome::CLIENT, &input(), segment));
+        }
         for stash in &self.honest {
             tried(commit(*stash, TRUTH));
             tried(reveal(*stash, TRUTH));
@@ -224,6 +234,7 @@ proptest! {
     ) {
         TestExt::new().round_of(redundancy).execute_with(|| {
             set_truth(TRUTH);
+            post_input();
             let honest: Vec<_> = (1..).zip(honest).filter(|(_, honest)| *honest).map(|(stash, _)| stash).collect();
             let world = World { honest };
             let issued = money_in_all();
@@ -254,6 +265,7 @@ proptest! {
             // Nobody was paid for a lie that somebody honest contradicted.
             let decisions = MockOutcome::decisions();
             assert_eq!(decisions.len(), 1);
+            assert_eq!(MockOutcome::withheld(), [], "an honest client was robbed");
             if let Verdict::Agreed { claim: accepted, majority, .. } = &decisions[0].1 {
                 let contradicted = !world.honest.is_empty();
                 if contradicted {

@@ -13,6 +13,7 @@ mod disputes;
 mod equivocation;
 mod honesty;
 mod hostile;
+mod inputs;
 mod machine;
 mod open;
 mod replacement;

@@ -1,7 +1,7 @@
 //! Each threat that the protocol names, and its answer here. Some are answered elsewhere: see the README's list.
 
 use frame_support::{assert_noop, assert_ok};
-use surety_pallet_test_kit::MockStake;
+use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_types::{
     task::{FailureReason, Verdict},
     traits::{Jail, StakeLedger},
@@ -281,5 +281,20 @@ fn seals_and_draws_of_one_task_are_worth_nothing_on_another() {
         assert_noop!(send(VERIFIER, call), Error::<Test>::NotDrawn);
         let elsewhere = surety_verification::commitment(8, &1, &claim(9), &salt_of(1));
         assert_ne!(elsewhere, crate::mock::seal(1, &claim(9)));
+    });
+}
+
+#[test]
+fn a_client_that_withholds_its_input_loses_its_lock_and_one_that_does_not_cannot_be_robbed() {
+    TestExt::new().round_of(3).execute_with(|| {
+        post_input();
+        // An honest one shows a single piece each time, and is paid for it.
+        assert_ok!(demand_input(1, 0));
+        assert_ok!(supply_input(MockOutcome::CLIENT, &input(), 0));
+        assert_eq!(MockOutcome::withheld(), []);
+        assert_ok!(demand_input(2, 1));
+        pass(INPUT_WINDOW + 1);
+        assert_eq!(MockOutcome::withheld(), [(TASK, vec![1, 2, 3])]);
+        assert_eq!(MockStake::locked_in_all(), 0);
     });
 }

@@ -275,3 +275,31 @@ fn notes_of_commitments_that_nobody_made_are_noticed() {
         TrustLock::note_commitment(TASK, &1, &agent_of(1), H256::zero());
     });
 }
+
+fn input_demanded() {
+    post_input();
+    assert_ok!(demand_input(1, 0));
+}
+
+#[test]
+fn a_demand_of_input_that_nobody_waits_for_is_noticed() {
+    assert_noticed("TRUST-14", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().provider = 9;
+    });
+    assert_noticed("TRUST-14", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().until += COMMIT_WINDOW + 1;
+    });
+    assert_noticed("TRUST-14", input_demanded, |round| {
+        round.members[0].progress = MemberProgress::Committed(H256::zero());
+    });
+    assert_noticed("TRUST-14", input_demanded, |round| {
+        round.members[0].input_demands = 9
+    });
+}
+
+#[test]
+fn a_price_of_input_that_is_not_on_hold_is_noticed() {
+    assert_noticed("TRUST-8", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().price += 1;
+    });
+}

@@ -143,6 +143,16 @@ pub enum TrustCall {
         value: H256,
         salt: H256,
     },
+    #[codec(index = 16)]
+    demand_input {
+        task: u64,
+        segment: u32,
+    },
+    #[codec(index = 17)]
+    supply_input {
+        task: u64,
+        opening: SegmentOpening,
+    },
 }
 
 #[derive(TypeInfo)]

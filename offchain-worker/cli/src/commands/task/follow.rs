@@ -24,6 +24,7 @@ use super::{
     decided,
     deliver::{self, Delivery, Wanted},
     generation,
+    inputs::Supplier,
     report::{reason_text, Generated, Report, Times},
     steps::Steps,
     stream::{Patience, Reader},
@@ -59,6 +60,8 @@ pub(super) struct Follow {
     pub(super) output_path: Option<PathBuf>,
     /// Print generated text while it is made.
     pub(super) show_tokens: bool,
+    /// Answers demands for the input, where it is ours.
+    pub(super) supplier: Option<Supplier>,
 }
 
 impl Follow {
@@ -181,6 +184,7 @@ impl Run {
         let info = info.ok_or(CliError::UnknownTask(task))?;
         let texts = self.steps.state(&info);
         self.say(&texts);
+        self.see_to_input(&info).await;
         self.see_to_stream(&info);
         if self.fetches() {
             self.see_to_delivery(&info).await?;
@@ -212,6 +216,17 @@ impl Run {
     /// Whether the output is fetched at all.
     fn fetches(&self) -> bool {
         self.follow.operation == Operation::Generate || self.follow.output_path.is_some()
+    }
+
+    /// Shows what is demanded of the input.
+    async fn see_to_input(&mut self, info: &TaskInfo) {
+        let follow = &mut self.follow;
+        if let Some(supplier) = &mut follow.supplier {
+            let said = supplier
+                .see(&follow.chain, &follow.plane, follow.task, info)
+                .await;
+            self.say(said.as_slice());
+        }
     }
 
     /// Starts reading what providers stream, and tells the reader who they are.

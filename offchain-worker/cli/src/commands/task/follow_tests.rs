@@ -86,6 +86,7 @@ impl World {
             age: Some(Duration::from_secs(1)),
             output_path: Some(self.path()),
             show_tokens: false,
+            supplier: None,
         })
     }
 
@@ -384,4 +385,42 @@ async fn a_node_that_is_away_for_a_moment_is_waited_for() {
     let mut run = world.run();
     let report = with_script(&mut run, script).await.unwrap();
     assert_eq!(report.state, "Cancelled");
+}
+
+#[tokio::test]
+async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
+    let world = World::new();
+    let input: Bytes = vec![7; 1_500].into();
+    let hash = world.client.publish(input.clone()).await.unwrap();
+    let wanted = surety_types::trust::InputDemand {
+        provider: account(0),
+        by: account(50),
+        segment: 1,
+        price: 1,
+        until: 99,
+    };
+    world.chain.change(|state| {
+        let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
+        (spec.input, spec.input_bytes) = (hash, 1_500);
+        state.rounds.get_mut(&TASK).unwrap().input_demand = Some(wanted);
+    });
+    world.chain.finalise();
+    let mut run = world.run();
+    let signer = surety_chain_client::Signer::from_uri("//Alice").unwrap();
+    run.follow.supplier = Some(Supplier::new(signer));
+    let is_open = || {
+        let chain = &world.chain;
+        chain.change(|state| state.rounds[&TASK].input_demand.is_some())
+    };
+    assert!(is_open());
+    let shown = async {
+        while is_open() {
+            run.look().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), shown)
+        .await
+        .unwrap();
+    assert_eq!(world.chain.calls().len(), 1);
 }

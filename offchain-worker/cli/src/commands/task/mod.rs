@@ -2,6 +2,7 @@
 
 mod deliver;
 mod follow;
+mod inputs;
 mod record;
 mod report;
 mod steps;
@@ -37,6 +38,7 @@ use crate::{
 };
 use deliver::Wanted;
 use follow::Follow;
+use inputs::Supplier;
 use record::ClientRecord;
 
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
@@ -69,8 +71,10 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     // The task says where its input is: it has to be served right there.
     data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
     let node = context.node(&*chain, &data).await?;
+    let mut supplier = None;
     if record.is_some() {
         serve_input(context, &node, &info).await;
+        supplier = supplier_of(context);
     }
     let posted = record.and_then(|record| {
         let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -85,6 +89,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         age: posted,
         output_path: args.out.clone(),
         show_tokens: args.follow,
+        supplier,
     };
     follow.until_settled().await
 }
@@ -100,6 +105,18 @@ async fn serve_input(context: &Context, node: &Node, info: &TaskInfo) {
         context
             .out
             .step(&format!("the input cannot be served from here: {e}"));
+    }
+}
+
+/// Answers demands for the input of an own task, where there is a key to sign with.
+fn supplier_of(context: &Context) -> Option<Supplier> {
+    match context.key() {
+        Ok(key) => Some(Supplier::new(key.signer)),
+        Err(e) => {
+            let text = format!("what is demanded of the input on the chain is not answered from here: {e}");
+            context.out.step(&text);
+            None
+        }
     }
 }
 

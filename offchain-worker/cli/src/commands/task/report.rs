@@ -195,6 +195,9 @@ pub(super) fn reason_text(reason: FailureReason) -> &'static str {
         FailureReason::NotEnoughBids => "fewer providers bid than were asked for, within the cap",
         FailureReason::NotEnoughResults => "too few providers delivered in time",
         FailureReason::NoAgreement => "no result was shared by a majority of the providers",
+        FailureReason::InputWithheld => {
+            "a piece of the input was demanded on the chain and not shown: the client's lock is lost"
+        }
     }
 }
 

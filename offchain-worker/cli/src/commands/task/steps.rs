@@ -117,6 +117,20 @@ fn trust_text(event: &ChainEvent) -> Option<String> {
             "{} has shown a piece of its output",
             account("provider")?
         )),
+        "InputDemanded" => Some(format!(
+            "{} cannot get the input: piece {} of it has to be shown on the chain by block {}",
+            account("provider")?,
+            event.field::<u32>("segment")?,
+            event.field::<BlockNumber>("until")?
+        )),
+        "InputSupplied" => Some(format!(
+            "piece {} of the input was shown on the chain",
+            event.field::<u32>("segment")?
+        )),
+        "InputDemandLifted" => Some("what was demanded of the input is needed no more".into()),
+        "InputWithheld" => {
+            Some("a piece of the input was not shown in time: the client's lock is lost".into())
+        }
         "FaultFound" => Some(format!(
             "{} is at fault: {}",
             account("offender")?,

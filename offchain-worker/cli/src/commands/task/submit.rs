@@ -16,7 +16,7 @@ use surety_types::{
     TaskId,
 };
 
-use super::{follow::Follow, record::ClientRecord, steps::posted_text, work, Context};
+use super::{follow::Follow, inputs::Supplier, record::ClientRecord, steps::posted_text, work, Context};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -70,7 +70,10 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     if args.detach {
         node.stop().await;
         return context.out.result(&posted, || {
-            format!("providers can fetch the input while this runs: surety task watch {task} --out FILE")
+            format!(
+                "providers can fetch the input while this runs, and what they demand of it on the chain is answered; your \
+                 lock is lost when it does not run then: surety task watch {task} --out FILE"
+            )
         });
     }
     let follow = Follow {
@@ -82,6 +85,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         age: Some(started.elapsed()),
         output_path: args.out.clone(),
         show_tokens: args.follow,
+        supplier: Some(Supplier::new(key.signer)),
     };
     follow.until_settled().await
 }

@@ -1,0 +1,62 @@
+//! A client that cannot be reached.
+
+use surety_chain_client::{Call, Chain, Signer, Until};
+use surety_types::task::RoundPhase;
+use surety_verification::SegmentOpening;
+use surety_worker_core::Record;
+
+use super::{commits, world::World};
+
+const INPUT: &[u8] = b"one\ntwo\n";
+
+fn demands(world: &World) -> Vec<Call> {
+    let calls = world.chain.calls().into_iter().map(|(_, call)| call);
+    calls
+        .filter(|call| matches!(call, Call::DemandInput { .. }))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_was_shown() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(INPUT).await;
+    world.net.set_down(&world.client_endpoint(), true);
+    world.bid_and_assign_unfinalised(task).await;
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.phase = RoundPhase::Committing { until: 100_000 };
+    });
+    let missed = |record: &Record| matches!(record, Record::InputMissed { .. });
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.records().iter().any(missed)
+        })
+        .await;
+    assert_eq!(demands(&world), []);
+
+    // More than half of the time goes by.
+    world.chain.change(|state| state.number = 60_000);
+    world
+        .until(|| {
+            world.chain.finalise();
+            !demands(&world).is_empty()
+        })
+        .await;
+    assert_eq!(demands(&world), [Call::DemandInput { task, segment: 0 }]);
+
+    world.net.set_down(&world.client_endpoint(), false);
+    let opening = SegmentOpening::new(INPUT, 0).unwrap();
+    let client = Signer::from_uri("//Client").unwrap();
+    let call = Call::SupplyInput { task, opening };
+    world.chain.submit(&client, call, Until::Included).await.unwrap();
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    assert_eq!(demands(&world).len(), 1);
+    host.stop().await;
+}
