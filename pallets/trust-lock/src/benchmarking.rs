@@ -1,4 +1,5 @@
-//! The calls, and what time brings about, in the rounds that cost most.
+//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and games, and
+//! run over the runtime alone (`scripts/weights`).
 
 mod committee;
 mod setup;
@@ -415,6 +416,4 @@ mod benchmarks {
 
         assert!(Slashes::<T>::contains_key(0));
     }
-
-    impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);
 }

@@ -10,6 +10,7 @@ mod chain;
 mod committee;
 mod host;
 mod random;
+mod records;
 mod toy;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
