@@ -5,6 +5,7 @@ mod challenges;
 mod committee;
 mod data;
 mod equivocation;
+mod openings;
 mod work;
 
 use frame_support::ensure;

@@ -9,4 +9,5 @@ mod disputes;
 mod governance;
 mod lives;
 mod market;
+mod openings;
 mod presets;

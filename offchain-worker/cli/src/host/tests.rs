@@ -4,6 +4,7 @@
 mod audits;
 mod engine;
 mod generation;
+mod openings;
 mod world;
 
 use std::time::Duration;
