@@ -149,7 +149,7 @@ fn a_signed_opening_is_none_and_one_without_extensions_is_no_transaction() {
     let signed = chain.query(|| crate::chain::signed(PROVIDER.agent, revealed(task, &right())));
     assert_eq!(chain.try_extrinsic(signed), Ok(Err(DispatchError::BadOrigin)));
     let bare = UncheckedExtrinsic::new_bare(revealed(task, &right()));
-    assert!(chain.try_extrinsic(bare).is_err());
+    assert!(chain.validity(bare).is_err());
     let other = surety_pallet_task_auction::Call::<surety_runtime::Runtime>::advance { task };
     assert!(chain.try_extrinsic(general(other, 0)).is_err());
     assert!(chain.validity(general(revealed(task, &right()), 0)).is_ok());
