@@ -113,8 +113,8 @@ def _bytes(report, console):
     rows += [("most that the moves of any dispute take", found["moves_bytes_max"])]
     table(("", "bytes"), rows, console)
     console.text(
-        f"\n  counted: calls as they are encoded, {found['signed_bytes']} bytes around each that sign it; "
-        "not events, not storage"
+        f"\n  counted: calls as they are encoded, {found['signed_bytes']} bytes around each that sign it, "
+        f"{found['unsigned_bytes']} around the openings, which nobody signs; not events, not storage"
     )
 
 

@@ -84,10 +84,12 @@ pub enum Call {
         /// The bid's hash.
         seal: H256,
     },
-    /// `TaskAuction.reveal_bid`: opens a bid.
+    /// `TaskAuction.reveal_bid`: opens a bid. Goes without a signature.
     RevealBid {
         /// On which task.
         task: TaskId,
+        /// The bidder's stash.
+        provider: AccountId32,
         /// The bid.
         bid: Bid<Balance>,
     },
@@ -108,10 +110,12 @@ pub enum Call {
         /// The hash.
         commitment: H256,
     },
-    /// `TrustLock.reveal`: opens a commitment.
+    /// `TrustLock.reveal`: opens a commitment. Goes without a signature.
     Reveal {
         /// Of which task.
         task: TaskId,
+        /// Whose: the stash.
+        provider: AccountId32,
         /// The result.
         claim: ResultClaim,
         /// What the commitment was salted with.
@@ -238,6 +242,11 @@ pub struct CallName {
 }
 
 impl Call {
+    /// Whether it opens something that stands on the chain, and so needs neither signature nor fee.
+    pub fn proves_itself(&self) -> bool {
+        matches!(self, Self::RevealBid { .. } | Self::Reveal { .. })
+    }
+
     /// Pallet, call and arguments by name.
     pub fn name(&self) -> CallName {
         let (pallet, call, arguments): (_, _, &'static [&'static str]) = match self {
@@ -255,11 +264,11 @@ impl Call {
             Self::RetireModel { .. } => ("ModelRegistry", "retire", &["model"]),
             Self::PostTask { .. } => ("TaskAuction", "post", &["spec", "cap"]),
             Self::Bid { .. } => ("TaskAuction", "bid", &["task", "seal"]),
-            Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "bid"]),
+            Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "provider", "bid"]),
             Self::CancelTask { .. } => ("TaskAuction", "cancel", &["task"]),
             Self::AdvanceTask { .. } => ("TaskAuction", "advance", &["task"]),
             Self::Commit { .. } => ("TrustLock", "commit", &["task", "commitment"]),
-            Self::Reveal { .. } => ("TrustLock", "reveal", &["task", "claim", "salt"]),
+            Self::Reveal { .. } => ("TrustLock", "reveal", &["task", "provider", "claim", "salt"]),
             Self::AnnounceAudit { .. } => (
                 "TrustLock",
                 "announce_audit",
@@ -308,10 +317,15 @@ impl Call {
             Self::RetireModel { model } => model.encode(),
             Self::PostTask { spec, cap } => (spec, cap).encode(),
             Self::Bid { task, seal } => (task, seal).encode(),
-            Self::RevealBid { task, bid } => (task, bid).encode(),
+            Self::RevealBid { task, provider, bid } => (task, provider, bid).encode(),
             Self::CancelTask { task } | Self::AdvanceTask { task } => task.encode(),
             Self::Commit { task, commitment } => (task, commitment).encode(),
-            Self::Reveal { task, claim, salt } => (task, claim, salt).encode(),
+            Self::Reveal {
+                task,
+                provider,
+                claim,
+                salt,
+            } => (task, provider, claim, salt).encode(),
             Self::AnnounceAudit {
                 task,
                 provider,

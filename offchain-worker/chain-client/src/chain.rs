@@ -266,7 +266,9 @@ pub trait Chain: Send + Sync {
     /// What happened in a block.
     async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError>;
 
-    /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time.
+    /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time. A call that
+    /// [proves itself](Call::proves_itself) is not signed and costs nothing. A pool that refuses it now may take it later:
+    /// somebody may have passed the same one on, and what became of that the chain's state shows.
     ///
     /// # Errors
     /// [`ChainError::Dispatch`] when it was carried out and failed, [`ChainError::Rejected`] when it never got into a

@@ -79,11 +79,7 @@ impl Signer {
         context: &'static [u8],
         fields: &[draw::Field],
     ) -> Result<VrfDraw, ChainError> {
-        let fields: Vec<_> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_slice()))
-            .collect();
-        let transcript = VrfTranscript::new(label, &fields);
+        let transcript = VrfTranscript::new(label, &draw::borrowed(fields));
         let output = self.pair.make_bytes::<32>(context, &transcript);
         let signature = self.pair.vrf_sign(&transcript.into_sign_data());
         let proof = AuditProof::decode_all(&mut signature.encode().as_slice());
@@ -160,12 +156,7 @@ mod tests {
         let other = Signer::from_uri("//Bob//agent").unwrap();
         assert_ne!(drawn.output, other.draw_audit(&input).unwrap().output);
 
-        let fields = input.fields();
-        let fields: Vec<_> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_slice()))
-            .collect();
-        let transcript = VrfTranscript::new(draw::LABEL, &fields);
+        let transcript = VrfTranscript::new(draw::LABEL, &draw::borrowed(&input.fields()));
         let signature = VrfSignature::decode_all(&mut drawn.proof.encode().as_slice()).unwrap();
         let public = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(signer.account()));
         let bytes = public.make_bytes::<32>(draw::CONTEXT, &transcript, &signature.pre_output);

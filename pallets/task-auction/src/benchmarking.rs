@@ -3,7 +3,10 @@
 use alloc::{vec, vec::Vec};
 use codec::Encode;
 use frame_benchmarking::v2::*;
-use frame_support::traits::{Get, Randomness};
+use frame_support::{
+    pallet_prelude::TransactionSource,
+    traits::{Authorize, Get, Randomness},
+};
 use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
 use sp_core::H256;
 use sp_runtime::traits::{One, Saturating};
@@ -148,10 +151,7 @@ fn drawable<T: Config>(opened: u32, unopened: u32) -> Result<TaskId, BenchmarkEr
     place::<T>(task, 0..opened.saturating_add(unopened))?;
     pass::<T>(T::BidWindow::get().saturating_add(One::one()));
     for index in 0..opened {
-        let agent: T::AccountId = account("agent", index, SEED);
-        // The heartbeat may have grown old over a long window.
-        T::Providers::register_for_benchmark(&account("stash", index, SEED));
-        Pallet::<T>::do_reveal_bid(agent, task, bid_of(index))?;
+        Pallet::<T>::do_reveal_bid(task, account("stash", index, SEED), bid_of(index))?;
     }
     pass::<T>(T::RevealWindow::get().saturating_add(One::one()));
     for index in 0..opened {
@@ -217,10 +217,28 @@ mod benchmarks {
         let task = super::post::<T>()?;
         place::<T>(task, 0..1)?;
         pass::<T>(T::BidWindow::get().saturating_add(One::one()));
-        let agent: T::AccountId = account("agent", 0, SEED);
+        let stash: T::AccountId = account("stash", 0, SEED);
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), task, bid_of(0));
+        _(RawOrigin::Authorized, task, stash, bid_of(0));
         assert!(Bids::<T>::iter_prefix_values(task).all(|record| record.opened.is_some()));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn authorize_reveal_bid() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        place::<T>(task, 0..1)?;
+        pass::<T>(T::BidWindow::get().saturating_add(One::one()));
+        let call = Call::<T>::reveal_bid {
+            task,
+            provider: account("stash", 0, SEED),
+            bid: bid_of(0),
+        };
+        #[block]
+        {
+            call.authorize(TransactionSource::External)
+                .ok_or("no signature is asked for")??;
+        }
         Ok(())
     }
 

@@ -3,16 +3,19 @@
 use frame_support::{
     dispatch::{DispatchResultWithPostInfo, WithPostDispatchInfo},
     ensure,
+    pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
     traits::Get,
+    weights::Weight,
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
     traits::{CheckedAdd, Saturating},
-    DispatchError, DispatchResult,
+    DispatchError, DispatchResult, SaturatedConversion,
 };
 use surety_types::{
     limits, multiaddr,
+    opening::pooled,
     stake::Role,
     task::{Bid, TaskSpec},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
@@ -96,15 +99,13 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    pub(crate) fn do_reveal_bid(agent: T::AccountId, id: TaskId, bid: Bid<Balance>) -> DispatchResult {
+    /// Whoever calls: the opening proves that it is what the provider bid.
+    pub(crate) fn do_reveal_bid(id: TaskId, provider: T::AccountId, bid: Bid<Balance>) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         let Auction::Revealing { until } = Self::auction_at_now(&task) else {
             return Err(Error::<T>::WrongPhase.into());
         };
-        let provider = Self::provider_of(&agent)?;
-        let mut record = Bids::<T>::get(id, &provider).ok_or(Error::<T>::UnknownBid)?;
-        ensure!(record.opened.is_none(), Error::<T>::AlreadyOpened);
-        ensure!(bid.seal(id, &provider) == record.seal, Error::<T>::SealMismatch);
+        let mut record = Self::sealed(id, &provider, &bid)?;
 
         if matches!(task.state, TaskStateOf::<T>::Bidding { .. }) {
             Self::open_reveals(id, task, until);
@@ -121,6 +122,45 @@ impl<T: Config> Pallet<T> {
             salt,
         });
         Ok(())
+    }
+
+    /// Lets an opening in that [`Self::do_reveal_bid`] carries out in this block, and no other. So what enters a block
+    /// without a fee is one opening for each bid, which was paid for.
+    ///
+    /// Changes nothing. It costs the task, the bid and a hash.
+    ///
+    /// # Errors
+    /// `Future` when it is too early, `Stale` when it is too late or the bid is open already, `BadProof` when it is not
+    /// opened by this, `Call` when there is none.
+    pub(crate) fn authorize_reveal_bid(
+        _: TransactionSource,
+        id: &TaskId,
+        provider: &T::AccountId,
+        bid: &Bid<Balance>,
+    ) -> TransactionValidityWithRefund {
+        let task = Tasks::<T>::get(id).ok_or(InvalidTransaction::Call)?;
+        let until = match Self::auction_at_now(&task) {
+            Auction::Bidding => return Err(InvalidTransaction::Future.into()),
+            Auction::Revealing { until } => until,
+            Auction::Closed => return Err(InvalidTransaction::Stale.into()),
+        };
+        Self::sealed(*id, provider, bid).map_err(|error| match error {
+            Error::AlreadyOpened => InvalidTransaction::Stale,
+            Error::SealMismatch => InvalidTransaction::BadProof,
+            _ => InvalidTransaction::Call,
+        })?;
+        let now = frame_system::Pallet::<T>::block_number();
+        let blocks_left: u64 = until.saturating_sub(now).saturated_into();
+        let validity = pooled("TaskAuction.reveal_bid", *id, provider, blocks_left);
+        Ok((validity, Weight::zero()))
+    }
+
+    /// The provider's bid on a task, if it is sealed and this opens it.
+    fn sealed(id: TaskId, provider: &T::AccountId, bid: &Bid<Balance>) -> Result<BidRecord, Error<T>> {
+        let record = Bids::<T>::get(id, provider).ok_or(Error::<T>::UnknownBid)?;
+        ensure!(record.opened.is_none(), Error::<T>::AlreadyOpened);
+        ensure!(bid.seal(id, provider) == record.seal, Error::<T>::SealMismatch);
+        Ok(record)
     }
 
     /// Returns how many deposits went back.

@@ -331,12 +331,24 @@ pub mod pallet {
             Self::do_bid(agent, task, seal)
         }
 
-        /// Opens a bid, which unlocks its deposit. For the bidder's agent, while reveals are open.
+        /// Opens the bid of the stash `provider`, which unlocks its deposit. While reveals are open. Without signature and
+        /// fee, as a general transaction: the opening proves itself, and anybody may pass it on. One that would fail enters
+        /// no block, so that there is at most one for each bid, which was paid for.
+        ///
+        /// Pools refuse it as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when it is not the
+        /// bid that was sealed, as `Call` when there is none.
         #[pallet::call_index(2)]
         #[pallet::weight(T::WeightInfo::reveal_bid())]
-        pub fn reveal_bid(origin: OriginFor<T>, task: TaskId, bid: Bid<Balance>) -> DispatchResult {
-            let agent = ensure_signed(origin)?;
-            Self::do_reveal_bid(agent, task, bid)
+        #[pallet::authorize(Self::authorize_reveal_bid)]
+        #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal_bid())]
+        pub fn reveal_bid(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            bid: Bid<Balance>,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal_bid(task, provider, bid)
         }
 
         /// Withdraws a task before the reveals close; escrow and deposits go back. For its client.

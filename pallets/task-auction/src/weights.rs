@@ -10,6 +10,8 @@ pub trait WeightInfo {
     fn bid() -> Weight;
     /// [`crate::Pallet::reveal_bid`], the first of its task.
     fn reveal_bid() -> Weight;
+    /// An opening of a bid is found to be right.
+    fn authorize_reveal_bid() -> Weight;
     /// [`crate::Pallet::cancel`], with `b` deposits to give back.
     fn cancel(b: u32) -> Weight;
     /// A step that opens the reveals.
@@ -42,6 +44,9 @@ impl WeightInfo for () {
     }
     fn reveal_bid() -> Weight {
         Weight::from_parts(40_000, 0)
+    }
+    fn authorize_reveal_bid() -> Weight {
+        Weight::from_parts(10_000, 0)
     }
     fn cancel(b: u32) -> Weight {
         Weight::from_parts(40_000, 0).saturating_add(Weight::from_parts(5_000, 0).saturating_mul(b.into()))

@@ -1,4 +1,5 @@
-//! The calls, and what time brings about, in the rounds that cost most.
+//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and games, and
+//! run over the runtime alone (`scripts/weights`).
 
 mod committee;
 mod inputs;
@@ -7,7 +8,10 @@ mod setup;
 use alloc::vec::Vec;
 use committee::*;
 use frame_benchmarking::v2::*;
-use frame_support::traits::EnsureOrigin;
+use frame_support::{
+    pallet_prelude::TransactionSource,
+    traits::{Authorize, EnsureOrigin},
+};
 use frame_system::RawOrigin;
 use inputs::*;
 use setup::*;
@@ -63,7 +67,7 @@ mod benchmarks {
     #[benchmark]
     fn reveal() {
         let last = REDUNDANCY_MAX - 1;
-        let (stash, agent) = agent_of::<T>(last);
+        let (stash, _) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
         let until = frame_system::Pallet::<T>::block_number();
         let majority = surety_verification::majority(REDUNDANCY_MAX);
@@ -81,7 +85,7 @@ mod benchmarks {
         frame_system::Pallet::<T>::set_block_number(until + One::one());
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), TASK, claim(0), salt);
+        _(RawOrigin::Authorized, TASK, stash, claim(0), salt);
 
         let round = Rounds::<T>::get(TASK);
         assert!(round.is_some_and(|round| {
@@ -91,6 +95,36 @@ mod benchmarks {
                     surety_types::task::Verdict::Agreed { .. }
                 )
         }));
+    }
+
+    /// The last member of a full round, whose claim a court looks at.
+    #[benchmark]
+    fn authorize_reveal() -> Result<(), BenchmarkError> {
+        let (facts, said, _) = T::Referee::for_benchmark();
+        Facts::<T>::insert(TASK, facts);
+        let last = REDUNDANCY_MAX - 1;
+        let (provider, _) = agent_of::<T>(last);
+        let salt = H256::repeat_byte(3);
+        let until = frame_system::Pallet::<T>::block_number();
+        let sealed = surety_verification::commitment(TASK, &provider, &said, &salt);
+        let round = full_round::<T>(RoundPhase::Revealing { until }, |_| {
+            MemberProgress::Committed(sealed)
+        });
+        Rounds::<T>::insert(TASK, round);
+        let call = Call::<T>::reveal {
+            task: TASK,
+            provider,
+            claim: said,
+            salt,
+        };
+
+        #[block]
+        {
+            call.authorize(TransactionSource::External)
+                .ok_or("no signature is asked for")??;
+        }
+
+        Ok(())
     }
 
     /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to lock.
@@ -472,6 +506,4 @@ mod benchmarks {
 
         assert!(!Rounds::<T>::contains_key(TASK));
     }
-
-    impl_benchmark_test_suite!(Pallet, crate::mock::TestExt::new().build(), crate::mock::Test);
 }

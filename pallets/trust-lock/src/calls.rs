@@ -6,6 +6,7 @@ mod committee;
 mod data;
 mod equivocation;
 mod inputs;
+mod openings;
 mod work;
 
 use frame_support::ensure;

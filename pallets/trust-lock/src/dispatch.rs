@@ -21,18 +21,30 @@ mod dispatch {
             Self::do_commit(&agent, task, commitment)
         }
 
-        /// Opens the commitment of the signer's stash.
+        /// Opens the commitment of the stash `provider`. Without signature and fee, as a general transaction: the opening
+        /// proves itself, and anybody may pass it on. One that would fail enters no block, so that there is at most one for
+        /// each commitment, which was paid for.
         ///
         /// Possible as soon as the audit window has passed. The last reveal brings the verdict.
         ///
         /// # Errors
-        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`,
-        /// `AlreadyRevealed`, `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`.
+        /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`, `AlreadyRevealed`,
+        /// `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`; `BadOrigin` when it is signed. Pools refuse it instead:
+        /// as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when the opening is not the right
+        /// one, as `Call` when there is nothing to open.
         #[pallet::call_index(1)]
         #[pallet::weight(T::WeightInfo::reveal())]
-        pub fn reveal(origin: OriginFor<T>, task: TaskId, claim: ResultClaim, salt: H256) -> DispatchResult {
-            let agent = ensure_signed(origin)?;
-            Self::do_reveal(&agent, task, claim, salt)
+        #[pallet::authorize(Self::authorize_reveal)]
+        #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal())]
+        pub fn reveal(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            claim: ResultClaim,
+            salt: H256,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal(task, provider, claim, salt)
         }
 
         /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.

@@ -22,12 +22,13 @@ pub use toy::{
 use frame_support::{
     construct_runtime, derive_impl,
     dispatch::DispatchResult,
+    pallet_prelude::{TransactionSource, TransactionValidity},
     parameter_types,
-    traits::{Hooks, UnfilteredDispatchable},
+    traits::{Authorize, Hooks, UnfilteredDispatchable},
     weights::Weight,
 };
-use frame_system::EnsureRoot;
-use sp_core::H256;
+use frame_system::{EnsureRoot, RawOrigin};
+use sp_core::{storage::StateVersion, H256};
 use sp_runtime::{traits::IdentityLookup, BuildStorage, FixedU128, Permill};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
@@ -376,16 +377,38 @@ pub fn commit(stash: AccountId, result: u8) -> DispatchResult {
     )
 }
 
-/// The stash's agent reveals `result`.
+/// Somebody reveals the stash's `result`, without a signature.
 pub fn reveal(stash: AccountId, result: u8) -> DispatchResult {
-    send(
-        stash,
-        Call::reveal {
-            task: TASK,
-            claim: claim(result),
-            salt: salt_of(stash),
-        },
-    )
+    send_opening(opening(stash, claim(result)))
+}
+
+/// The opening of the stash's commitment to `claim`.
+pub fn opening(stash: AccountId, claim: ResultClaim) -> Call<Test> {
+    Call::reveal {
+        task: TASK,
+        provider: stash,
+        claim,
+        salt: salt_of(stash),
+    }
+}
+
+/// Carries an opening out. Whatever it is, a pool lets it in if and only if it succeeds, and by that nothing changes.
+pub fn send_opening(call: Call<Test>) -> DispatchResult {
+    let before = sp_io::storage::root(StateVersion::V1);
+    let validity = validity_of(&call);
+    assert_eq!(sp_io::storage::root(StateVersion::V1), before);
+    let done = call
+        .dispatch_bypass_filter(RawOrigin::Authorized.into())
+        .map(|_| ())
+        .map_err(|refused| refused.error);
+    assert_eq!(validity.is_ok(), done.is_ok(), "{validity:?}, {done:?}");
+    done
+}
+
+/// What a pool makes of a call without signature.
+pub fn validity_of(call: &Call<Test>) -> TransactionValidity {
+    let (validity, _) = call.authorize(TransactionSource::External).unwrap()?;
+    Ok(validity)
 }
 
 /// Everybody listed commits to its result.

@@ -415,7 +415,7 @@ impl<T: Config> Pallet<T> {
         frame_system::Pallet::<T>::block_number() > until
     }
 
-    fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
+    pub(crate) fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
         frame_system::Pallet::<T>::block_number().saturating_add(window)
     }
 }

@@ -10,6 +10,9 @@ pub trait WeightInfo {
     /// The last reveal of a full round: the verdict is reached.
     fn reveal() -> Weight;
 
+    /// An opening of a full round is found to be right.
+    fn authorize_reveal() -> Weight;
+
     /// The last audit that a full round takes.
     fn announce_audit() -> Weight;
 
@@ -73,6 +76,10 @@ impl WeightInfo for () {
     }
 
     fn reveal() -> Weight {
+        Weight::zero()
+    }
+
+    fn authorize_reveal() -> Weight {
         Weight::zero()
     }
 

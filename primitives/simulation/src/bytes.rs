@@ -1,7 +1,7 @@
 //! Bytes on chain: of a task that nobody disputes, and of disputes.
 //!
-//! Counted are the calls as they are encoded, with what makes a signed extrinsic of a call ([`SIGNED_BYTES`]). Not
-//! counted are events and storage, which no block carries.
+//! Counted are the calls as they are encoded, with what makes an extrinsic of a call: [`SIGNED_BYTES`], or
+//! [`UNSIGNED_BYTES`] for the openings that need no signature. Not counted are events and storage, which no block carries.
 
 use codec::Encode;
 use serde_json::{json, Value};
@@ -21,6 +21,9 @@ use surety_verification::{
 /// What a signed extrinsic has besides its call: length 2, version 1, address 33, signature 65, era 2, nonce 2, tip 1,
 /// mode of the metadata's hash 1. The runtime's other extensions encode to nothing.
 pub const SIGNED_BYTES: usize = 2 + 1 + 33 + 65 + 2 + 2 + 1 + 1;
+/// What a general transaction has besides its call: length 2, version 1, version of the extensions 1, era 1, nonce 1, tip 1,
+/// mode of the metadata's hash 1.
+pub const UNSIGNED_BYTES: usize = 2 + 1 + 1 + 1 + 1 + 1 + 1;
 /// The pallet's number and the call's.
 const CALL_BYTES: usize = 2;
 /// An address as providers and clients publish them.
@@ -31,9 +34,14 @@ fn bytes(arguments: &impl Encode) -> usize {
     SIGNED_BYTES + CALL_BYTES + arguments.encoded_size()
 }
 
+fn unsigned(arguments: &impl Encode) -> usize {
+    UNSIGNED_BYTES + CALL_BYTES + arguments.encoded_size()
+}
+
 /// Calls of a task that nobody disputes, and of an audit: name, bytes of one, how often with one provider.
 pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
-    let (task, price, hash) = (7u64, 1u128, H256::zero());
+    // An account is as long as a hash.
+    let (task, price, hash, provider) = (7u64, 1u128, H256::zero(), H256::zero());
     let endpoint = Endpoint::try_from(ENDPOINT.as_bytes().to_vec()).unwrap_or_default();
     let spec = TaskSpec {
         model: hash,
@@ -62,11 +70,11 @@ pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
     vec![
         ("post", bytes(&(spec, price)), 1.0),
         ("bid", bytes(&(task, hash)), 1.0),
-        ("reveal_bid", bytes(&(task, bid)), 1.0),
+        ("reveal_bid", unsigned(&(task, provider, bid)), 1.0),
         ("commit", bytes(&(task, hash)), 1.0),
-        ("reveal", bytes(&(task, claim.clone(), hash)), 1.0),
-        ("announce_audit", bytes(&(task, hash, proof, hash)), 0.0),
-        ("reveal_audit", bytes(&(task, hash, claim, hash)), 0.0),
+        ("reveal", unsigned(&(task, provider, claim.clone(), hash)), 1.0),
+        ("announce_audit", bytes(&(task, provider, proof, hash)), 0.0),
+        ("reveal_audit", bytes(&(task, provider, claim, hash)), 0.0),
     ]
 }
 
@@ -336,9 +344,10 @@ pub fn json() -> Value {
         .collect();
     json!({
         "signed_bytes": SIGNED_BYTES,
+        "unsigned_bytes": UNSIGNED_BYTES,
         "calls": calls,
         "happy_task": happy_task(),
-        "happy_task_without_signatures": happy_task() - 5 * SIGNED_BYTES,
+        "happy_task_without_signatures": happy_task() - 3 * SIGNED_BYTES - 2 * UNSIGNED_BYTES,
         "audit": audit,
         "moves_bytes_max": BYTES_MAX,
         "disputes": disputes,

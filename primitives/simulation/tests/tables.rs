@@ -5,7 +5,7 @@
 use surety_simulation::{
     audits::detection,
     break_even::curve,
-    bytes::{dearest, happy_calls, happy_task, real_sizes, way, SIGNED_BYTES},
+    bytes::{dearest, happy_calls, happy_task, real_sizes, way, SIGNED_BYTES, UNSIGNED_BYTES},
     committees,
     dice::Dice,
     game::{Challenger, Dispute},
@@ -131,7 +131,9 @@ fn a_task_without_disputes_is_five_calls() {
         happy_calls().iter().filter(|(_, _, times)| *times > 0.0).count(),
         5
     );
-    assert!(happy_task() > 5 * SIGNED_BYTES);
+    assert_eq!(happy_task(), 863);
+    let without = happy_task() - 3 * SIGNED_BYTES - 2 * UNSIGNED_BYTES;
+    assert_eq!(without, 526);
 }
 
 #[test]

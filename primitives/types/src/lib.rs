@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod limits;
 pub mod model;
 pub mod multiaddr;
+pub mod opening;
 pub mod provider;
 pub mod stake;
 pub mod task;

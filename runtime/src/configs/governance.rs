@@ -91,9 +91,7 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                     | RuntimeCall::ProviderRegistry(..)
                     | RuntimeCall::ModelRegistry(..)
                     | RuntimeCall::TrustLock(..)
-                    | RuntimeCall::TaskAuction(
-                        Auction::bid { .. } | Auction::reveal_bid { .. } | Auction::advance { .. }
-                    )
+                    | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
             ),
         }
     }

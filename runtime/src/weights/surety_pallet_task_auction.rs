@@ -115,6 +115,28 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
+	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:1)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Bids` (r:1 w:1)
+	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn authorize_reveal_bid() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `2052`
+		//  Estimated: `8248`
+		// Minimum execution time: 85_921_000 picoseconds.
+		Weight::from_parts(147_265_000, 0)
+			.saturating_add(Weight::from_parts(0, 8248))
+			.saturating_add(T::DbWeight::get().reads(5))
+			.saturating_add(T::DbWeight::get().writes(4))
+	}
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)

@@ -85,6 +85,28 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Rounds` (r:1 w:1)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12006), added: 14481, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Facts` (r:1 w:0)
+	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(124), added: 2599, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn authorize_reveal() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `8642`
+		//  Estimated: `15471`
+		// Minimum execution time: 107_831_000 picoseconds.
+		Weight::from_parts(112_070_000, 0)
+			.saturating_add(Weight::from_parts(0, 15471))
+			.saturating_add(T::DbWeight::get().reads(6))
+			.saturating_add(T::DbWeight::get().writes(3))
+	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
 	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12006), added: 14481, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:11 w:0)

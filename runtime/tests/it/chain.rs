@@ -1,6 +1,7 @@
 //! A chain in memory. Blocks are executed as the node has them executed; extrinsics are signed and pay fees.
 
 use codec::Encode;
+use frame_support::storage::with_transaction;
 use serde_json::Value;
 use sp_consensus_babe::{
     digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
@@ -13,13 +14,13 @@ use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
     generic::{Digest, DigestItem, Era},
     traits::Header as _,
-    transaction_validity::TransactionValidityError,
-    BuildStorage, DispatchError, MultiSignature,
+    transaction_validity::{TransactionSource, TransactionValidity, TransactionValidityError},
+    BuildStorage, DispatchError, MultiSignature, TransactionOutcome,
 };
 use surety_runtime::{
     genesis_config_presets, units::SLOT_MS, AccountId, Balance, Balances, BlockNumber, Executive, Hash,
-    Header, Runtime, RuntimeCall, RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload, System,
-    TxExtension, UncheckedExtrinsic,
+    Header, Nonce, Runtime, RuntimeCall, RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload,
+    System, TxExtension, UncheckedExtrinsic,
 };
 
 /// Any slot will do for the first block.
@@ -122,8 +123,18 @@ impl Chain {
         self.number
     }
 
-    /// A block of signed calls. Returns how each of them went.
+    /// A block of calls, signed where they have to be. Returns how each of them went.
     pub fn block(&mut self, calls: Vec<(Sr25519Keyring, RuntimeCall)>) -> Vec<Result<(), DispatchError>> {
+        self.block_with(|| {
+            calls
+                .into_iter()
+                .map(|(signer, call)| apply(extrinsic(signer, call)).expect("the extrinsic is valid"))
+                .collect()
+        })
+    }
+
+    /// A block of what `fill` applies between its inherents and its end.
+    fn block_with<R>(&mut self, fill: impl FnOnce() -> R) -> R {
         self.slot += 1;
         self.number += 1;
         let header = self.header();
@@ -139,15 +150,43 @@ impl Chain {
                 let note = surety_pallet_finality_clock::Call::note { finalised };
                 apply(UncheckedExtrinsic::new_bare(note.into())).unwrap().unwrap();
             }
-            let results = calls
-                .into_iter()
-                .map(|(signer, call)| apply(signed(signer, call)).expect("the extrinsic is valid"))
-                .collect();
+            let results = fill();
             (Executive::finalize_block().hash(), results)
         });
         self.parent = parent;
         self.check_state();
         results
+    }
+
+    /// What the pool makes of an extrinsic on top of the last block.
+    pub fn validity(&mut self, extrinsic: UncheckedExtrinsic) -> TransactionValidity {
+        let parent = self.parent;
+        self.ext.execute_with(|| {
+            // It makes the beginnings of a block.
+            with_transaction(|| {
+                let external = TransactionSource::External;
+                let validity = Executive::validate_transaction(external, extrinsic, parent);
+                TransactionOutcome::Rollback(Ok::<_, DispatchError>(validity))
+            })
+            .unwrap()
+        })
+    }
+
+    /// A block with one extrinsic. Returns what its author makes of it, and how it went.
+    pub fn try_extrinsic(
+        &mut self,
+        extrinsic: UncheckedExtrinsic,
+    ) -> Result<Result<(), DispatchError>, TransactionValidityError> {
+        let [result] = self.try_extrinsics([extrinsic]);
+        result
+    }
+
+    /// The same with several.
+    pub fn try_extrinsics<const N: usize>(
+        &mut self,
+        extrinsics: [UncheckedExtrinsic; N],
+    ) -> [Result<Result<(), DispatchError>, TransactionValidityError>; N] {
+        self.block_with(|| extrinsics.map(apply))
     }
 
     /// A block with one call, which has to succeed.
@@ -247,23 +286,41 @@ fn apply(extrinsic: UncheckedExtrinsic) -> Result<Result<(), DispatchError>, Tra
     Executive::apply_extrinsic(extrinsic)
 }
 
+/// Signs like a wallet, unless the call proves itself. Has to run with a state.
+fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
+    match call {
+        RuntimeCall::TaskAuction(surety_pallet_task_auction::Call::reveal_bid { .. })
+        | RuntimeCall::TrustLock(surety_pallet_trust_lock::Call::reveal { .. }) => general(call, 0),
+        _ => signed(signer, call),
+    }
+}
+
+/// A general transaction: nobody signs it, and nobody counts its nonce.
+pub fn general(call: impl Into<RuntimeCall>, nonce: Nonce) -> UncheckedExtrinsic {
+    UncheckedExtrinsic::new_transaction(call.into(), extension(nonce))
+}
+
 /// Signs like a wallet. Has to run with a state.
-fn signed(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
+pub fn signed(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
     let who = account(signer);
-    let extension: TxExtension = (
+    let extension = extension(System::account_nonce(&who));
+    let payload = SignedPayload::new(call.clone(), extension.clone()).expect("the era has begun");
+    let signature = payload.using_encoded(|bytes| signer.pair().sign(bytes));
+    UncheckedExtrinsic::new_signed(call, who.into(), MultiSignature::Sr25519(signature), extension)
+}
+
+fn extension(nonce: Nonce) -> TxExtension {
+    (
         frame_system::AuthorizeCall::new(),
         frame_system::CheckNonZeroSender::new(),
         frame_system::CheckSpecVersion::new(),
         frame_system::CheckTxVersion::new(),
         frame_system::CheckGenesis::new(),
         frame_system::CheckEra::from(Era::Immortal),
-        frame_system::CheckNonce::from(System::account_nonce(&who)),
+        frame_system::CheckNonce::from(nonce),
         frame_system::CheckWeight::new(),
         pallet_transaction_payment::ChargeTransactionPayment::from(0),
         frame_metadata_hash_extension::CheckMetadataHash::new(false),
         frame_system::WeightReclaim::new(),
-    );
-    let payload = SignedPayload::new(call.clone(), extension.clone()).expect("the era has begun");
-    let signature = payload.using_encoded(|bytes| signer.pair().sign(bytes));
-    UncheckedExtrinsic::new_signed(call, who.into(), MultiSignature::Sr25519(signature), extension)
+    )
 }

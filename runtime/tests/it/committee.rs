@@ -19,7 +19,7 @@ use surety_types::{
 };
 use surety_verification::{
     audit::{
-        draw::{SEAT_CONTEXT, SEAT_LABEL},
+        draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
         SeatInput,
     },
     bisection::{challenge, defend, CellValue, Side, State},
@@ -151,20 +151,9 @@ fn without_verifiers_it_ends_by_time_alone() {
 }
 
 fn proof(pair: &Pair, input: &SeatInput) -> AuditProof {
-    with_fields(input, |fields| {
-        let transcript = vrf::VrfTranscript::new(SEAT_LABEL, fields);
-        let signed = pair.vrf_sign(&transcript.into_sign_data());
-        AuditProof::decode(&mut signed.encode().as_slice()).unwrap()
-    })
-}
-
-fn with_fields<R>(input: &SeatInput, with: impl FnOnce(&[(&'static [u8], &[u8])]) -> R) -> R {
-    let fields = input.fields();
-    let fields: Vec<(&'static [u8], &[u8])> = fields
-        .iter()
-        .map(|(name, value)| (*name, value.as_slice()))
-        .collect();
-    with(&fields)
+    let transcript = vrf::VrfTranscript::new(SEAT_LABEL, &borrowed(&input.fields()));
+    let signed = pair.vrf_sign(&transcript.into_sign_data());
+    AuditProof::decode(&mut signed.encode().as_slice()).unwrap()
 }
 
 #[test]
@@ -178,9 +167,8 @@ fn a_proof_of_one_seat_is_none_of_another() {
     };
     let proof = proof(&pair, &input);
     let output = |who: &AccountId, input: &SeatInput| {
-        with_fields(input, |fields| {
-            Sr25519Draws::output(who, SEAT_LABEL, fields, SEAT_CONTEXT, &proof)
-        })
+        let fields = input.fields();
+        Sr25519Draws::output(who, SEAT_LABEL, &borrowed(&fields), SEAT_CONTEXT, &proof)
     };
     assert!(output(&agent, &input).is_some());
     let other_round = SeatInput {

@@ -246,12 +246,7 @@ fn proof(chain: &mut Chain, task: TaskId, provider: &AccountId, signer: Sr25519K
         commitment,
         tranche: draw_of_round.tranche,
     };
-    let fields = input.fields();
-    let fields: Vec<(&'static [u8], &[u8])> = fields
-        .iter()
-        .map(|(name, value)| (*name, value.as_slice()))
-        .collect();
-    let transcript = vrf::VrfTranscript::new(draw::LABEL, &fields);
+    let transcript = vrf::VrfTranscript::new(draw::LABEL, &draw::borrowed(&input.fields()));
     let signed = signer.pair().vrf_sign(&transcript.into_sign_data());
     AuditProof::decode(&mut signed.encode().as_slice()).unwrap()
 }

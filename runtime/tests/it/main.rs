@@ -10,4 +10,5 @@ mod governance;
 mod inputs;
 mod lives;
 mod market;
+mod openings;
 mod presets;

@@ -120,7 +120,8 @@ impl Provider {
         account(self.stash)
     }
 
-    fn sealed(&self, task: TaskId) -> (Sr25519Keyring, RuntimeCall) {
+    /// Its bid.
+    pub fn sealed(&self, task: TaskId) -> (Sr25519Keyring, RuntimeCall) {
         let seal = self.bid().seal(task, &self.account());
         (
             self.agent,
@@ -128,11 +129,13 @@ impl Provider {
         )
     }
 
-    fn opened(&self, task: TaskId) -> (Sr25519Keyring, RuntimeCall) {
+    /// The opening of its bid.
+    pub fn opened(&self, task: TaskId) -> (Sr25519Keyring, RuntimeCall) {
         (
             self.agent,
             surety_pallet_task_auction::Call::reveal_bid {
                 task,
+                provider: self.account(),
                 bid: self.bid(),
             }
             .into(),
@@ -152,6 +155,7 @@ impl Provider {
     pub fn reveals(&self, task: TaskId, claim: &ResultClaim) -> (Sr25519Keyring, RuntimeCall) {
         let call = surety_pallet_trust_lock::Call::reveal {
             task,
+            provider: self.account(),
             claim: claim.clone(),
             salt: self.salt(),
         };

@@ -14,7 +14,10 @@ use surety_types::{
     trust::{Audit, AuditState, DisputeId, SlashId},
     ModelId, TaskId,
 };
-use surety_verification::committee::{Candidate, Entry};
+use surety_verification::{
+    commitment,
+    committee::{Candidate, Entry},
+};
 
 use crate::{
     Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
@@ -121,9 +124,14 @@ impl FakeState {
             }
             Call::PostTask { spec, cap } => self.post(who, spec, *cap),
             Call::Bid { task, seal } => self.bid(who, *task, *seal),
-            Call::RevealBid { task, bid } => self.reveal_bid(who, *task, bid),
+            Call::RevealBid { task, provider, bid } => self.reveal_bid(provider, *task, bid),
             Call::Commit { task, commitment } => self.commit(who, *task, *commitment),
-            Call::Reveal { task, claim, .. } => self.reveal(who, *task, claim),
+            Call::Reveal {
+                task,
+                provider,
+                claim,
+                salt,
+            } => self.reveal(provider, *task, claim, salt),
             Call::AnnounceAudit {
                 task, provider, seal, ..
             } => self.announce_audit(who, *task, provider, *seal),
@@ -229,16 +237,16 @@ impl FakeState {
         Ok(vec![task_event("TaskAuction", "BidPlaced", task)])
     }
 
-    fn reveal_bid(&mut self, who: &AccountId32, task: TaskId, bid: &Bid<Balance>) -> Applied {
-        let stash = self.stash_of(who)?;
-        let seal = bid.seal(task, &stash);
-        let record = self.bids.get_mut(&(task, stash));
-        let record = record.ok_or_else(|| fault("TaskAuction", "UnknownBid"))?;
-        if record.seal != seal {
-            return Err(fault("TaskAuction", "SealMismatch"));
-        }
+    /// What the chain would refuse its pool does: no such call gets into a block.
+    fn reveal_bid(&mut self, stash: &AccountId32, task: TaskId, bid: &Bid<Balance>) -> Applied {
+        let seal = bid.seal(task, stash);
+        let record = self.bids.get_mut(&(task, stash.clone()));
+        let record = record.ok_or_else(|| rejected("Call"))?;
         if record.opened.is_some() {
-            return Err(fault("TaskAuction", "AlreadyOpened"));
+            return Err(rejected("Stale"));
+        }
+        if record.seal != seal {
+            return Err(rejected("BadProof"));
         }
         record.opened = Some(bid.clone());
         Ok(vec![task_event("TaskAuction", "BidOpened", task)])
@@ -246,13 +254,12 @@ impl FakeState {
 
     pub(super) fn member(
         &mut self,
-        who: &AccountId32,
+        stash: &AccountId32,
         task: TaskId,
     ) -> Result<&mut RoundMember<AccountId32, Balance>, ChainError> {
-        let stash = self.stash_of(who)?;
         let round = self.rounds.get_mut(&task);
         let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
-        let member = round.members.iter_mut().find(|member| member.provider == stash);
+        let member = round.members.iter_mut().find(|member| member.provider == *stash);
         member.ok_or_else(|| fault("TrustLock", "NotAMember"))
     }
 
@@ -261,7 +268,8 @@ impl FakeState {
         if !self.rounds.get(&task).is_some_and(committing) {
             return Err(fault("TrustLock", "WrongPhase"));
         }
-        let member = self.member(who, task)?;
+        let stash = self.stash_of(who)?;
+        let member = self.member(&stash, task)?;
         if member.progress != MemberProgress::Working {
             return Err(fault("TrustLock", "AlreadyCommitted"));
         }
@@ -269,14 +277,19 @@ impl FakeState {
         Ok(vec![task_event("TrustLock", "Committed", task)])
     }
 
-    fn reveal(&mut self, who: &AccountId32, task: TaskId, claim: &ResultClaim) -> Applied {
-        let revealing = |round: &RoundRecord| matches!(round.phase, RoundPhase::Revealing { .. });
-        if !self.rounds.get(&task).is_some_and(revealing) {
-            return Err(fault("TrustLock", "WrongPhase"));
+    fn reveal(&mut self, stash: &AccountId32, task: TaskId, claim: &ResultClaim, salt: &H256) -> Applied {
+        match self.rounds.get(&task).map(|round| &round.phase) {
+            Some(RoundPhase::Revealing { .. }) => {}
+            Some(RoundPhase::Challengeable { .. }) => return Err(rejected("Stale")),
+            Some(_) => return Err(rejected("Future")),
+            None => return Err(rejected("Call")),
         }
-        let member = self.member(who, task)?;
-        if !matches!(member.progress, MemberProgress::Committed(_)) {
-            return Err(fault("TrustLock", "NotCommitted"));
+        let member = self.member(stash, task).map_err(|_| rejected("Call"))?;
+        match member.progress {
+            MemberProgress::Committed(sealed) if sealed == commitment(task, stash, claim, salt) => {}
+            MemberProgress::Committed(_) => return Err(rejected("BadProof")),
+            MemberProgress::Revealed(_) => return Err(rejected("Stale")),
+            MemberProgress::Working => return Err(rejected("Call")),
         }
         member.progress = MemberProgress::Revealed(claim.clone());
         Ok(vec![task_event("TrustLock", "Revealed", task)])
@@ -450,6 +463,11 @@ impl FakeState {
             fee: 0,
         };
     }
+}
+
+/// A pool's refusal of a call that proves itself.
+fn rejected(why: &str) -> ChainError {
+    ChainError::Rejected { reason: why.into() }
 }
 
 pub(super) fn fault(pallet: &str, name: &str) -> ChainError {

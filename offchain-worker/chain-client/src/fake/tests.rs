@@ -5,8 +5,14 @@ use surety_types::{
     TaskId,
 };
 
+use surety_verification::commitment;
+
 use super::*;
 use crate::sample;
+
+fn rejected(why: &str) -> ChainError {
+    ChainError::Rejected { reason: why.into() }
+}
 
 fn signer(name: &str) -> Signer {
     Signer::from_uri(name).unwrap()
@@ -58,19 +64,25 @@ async fn a_task_runs_from_post_to_settlement() {
     submit(Call::Bid { task, seal }).await.unwrap();
     let again = submit(Call::Bid { task, seal }).await.unwrap_err();
     assert!(again.is_fault("TaskAuction", "AlreadyBid"));
-    submit(Call::RevealBid { task, bid }).await.unwrap();
+    let provider = stash.clone();
+    let opened = Call::RevealBid { task, provider, bid };
+    submit(opened.clone()).await.unwrap();
+    assert_eq!(submit(opened).await, Err(rejected("Stale")));
     chain.assign(task, 50);
-    let commitment = H256([4; 32]);
+    let salt = H256([5; 32]);
+    let commitment = commitment(task, &stash, &claim, &salt);
     submit(Call::Commit { task, commitment }).await.unwrap();
-    let early = Call::Reveal {
+    let reveal = |units| Call::Reveal {
         task,
-        claim: claim.clone(),
-        salt: H256([5; 32]),
+        provider: stash.clone(),
+        claim: ResultClaim { units, ..claim },
+        salt,
     };
-    let refused = submit(early.clone()).await.unwrap_err();
-    assert!(refused.is_fault("TrustLock", "WrongPhase"));
+    assert_eq!(submit(reveal(4)).await, Err(rejected("Future")));
     chain.open_reveals(task, 60);
-    submit(early).await.unwrap();
+    assert_eq!(submit(reveal(5)).await, Err(rejected("BadProof")));
+    submit(reveal(4)).await.unwrap();
+    assert_eq!(submit(reveal(4)).await, Err(rejected("Stale")));
 
     assert!(chain.open_tasks(When::Finalised, None).await.unwrap().is_empty());
     chain.finalise();

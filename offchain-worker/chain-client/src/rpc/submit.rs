@@ -8,18 +8,19 @@ use std::{
     },
 };
 
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{crypto, H256};
 use sp_crypto_hashing::blake2_256;
 use sp_runtime::DispatchError;
 use subxt::{
     config::substrate::{SpecVersionForRange, SubstrateExtrinsicParamsBuilder},
     rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, Error as RpcError},
-    OfflineClient, SubstrateConfig,
+    utils::{AccountId32, MultiSignature},
+    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
 };
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{link::Connected, runtime::Runtime, Inner};
-use crate::{BlockRef, Call, ChainError, ChainEvent, Included, Signer, Until};
+use crate::{BlockNumber, BlockRef, Call, ChainError, ChainEvent, Included, Signer, Until};
 
 /// Blocks for which a signed call is good, from the finalised block on.
 const MORTALITY_BLOCKS: u64 = 64;
@@ -32,7 +33,7 @@ type Statuses = RpcSubscription<TransactionStatus<H256>>;
 
 /// One queue for each signer: its nonces are given out one after the other.
 #[derive(Default)]
-pub(super) struct Queues(StdMutex<HashMap<AccountId32, Arc<Queue>>>);
+pub(super) struct Queues(StdMutex<HashMap<crypto::AccountId32, Arc<Queue>>>);
 
 #[derive(Default)]
 struct Queue {
@@ -50,7 +51,7 @@ impl Drop for Place {
 }
 
 impl Queues {
-    fn enter(&self, account: &AccountId32) -> Result<Place, ChainError> {
+    fn enter(&self, account: &crypto::AccountId32) -> Result<Place, ChainError> {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if queues.len() >= QUEUES_MAX {
             queues.retain(|_, queue| queue.waiting.load(Ordering::Relaxed) > 0);
@@ -74,7 +75,9 @@ struct Pooled {
 
 impl Inner {
     pub async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError> {
-        let mut pooled = {
+        let mut pooled = if call.proves_itself() {
+            self.send_unsigned(&call).await?
+        } else {
             let place = self.queues.enter(signer.account())?;
             let _turn = place.0.turn.lock().await;
             self.send(signer, &call).await?
@@ -90,7 +93,7 @@ impl Inner {
         let number = self.link.number(anchor).await?;
         let best = self.link.block_hash(None).await?;
         let runtime = self.runtime_at(best).await?;
-        let account = subxt::utils::AccountId32((*signer.account()).clone().into());
+        let account = AccountId32((*signer.account()).clone().into());
         let nonce = self
             .link
             .ask("reading the account's nonce", |rpc| async move {
@@ -99,6 +102,19 @@ impl Inner {
             .await?;
         let anchor = BlockRef { number, hash: anchor };
         let extrinsic = sign(&runtime, self.info.genesis, anchor, nonce, signer, call)?;
+        self.hand_over(extrinsic).await
+    }
+
+    /// Hands over a call that proves itself.
+    async fn send_unsigned(&self, call: &Call) -> Result<Pooled, ChainError> {
+        let best = self.link.block_hash(None).await?;
+        let runtime = self.runtime_at(best).await?;
+        let number = self.link.number(best).await?;
+        self.hand_over(unsigned(&runtime, self.info.genesis, number, call)?)
+            .await
+    }
+
+    async fn hand_over(&self, extrinsic: Vec<u8>) -> Result<Pooled, ChainError> {
         // Asked once only: if the answer got lost, the call may be in the pool all the same.
         let connected = self.link.connect().await?;
         let answer = connected.rpc.author_submit_and_watch_extrinsic(&extrinsic).await;
@@ -179,19 +195,19 @@ impl Inner {
     }
 }
 
-/// Builds the bytes of a signed extrinsic.
-pub(super) fn sign(
+fn unfit(runtime: &Runtime, error: &dyn std::fmt::Display) -> ChainError {
+    ChainError::Incompatible {
+        spec_version: runtime.spec_version(),
+        what: format!("a call cannot be written for it: {error}"),
+    }
+}
+
+/// What builds extrinsics for this runtime on top of a block.
+fn builder(
     runtime: &Runtime,
     genesis: H256,
-    anchor: BlockRef,
-    nonce: u64,
-    signer: &Signer,
-    call: &Call,
-) -> Result<Vec<u8>, ChainError> {
-    let unfit = |error: &dyn std::fmt::Display| ChainError::Incompatible {
-        spec_version: runtime.spec_version(),
-        what: format!("a call cannot be signed for it: {error}"),
-    };
+    number: BlockNumber,
+) -> Result<OfflineClientAtBlock<SubstrateConfig>, ChainError> {
     let versions = SpecVersionForRange {
         block_range: 0..u64::MAX,
         spec_version: runtime.spec_version(),
@@ -202,9 +218,21 @@ pub(super) fn sign(
         .set_spec_version_for_block_ranges([versions])
         .set_metadata_for_spec_versions([(runtime.spec_version(), runtime.metadata().clone())])
         .build();
-    let client = OfflineClient::new_with_config(config)
-        .at_block(anchor.number)
-        .map_err(|error| unfit(&error))?;
+    OfflineClient::new_with_config(config)
+        .at_block(number)
+        .map_err(|error| unfit(runtime, &error))
+}
+
+/// Builds the bytes of a signed extrinsic.
+pub(super) fn sign(
+    runtime: &Runtime,
+    genesis: H256,
+    anchor: BlockRef,
+    nonce: u64,
+    signer: &Signer,
+    call: &Call,
+) -> Result<Vec<u8>, ChainError> {
+    let client = builder(runtime, genesis, anchor.number)?;
     let params = SubstrateExtrinsicParamsBuilder::new()
         .mortal_from_unchecked(MORTALITY_BLOCKS, anchor.number.into(), anchor.hash)
         .nonce(nonce)
@@ -213,9 +241,38 @@ pub(super) fn sign(
     let mut signable = client
         .transactions()
         .create_signable_offline(&payload, params)
-        .map_err(|error| unfit(&error))?;
-    let signed = signable.sign(signer.keypair()).map_err(|error| unfit(&error))?;
+        .map_err(|error| unfit(runtime, &error))?;
+    let signed = signable
+        .sign(signer.keypair())
+        .map_err(|error| unfit(runtime, &error))?;
     Ok(signed.into_encoded())
+}
+
+/// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every block in
+/// which the call is, of which the call alone decides.
+///
+/// Nobody counts its nonce. It tells one attempt from the next: pools turn away for half an hour what they have refused
+/// once, and know it by its bytes. It stays below 64 and so takes one byte.
+pub(super) fn unsigned(
+    runtime: &Runtime,
+    genesis: H256,
+    best: BlockNumber,
+    call: &Call,
+) -> Result<Vec<u8>, ChainError> {
+    let client = builder(runtime, genesis, best)?;
+    let params = SubstrateExtrinsicParamsBuilder::new()
+        .immortal()
+        .nonce(u64::from(best % 64))
+        .build();
+    let payload = runtime.payload(call);
+    let mut general = client
+        .transactions()
+        .create_v5_signable_offline(&payload, params)
+        .map_err(|error| unfit(runtime, &error))?;
+    // They would go into an extension that this chain does not have.
+    let (nobody, nothing) = (AccountId32([0; 32]), MultiSignature::Sr25519([0; 64]));
+    let written = general.sign_with_account_and_signature(&nobody, &nothing);
+    Ok(written.map_err(|error| unfit(runtime, &error))?.into_encoded())
 }
 
 /// Where a call is, if that is where we want it.
@@ -283,12 +340,12 @@ mod tests {
     #[test]
     fn a_queue_takes_so_many_and_no_more_and_leaving_makes_room() {
         let queues = Queues::default();
-        let account = AccountId32::new([1; 32]);
+        let account = crypto::AccountId32::new([1; 32]);
         let mut places: Vec<_> = (0..WAITING_MAX)
             .map(|_| queues.enter(&account).unwrap())
             .collect();
         assert!(matches!(queues.enter(&account), Err(ChainError::Busy { .. })));
-        queues.enter(&AccountId32::new([2; 32])).unwrap();
+        queues.enter(&crypto::AccountId32::new([2; 32])).unwrap();
         places.pop();
         queues.enter(&account).unwrap();
     }

@@ -53,7 +53,11 @@ pub(crate) fn calls() -> Vec<Call> {
             cap: amount,
         },
         Call::Bid { task, seal: HASH },
-        Call::RevealBid { task, bid: bid() },
+        Call::RevealBid {
+            task,
+            provider: account(),
+            bid: bid(),
+        },
         Call::CancelTask { task },
         Call::AdvanceTask { task },
         Call::Commit {
@@ -62,6 +66,7 @@ pub(crate) fn calls() -> Vec<Call> {
         },
         Call::Reveal {
             task,
+            provider: account(),
             claim: claim(),
             salt: HASH,
         },

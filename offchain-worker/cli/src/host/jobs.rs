@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use surety_chain_client::{Call, ChainError, Until};
+use surety_chain_client::{AccountId, Call, ChainError, Until};
 use surety_engine::Job;
 use surety_network::{Bytes, PlaneError};
 use surety_types::{model::Operation, multiaddr::Endpoints, task::ResultClaim, ContentHash, ModelId, TaskId};
@@ -214,7 +214,7 @@ async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Even
                 None => failed(task, kind, true),
             }
         }
-        other => match call(other) {
+        other => match call(other, &tools.stash) {
             Some(call) => submit(tools, of, call).await,
             // The host does this itself, before any job.
             None => failed(id, kind, false),
@@ -223,12 +223,21 @@ async fn carry_out(tools: Arc<Tools>, effect: Effect, client: Endpoints) -> Even
 }
 
 /// Effects that are calls and nothing else.
-fn call(effect: Effect) -> Option<Call> {
+fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
     Some(match effect {
         Effect::SubmitBid { task, seal } => Call::Bid { task, seal },
-        Effect::SubmitBidReveal { task, bid } => Call::RevealBid { task, bid },
+        Effect::SubmitBidReveal { task, bid } => Call::RevealBid {
+            task,
+            provider: stash.clone(),
+            bid,
+        },
         Effect::SubmitCommit { task, commitment } => Call::Commit { task, commitment },
-        Effect::SubmitReveal { task, claim, salt } => Call::Reveal { task, claim, salt },
+        Effect::SubmitReveal { task, claim, salt } => Call::Reveal {
+            task,
+            provider: stash.clone(),
+            claim,
+            salt,
+        },
         Effect::SubmitAnnouncement {
             task,
             provider,
@@ -293,6 +302,8 @@ fn call(effect: Effect) -> Option<Call> {
 
 pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
     let Task { id: task, kind } = of;
+    // Pools refuse one while the same is under way, whoever sent it: if that gets lost, ours has to be sent again.
+    let may_be_taken_later = call.proves_itself();
     match tools.chain.submit(&tools.signer, call, Until::Included).await {
         Ok(included) => {
             tracing::info!(task, ?kind, block = included.block.number, "on the chain");
@@ -300,7 +311,8 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
         }
         Err(e) => {
             tracing::warn!(task, ?kind, error = %e, "not on the chain");
-            failed(task, kind, may_succeed_later(&e))
+            let refused = matches!(e, ChainError::Rejected { .. });
+            failed(task, kind, may_succeed_later(&e) || refused && may_be_taken_later)
         }
     }
 }

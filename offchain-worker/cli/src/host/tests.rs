@@ -5,6 +5,7 @@ mod audits;
 mod engine;
 mod generation;
 mod inputs;
+mod openings;
 mod world;
 
 use std::time::Duration;

@@ -6,44 +6,28 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use codec::Encode;
 use sp_core::H256;
 use surety_types::{
-    model::Operation,
-    task::{
-        AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
-        TaskState, Verdict,
-    },
-    trust::{Audit, AuditProof, AuditState, DisputeId, Party},
-    TaskId,
+    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
+    trust::{Audit, AuditProof, AuditState, DisputeId},
 };
 use surety_verification::{
     audit::audit_seal,
-    bisection::{challenge, defend, Clocks, Game, Move, Reason, Side},
+    bisection::{challenge, defend, Move, Reason, Side},
 };
 use surety_worker_core::{
-    AccountId, BlockNumber, Config, DisputeRecord, Effect, Event, NoBids, Record, RoundRecord, SecretSalts,
-    Step, TaskSnapshot, Verifier,
+    BlockNumber, Config, DisputeRecord, Effect, Event, NoBids, Record, RoundRecord, SecretSalts, Step,
+    TaskSnapshot, Verifier,
 };
 
 use crate::{
     host::Faults,
     random::Random,
+    records::{auditing, claim, dispute, provider, stash, TASK},
     toy::{Knowing, Toy},
 };
 
-const TASK: TaskId = 3;
 const LAG: usize = 3;
-const AUDIT_UNTIL: BlockNumber = 200;
 const REVEAL_UNTIL: BlockNumber = 400;
-/// Enough for any streak of bad luck.
-const CLOCK: u32 = 4000;
 const BLOCKS_MAX: BlockNumber = 6000;
-
-fn stash() -> AccountId {
-    AccountId::new([7; 32])
-}
-
-fn provider() -> AccountId {
-    AccountId::new([8; 32])
-}
 
 /// Something on its way to the chain.
 struct Sent {
@@ -426,77 +410,4 @@ fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumbe
     let done = record.game.step(side, played, &Knowing, &Knowing).is_ok();
     record.moves += u32::from(done);
     done
-}
-
-pub fn claim(toy: &Toy) -> ResultClaim {
-    ResultClaim {
-        output: H256([9; 32]),
-        trace_root: toy.root(),
-        units: 1,
-    }
-}
-
-pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord {
-    DisputeRecord {
-        task: TASK,
-        defender: Party::Provider(provider()),
-        challenger: Party::Auditor {
-            verifier: stash(),
-            provider: provider(),
-        },
-        claim,
-        proven: false,
-        game: Game::new(root, &Knowing, Clocks::equal(CLOCK)).unwrap(),
-        bond: 0,
-        moves: 0,
-        opened_at: number,
-        ticked_at: number,
-        beyond_since: None,
-    }
-}
-
-pub fn auditing() -> TaskSnapshot {
-    let spec = TaskSpec {
-        model: H256([1; 32]),
-        operation: Operation::Embed,
-        input: H256([2; 32]),
-        input_bytes: 10,
-        units_max: 100,
-        redundancy: 1,
-        sources: Default::default(),
-        security: Default::default(),
-    };
-    let member = RoundMember {
-        progress: MemberProgress::Committed(H256([4; 32])),
-        ..RoundMember::new(provider(), 1, 1)
-    };
-    let round = RoundRecord {
-        members: vec![member].try_into().unwrap(),
-        phase: RoundPhase::Auditing { until: AUDIT_UNTIL },
-        draw: Some(AuditDraw {
-            seed: H256([5; 32]),
-            verifier_stake: 1,
-            tranche: 0,
-        }),
-        ..RoundRecord::new(1, 100, 0)
-    };
-    TaskSnapshot {
-        id: TASK,
-        task: Task {
-            client: AccountId::new([1; 32]),
-            spec,
-            cap: 1,
-            posted_at: 1,
-            state: TaskState::Running {
-                assignments: Default::default(),
-                reserves: Default::default(),
-            },
-        },
-        round: Some(round),
-        bid: None,
-        price_limit: None,
-        disputes: Vec::new(),
-        demands: Vec::new(),
-        committees: Vec::new(),
-    }
 }

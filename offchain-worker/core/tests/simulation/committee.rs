@@ -19,9 +19,9 @@ use surety_worker_core::{
 };
 
 use crate::{
-    audit,
     host::Faults,
     random::Random,
+    records,
     toy::{Knowing, Toy},
 };
 
@@ -61,7 +61,7 @@ fn beyond(mut liar: Toy) -> DisputeRecord {
     DisputeRecord {
         game,
         challenger: Party::Account(AccountId::new([9; 32])),
-        ..audit::dispute(audit::claim(&liar), liar.root(), 1)
+        ..records::dispute(records::claim(&liar), liar.root(), 1)
     }
 }
 
@@ -117,7 +117,7 @@ impl Lives {
             ticked_at: 1,
             fined: 0,
         };
-        let mut snapshot = audit::auditing();
+        let mut snapshot = records::auditing();
         let verdict = surety_types::task::Verdict::Failed(surety_types::task::FailureReason::NoAgreement);
         let phase = RoundPhase::Challengeable { until: 1, verdict };
         snapshot.round.as_mut().unwrap().phase = phase;

@@ -11,6 +11,7 @@ mod client;
 mod committee;
 mod host;
 mod random;
+mod records;
 mod toy;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -6,6 +6,7 @@ mod drawing;
 mod liveness;
 mod lottery;
 mod opening;
+mod pooled;
 mod posting;
 mod removing;
 mod reserves;

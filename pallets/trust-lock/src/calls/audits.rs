@@ -1,6 +1,5 @@
 //! What verifiers' agents do: announce audits and reveal them.
 
-use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
@@ -150,11 +149,7 @@ impl<T: Config> Pallet<T> {
         proof: &AuditProof,
     ) -> bool {
         let fields = input.fields();
-        let fields: Vec<(&'static [u8], &[u8])> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_slice()))
-            .collect();
-        let output = T::Draws::output(agent, draw::LABEL, &fields, draw::CONTEXT, proof);
+        let output = T::Draws::output(agent, draw::LABEL, &draw::borrowed(&fields), draw::CONTEXT, proof);
         let stake = T::Stake::bonded(verifier, Role::Verifier);
         let threshold = AuditThreshold::weighted(expected, stake.into(), verifier_stake.into());
         output.is_some_and(|output| threshold.draws(&output))

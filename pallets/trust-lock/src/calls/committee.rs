@@ -1,6 +1,5 @@
 //! What members of committees do: take seats and open their answers.
 
-use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128, SaturatedConversion};
@@ -11,7 +10,7 @@ use surety_types::{
 };
 use surety_verification::{
     audit::{
-        draw::{SEAT_CONTEXT, SEAT_LABEL},
+        draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
         AuditThreshold, SeatInput,
     },
     committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
@@ -147,12 +146,8 @@ impl<T: Config> Pallet<T> {
             ballot: committee.machine.rounds(),
         };
         let fields = input.fields();
-        let fields: Vec<(&'static [u8], &[u8])> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_slice()))
-            .collect();
         let proof = proof.ok_or(Error::<T>::NotDrawn)?;
-        let output = T::Draws::output(agent, SEAT_LABEL, &fields, SEAT_CONTEXT, proof);
+        let output = T::Draws::output(agent, SEAT_LABEL, &borrowed(&fields), SEAT_CONTEXT, proof);
         let output = output.ok_or(Error::<T>::NotDrawn)?;
         let expected = FixedU128::from_u32(CANDIDATES_EXPECTED);
         let threshold = AuditThreshold::weighted(expected, stake, committee.draw.verifier_stake.into());

@@ -1,4 +1,4 @@
-//! What providers' agents do: commit and reveal.
+//! What providers do: commit and reveal.
 
 use frame_support::{dispatch::DispatchResult, ensure};
 use sp_core::H256;
@@ -42,35 +42,20 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Whoever calls: the opening proves that it is what the provider committed to.
     pub(crate) fn do_reveal(
-        agent: &T::AccountId,
         task: TaskId,
+        provider: T::AccountId,
         claim: ResultClaim,
         salt: H256,
     ) -> DispatchResult {
-        let provider = Self::provider_of(agent)?;
         let mut round = Self::round(task)?;
-        if matches!(round.phase, RoundPhase::Auditing { until } if Self::has_passed(until)) {
+        ensure!(Self::reveals_until(&round).is_ok(), Error::<T>::WrongPhase);
+        Self::ensure_opens(&round, task, &provider, &claim, &salt)?;
+        if matches!(round.phase, RoundPhase::Auditing { .. }) {
             Self::start_revealing(task, &mut round);
         }
-        ensure!(
-            matches!(round.phase, RoundPhase::Revealing { until } if !Self::has_passed(until)),
-            Error::<T>::WrongPhase
-        );
-        let units_max = round.units_max;
-        let member = Self::member(&mut round, &provider)?;
-        let commitment = match member.progress {
-            MemberProgress::Working => Err(Error::<T>::NotCommitted),
-            MemberProgress::Committed(commitment) => Ok(commitment),
-            MemberProgress::Revealed(_) => Err(Error::<T>::AlreadyRevealed),
-        }?;
-        ensure!(
-            surety_verification::commitment(task, &provider, &claim, &salt) == commitment,
-            Error::<T>::CommitmentMismatch
-        );
-        ensure!(claim.units <= units_max, Error::<T>::TooManyUnits);
-        ensure!(!Self::is_impossible(task, &claim), Error::<T>::ImpossibleClaim);
-        member.progress = MemberProgress::Revealed(claim.clone());
+        Self::member(&mut round, &provider)?.progress = MemberProgress::Revealed(claim.clone());
         Self::deposit_event(Event::Revealed {
             task,
             provider,

@@ -9,7 +9,7 @@ use surety_types::{
     traits::DrawVerifier,
     trust::{AuditProof, AuditState},
 };
-use surety_verification::audit::{audit_seal, AuditInput};
+use surety_verification::audit::{audit_seal, draw, AuditInput};
 
 use super::*;
 
@@ -63,13 +63,8 @@ pub fn input_of(provider: AccountId) -> AuditInput<AccountId> {
 
 /// A proof for an agent whose VRF gives 32 bytes like `draw`.
 pub fn proof_of(agent: AccountId, input: &AuditInput<AccountId>, draw: u8) -> AuditProof {
-    let fields = input.fields();
-    let fields: Vec<(&'static [u8], &[u8])> = fields
-        .iter()
-        .map(|(name, value)| (*name, value.as_slice()))
-        .collect();
     AuditProof {
-        pre_output: binding(agent, surety_verification::audit::draw::LABEL, &fields),
+        pre_output: binding(agent, draw::LABEL, &draw::borrowed(&input.fields())),
         proof: [draw; 64],
     }
 }

@@ -5,7 +5,10 @@ use sp_core::H256;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::AuditProof};
 use surety_verification::{
-    audit::{draw::SEAT_LABEL, SeatInput},
+    audit::{
+        draw::{borrowed, SEAT_LABEL},
+        SeatInput,
+    },
     committee::value_hash,
     snowflake,
 };
@@ -50,13 +53,8 @@ pub fn seat_proof(verifier: AccountId, draw: u8) -> AuditProof {
         dispute: DISPUTE,
         ballot: committee.machine.rounds(),
     };
-    let fields = input.fields();
-    let fields: Vec<(&'static [u8], &[u8])> = fields
-        .iter()
-        .map(|(name, value)| (*name, value.as_slice()))
-        .collect();
     AuditProof {
-        pre_output: binding(agent_of(verifier), SEAT_LABEL, &fields),
+        pre_output: binding(agent_of(verifier), SEAT_LABEL, &borrowed(&input.fields())),
         proof: [draw; 64],
     }
 }

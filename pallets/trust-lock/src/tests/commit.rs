@@ -6,6 +6,7 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::{MockClock, MockStake};
 use surety_types::{stake::Role, task::MemberProgress};
 
+use super::copied_opening;
 use crate::{mock::*, Error, Event, PhaseName};
 
 #[test]
@@ -133,9 +134,7 @@ fn a_copied_commitment_opens_for_nobody_but_its_author() {
         ));
         pass(AUDIT_WINDOW + 1);
         assert_ok!(reveal(1, 9));
-        let agent = RuntimeOrigin::signed(agent_of(2));
-        let opened = TrustLock::reveal(agent, TASK, claim(9), salt_of(1));
-        assert_noop!(opened, Error::<Test>::CommitmentMismatch);
+        assert_noop!(send_opening(copied_opening()), Error::<Test>::CommitmentMismatch);
     });
 }
 

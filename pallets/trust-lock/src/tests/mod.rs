@@ -16,6 +16,7 @@ mod hostile;
 mod inputs;
 mod machine;
 mod open;
+mod openings;
 mod replacement;
 mod reveal;
 mod security;
@@ -37,6 +38,16 @@ fn revealed_with(audits: &[(AccountId, AccountId, u8)], results: &[u8]) {
     pass(AUDIT_WINDOW + 1);
     all_reveal(&results);
     assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+}
+
+/// Stash 2 says what stash 1 has committed to, with its salt.
+fn copied_opening() -> crate::Call<Test> {
+    crate::Call::reveal {
+        task: TASK,
+        provider: 2,
+        claim: claim(9),
+        salt: salt_of(1),
+    }
 }
 
 fn revealed(results: &[u8]) {

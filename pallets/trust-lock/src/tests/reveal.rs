@@ -3,9 +3,10 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
 use sp_runtime::DispatchError;
+use surety_pallet_test_kit::MockStake;
 use surety_types::task::{MemberProgress, ResultClaim};
 
-use crate::{mock::*, Error, Event, PhaseName};
+use crate::{mock::*, Call, Error, Event, PhaseName};
 
 /// A round of three in which everybody committed to 9, in the first block of its reveal phase.
 fn revealing(test: impl FnOnce()) {
@@ -83,13 +84,23 @@ fn a_late_reveal_is_refused_though_nobody_has_advanced_the_round() {
 }
 
 #[test]
-fn only_an_agent_may_reveal() {
+fn a_signed_reveal_is_none() {
     revealing(|| {
-        let stash = RuntimeOrigin::signed(1);
-        let by_stash = TrustLock::reveal(stash, TASK, claim(9), salt_of(1));
-        assert_noop!(by_stash, Error::<Test>::NotProviderAgent);
-        let unsigned = TrustLock::reveal(RuntimeOrigin::none(), TASK, claim(9), salt_of(1));
-        assert_noop!(unsigned, DispatchError::BadOrigin);
+        for account in [1, agent_of(1), FIRST_STRANGER] {
+            let signed = RuntimeOrigin::signed(account);
+            let refused = TrustLock::reveal(signed, TASK, 1, claim(9), salt_of(1));
+            assert_noop!(refused, DispatchError::BadOrigin);
+        }
+        let unchecked = TrustLock::reveal(RuntimeOrigin::none(), TASK, 1, claim(9), salt_of(1));
+        assert_noop!(unchecked, DispatchError::BadOrigin);
+    });
+}
+
+#[test]
+fn who_has_lost_its_agent_can_reveal_all_the_same() {
+    revealing(|| {
+        MockStake::dismiss_agent(1);
+        assert_ok!(reveal(1, 9));
     });
 }
 
@@ -129,11 +140,13 @@ fn a_commitment_is_opened_once() {
 fn only_the_committed_claim_and_salt_open_a_commitment() {
     revealing(|| {
         let refused = |claim: ResultClaim, salt: H256| {
-            let agent = RuntimeOrigin::signed(agent_of(1));
-            assert_noop!(
-                TrustLock::reveal(agent, TASK, claim, salt),
-                Error::<Test>::CommitmentMismatch
-            );
+            let call = Call::reveal {
+                task: TASK,
+                provider: 1,
+                claim,
+                salt,
+            };
+            assert_noop!(send_opening(call), Error::<Test>::CommitmentMismatch);
         };
         refused(claim(8), salt_of(1));
         refused(claim(9), salt_of(2));
@@ -165,14 +178,8 @@ fn more_units_than_the_client_pays_for_cannot_be_claimed() {
             assert_ok!(TrustLock::commit(agent, TASK, seal(stash, claim)));
         }
         pass(AUDIT_WINDOW + 1);
-        assert_ok!(TrustLock::reveal(
-            RuntimeOrigin::signed(agent_of(1)),
-            TASK,
-            at_most,
-            salt_of(1)
-        ));
-        let refused = TrustLock::reveal(RuntimeOrigin::signed(agent_of(2)), TASK, too_many, salt_of(2));
-        assert_noop!(refused, Error::<Test>::TooManyUnits);
+        assert_ok!(send_opening(opening(1, at_most)));
+        assert_noop!(send_opening(opening(2, too_many)), Error::<Test>::TooManyUnits);
     });
 }
 
@@ -221,10 +228,12 @@ fn a_claim_that_no_result_can_be_like_cannot_be_revealed() {
             units: IMPOSSIBLE_UNITS,
             ..claim(9)
         };
-        let agent = || RuntimeOrigin::signed(agent_of(1));
-        assert_ok!(TrustLock::commit(agent(), TASK, seal(1, &impossible)));
+        let agent = RuntimeOrigin::signed(agent_of(1));
+        assert_ok!(TrustLock::commit(agent, TASK, seal(1, &impossible)));
         pass(AUDIT_WINDOW + 1);
-        let refused = TrustLock::reveal(agent(), TASK, impossible, salt_of(1));
-        assert_noop!(refused, Error::<Test>::ImpossibleClaim);
+        assert_noop!(
+            send_opening(opening(1, impossible)),
+            Error::<Test>::ImpossibleClaim
+        );
     });
 }

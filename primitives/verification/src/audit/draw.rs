@@ -30,6 +30,14 @@ pub const SEAT_CONTEXT: &[u8] = b"surety-seat";
 /// A field of a transcript.
 pub type Field = (&'static [u8], Vec<u8>);
 
+/// A transcript's fields as those take them who sign and check.
+pub fn borrowed(fields: &[Field]) -> Vec<(&'static [u8], &[u8])> {
+    fields
+        .iter()
+        .map(|(name, value)| (*name, value.as_slice()))
+        .collect()
+}
+
 /// What a verifier draws itself over.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct AuditInput<AccountId> {

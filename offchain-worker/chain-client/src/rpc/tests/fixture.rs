@@ -66,21 +66,49 @@ enum ModelCall {
 
 #[derive(TypeInfo)]
 pub enum AuctionCall {
-    post { spec: TaskSpec, cap: u128 },
-    bid { task: u64, seal: H256 },
-    reveal_bid { task: u64, bid: Bid<u128> },
-    cancel { task: u64 },
-    advance { task: u64 },
+    post {
+        spec: TaskSpec,
+        cap: u128,
+    },
+    bid {
+        task: u64,
+        seal: H256,
+    },
+    reveal_bid {
+        task: u64,
+        provider: AccountId32,
+        bid: Bid<u128>,
+    },
+    cancel {
+        task: u64,
+    },
+    advance {
+        task: u64,
+    },
 }
 
 /// As above, with a shorter number.
 #[derive(TypeInfo)]
 pub enum OtherAuctionCall {
-    post { spec: TaskSpec, cap: u64 },
-    bid { task: u64, seal: H256 },
-    reveal_bid { task: u64, bid: Bid<u128> },
-    cancel { task: u64 },
-    advance { task: u64 },
+    post {
+        spec: TaskSpec,
+        cap: u64,
+    },
+    bid {
+        task: u64,
+        seal: H256,
+    },
+    reveal_bid {
+        task: u64,
+        provider: AccountId32,
+        bid: Bid<u128>,
+    },
+    cancel {
+        task: u64,
+    },
+    advance {
+        task: u64,
+    },
 }
 
 #[derive(TypeInfo)]
@@ -91,6 +119,7 @@ pub enum TrustCall {
     },
     reveal {
         task: u64,
+        provider: AccountId32,
         claim: ResultClaim,
         salt: H256,
     },

@@ -12,7 +12,11 @@ use sp_core::{crypto::AccountId32, sr25519, Pair, H256};
 use sp_runtime::{DispatchError, ModuleError, MultiAddress, MultiSignature};
 use subxt::ext::frame_metadata::{v14, v15};
 
-use super::{runtime::Entry, submit::sign, RpcChain, RpcConfig};
+use super::{
+    runtime::Entry,
+    submit::{sign, unsigned},
+    RpcChain, RpcConfig,
+};
 use crate::{sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord};
 use fixture::*;
 
@@ -111,6 +115,29 @@ fn a_signed_call_is_what_the_chain_expects() {
     let payload = [expected_call.as_slice(), extra, &implied].concat();
     let public = sr25519::Public::from_raw((*signer.account()).clone().into());
     assert!(sr25519::Pair::verify(&signature, payload, &public));
+}
+
+#[test]
+fn a_call_that_proves_itself_goes_without_a_signature_in_eight_bytes_more_than_its_own() {
+    let runtime = runtime();
+    let genesis = H256([8; 32]);
+    for call in sample::calls().into_iter().filter(Call::proves_itself) {
+        let bytes = unsigned(&runtime, genesis, 100, &call).unwrap();
+        let mut input = bytes.as_slice();
+        let length = Compact::<u32>::decode(&mut input).unwrap().0;
+        assert_eq!(length as usize, input.len());
+        // A general transaction of format 5 with the first version of the extensions: immortal, attempt 100 mod 64, no
+        // tip, no metadata hash.
+        let extra = [0x45, 0, 0, 36 << 2, 0, 0];
+        let indices = match call {
+            Call::RevealBid { .. } => [53, 2],
+            _ => [54, 1],
+        };
+        let expected = [&extra[..], &indices, &call.encode_arguments()].concat();
+        assert_eq!(input, expected);
+        assert_eq!(bytes.len(), 8 + 2 + call.encode_arguments().len());
+        assert_ne!(bytes, unsigned(&runtime, genesis, 101, &call).unwrap());
+    }
 }
 
 #[test]

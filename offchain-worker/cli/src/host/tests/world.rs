@@ -285,6 +285,15 @@ impl World {
         panic!("the output is not served");
     }
 
+    /// The provider's stash.
+    pub fn stash(&self) -> &surety_chain_client::AccountId {
+        self.stash.account()
+    }
+
+    pub fn client(&self) -> &Signer {
+        &self.client
+    }
+
     pub fn client_plane(&self) -> Arc<MemoryPlane> {
         self.client_plane.clone()
     }

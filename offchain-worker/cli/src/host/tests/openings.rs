@@ -1,0 +1,77 @@
+//! Openings carry no signature: a pool may refuse one that somebody else has passed on, and that may yet get lost.
+
+use surety_chain_client::{Call, Chain, ChainError, Until};
+use surety_worker_core::Record;
+
+use super::{commits, world::World};
+
+fn reveals(world: &World) -> usize {
+    let calls = world.chain.calls();
+    let is_reveal = |call: &Call| matches!(call, Call::Reveal { .. });
+    calls.iter().filter(|(_, call)| is_reveal(call)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_a_pool_turns_away_is_sent_again() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    world.chain.finalise();
+    world.chain.refuse_next(ChainError::Rejected {
+        reason: "the same is on its way".into(),
+    });
+    world.chain.open_reveals(task, 99);
+    world
+        .until(|| {
+            world.chain.finalise();
+            reveals(&world) == 1
+        })
+        .await;
+    world.until_revealed(task).await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_is_on_the_chain_counts_as_done_for_a_worker_that_was_killed() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    world.chain.finalise();
+    host.kill().await;
+
+    world.chain.open_reveals(task, 99);
+    let made = world.records().into_iter().find_map(|record| match record {
+        Record::ResultMade { claim, salt, .. } => Some((claim, salt)),
+        _ => None,
+    });
+    let (claim, salt) = made.unwrap();
+    let passed_on = Call::Reveal {
+        task,
+        provider: world.stash().clone(),
+        claim,
+        salt,
+    };
+    let stranger = world.client();
+    world
+        .chain
+        .submit(stranger, passed_on, Until::Included)
+        .await
+        .unwrap();
+
+    let host = world.start();
+    world.chain.finalise();
+    world.chain.settle(task);
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.is_finished(task)
+        })
+        .await;
+    host.stop().await;
+    assert_eq!(reveals(&world), 1);
+    assert_eq!(commits(&world).len(), 1);
+}

@@ -1,0 +1,106 @@
+//! What the chain has written down of a verifier's task, as lives begin with it.
+
+use sp_core::H256;
+use surety_types::{
+    model::Operation,
+    task::{AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
+    trust::Party,
+    TaskId,
+};
+use surety_verification::bisection::{Clocks, Game};
+use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, RoundRecord, TaskSnapshot};
+
+use crate::toy::{Knowing, Toy};
+
+/// The task.
+pub const TASK: TaskId = 3;
+/// Last block for auditors to draw themselves.
+const AUDIT_UNTIL: BlockNumber = 200;
+/// Enough for any streak of bad luck.
+const CLOCK: u32 = 4000;
+
+/// The verifier's.
+pub fn stash() -> AccountId {
+    AccountId::new([7; 32])
+}
+
+/// Whose result is audited.
+pub fn provider() -> AccountId {
+    AccountId::new([8; 32])
+}
+
+/// What somebody claims who computed this.
+pub fn claim(toy: &Toy) -> ResultClaim {
+    ResultClaim {
+        output: H256([9; 32]),
+        trace_root: toy.root(),
+        units: 1,
+    }
+}
+
+/// A dispute between provider and verifier that has just begun.
+pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRecord {
+    DisputeRecord {
+        task: TASK,
+        defender: Party::Provider(provider()),
+        challenger: Party::Auditor {
+            verifier: stash(),
+            provider: provider(),
+        },
+        claim,
+        proven: false,
+        game: Game::new(root, &Knowing, Clocks::equal(CLOCK)).unwrap(),
+        bond: 0,
+        moves: 0,
+        opened_at: number,
+        ticked_at: number,
+        beyond_since: None,
+    }
+}
+
+/// A task whose provider has committed, and whose auditors draw themselves.
+pub fn auditing() -> TaskSnapshot {
+    let spec = TaskSpec {
+        model: H256([1; 32]),
+        operation: Operation::Embed,
+        input: H256([2; 32]),
+        input_bytes: 10,
+        units_max: 100,
+        redundancy: 1,
+        sources: Default::default(),
+        security: Default::default(),
+    };
+    let member = RoundMember {
+        progress: MemberProgress::Committed(H256([4; 32])),
+        ..RoundMember::new(provider(), 1, 1)
+    };
+    let round = RoundRecord {
+        members: vec![member].try_into().unwrap(),
+        phase: RoundPhase::Auditing { until: AUDIT_UNTIL },
+        draw: Some(AuditDraw {
+            seed: H256([5; 32]),
+            verifier_stake: 1,
+            tranche: 0,
+        }),
+        ..RoundRecord::new(1, 100, 0)
+    };
+    TaskSnapshot {
+        id: TASK,
+        task: Task {
+            client: AccountId::new([1; 32]),
+            spec,
+            cap: 1,
+            posted_at: 1,
+            state: TaskState::Running {
+                assignments: Default::default(),
+                reserves: Default::default(),
+            },
+        },
+        round: Some(round),
+        bid: None,
+        price_limit: None,
+        disputes: Vec::new(),
+        demands: Vec::new(),
+        committees: Vec::new(),
+    }
+}
