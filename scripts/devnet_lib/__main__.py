@@ -85,7 +85,7 @@ def run(options, devnet, console):
         console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
         second = devnet.generate(on_event=report.Tokens(console))
     console.step(f"task {second['task']} is {second['state']}")
-    found = report.make(devnet, result, out, watch, report.generation(devnet, PROMPT, second), before)
+    found = report.make(devnet, result, out, watch, before, report.generation(devnet, PROMPT, second))
     report.show(found, console)
     if options.report:
         report.write(found, options.report)
