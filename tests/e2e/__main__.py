@@ -13,7 +13,10 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
+
+from devnet_lib.processes import child_options  # noqa: E402
+
 # Each kind of cheat takes minutes: one of them always, all by hand, `python3 -m unittest test_4_cheats` in here.
 CHEAT = "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime"
 # On networks of their own, beside that of the others.
@@ -45,7 +48,7 @@ class Beside:
         argv = [sys.executable, "-m", "unittest", "--verbose", *modules]
         with tempfile.NamedTemporaryFile(prefix="surety-e2e-", delete=False) as said:
             self.said = Path(said.name)
-            self.process = subprocess.Popen(argv, cwd=HERE, stdout=said, stderr=said)
+            self.process = subprocess.Popen(argv, cwd=HERE, stdout=said, stderr=said, **child_options())
 
     def passed(self):
         """Waits for its end."""

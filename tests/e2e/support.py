@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +94,17 @@ def end_spare(spare):
     """Ends a spare provider, so that another can be started."""
     devnet().supervisor.forget(spare.process)
     spare.process.stop()
+
+
+def interrupt(_number, _frame):
+    """Ends the tests early, and leaves nothing behind."""
+    # Threads that wait for its commands would be waited for.
+    if devnet.cache_info().currsize:
+        devnet().stop()
+    raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGTERM, interrupt)
 
 
 @functools.cache
