@@ -17,10 +17,14 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
 
 from devnet_lib.processes import child_options  # noqa: E402
 
-# Each kind of cheat takes minutes: one of them always, all by hand, `python3 -m unittest test_4_cheats` in here.
-CHEAT = "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime"
+# Each kind of cheat takes minutes: one that the runtime judges and one that a committee does, always; all by hand,
+# `scripts/devnet --cheat all`.
+CHEATS = [
+    "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime",
+    "test_4_cheats.Cheats.test_a_token_read_wrong_is_judged_by_a_committee",
+]
 # On networks of their own, beside that of the others.
-BESIDE = [["test_3_finality", "test_0_scripts"], [CHEAT]]
+BESIDE = [["test_3_finality", "test_0_scripts"], *([cheat] for cheat in CHEATS)]
 # In the order in which their tasks are posted: one spare provider after the other.
 LIVES = ["test_1_generation", "test_2_provider_dead", "test_1_lives"]
 BESIDE_SECONDS = 1200
