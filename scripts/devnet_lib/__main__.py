@@ -6,13 +6,16 @@ import signal
 import sys
 import time
 
-from . import cheats, report
+from . import cheats, every_cheat, report
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import DevnetError, Interrupted
 from .folders import binaries, new_run_dir, remove_data
 from .ports import Ports
 from .watch import FinalityWatch
+
+# Instead of one kind of cheat.
+EVERY = "all"
 
 
 def arguments():
@@ -25,10 +28,11 @@ def arguments():
     parser.add_argument("--report", metavar="FILE", help="write the summary as JSON")
     parser.add_argument(
         "--cheat",
-        choices=sorted(cheats.CHEATS),
+        choices=[*sorted(cheats.CHEATS), EVERY],
         metavar="KIND",
         help="have one worker do something wrong, and show how it is found out and what it loses: "
-        + ", ".join(sorted(cheats.CHEATS)),
+        + ", ".join(sorted(cheats.CHEATS))
+        + f"; or {EVERY}, on networks of their own",
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--no-build", action="store_true", help="use the programs that are built already")
@@ -75,6 +79,13 @@ def run_cheat(options, devnet, console):
         keep(devnet, console)
 
 
+def run_every_cheat(options, console):
+    # What takes longest begins first: disputes.
+    kinds = sorted(cheats.CHEATS, key=lambda kind: not cheats.CHEATS[kind].disputed)
+    results = every_cheat.run(kinds, new_run_dir(), console, options.port_offset)
+    every_cheat.show(results, console, options.report)
+
+
 def run(options, devnet, console):
     devnet.up()
     out, before = devnet.run_dir / "vectors.safetensors", devnet.purses()
@@ -85,7 +96,7 @@ def run(options, devnet, console):
         console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
         second = devnet.generate(on_event=report.Tokens(console))
     console.step(f"task {second['task']} is {second['state']}")
-    found = report.make(devnet, result, out, watch, report.generation(devnet, PROMPT, second), before)
+    found = report.make(devnet, result, out, watch, before, report.generation(devnet, PROMPT, second))
     report.show(found, console)
     if options.report:
         report.write(found, options.report)
@@ -102,7 +113,9 @@ def main():
     try:
         binaries()  # Before a folder is made for a run that cannot be.
         ports = Ports(options.port_offset)
-        if options.cheat:
+        if options.cheat == EVERY:
+            run_every_cheat(options, console)
+        elif options.cheat:
             cheat = cheats.CHEATS[options.cheat]
             devnet = Devnet(new_run_dir(), console, ports=ports, cheats={cheat.worker: cheat.kind})
             run_cheat(options, devnet, console)

@@ -206,9 +206,9 @@ class Chain:
         value = self.storage(storage_key("FinalityClock", "Finalised"), self.block_hash(number))
         return int.from_bytes(value or b"", "little")
 
-    def account(self, address):
+    def account(self, address, block=None):
         """Nonce and money of an account, in plancks."""
-        value = self.storage(storage_key("System", "Account", blake2_128_concat(ss58_decode(address))))
+        value = self.storage(storage_key("System", "Account", blake2_128_concat(ss58_decode(address))), block)
         if value is None:
             return {"nonce": 0, "free": 0, "held": 0}
         reader = Reader(value)

@@ -10,6 +10,8 @@ from .errors import DevnetError
 
 # A dispute takes some thirty moves, each of them once the one before is final.
 TASK_SECONDS = 1800
+# How `surety dispute show` says that verifiers have voted.
+COMMITTEE = "decided by others"
 # Until slashes are carried out, in blocks of two seconds, with room.
 SLASH_SECONDS = 600
 
@@ -26,6 +28,8 @@ class Cheat:
     faults: tuple[str, ...]
     # Whether it takes a dispute to find out.
     disputed: bool = False
+    # Whether a committee has to decide it, because no block can.
+    beyond: bool = False
 
     @property
     def worker(self):
@@ -48,6 +52,14 @@ CHEATS = {
             "provider",
             "changes one bit of one number in the middle of the model",
             ("WrongResult", "LostDispute"),
+            True,
+        ),
+        Cheat(
+            "altered-token",
+            "provider",
+            "reads a word of the input as another one",
+            ("WrongResult", "LostDispute"),
+            True,
             True,
         ),
         Cheat(
@@ -212,6 +224,8 @@ def problems(cheat, culprit, found):
         wrong.append("there was no dispute")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
+    if cheat.beyond and not any(COMMITTEE in (story["reason"] or "") for story in found["disputes"]):
+        wrong.append("no committee decided")
     if found["escrow_left"]:
         wrong.append("money is left in escrow")
     if not found["client_served"] and found["state"] == "Settled":

@@ -15,7 +15,7 @@ TEXT = REPO / "examples/text/paraphrases.txt"
 MODEL, GENERATOR = models.EMBEDDER, models.GENERATOR
 PROMPT = "It was a clear steel-blue day, and"
 # Who pays for what: accounts that the `local` preset endows and everybody knows.
-SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Eve")
+SPONSORS = ("//Alice", "//Bob", "//Charlie", "//Dave", "//Eve", "//One", "//Two", "//Alice//stash", "//Charlie//stash")
 CLIENT = "//Ferdie"
 STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
 # More lines than there are: the difference comes back.
@@ -43,10 +43,10 @@ class Verifier(Provider):
 class Devnet:
     """Starts it, keeps it, stops it."""
 
-    def __init__(self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None):
+    def __init__(self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None, spares=0):
         ports = ports or Ports()
         self.run_dir, self.console, self.ports = Path(run_dir), console, ports
-        self.provider_count, self.verifier_count = providers, verifiers
+        self.provider_count, self.verifier_count, self.spare_count = providers, verifiers, spares
         # What single workers do wrong, by their names, such as "provider-1".
         self.cheats = cheats or {}
         self.bin = binaries()
@@ -56,6 +56,8 @@ class Devnet:
         databases = databases or self.run_dir / "validators"
         self.validators = Validators(self.supervisor, self.bin / "surety-node", ports, databases)
         self.providers, self.verifiers, self.client = [], [], None
+        # Further providers with keys, stake and models: whoever wants one starts it.
+        self.spares = []
 
     @property
     def chain(self):
@@ -77,7 +79,7 @@ class Devnet:
 
     def up(self):
         """Everything, until the providers can be given tasks."""
-        self.ports.check_workers(self.provider_count)
+        self.ports.check_workers(self.provider_count + self.spare_count)
         self.validators.prepare()
         self.console.step(f"starting {self.validators.count} validators (logs in {self.logs})")
         self.validators.start_all()
@@ -85,17 +87,20 @@ class Devnet:
         number = self.validators.wait_for_finality(1)
         self.console.step(f"block {number} is final")
         home = self.prepare_models()
-        self.make_accounts()
-        self.register_models(home)
-        self.console.step(f"starting {self.provider_count} providers")
+        # Everything from here on mostly waits for blocks to be final.
+        with ThreadPoolExecutor(1 + len(SPONSORS)) as pool:
+            registered = pool.submit(self.register_models, home)
+            self.make_accounts(pool)
+            registered.result()
+        self.share_models(home)
+        self.console.step(f"starting {self.provider_count} providers, and a verifier beside each validator")
         for provider in self.providers:
             self.start_provider(provider)
+        for verifier in self.verifiers:
+            self.start_verifier(verifier)
         for provider in self.providers:
             self.wait_for_provider(provider)
         self.console.step("all providers are registered on the chain")
-        self.console.step(f"starting {self.verifier_count} verifiers, one beside each validator")
-        for verifier in self.verifiers:
-            self.start_verifier(verifier)
         for verifier in self.verifiers:
             self.wait_for_verifier(verifier)
         self.console.step("all verifiers are at work")
@@ -108,59 +113,62 @@ class Devnet:
         self.model = self.models[MODEL]
         return home
 
-    def make_accounts(self):
-        """Keys, money and stake for the client and the providers."""
-        count = self.provider_count + self.verifier_count
-        self.console.step(f"making {count} stashes with an agent each, and bonding {BOND_SURE} SURE")
-        home = self.run_dir / "client"
-        home.mkdir()
-        self.client = self.surety(home, write_secret(home / "account.key", CLIENT))
+    def make_accounts(self, pool):
+        """Keys, money and stake for everybody who works."""
+        roles = ["provider"] * self.provider_count + ["verifier"] * self.verifier_count
+        roles += ["provider"] * self.spare_count
+        self.console.step(f"making {len(roles)} stashes with an agent each, and bonding {BOND_SURE} SURE")
+        places = [roles[:at].count(role) for at, role in enumerate(roles)]
         # Each has a sponsor of its own, so that no two calls of one key overlap.
-        with ThreadPoolExecutor() as pool:
-            self.providers = list(pool.map(self.make_provider, range(self.provider_count)))
-            self.verifiers = list(pool.map(self.make_verifier, range(self.verifier_count)))
+        workers = list(pool.map(self.make_worker, roles, places, SPONSORS[: len(roles)]))
+        providers = [worker for worker in workers if not isinstance(worker, Verifier)]
+        self.verifiers = [worker for worker in workers if isinstance(worker, Verifier)]
+        self.providers, self.spares = providers[: self.provider_count], providers[self.provider_count :]
 
-    def make_provider(self, index):
-        """One provider's keys, funds, bond and nomination."""
-        return Provider(index, *self.make_worker("provider", index, self.ws))
-
-    def make_verifier(self, index):
-        """The same of a verifier."""
-        ws = f"ws://127.0.0.1:{self.ports.rpc(index % self.validators.count)}"
-        return Verifier(index, *self.make_worker("verifier", index, ws))
-
-    def make_worker(self, role, index, ws):
-        """Keys, funds, bond and nomination."""
+    def make_worker(self, role, index, sponsor):
+        """One worker's keys, funds, bond and nomination."""
         home = self.run_dir / f"{role}-{index + 1}"
         home.mkdir()
         keys = {name: home / f"{name}.key" for name in ("stash", "agent", "sponsor")}
-        write_secret(keys["sponsor"], SPONSORS[index])
+        write_secret(keys["sponsor"], sponsor)
         by = {name: self.surety(home, key) for name, key in keys.items()}
         stash, agent = (by[name].run("account", "new")["address"] for name in ("stash", "agent"))
         by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE} SURE")
-        by["sponsor"].run("account", "fund", "--to", agent, "--amount", f"{AGENT_SURE} SURE")
-        by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE} SURE")
-        by["stash"].run("account", "agent", "set", "--agent", agent)
+        with ThreadPoolExecutor(1) as beside:
+            funded = beside.submit(
+                by["sponsor"].run, "account", "fund", "--to", agent, "--amount", f"{AGENT_SURE} SURE"
+            )
+            by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE} SURE")
+            by["stash"].run("account", "agent", "set", "--agent", agent)
+            funded.result()
         self.console.detail(f"{role} {index + 1}: stash {stash}, agent {agent}")
-        return self.surety(home, keys["agent"], ws), stash, agent, keys["stash"]
+        if role == "provider":
+            return Provider(index, self.surety(home, keys["agent"]), stash, agent, keys["stash"])
+        ws = f"ws://127.0.0.1:{self.ports.rpc(index % self.validators.count)}"
+        return Verifier(index, self.surety(home, keys["agent"], ws), stash, agent, keys["stash"])
 
     def register_models(self, home):
-        """Publishes the models, and hands their files to the providers."""
+        """Publishes the models."""
+        folder = self.run_dir / "client"
+        folder.mkdir()
+        self.client = self.surety(folder, write_secret(folder / "account.key", CLIENT))
         client = self.surety(home, self.client.key_file)
         for name, model in self.models.items():
             client.run("model", "register", name)
             self.console.step(f"{name} is registered on the chain as {model}")
-        for worker in self.providers + self.verifiers:
-            # They are only read.
+
+    def share_models(self, home):
+        """Hands the models' files to everybody who computes: they are only read."""
+        for worker in self.providers + self.verifiers + self.spares:
             (worker.surety.home / "models").symlink_to(home / "models")
 
-    def start_provider(self, provider, *flags, env=None):
-        """Starts a provider, for the first time or again."""
+    def start_provider(self, provider, *flags, models=(MODEL, GENERATOR), env=None):
+        """Starts a provider that offers these models, for the first time or again."""
         listen = f"127.0.0.1:{self.ports.data(provider.index)}"
         # One thread each: on a small machine the validators need theirs.
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
         # There may be other models in the cache.
-        args += ["--model", MODEL, "--model", GENERATOR, *flags]
+        args += [part for model in models for part in ("--model", model)] + list(flags)
         self.start_worker(f"provider-{provider.index + 1}", provider, args, env)
 
     def start_verifier(self, verifier, *flags, env=None):
@@ -219,9 +227,11 @@ class Devnet:
         count = len(text.read_text().splitlines())
         return self.client.run("task", "nearest", "--input", text, "--output", out, "--count", count)
 
-    def purses(self):
-        """What each stash has beside its stake, in plancks: work and audits are paid into it."""
-        return {worker.stash: self.chain.account(worker.stash)["free"] for worker in self.providers + self.verifiers}
+    def purses(self, block=None):
+        """What each stash has beside its stake, in plancks, in the last final block or another: work and audits are
+        paid into it."""
+        workers = self.providers + self.verifiers + self.spares
+        return {worker.stash: self.chain.account(worker.stash, block)["free"] for worker in workers}
 
     def memory(self):
         """Resident memory of each running process, in MiB."""

@@ -91,7 +91,7 @@ def received(devnet, before):
     ]
 
 
-def make(devnet, result, out, watch, generated=None, before=None):
+def make(devnet, result, out, watch, before, generated=None):
     """Everything that is known of a finished task. Amounts are in plancks."""
     chain, task = devnet.chain, result["task"]
     view = chain.task(task)
@@ -119,7 +119,7 @@ def make(devnet, result, out, watch, generated=None, before=None):
         "seconds_post_to_result": result["seconds_post_to_result"],
         "seconds_post_to_settled": result["seconds_post_to_settled"],
         "generation": generated,
-        "received": received(devnet, before) if before else None,
+        "received": received(devnet, before),
         "seconds_per_block": block_seconds(chain, max(1, final - 100), final),
         "finality_lag_blocks": watch.lags(),
         "memory": devnet.memory(),
@@ -187,9 +187,8 @@ def show(report, console):
     _show_money(report, report["client"], console)
     if report["generation"]:
         _show_generation(report["generation"], report["client"], console)
-    if report["received"]:
-        console.title("Received, once auditors have their part of what providers earned")
-        console.table([(row["worker"], sure(row["received"])) for row in report["received"]])
+    console.title("Received, once auditors have their part of what providers earned")
+    console.table([(row["worker"], sure(row["received"])) for row in report["received"]])
     console.title("Machine")
     lags = report["finality_lag_blocks"]
     console.table(

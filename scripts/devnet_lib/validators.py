@@ -1,5 +1,6 @@
 """Validators: `surety-node` processes that make blocks and finality."""
 
+import fcntl
 import hashlib
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,8 @@ from .processes import Process
 DEV_NAMES = ("alice", "bob", "charlie")
 # Keystore types of the runtime's session keys, with the scheme of each.
 SESSION_KEYS = (("babe", "sr25519"), ("gran", "ed25519"), ("audi", "sr25519"))
-START_SECONDS = 60
+# Several networks may start side by side, and each node compiles its runtime.
+START_SECONDS = 240
 FINALITY_SECONDS = 120
 
 
@@ -36,12 +38,15 @@ def raw_spec(binary, chain):
     with open(binary, "rb") as file:
         build = hashlib.file_digest(file, "blake2b").hexdigest()[:16]
     path = folder / f"{chain}-{build}.json"
-    if not path.exists():
-        for old in folder.glob(f"{chain}-*.json"):
-            old.unlink()
-        fresh = path.with_suffix(".new")
-        _run([binary, "export-chain-spec", "--chain", chain, "--raw", "--output", fresh])
-        fresh.rename(path)
+    # Networks that start side by side make it once.
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            for old in folder.glob(f"{chain}-*.json"):
+                old.unlink()
+            fresh = path.with_suffix(".new")
+            _run([binary, "export-chain-spec", "--chain", chain, "--raw", "--output", fresh])
+            fresh.rename(path)
     return path
 
 

@@ -1,9 +1,10 @@
 """Runs all end-to-end tests: `python3 tests/e2e`.
 
-The four validators of `test_3_finality` are on ports of their own and mostly wait, as does the devnet of the others:
-both run side by side, which saves minutes.
+Networks mostly wait for their own blocks, so those of different modules run side by side, and so do all tasks of the
+modules that share one network.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -12,28 +13,69 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-BESIDE = ["test_3_finality"]
-# Each kind of cheat takes minutes: one of them always, all by hand, `python3 -m unittest test_4_cheats` in here.
-CHEAT = "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime"
-MODULES = ["test_0_scripts", "test_1_lives", "test_1_generation", "test_2_provider_dead", CHEAT]
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
+
+from devnet_lib.processes import child_options  # noqa: E402
+
+# Each kind of cheat takes minutes: one that the runtime judges and one that a committee does, always; all by hand,
+# `scripts/devnet --cheat all`.
+CHEATS = [
+    "test_4_cheats.Cheats.test_an_altered_activation_is_judged_by_the_runtime",
+    "test_4_cheats.Cheats.test_a_token_read_wrong_is_judged_by_a_committee",
+]
+# On networks of their own, beside that of the others.
+BESIDE = [["test_3_finality", "test_0_scripts"], *([cheat] for cheat in CHEATS)]
+# In the order in which their tasks are posted: one spare provider after the other.
+LIVES = ["test_1_generation", "test_2_provider_dead", "test_1_lives"]
+BESIDE_SECONDS = 1200
+
+
+def begin_lives():
+    """Posts the tasks of all modules, and starts again who was killed."""
+    modules = [importlib.import_module(name) for name in LIVES]
+    for module in modules:
+        module.begin()
+    for module in modules:
+        getattr(module, "go_on", lambda: None)()
+
+
+def run_lives():
+    """The tests of the network that is shared. Says whether all passed."""
+    begin_lives()
+    return unittest.main(module=None, argv=["e2e", "--verbose", *LIVES], exit=False).result.wasSuccessful()
+
+
+class Beside:
+    """Modules in a process of their own, whose output comes at the end."""
+
+    def __init__(self, modules):
+        argv = [sys.executable, "-m", "unittest", "--verbose", *modules]
+        with tempfile.NamedTemporaryFile(prefix="surety-e2e-", delete=False) as said:
+            self.said = Path(said.name)
+            self.process = subprocess.Popen(argv, cwd=HERE, stdout=said, stderr=said, **child_options())
+
+    def passed(self):
+        """Waits for its end."""
+        return self.process.wait(BESIDE_SECONDS) == 0
+
+    def end(self):
+        """Ends it if it still runs, and shows what it said."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+        sys.stderr.write(self.said.read_text())
+        self.said.unlink()
 
 
 def main():
-    with tempfile.TemporaryFile("w+") as said:
-        beside = subprocess.Popen(
-            [sys.executable, "-m", "unittest", "--verbose", *BESIDE], cwd=HERE, stdout=said, stderr=said
-        )
-        try:
-            result = unittest.main(module=None, argv=["e2e", "--verbose", *MODULES], exit=False).result
-            code = beside.wait(600)
-        finally:
-            if beside.poll() is None:
-                beside.terminate()
-                beside.wait()
-        said.seek(0)
-        sys.stderr.write(said.read())
-    return 0 if result.wasSuccessful() and code == 0 else 1
+    beside = [Beside(modules) for modules in BESIDE]
+    try:
+        passed = [run_lives()]
+        passed += [process.passed() for process in beside]
+    finally:
+        for process in beside:
+            process.end()
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

@@ -1,11 +1,19 @@
-"""What the end-to-end tests share: one devnet, started by whoever needs it first, stopped when Python ends."""
+"""What the end-to-end tests share: one devnet, started by whoever needs it first, stopped when Python ends.
+
+A task waits for blocks most of its life, so the lives of all modules go on side by side: each module has a function
+`begin` that posts its tasks and does not wait for their end, and `go_on` for what is to happen meanwhile. No task may
+be harmed by another, so whoever is killed is a *spare* provider, which is too dear for any other task.
+"""
 
 import atexit
 import functools
 import os
+import re
 import shutil
+import signal
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -14,11 +22,23 @@ sys.path.insert(0, str(REPO / "scripts"))
 from devnet_lib import report, wait  # noqa: E402
 from devnet_lib.console import Silent  # noqa: E402
 from devnet_lib.devnet import Devnet  # noqa: E402
-from devnet_lib.folders import new_run_dir, remove_data  # noqa: E402
+from devnet_lib.folders import new_run_dir, remove_data, write_secret  # noqa: E402
 from devnet_lib.watch import FinalityWatch  # noqa: E402
 
-# A whole life takes about 80 s; one that waits for its commit window 90 s more.
-LIFE_SECONDS = 300
+# A whole life takes about 110 s; one that waits for its commit window 90 s more. Others compute beside it.
+LIFE_SECONDS = 400
+# Threads that wait for commands. Their processes end with them, so they stay until the end.
+WAITING_MAX = 16
+SPARES = 3
+# For a unit: more than other tasks pay; and a task that pays that.
+SPARE_PRICE = "0.02 SURE"
+SPARE_TASK = {"cap": "12 SURE", "redundancy": 4}
+
+
+@functools.cache
+def waiting():
+    """Threads for commands that run beside the tests."""
+    return ThreadPoolExecutor(WAITING_MAX)
 
 
 @functools.cache
@@ -40,8 +60,8 @@ def scratch():
 
 @functools.cache
 def devnet():
-    """Three validators and three providers, at work."""
-    net = Devnet(run_dir(), Silent(), databases=scratch())
+    """Three validators, providers and verifiers, at work, and spare providers."""
+    net = Devnet(run_dir(), Silent(), databases=scratch(), spares=SPARES)
     atexit.register(remove_data, run_dir())
     atexit.register(net.stop)
     try:
@@ -52,24 +72,97 @@ def devnet():
     return net
 
 
+def start_spare(place, model, env=None):
+    """Starts a spare provider of one model, for the first time or again. Returns it once the chain has heard of it.
+
+    One at a time for a model: it works, with the three others, for a task with `SPARE_TASK`.
+    """
+    net = devnet()
+    spare = net.spares[place]
+    registered = net.chain.provider_record(spare.stash)
+    net.start_provider(spare, "--price", SPARE_PRICE, models=[model], env=env)
+    wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, 90)
+    return spare
+
+
+def with_spare(spare):
+    """The stashes that work for a task with `SPARE_TASK`."""
+    return {provider.stash for provider in [*devnet().providers, spare]}
+
+
+def end_spare(spare):
+    """Ends a spare provider, so that another can be started."""
+    devnet().supervisor.forget(spare.process)
+    spare.process.stop()
+
+
+def interrupt(_number, _frame):
+    """Ends the tests early, and leaves nothing behind."""
+    # Threads that wait for its commands would be waited for.
+    if devnet.cache_info().currsize:
+        devnet().stop()
+    raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGTERM, interrupt)
+
+
 @functools.cache
-def happy_life():
-    """The report of the first task: nothing goes wrong in it."""
+def begin_happy_life():
+    """Posts the first task, in which nothing goes wrong."""
     net = devnet()
     out, before = net.run_dir / "vectors.safetensors", net.purses()
-    with FinalityWatch(net.chain) as watch:
-        result = net.submit(out)
-    return report.make(net, result, out, watch, before=before)
+
+    def live():
+        with FinalityWatch(net.chain) as watch:
+            result = net.submit(out)
+        return report.make(net, result, out, watch, before)
+
+    return waiting().submit(live)
+
+
+def happy_life():
+    """The report of the first task."""
+    return begin_happy_life().result()
+
+
+def client(name, uri):
+    """`surety` with an account that nobody else uses meanwhile."""
+    net = devnet()
+    home = net.run_dir / name
+    home.mkdir()
+    return net.surety(home, write_secret(home / "account.key", uri))
+
+
+def at_port(args, place):
+    """The arguments of a task whose client listens where no other does."""
+    args = list(args)
+    args[args.index("--listen") + 1] = f"127.0.0.1:{devnet().ports.client() + place}"
+    return args
+
+
+def short_text():
+    """A file that is computed in no time."""
+    path = run_dir() / "short.txt"
+    path.write_text("One line.\nAnother line.\n" * 5)
+    return path
 
 
 class Life:
     """A task that a client has posted and follows, beside the test."""
 
-    def __init__(self, net, name, args=None, **options):
-        self.net, self.name = net, name
-        self.out = net.run_dir / f"{name}.out"
-        self.task = net.chain.next_task()
-        self.process = net.client.start(name, *(args or net.task_args(**options)), "--out", self.out)
+    def __init__(self, name, uri, place, args):
+        self.net, self.name = devnet(), name
+        self.out = self.net.run_dir / f"{name}.out"
+        self.process = client(name, uri).start(name, *at_port(args, place), "--out", self.out)
+        # It ends with its task, whoever else is still waiting.
+        self.net.supervisor.forget(self.process)
+
+    @functools.cached_property
+    def task(self):
+        """Its number, once it is posted."""
+        said = lambda: re.search(r"task (\d+) posted", self.process.log.read_text())  # noqa: E731
+        return int(wait.until(f"{self.name} to post", said, 60, self.net.supervisor.check)[1])
 
     def view(self, block=None):
         """The task as the last final block, or the given one, has it."""
@@ -88,24 +181,12 @@ class Life:
 
     def finish(self):
         """Waits for the client's process to end, and returns its exit code."""
-        self.net.supervisor.forget(self.process)
         try:
             if not self.process.wait(LIFE_SECONDS):
                 raise AssertionError(f"{self.name} does not end:\n{self.process.tail()}")
         finally:
             self.process.stop()
         return self.process.returncode()
-
-
-def restart(provider, env=None):
-    """Stops a provider and starts it again. Returns once the chain has heard of it."""
-    net = devnet()
-    registered = net.chain.provider_record(provider.stash)
-    if provider.process.returncode() is None:
-        net.supervisor.forget(provider.process)
-        provider.process.stop()
-    net.start_provider(provider, env=env)
-    wait.until("its sign of life", lambda: net.chain.provider_record(provider.stash) != registered, 60)
 
 
 def paid(view):

@@ -3,13 +3,12 @@
 Several tasks live at once, each with a client of its own: a life takes longer than its computation.
 """
 
+import functools
 import signal
 import unittest
-from concurrent.futures import ThreadPoolExecutor
 
 import support
-from devnet_lib.devnet import PROMPT
-from devnet_lib.folders import write_secret
+from devnet_lib.devnet import GENERATOR, PROMPT
 from devnet_lib.models import GENERATOR_CONTEXT
 from devnet_lib.scale import content_hash
 
@@ -22,14 +21,10 @@ class Client:
 
     def __init__(self, net, index, uri, **options):
         self.net, self.first_token_block = net, None
-        home = net.run_dir / f"generation-client-{index}"
-        home.mkdir()
-        self.surety = net.surety(home, write_secret(home / "account.key", uri))
-        self.out = home / "generation.bin"
+        self.surety = support.client(f"generation-client-{index}", uri)
+        self.out = self.surety.home / "generation.bin"
         args = net.generation_args(**{"prompt": PROMPT, "max_tokens": MAX_TOKENS, **options})
-        # The ports of other tests' clients are taken.
-        args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 4 + index}"
-        self.args = [*args, "--out", self.out, "--follow"]
+        self.args = [*support.at_port(args, 4 + index), "--out", self.out, "--follow"]
 
     def live(self):
         """A whole life. Remembers where the chain was at the first token."""
@@ -53,22 +48,43 @@ class Client:
         return self.net.chain.task(self.report["task"])
 
 
+CRASHING = 2
+
+
+@functools.cache
+def begin():
+    """Posts the tasks. The spare provider of one is killed while it generates. Clients report in the future."""
+    net = support.devnet()
+    wanted = [("//Alice", {"seed": 7}), ("//Eve", {"seed": 7}), ("//Charlie", {"seed": 8})]
+    # More words than the model has positions; no tokenizer makes fewer tokens of them.
+    wanted.append(("//Charlie//stash", {"prompt": " ".join(["whale"] * GENERATOR_CONTEXT)}))
+    clients = [Client(net, index, uri, **options) for index, (uri, options) in enumerate(wanted)]
+    clients = [support.waiting().submit(client.live) for client in clients]
+    spare = support.start_spare(CRASHING, GENERATOR, {"SURETY_CRASH_AT": "mid-generation"})
+    net.supervisor.forget(spare.process)
+    args = [*net.generation_args(**support.SPARE_TASK), "--follow"]
+    return clients, support.Life("generation-crash", "//One", 9, args), spare
+
+
+@functools.cache
+def go_on():
+    """Starts the spare provider again once it was killed. Returns its end."""
+    _, _, spare = begin()
+    ended, process = spare.process.wait(support.LIFE_SECONDS), spare.process
+    support.start_spare(CRASHING, GENERATOR)
+    return ended, process
+
+
 def setUpModule():
-    support.happy_life()
+    begin()
+    go_on()
 
 
 class Generations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.net = net = support.devnet()
-        wanted = [("//Ferdie", {"seed": 7}), ("//Eve", {"seed": 7}), ("//Charlie", {"seed": 8})]
-        clients = [Client(net, index, uri, **options) for index, (uri, options) in enumerate(wanted)]
-        # More words than the model has positions; no tokenizer makes fewer tokens of them.
-        long = " ".join(["whale"] * GENERATOR_CONTEXT)
-        clients.append(Client(net, 3, "//Dave", prompt=long))
-        # Each waits in a thread of its own: the processes end with the threads that started them.
-        with ThreadPoolExecutor(len(clients)) as pool:
-            cls.first, cls.same, cls.other, cls.too_long = pool.map(Client.live, clients)
+        cls.net = support.devnet()
+        cls.first, cls.same, cls.other, cls.too_long = (client.result() for client in begin()[0])
 
     def test_the_task_is_settled_and_all_three_providers_gave_the_same_text(self):
         for client in (self.first, self.same, self.other):
@@ -123,20 +139,17 @@ class ProviderKilledMidGeneration(unittest.TestCase):
     """It has told its first token, and no more."""
 
     def test_it_comes_back_starts_over_and_is_paid(self):
-        net = support.devnet()
-        provider = net.providers[2]
-        support.restart(provider, env={"SURETY_CRASH_AT": "mid-generation"})
-        net.supervisor.forget(provider.process)
-        life = support.Life(net, "generation-crash", args=[*net.generation_args(), "--follow"])
-        self.assertTrue(provider.process.wait(support.LIFE_SECONDS), "it was to abort")
-        self.assertEqual(provider.process.returncode(), -signal.SIGABRT, provider.process.tail())
-        net.start_provider(provider)
+        _, life, provider = begin()
+        ended, process = go_on()
+        self.assertTrue(ended, "it was to abort")
+        self.assertEqual(process.returncode(), -signal.SIGABRT, process.tail())
 
         view = life.wait_for_state("Settled", "Failed")
         self.assertEqual(view["state"]["name"], "Settled")
-        self.assertEqual(set(support.paid(view)), {provider.stash for provider in net.providers})
+        self.assertEqual(set(support.paid(view)), support.with_spare(provider))
         self.assertEqual(life.finish(), 0, life.process.tail())
         self.assertTrue(life.out.exists())
+        support.end_spare(provider)
 
 
 if __name__ == "__main__":

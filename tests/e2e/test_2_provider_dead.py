@@ -4,27 +4,37 @@ Another client meanwhile serves an input that is not what its hash says. What el
 ever, so the tests of bad input and of other people's libraries run in it.
 """
 
+import functools
 import os
 import subprocess
 import unittest
 
 import bad_input
 import support
-from devnet_lib.folders import write_secret
+from devnet_lib.devnet import MODEL
 
-DEAD = 1
-LIVES = {}
+DEAD = 0
+
+
+@functools.cache
+def begin():
+    """Posts the tasks, and kills a spare provider when it has got to work for one of them."""
+    net = support.devnet()
+    support.begin_happy_life()
+    spare = support.start_spare(DEAD, MODEL)
+    args = net.task_args(text=support.short_text(), **support.SPARE_TASK)
+    life = support.Life("client-kill", "//Two", 10, args)
+    damaged = serve_damaged_input(net)
+    libraries = support.waiting().submit(run_libraries)
+    # Ahead of finality: providers start when the assignment is final.
+    life.wait_for_state("Running", best=True)
+    net.supervisor.forget(spare.process)
+    spare.process.kill()
+    return life, damaged, libraries
 
 
 def setUpModule():
-    support.happy_life()
-    net = support.devnet()
-    LIVES["damaged"] = serve_damaged_input(net)
-    LIVES["life"] = life = support.Life(net, "client-kill")
-    # Ahead of finality: providers start when the assignment is final.
-    life.wait_for_state("Running", best=True)
-    net.supervisor.forget(net.providers[DEAD].process)
-    net.providers[DEAD].process.kill()
+    begin()
 
 
 def serve_damaged_input(net):
@@ -32,25 +42,34 @@ def serve_damaged_input(net):
 
     For all three providers: with reserves it would take two commit windows to end.
     """
-    home = net.run_dir / "damaging-client"
-    home.mkdir()
-    client = net.surety(home, write_secret(home / "account.key", "//Eve"))
-    text = home / "text.txt"
+    client = support.client("damaging-client", "//Eve//stash")
+    text = client.home / "text.txt"
     text.write_text("One line.\nAnother line.\n" * 20)
-    args = net.task_args(text=text)
-    args[args.index("--listen") + 1] = f"127.0.0.1:{net.ports.client() + 1}"
-    posted = client.run(*args, "--detach")
+    posted = client.run(*support.at_port(net.task_args(text=text), 1), "--detach")
     name = posted["input_hash"].removeprefix("0x")
-    blob = home / "blobs" / name[:2] / name
+    blob = client.home / "blobs" / name[:2] / name
     data = bytearray(blob.read_bytes())
     data[0] ^= 1
     blob.write_bytes(data)
-    out = home / "out.safetensors"
-    return {
-        "task": posted["task"],
-        "process": client.start("client-damaged", "task", "watch", posted["task"], "--out", out),
-        "out": out,
-    }
+    out = client.home / "out.safetensors"
+    process = client.start("client-damaged", "task", "watch", posted["task"], "--out", out)
+    net.supervisor.forget(process)
+    return {"task": posted["task"], "process": process, "out": out}
+
+
+def run_libraries():
+    """Other people's libraries: they post the input of the first task once more when it is settled."""
+    net = support.devnet()
+    environment = {**os.environ, "SURETY_WS": net.ws, "SURETY_TASK": str(support.happy_life()["task"])}
+    return subprocess.run(
+        ["npm", "test", "--silent"],
+        cwd=support.REPO / "tests/js",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=support.LIFE_SECONDS + 200,
+        check=False,
+    )
 
 
 class BadInput(bad_input.BadInput):
@@ -61,31 +80,15 @@ class JavaScript(unittest.TestCase):
     """polkadot.js posts and follows a task; PAPI and smoldot follow the chain."""
 
     def test_polkadot_js_papi_and_smoldot(self):
-        net = support.devnet()
-        environment = {
-            **os.environ,
-            "SURETY_WS": net.ws,
-            "SURETY_TASK": str(support.happy_life()["task"]),
-            # One of three providers is dead.
-            "SURETY_REDUNDANCY": "2",
-        }
-        done = subprocess.run(
-            ["npm", "test", "--silent"],
-            cwd=support.REPO / "tests/js",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=support.LIFE_SECONDS + 200,
-            check=False,
-        )
+        done = begin()[2].result()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class ProviderKilledMidTask(unittest.TestCase):
-    """Runs last of this module: by then its windows have passed."""
+    """One of four."""
 
     def test_an_input_that_is_not_what_its_hash_says_costs_nothing(self):
-        net, damaged = support.devnet(), LIVES["damaged"]
+        net, damaged = support.devnet(), begin()[1]
 
         def over():
             view = net.chain.task(damaged["task"])
@@ -97,18 +100,17 @@ class ProviderKilledMidTask(unittest.TestCase):
         self.assertEqual(view["escrow"], 0)
         self.assertEqual(net.chain.account(view["client"])["held"], 0)
         process = damaged["process"]
-        net.supervisor.forget(process)
         self.assertTrue(process.wait(60), "the client is still waiting")
         self.assertEqual(process.returncode(), 5, process.tail())
         self.assertIn("damaged", process.log.read_text())
         self.assertIn("too few providers delivered in time", process.tail())
         self.assertFalse(damaged["out"].exists())
 
-    def test_the_task_settles_and_the_other_two_are_paid(self):
-        net, life = support.devnet(), LIVES["life"]
+    def test_the_task_settles_and_the_other_three_are_paid(self):
+        net, life = support.devnet(), begin()[0]
         view = life.wait_for_state("Settled", "Failed")
         self.assertEqual(view["state"]["name"], "Settled")
-        alive = {provider.stash for provider in net.providers if provider.index != DEAD}
+        alive = {provider.stash for provider in net.providers}
         self.assertEqual(set(support.paid(view)), alive)
         self.assertEqual(support.money_out(view), view["cap"])
         self.assertEqual(view["escrow"], 0)

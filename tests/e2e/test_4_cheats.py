@@ -14,7 +14,8 @@ from devnet_lib.devnet import Devnet
 from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
 
-PORT_OFFSET = 600
+# And beside that of another kind.
+PORT_OFFSET, PORTS_APART = 600, 10
 
 
 def life(kind):
@@ -24,7 +25,7 @@ def life(kind):
     net = Devnet(
         run_dir,
         Silent(),
-        ports=Ports(PORT_OFFSET),
+        ports=Ports(PORT_OFFSET + PORTS_APART * list(cheats.CHEATS).index(kind)),
         databases=support.scratch(),
         cheats={cheat.worker: kind},
     )
@@ -56,6 +57,12 @@ class Cheats(unittest.TestCase):
         found = self.check("altered-output")
         self.assertTrue(found["disputed_cell"])
         self.assertNotIn(found["culprit"], found["paid"])
+
+    def test_a_token_read_wrong_is_judged_by_a_committee(self):
+        found = self.check("altered-token")
+        self.assertIn("the tokens that go in", found["disputed_cell"]["name"])
+        self.assertNotIn(found["culprit"], found["paid"])
+        self.assertEqual(found["state"], "Settled")
 
     def test_a_smaller_model_is_found_out(self):
         found = self.check("model-swap")

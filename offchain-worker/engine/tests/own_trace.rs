@@ -10,6 +10,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use common::{
     embed_job,
     exact::{As, Published},
+    exact_minilm,
     generating::{self, generation, job, request},
     synthetic::{self, Dice},
     trace::{check_cells, check_leaves, quiet, value, Altered},
@@ -19,7 +20,7 @@ use surety_engine::{
     content_hash,
     exact::{convert::convert, ExactBert, OwnTrace},
     generation::Generation,
-    open, paths, Engine, EngineError, Event, Job, ModelStore, Outcome,
+    open, Engine, EngineError, Event, Job, ModelStore, Outcome,
 };
 use surety_types::{model::ModelFamily, ContentHash};
 use surety_verification::{
@@ -119,21 +120,8 @@ fn some_cells_of_larger_models_hold() {
 }
 
 #[test]
-fn some_cells_of_the_real_model_hold_where_it_is_here() {
-    let store = ModelStore::new(&paths::cache_home().unwrap());
-    let Ok(published) = store.by_name("all-MiniLM-L6-v2") else {
-        eprintln!("all-MiniLM-L6-v2 is not here");
-        return;
-    };
-    let home = tempfile::tempdir().unwrap();
-    let exact = convert(
-        &published.path,
-        &ModelStore::new(home.path()),
-        "exact",
-        &mut |_| (),
-    )
-    .unwrap();
-    let engine = open(exact.read().unwrap()).unwrap();
+fn some_cells_of_the_real_model_hold() {
+    let engine = exact_minilm();
     let job = embed_job("Call me Ishmael.\nSome years ago");
     let outcome = run(&engine, &job);
     let leaves = engine.leaves(&job, &outcome.output, &mut go_on).unwrap();

@@ -15,7 +15,7 @@ use surety_types::{
     task::{MemberProgress, ResultClaim, RoundPhase},
     ContentHash, TaskId,
 };
-use surety_verification::cells::{Layout, Op, Part};
+use surety_verification::cells::{Layout, Op, Part, PROMPT_WORDS};
 use surety_worker_core::{EffectKind, TaskSnapshot};
 
 use super::Tools;
@@ -27,6 +27,8 @@ pub enum Cheat {
     AlteredOutput,
     /// Provider: change one bit of one number in the middle of the model.
     AlteredActivation,
+    /// Provider: read a token of the input as another one.
+    AlteredToken,
     /// Provider: compute with weights of four bits instead of eight.
     ModelSwap,
     /// Provider: commit to what another one committed to.
@@ -85,7 +87,7 @@ pub(super) fn challengeable(tasks: &[TaskSnapshot], stash: &AccountId) -> Option
 /// An engine that does what was asked for.
 pub fn disguise(engine: Arc<dyn Engine>, cheat: Option<Cheat>) -> Arc<dyn Engine> {
     match cheat {
-        Some(cheat @ (Cheat::AlteredOutput | Cheat::AlteredActivation)) => {
+        Some(cheat @ (Cheat::AlteredOutput | Cheat::AlteredActivation | Cheat::AlteredToken)) => {
             Arc::new(Cheater { engine, cheat })
         }
         _ => engine,
@@ -167,6 +169,10 @@ impl Cheater {
                 let byte = altered_byte(output_bytes)?;
                 Some((layout.leaf_of(Part::Output)?, 0, 0, u32::try_from(byte).ok()?))
             }
+            Cheat::AlteredToken => {
+                let byte = altered_token(layout.facts().operation).checked_mul(4)?;
+                Some((layout.leaf_of(Part::Tokens)?, 0, 0, byte))
+            }
             _ => {
                 let stride = layout.cut().strides() / 2;
                 let leaf = layout.leaf_of(Part::Rows {
@@ -197,6 +203,15 @@ impl Cheater {
 /// Which byte of vectors is changed: the lowest of the last number.
 fn altered_byte(output_bytes: usize) -> Option<usize> {
     output_bytes.checked_sub(4)
+}
+
+/// Which word of the first row of what goes in is changed: a token that stands for text.
+const fn altered_token(operation: Operation) -> u32 {
+    match operation {
+        // After the number of tokens and the one that begins each item.
+        Operation::Embed => 2,
+        Operation::Generate => PROMPT_WORDS,
+    }
 }
 
 fn silent() -> Box<dyn Sink + Send> {
@@ -244,7 +259,27 @@ impl Engine for Cheater {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use surety_verification::cells::{encoder_tokens, prompt_tokens, Prompt};
+
     use super::*;
+
+    #[test]
+    fn the_altered_token_is_one_that_stands_for_text() {
+        let items = encoder_tokens([&[101, 7, 102][..]].into_iter(), 6);
+        let prompt = Prompt {
+            tokens: &[7, 8],
+            output_bytes: 12,
+            temperature_milli: 0,
+            top_k: 0,
+            top_p_milli: 1_000,
+            seed: 1,
+        };
+        let prompt = prompt_tokens(&prompt, 4);
+        for (rows, operation) in [(items, Operation::Embed), (prompt, Operation::Generate)] {
+            let at = altered_token(operation) as usize * 4;
+            assert_eq!(rows.row(0).unwrap()[at..at + 4], [7, 0, 0, 0], "{operation:?}");
+        }
+    }
 
     #[test]
     fn coarse_weights_have_four_bits_and_everything_else_stays() {

