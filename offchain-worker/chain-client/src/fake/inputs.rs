@@ -13,7 +13,8 @@ const INPUT_WINDOW: BlockNumber = 20;
 impl FakeState {
     pub(super) fn demand_input(&mut self, who: &AccountId32, task: TaskId, segment: u32) -> Applied {
         let until = self.number.saturating_add(INPUT_WINDOW);
-        let member = self.member(who, task)?;
+        let stash = self.stash_of(who)?;
+        let member = self.member(&stash, task)?;
         if member.progress != MemberProgress::Working {
             return Err(fault("TrustLock", "AlreadyCommitted"));
         }

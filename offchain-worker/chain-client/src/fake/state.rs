@@ -159,7 +159,7 @@ impl FakeState {
         }
     }
 
-    fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
+    pub(super) fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let stash = self.agents.get(agent).cloned();
         stash.ok_or_else(|| fault("ProviderRegistry", "NotAnAgent"))
     }
