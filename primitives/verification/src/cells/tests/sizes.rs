@@ -138,3 +138,36 @@ fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
         assert_eq!(beyond(&record), [Op::Down]);
     }
 }
+
+#[test]
+fn every_cell_of_the_demonstrations_decoder_can_be_opened() {
+    let model = Architecture {
+        vocabulary: 2048,
+        width: 128,
+        layers: 4,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 32,
+        inner: 384,
+        positions: 256,
+        smoothed: ALL,
+        tied: true,
+        ..llama()
+    };
+    let layout = Layout::new(&model, facts(ModelFamily::Llama, 256, H256::zero())).unwrap();
+    let leaf = |part| layout.leaf_of(part).unwrap();
+    let rows = |stride| Part::Rows {
+        sequence: 0,
+        chunk: 15,
+        stride,
+    };
+    let strides = (0..layout.cut().strides()).map(rows);
+    // The last token is not fed to the model.
+    let leaves: Vec<_> = strides
+        .chain([Part::Choices { chunk: 15 }])
+        .map(|part| (leaf(part), 255))
+        .collect();
+    let found = openings(&layout, &leaves);
+    println!("The demonstration's decoder: {found:#?}");
+    assert_eq!(beyond(&found), []);
+}
