@@ -11,7 +11,7 @@ use surety_types::{
     trust::{AuditProof, DisputeId, SlashId},
     ModelId, TaskId,
 };
-use surety_verification::{bisection::Move, SegmentOpening};
+use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
 
 use crate::chain::Balance;
 
@@ -216,6 +216,13 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
+    /// `TrustLock.report_equivocation`: shows that a provider signed something else than it signed or said before.
+    ReportEquivocation {
+        /// What it signed.
+        statement: Box<SignedStatement<AccountId32>>,
+        /// What else it signed; nothing: it is held against what it committed to or revealed.
+        other: Option<Box<SignedStatement<AccountId32>>>,
+    },
     /// `TrustLock.carry_out_slash`: takes what a slash has waited for.
     CarryOutSlash {
         /// Which.
@@ -292,6 +299,7 @@ impl Call {
                 &["dispute", "ballot", "proof", "seal"],
             ),
             Self::RevealVote { .. } => ("TrustLock", "reveal_vote", &["dispute", "value", "salt"]),
+            Self::ReportEquivocation { .. } => ("TrustLock", "report_equivocation", &["statement", "other"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
         };
@@ -364,6 +372,7 @@ impl Call {
                 seal,
             } => (dispute, ballot, proof, seal).encode(),
             Self::RevealVote { dispute, value, salt } => (dispute, value, salt).encode(),
+            Self::ReportEquivocation { statement, other } => (statement, other).encode(),
             Self::CarryOutSlash { slash } => slash.encode(),
             // An address is a `MultiAddress`, of which the account id is the first variant.
             Self::Transfer { to, amount } => (0u8, to, Compact(*amount)).encode(),

@@ -24,6 +24,6 @@ pub use error::{ChainError, DispatchFault};
 pub use event::{ChainEvent, EventField};
 pub use fake::{FakeChain, FakeState};
 pub use rpc::{RpcChain, RpcConfig};
-pub use signer::{Signer, VrfDraw};
+pub use signer::{is_signed, Signer, VrfDraw};
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
 pub use sp_runtime::FixedU128;

@@ -5,11 +5,15 @@ use std::{fmt, str::FromStr};
 use codec::{DecodeAll, Encode};
 use sp_core::{
     crypto::{AccountId32, Pair as _, VrfSecret},
-    sr25519::{vrf::VrfTranscript, Pair},
+    sr25519::{vrf::VrfTranscript, Pair, Public, Signature},
+    H256,
 };
 use subxt_signer::{sr25519::Keypair, SecretUri};
 use surety_types::trust::AuditProof;
-use surety_verification::audit::draw::{self, AuditInput, SeatInput};
+use surety_verification::{
+    audit::draw::{self, AuditInput, SeatInput},
+    CommitStatement, SignedStatement,
+};
 
 use crate::ChainError;
 
@@ -57,6 +61,22 @@ impl Signer {
         &self.account
     }
 
+    /// Gives the agent's word on what it hands over off chain. `genesis` is that of the task's chain.
+    ///
+    /// Whoever has two that differ about one task can have the provider slashed: only what a journal holds is signed.
+    pub fn sign_statement(
+        &self,
+        statement: CommitStatement<AccountId32>,
+        genesis: &H256,
+    ) -> SignedStatement<AccountId32> {
+        let signature = self.pair.sign(&statement.message(genesis)).0;
+        SignedStatement {
+            statement,
+            agent: self.account.clone(),
+            signature,
+        }
+    }
+
     /// Evaluates the key's VRF for an audit. The draw is the same every time, the proof need not be.
     ///
     /// # Errors
@@ -92,6 +112,13 @@ impl Signer {
     pub(crate) fn keypair(&self) -> &Keypair {
         &self.keypair
     }
+}
+
+/// Whether a statement is signed by the key that it names, for the chain with this genesis.
+pub fn is_signed(signed: &SignedStatement<AccountId32>, genesis: &H256) -> bool {
+    let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(&signed.agent));
+    let signature = Signature::from_raw(signed.signature);
+    Pair::verify(&signature, signed.statement.message(genesis), &key)
 }
 
 /// What a VRF gave.
@@ -139,16 +166,13 @@ mod tests {
 
     #[test]
     fn a_draw_is_the_keys_own_and_can_be_checked() {
-        use sp_core::{
-            crypto::VrfPublic,
-            sr25519::{vrf::VrfSignature, Public},
-        };
+        use sp_core::{crypto::VrfPublic, sr25519::vrf::VrfSignature};
         let signer = Signer::from_uri("//Alice//agent").unwrap();
         let input = AuditInput {
-            seed: sp_core::H256([1; 32]),
+            seed: H256([1; 32]),
             task: 7,
             provider: AccountId32::new([2; 32]),
-            commitment: sp_core::H256([3; 32]),
+            commitment: H256([3; 32]),
             tranche: 0,
         };
         let drawn = signer.draw_audit(&input).unwrap();
@@ -162,6 +186,26 @@ mod tests {
         let bytes = public.make_bytes::<32>(draw::CONTEXT, &transcript, &signature.pre_output);
         assert_eq!(bytes.unwrap(), drawn.output);
         assert!(public.vrf_verify(&transcript.into_sign_data(), &signature));
+    }
+
+    #[test]
+    fn a_statement_is_good_for_its_key_its_words_and_its_chain() {
+        let (genesis, other) = (H256([8; 32]), H256([9; 32]));
+        let statement = CommitStatement {
+            task: 7,
+            provider: AccountId32::new([1; 32]),
+            commitment: H256([2; 32]),
+            output: H256([3; 32]),
+        };
+        let signer = Signer::from_uri("//Alice//agent").unwrap();
+        let signed = signer.sign_statement(statement, &genesis);
+        assert!(is_signed(&signed, &genesis));
+        assert!(!is_signed(&signed, &other));
+        let mut changed = signed.clone();
+        changed.statement.output = H256([4; 32]);
+        assert!(!is_signed(&changed, &genesis));
+        let agent = AccountId32::new([1; 32]);
+        assert!(!is_signed(&SignedStatement { agent, ..signed }, &genesis));
     }
 
     #[test]

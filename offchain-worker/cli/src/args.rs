@@ -16,7 +16,7 @@ use crate::{
 };
 pub use security::{Level, SecurityArgs};
 use trust::provider_cheat;
-pub use trust::{DisputeCommand, DisputeShowArgs, VerifierCommand, VerifierUpArgs};
+pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand, VerifierUpArgs};
 
 /// Explained below every help text.
 const EXIT_CODES: &str = "\

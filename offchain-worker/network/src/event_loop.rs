@@ -26,7 +26,7 @@ use tokio::{
 
 use crate::{
     announced::{Announced, Audience},
-    plane::Fault,
+    plane::{Fault, Statement},
     store::{BlobStore, StoreError},
     stream::StreamReader,
     wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams, BLOBS, CHUNK_BYTES},
@@ -71,6 +71,7 @@ pub(crate) enum Command {
     Announce {
         task: TaskId,
         output: ContentHash,
+        statement: Option<Statement>,
         audience: Audience,
     },
     /// Serve this task's stream.
@@ -106,7 +107,7 @@ pub(crate) struct EventLoop {
     /// The same for pages of streams. Counted apart: they wait for news, and must not keep others from blobs.
     polls: HashMap<InboundRequestId, PeerId>,
     answers: JoinSet<Answer>,
-    outputs: Announced<ContentHash>,
+    outputs: Announced<(ContentHash, Option<Statement>)>,
     streams: Announced<StreamReader>,
 }
 
@@ -158,8 +159,9 @@ impl EventLoop {
             Command::Announce {
                 task,
                 output,
+                statement,
                 audience,
-            } => self.outputs.insert(task, output, audience),
+            } => self.outputs.insert(task, (output, statement), audience),
             Command::OpenStream {
                 task,
                 stream,
@@ -310,11 +312,14 @@ impl EventLoop {
         match request {
             Request::Output { genesis, task } => {
                 let output = self.outputs.get(task, &peer).filter(|_| genesis == self.genesis);
-                let found = output.and_then(|hash| Some((*hash, self.store.size(hash)?)));
-                let response = match found {
-                    Some((hash, bytes)) => Response::Output { hash, bytes },
-                    None => Response::NotFound,
-                };
+                let found = output.and_then(|(hash, statement)| {
+                    Some(Response::Output {
+                        hash: *hash,
+                        bytes: self.store.size(hash)?,
+                        statement: statement.clone(),
+                    })
+                });
+                let response = found.unwrap_or(Response::NotFound);
                 self.send(channel, response);
             }
             Request::Blob { hash, offset, len } => {

@@ -23,6 +23,6 @@ mod wire;
 pub use address::{check_listen, parse_endpoint, AddressError};
 pub use libp2p::bytes::Bytes;
 pub use node::{Limits, NetworkConfig, Node};
-pub use plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers};
+pub use plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers, Statement};
 pub use store::{BlobStore, StoreError, StoreLimits};
 pub use stream::{StreamEnd, StreamPage, StreamToken, StreamWriter};

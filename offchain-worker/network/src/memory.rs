@@ -13,7 +13,7 @@ use surety_verification::content_hash;
 
 use crate::{
     address::endpoint_text,
-    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers},
+    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers, Statement},
     stream::{StreamPage, StreamReader, StreamWriter},
 };
 
@@ -26,7 +26,7 @@ type Allowed = Option<Vec<Endpoint>>;
 #[derive(Default)]
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
-    outputs: HashMap<TaskId, (ContentHash, Allowed)>,
+    outputs: HashMap<TaskId, (ContentHash, Option<Statement>, Allowed)>,
     streams: HashMap<TaskId, (StreamReader, Allowed)>,
     down: bool,
 }
@@ -130,10 +130,11 @@ impl DataPlane for MemoryPlane {
         &self,
         task: TaskId,
         hash: ContentHash,
+        statement: Option<Statement>,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
         self.with(&self.own, |peer| {
-            peer.outputs.insert(task, (hash, allowed(readers)));
+            peer.outputs.insert(task, (hash, statement, allowed(readers)));
             Some(())
         })
         .map_err(|_| PlaneError::Closed)
@@ -141,10 +142,15 @@ impl DataPlane for MemoryPlane {
 
     async fn locate_output(&self, task: TaskId, endpoint: &Endpoint) -> Result<OutputLocation, PlaneError> {
         let found = self.with(endpoint, |peer| {
-            let (hash, readers) = peer.outputs.get(&task)?;
+            let (hash, statement, readers) = peer.outputs.get(&task)?;
             let hash = self.is_among(readers).then_some(*hash)?;
             let bytes = peer.blobs.get(&hash)?.len() as u64;
-            Some(OutputLocation { hash, bytes })
+            let statement = statement.clone();
+            Some(OutputLocation {
+                hash,
+                bytes,
+                statement,
+            })
         });
         found.map_err(|fault| PlaneError::AllFailed {
             what: format!("the output of task {task}"),

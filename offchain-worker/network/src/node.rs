@@ -26,7 +26,7 @@ use crate::{
     event_loop::{root_cause, Behaviour, Command, EventLoop, Question, Reply},
     fetch::{self, Ask},
     identity,
-    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers},
+    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers, Statement},
     store::{BlobStore, StoreError},
     stream::{StreamPage, StreamWriter},
     wire::{PageRequest, PageResponse, Request, Response, BLOBS, STREAMS},
@@ -320,6 +320,7 @@ impl DataPlane for Node {
         &self,
         task: TaskId,
         hash: ContentHash,
+        statement: Option<Statement>,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
         if self.store.size(&hash).is_none() {
@@ -328,6 +329,7 @@ impl DataPlane for Node {
         let command = Command::Announce {
             task,
             output: hash,
+            statement,
             audience: audience(readers)?,
         };
         self.send(command).await
@@ -339,7 +341,17 @@ impl DataPlane for Node {
             task,
         };
         let fault = match self.ask(peer, request).await {
-            Ok(Response::Output { hash, bytes }) => return Ok(OutputLocation { hash, bytes }),
+            Ok(Response::Output {
+                hash,
+                bytes,
+                statement,
+            }) => {
+                return Ok(OutputLocation {
+                    hash,
+                    bytes,
+                    statement,
+                })
+            }
             Ok(Response::NotFound) => Fault::NotFound,
             Ok(Response::Busy) => Fault::Busy,
             Ok(_) => Fault::Protocol("unexpected answer".into()),

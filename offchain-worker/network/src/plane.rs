@@ -4,7 +4,9 @@ use std::fmt;
 
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
+use sp_core::crypto::AccountId32;
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_verification::SignedStatement;
 
 use crate::{
     address::AddressError,
@@ -13,13 +15,19 @@ use crate::{
     stream::{StreamPage, StreamWriter},
 };
 
-/// What a provider says its output is. Nothing of it is checked: the chain's verdict does that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A provider's signed word on what its output is.
+pub type Statement = SignedStatement<AccountId32>;
+
+/// What a provider says its output is. Nothing of it is checked here: whoever asked checks the statement, and in the end
+/// the chain's verdict counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputLocation {
     /// Content hash of the output blob.
     pub hash: ContentHash,
     /// Its size, in bytes.
     pub bytes: u64,
+    /// The provider's word on it, if it gives any.
+    pub statement: Option<Statement>,
 }
 
 /// Who is told of an output.
@@ -52,8 +60,8 @@ pub trait DataPlane: Send + Sync {
         sources: &[Endpoint],
     ) -> Result<Bytes, PlaneError>;
 
-    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`. Announcing again
-    /// replaces what was said before.
+    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`, with the `statement`
+    /// that binds it to that. Announcing again replaces what was said before.
     ///
     /// With `readers`, only these peers are told. A provider names its client there until results are revealed: the
     /// client has its answer at once, and no other provider can copy it. The blob itself needs no such guard, since
@@ -62,6 +70,7 @@ pub trait DataPlane: Send + Sync {
         &self,
         task: TaskId,
         hash: ContentHash,
+        statement: Option<Statement>,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError>;
 

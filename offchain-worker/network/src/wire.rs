@@ -1,4 +1,4 @@
-//! `/surety/blob/1` and `/surety/stream/1`: messages and their framing.
+//! `/surety/blob/2` and `/surety/stream/1`: messages and their framing.
 //!
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The length is
 //! checked before anything is allocated.
@@ -10,10 +10,13 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::{request_response::Codec, StreamProtocol};
 use surety_types::{ContentHash, TaskId};
 
-use crate::stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX};
+use crate::{
+    plane::Statement,
+    stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX},
+};
 
 /// Blobs, and which blob is a task's output.
-pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/1");
+pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/2");
 
 /// Tokens of tasks that are being computed.
 pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
@@ -46,8 +49,12 @@ pub(crate) enum Request {
 pub(crate) enum Response {
     /// A part of the blob, and the size of all of it.
     Chunk { total: u64, bytes: Vec<u8> },
-    /// The output.
-    Output { hash: ContentHash, bytes: u64 },
+    /// The output, with the provider's word on it: 200 bytes.
+    Output {
+        hash: ContentHash,
+        bytes: u64,
+        statement: Option<Statement>,
+    },
     /// There is no such thing here.
     NotFound,
     /// Ask later, or somebody else.
@@ -84,7 +91,7 @@ pub(crate) trait Messages: Send + 'static {
     const RESPONSE_BYTES_MAX: u32;
 }
 
-/// Those of `/surety/blob/1`.
+/// Those of `/surety/blob/2`.
 pub(crate) enum Blobs {}
 
 impl Messages for Blobs {

@@ -6,10 +6,13 @@ mod common;
 use std::{fs, net::TcpListener};
 
 use common::{endpoint, limits, peer, peer_with, Peer, QUIC, TCP};
+use sp_core::crypto::AccountId32;
 use surety_network::{
-    parse_endpoint, Attempt, Bytes, DataPlane, Fault, Limits, OutputLocation, PlaneError, Readers, StoreError,
+    parse_endpoint, Attempt, Bytes, DataPlane, Fault, Limits, OutputLocation, PlaneError, Readers, Statement,
+    StoreError,
 };
 use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_verification::{CommitStatement, SignedStatement};
 
 fn attempts(result: Result<Bytes, PlaneError>) -> Vec<Attempt> {
     match result {
@@ -203,6 +206,20 @@ fn not_found(result: Result<OutputLocation, PlaneError>) -> bool {
     }
 }
 
+/// Nobody here looks at what is in it.
+fn statement() -> Statement {
+    SignedStatement {
+        statement: CommitStatement {
+            task: 7,
+            provider: AccountId32::new([1; 32]),
+            commitment: ContentHash::repeat_byte(2),
+            output: ContentHash::repeat_byte(3),
+        },
+        agent: AccountId32::new([4; 32]),
+        signature: [5; 64],
+    }
+}
+
 #[tokio::test]
 async fn an_output_can_be_kept_from_all_but_its_client() {
     let server = peer(&[QUIC]).await;
@@ -211,18 +228,19 @@ async fn an_output_can_be_kept_from_all_but_its_client() {
     let sources = client.node.endpoints();
     server
         .node
-        .announce_output(7, hash, Readers::Only(&sources))
+        .announce_output(7, hash, Some(statement()), Readers::Only(&sources))
         .await
         .unwrap();
     let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
-    assert_eq!(found.hash, hash);
+    assert_eq!((found.hash, found.statement), (hash, Some(statement())));
     assert!(not_found(rival.node.locate_output(7, &endpoint(&server)).await));
     server
         .node
-        .announce_output(7, hash, Readers::Everyone)
+        .announce_output(7, hash, None, Readers::Everyone)
         .await
         .unwrap();
-    rival.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    let found = rival.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    assert_eq!(found.statement, None);
 }
 
 #[tokio::test]
@@ -230,10 +248,16 @@ async fn outputs_are_located_on_their_own_chain_only() {
     let (server, client) = (peer(&[QUIC]).await, peer(&[]).await);
     let stranger = peer_with(&[], 1, limits()).await.unwrap();
     let everyone = Readers::Everyone;
-    let unknown = server.node.announce_output(7, ContentHash::zero(), everyone);
+    let unknown = server
+        .node
+        .announce_output(7, ContentHash::zero(), None, everyone);
     assert!(unknown.await.is_err());
     let hash = server.node.publish(Bytes::from_static(b"answer")).await.unwrap();
-    server.node.announce_output(7, hash, everyone).await.unwrap();
+    server
+        .node
+        .announce_output(7, hash, None, everyone)
+        .await
+        .unwrap();
 
     let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
     assert_eq!((found.hash, found.bytes), (hash, 6));

@@ -143,6 +143,10 @@ impl FakeState {
             } => self.reveal_audit(who, *task, provider, claim),
             Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
+            Call::ReportEquivocation { statement, .. } => {
+                let task = statement.statement.task;
+                Ok(vec![task_event("TrustLock", "EquivocationReported", task)])
+            }
             Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
             Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
             Call::Play { dispute, number, .. } => self.play(*dispute, *number),

@@ -9,7 +9,7 @@ use surety_verification::{
     bisection::{
         Clocks, Entry, Game, LeafKind, LeafShape, Length, LengthOpening, Move, RowsShape, Shape, StepsOpening,
     },
-    CellOpening, Proof, SegmentOpening,
+    CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement,
 };
 
 use super::{account, claim, HASH};
@@ -48,6 +48,10 @@ pub(super) fn calls() -> Vec<Call> {
         },
         Call::AdvanceDispute { dispute },
         Call::CarryOutSlash { slash: 1 },
+        Call::ReportEquivocation {
+            statement: Box::new(statement()),
+            other: Some(Box::new(statement())),
+        },
         Call::JoinCommittee {
             dispute,
             ballot: 1,
@@ -215,5 +219,18 @@ pub(crate) fn record() -> TrustInfo {
         clean_tasks: 1,
         absences: 1,
         jailed_until: Some(1),
+    }
+}
+
+fn statement() -> SignedStatement<AccountId32> {
+    SignedStatement {
+        statement: CommitStatement {
+            task: 1,
+            provider: account(),
+            commitment: HASH,
+            output: HASH,
+        },
+        agent: account(),
+        signature: [1; 64],
     }
 }

@@ -1,5 +1,7 @@
 //! Verifiers, disputes, and what they can be made to do wrong.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::CrashPoint;
@@ -55,6 +57,19 @@ pub enum DisputeCommand {
     List,
     /// Explain a dispute in words, step by step, from what is on the chain
     Show(DisputeShowArgs),
+    /// Have a provider slashed that signed another result than it has on the chain, or two
+    Report(DisputeReportArgs),
+}
+
+/// Flags of `surety dispute report`.
+#[derive(Debug, Args)]
+pub struct DisputeReportArgs {
+    /// File with what the provider signed, as kept in HOME/tasks
+    #[arg(value_name = "FILE")]
+    pub statement: PathBuf,
+    /// File with what else it signed [default: it is held against the chain]
+    #[arg(long, value_name = "FILE")]
+    pub other: Option<PathBuf>,
 }
 
 /// Flags of `surety dispute show`.

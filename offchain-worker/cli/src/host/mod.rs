@@ -169,8 +169,7 @@ impl<C: Core> Host<C> {
     async fn take(&mut self, event: Event) -> Result<()> {
         if let Event::Finalised { block, tasks } = &event {
             self.block = self.block.max(*block);
-            let plane = &*self.tools.plane;
-            self.outputs.see(plane, &self.tools.stash, tasks).await;
+            self.outputs.see(&self.tools, tasks).await;
             self.jobs.see(tasks);
         }
         if let Event::EffectDone {
@@ -178,7 +177,7 @@ impl<C: Core> Host<C> {
             kind: EffectKind::Commit,
         } = &event
         {
-            self.outputs.committed(&*self.tools.plane, *task).await;
+            self.outputs.committed(&self.tools, *task).await;
         }
         log_event(&event);
         let step = self.core.step(self.block, event);
@@ -194,7 +193,7 @@ impl<C: Core> Host<C> {
             match effect {
                 Effect::Forget { task } => {
                     self.jobs.forget(task).await;
-                    self.outputs.forget(&*self.tools.plane, task).await;
+                    self.outputs.forget(&self.tools, task).await;
                     continue;
                 }
                 Effect::FetchInput {

@@ -1,18 +1,22 @@
-//! Serving outputs: to the client as soon as our commitment is in a block, to everyone from the audit window on.
+//! Serving outputs, each with our signed word on it: to the client as soon as our commitment is in a block, to everyone
+//! from the audit window on.
 //!
 //! Not before: another provider of the task could copy it and commit to it, too. Once the audit window is open in
 //! finalised state nobody can commit any more, and auditors of generated text need the output for their pass over it.
 
 use std::collections::BTreeMap;
 
-use surety_chain_client::{AccountId, RoundRecord};
-use surety_network::{DataPlane, Readers};
+use surety_chain_client::{AccountId, Hash, RoundRecord};
+use surety_network::{DataPlane, PlaneError, Readers};
 use surety_types::{
     multiaddr::{Endpoint, Endpoints},
     task::{MemberProgress, RoundPhase},
     ContentHash, TaskId,
 };
+use surety_verification::CommitStatement;
 use surety_worker_core::{Record, TaskSnapshot};
+
+use super::Tools;
 
 /// To whom an output has been announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +28,27 @@ enum Audience {
 
 struct Output {
     hash: ContentHash,
+    /// What opens to it. From the journal, so that nothing else is ever signed.
+    commitment: Hash,
     announced: Audience,
+}
+
+impl Output {
+    /// Tells readers of it, with our signed word that our commitment opens to it.
+    async fn tell(&self, tools: &Tools, task: TaskId, readers: Readers<'_>) -> Result<(), PlaneError> {
+        let statement = CommitStatement {
+            task,
+            provider: tools.stash.clone(),
+            commitment: self.commitment,
+            output: self.hash,
+        };
+        let genesis = tools.chain.info().genesis;
+        let signed = tools.signer.sign_statement(statement, &genesis);
+        tools
+            .plane
+            .announce_output(task, self.hash, Some(signed), readers)
+            .await
+    }
 }
 
 /// Outputs of tasks that are not finished.
@@ -50,9 +74,16 @@ impl Outputs {
 
     /// Takes a new record in.
     pub(super) fn record(&mut self, record: &Record) {
-        if let Record::ResultMade { task, claim, .. } = record {
+        if let Record::ResultMade {
+            task,
+            claim,
+            commitment,
+            ..
+        } = record
+        {
             let output = Output {
                 hash: claim.output,
+                commitment: *commitment,
                 announced: Audience::Nobody,
             };
             self.made.insert(*task, output);
@@ -78,30 +109,24 @@ impl Outputs {
     }
 
     /// Our commitment is in a block. Should the block be replaced, only the client has learnt anything.
-    pub(super) async fn committed(&mut self, plane: &dyn DataPlane, task: TaskId) {
+    pub(super) async fn committed(&mut self, tools: &Tools, task: TaskId) {
         if let Some(client) = self.clients.get(&task).cloned() {
-            self.announce(plane, task, Audience::Client, &client).await;
+            self.announce(tools, task, Audience::Client, &client).await;
         }
     }
 
     /// Announces what finalised state allows to be announced.
-    pub(super) async fn see(&mut self, plane: &dyn DataPlane, stash: &AccountId, tasks: &[TaskSnapshot]) {
+    pub(super) async fn see(&mut self, tools: &Tools, tasks: &[TaskSnapshot]) {
         for snapshot in tasks {
             if let Some(round) = &snapshot.round {
                 let client = &snapshot.task.spec.sources;
-                self.announce(plane, snapshot.id, audience(round, stash), client)
-                    .await;
+                let audience = audience(round, &tools.stash);
+                self.announce(tools, snapshot.id, audience, client).await;
             }
         }
     }
 
-    async fn announce(
-        &mut self,
-        plane: &dyn DataPlane,
-        task: TaskId,
-        audience: Audience,
-        client: &[Endpoint],
-    ) {
+    async fn announce(&mut self, tools: &Tools, task: TaskId, audience: Audience, client: &[Endpoint]) {
         let Some(output) = self.made.get_mut(&task) else {
             return;
         };
@@ -112,7 +137,7 @@ impl Outputs {
             Audience::Everyone => Readers::Everyone,
             _ => Readers::Only(client),
         };
-        match plane.announce_output(task, output.hash, readers).await {
+        match output.tell(tools, task, readers).await {
             Ok(()) => {
                 tracing::info!(task, to = ?audience, "output can be fetched");
                 output.announced = audience;
@@ -122,15 +147,15 @@ impl Outputs {
     }
 
     /// The task is over: its output stays for as long as there is room, for whoever still asks.
-    pub(super) async fn forget(&mut self, plane: &dyn DataPlane, task: TaskId) {
+    pub(super) async fn forget(&mut self, tools: &Tools, task: TaskId) {
         self.clients.remove(&task);
         let Some(output) = self.made.remove(&task) else {
             return;
         };
-        if let Err(e) = plane.announce_output(task, output.hash, Readers::Everyone).await {
+        if let Err(e) = output.tell(tools, task, Readers::Everyone).await {
             tracing::debug!(task, error = %e, "the output is no longer served");
         }
-        plane.release(output.hash).await;
+        tools.plane.release(output.hash).await;
     }
 }
 

@@ -10,7 +10,7 @@ mod world;
 
 use std::time::Duration;
 
-use surety_chain_client::{Call, Chain, When};
+use surety_chain_client::{is_signed, Call, Chain, When};
 use surety_network::DataPlane;
 use surety_types::task::{MemberProgress, TaskState};
 
@@ -36,6 +36,14 @@ async fn a_task_is_computed_committed_served_and_revealed() {
         .await
         .unwrap();
     assert_eq!(&output[..], b"2 items");
+    let said = client.locate_output(task, &world.provider_endpoint()).await;
+    let signed = said.unwrap().statement.unwrap();
+    assert!(is_signed(&signed, &world.chain.info().genesis));
+    assert_eq!(
+        (&signed.statement.provider, signed.statement.output),
+        (world.stash(), found)
+    );
+    assert_eq!(Some(signed.statement.commitment), world.commitment(task));
     let rival = world.rival_plane();
     assert!(rival
         .locate_output(task, &world.provider_endpoint())

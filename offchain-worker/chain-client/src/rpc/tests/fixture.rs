@@ -20,7 +20,7 @@ use surety_types::{
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
 };
-use surety_verification::{bisection::Move, SegmentOpening};
+use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
 
 use crate::{
     rpc::runtime::Runtime, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord,
@@ -171,6 +171,11 @@ pub enum TrustCall {
         dispute: u32,
         value: H256,
         salt: H256,
+    },
+    #[codec(index = 15)]
+    report_equivocation {
+        statement: SignedStatement<AccountId32>,
+        other: Option<SignedStatement<AccountId32>>,
     },
     #[codec(index = 16)]
     demand_input {

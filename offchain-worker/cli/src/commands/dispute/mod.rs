@@ -5,12 +5,12 @@ mod place;
 mod story;
 
 use serde::Serialize;
-use surety_chain_client::{DisputeRecord, When};
+use surety_chain_client::{Call, DisputeRecord, When};
 use surety_types::trust::{DisputeId, Party};
 
-use super::Context;
+use super::{task::statement, Context};
 use crate::{
-    args::{DisputeCommand, DisputeShowArgs},
+    args::{DisputeCommand, DisputeReportArgs, DisputeShowArgs},
     error::Result,
     keys::{address, short},
     output::table,
@@ -24,6 +24,7 @@ pub(super) async fn run(context: &Context, command: DisputeCommand) -> Result<()
     match command {
         DisputeCommand::List => list(context).await,
         DisputeCommand::Show(args) => show(context, &args).await,
+        DisputeCommand::Report(args) => report(context, &args).await,
     }
 }
 
@@ -90,6 +91,19 @@ async fn show(context: &Context, args: &DisputeShowArgs) -> Result<()> {
     let chain = context.chain().await?;
     let story = story::tell(&*chain, args.dispute, args.blocks).await?;
     context.out.result(&story, || story.text())
+}
+
+async fn report(context: &Context, args: &DisputeReportArgs) -> Result<()> {
+    super::account::submit(context, reported(args)?).await
+}
+
+pub(super) fn reported(args: &DisputeReportArgs) -> Result<Call> {
+    let statement = Box::new(statement::load(&args.statement)?);
+    let other = args.other.as_deref().map(statement::load).transpose()?;
+    Ok(Call::ReportEquivocation {
+        statement,
+        other: other.map(Box::new),
+    })
 }
 
 /// Who somebody is in a dispute.

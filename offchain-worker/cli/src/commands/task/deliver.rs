@@ -1,12 +1,13 @@
 //! Getting a task's output from its providers.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use surety_chain_client::{AccountId, Chain, When};
 use surety_engine::{generation::Generation, Embeddings};
-use surety_network::{Bytes, DataPlane};
+use surety_network::{Bytes, DataPlane, OutputLocation};
 use surety_types::{model::Operation, multiaddr::Endpoint, ContentHash, TaskId};
 
+use super::statement;
 use crate::keys::short;
 
 /// What is looked for, and where.
@@ -14,7 +15,7 @@ use crate::keys::short;
 pub(super) struct Wanted {
     /// What it is the output of.
     pub(super) operation: Operation,
-    /// Its hash, once the chain has decided; before that, whatever a provider says.
+    /// Its hash, once the chain has decided; before that, whatever a provider says and signs.
     pub(super) hash: Option<ContentHash>,
     /// How many units must be in it, where that is known.
     pub(super) units: Option<u32>,
@@ -31,19 +32,21 @@ pub(super) struct Delivery {
     pub(super) from: String,
 }
 
-/// Fetches the output from the first provider that has it.
+/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
+/// statements are kept in `home`.
 ///
 /// # Errors
 /// What each provider did instead, one line each.
 pub(super) async fn fetch(
     chain: &dyn Chain,
     plane: &dyn DataPlane,
+    home: &Path,
     task: TaskId,
     wanted: &Wanted,
 ) -> Result<Delivery, String> {
     let mut failures = String::new();
     for provider in &wanted.providers {
-        match from_one(chain, plane, task, wanted, provider).await {
+        match from_one(chain, plane, home, task, wanted, provider).await {
             Ok(delivery) => return Ok(delivery),
             Err(reason) => {
                 let reason = reason.replace('\n', "\n  ");
@@ -58,6 +61,7 @@ pub(super) async fn fetch(
 async fn from_one(
     chain: &dyn Chain,
     plane: &dyn DataPlane,
+    home: &Path,
     task: TaskId,
     wanted: &Wanted,
     provider: &AccountId,
@@ -67,12 +71,18 @@ async fn from_one(
         .await
         .map_err(|e| e.to_string())?
         .ok_or("is no longer registered")?;
-    let (hash, bytes, endpoints) = match wanted.hash {
-        Some(hash) => (hash, None, record.endpoints.to_vec()),
-        None => locate(plane, task, &record.endpoints).await?,
+    let (hash, bytes) = match wanted.hash {
+        Some(hash) => (hash, None),
+        None => {
+            let found = locate(plane, task, &record.endpoints).await?;
+            statement::accept(chain, home, task, provider, &found)
+                .await
+                .map_err(|e| e.to_string())?;
+            (found.hash, Some(found.bytes))
+        }
     };
     let bytes = plane
-        .fetch(hash, bytes, &endpoints)
+        .fetch(hash, bytes, &record.endpoints)
         .await
         .map_err(|e| e.to_string())?;
     check(wanted.operation, &bytes, wanted.units)?;
@@ -88,11 +98,11 @@ async fn locate(
     plane: &dyn DataPlane,
     task: TaskId,
     endpoints: &[Endpoint],
-) -> Result<(ContentHash, Option<u64>, Vec<Endpoint>), String> {
+) -> Result<OutputLocation, String> {
     let mut last = "has no address".to_owned();
     for endpoint in endpoints {
         match plane.locate_output(task, endpoint).await {
-            Ok(found) => return Ok((found.hash, Some(found.bytes), endpoints.to_vec())),
+            Ok(found) => return Ok(found),
             Err(e) => last = e.to_string(),
         }
     }

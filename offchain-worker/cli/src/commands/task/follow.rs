@@ -26,6 +26,7 @@ use super::{
     generation,
     inputs::Supplier,
     report::{reason_text, Generated, Report, Times},
+    statement,
     steps::Steps,
     stream::{Patience, Reader},
     transcript::Transcript,
@@ -52,6 +53,8 @@ pub(super) struct Follow {
     pub(super) chain: Arc<dyn Chain>,
     pub(super) plane: Arc<dyn DataPlane>,
     pub(super) out: Output,
+    /// Where providers' statements are kept.
+    pub(super) home: PathBuf,
     pub(super) task: TaskId,
     pub(super) operation: Operation,
     /// How long ago the task was posted, where that is known.
@@ -301,6 +304,12 @@ impl Run {
     /// Starts, finishes, or repeats the fetching of the output. Never waits for a peer.
     async fn see_to_delivery(&mut self, info: &TaskInfo) -> Result<()> {
         let wanted = wanted(info);
+        if let Some(round) = &info.round {
+            let (home, genesis) = (&self.follow.home, self.follow.chain.info().genesis);
+            let texts = statement::contradictions(home, &genesis, self.follow.task, round);
+            let texts = self.steps.new_ones(texts);
+            self.say(&texts);
+        }
         if let Some(job) = self.fetching.take_if(|job| job.is_finished()) {
             match job.await.map_err(|e| CliError::Internal(e.to_string()))? {
                 Ok(delivery) => self.take_delivery(delivery)?,
@@ -326,9 +335,9 @@ impl Run {
         let idle = self.delivery.is_none() && self.fetching.is_none();
         if idle && !wanted.providers.is_empty() && Instant::now() >= self.next_fetch {
             let (chain, plane) = (self.follow.chain.clone(), self.follow.plane.clone());
-            let task = self.follow.task;
+            let (task, home) = (self.follow.task, self.follow.home.clone());
             self.fetching = Some(tokio::spawn(async move {
-                deliver::fetch(&*chain, &*plane, task, &wanted).await
+                deliver::fetch(&*chain, &*plane, &home, task, &wanted).await
             }));
         }
         Ok(())

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, TaskRecord};
+use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
 use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
@@ -15,6 +15,7 @@ use surety_types::{
     task::{Assignment, FailureReason, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict},
     ContentHash,
 };
+use surety_verification::CommitStatement;
 
 use super::{super::transcript::tests::Paper, *};
 use crate::machine;
@@ -81,6 +82,7 @@ impl World {
             chain: Arc::new(self.chain.clone()),
             plane: self.client.clone(),
             out: Output::new(true),
+            home: self.dir.path().into(),
             task: TASK,
             operation: Operation::Embed,
             age: Some(Duration::from_secs(1)),
@@ -121,11 +123,20 @@ impl World {
     async fn commit(&self, index: u8, output: &Bytes) {
         let plane = &self.providers[usize::from(index)];
         let hash = plane.publish(output.clone()).await.unwrap();
+        let agent = Signer::from_uri(&format!("//{index}")).unwrap();
+        let statement = CommitStatement {
+            task: TASK,
+            provider: account(index),
+            commitment: Hash::zero(),
+            output: hash,
+        };
+        let signed = agent.sign_statement(statement, &self.chain.info().genesis);
         plane
-            .announce_output(TASK, hash, Readers::Everyone)
+            .announce_output(TASK, hash, Some(signed), Readers::Everyone)
             .await
             .unwrap();
         self.chain.change(|state| {
+            state.agents.insert(agent.account().clone(), account(index));
             let round = state.rounds.get_mut(&TASK).unwrap();
             round.members[usize::from(index)].progress = MemberProgress::Committed(Hash::zero());
         });

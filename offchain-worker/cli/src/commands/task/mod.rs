@@ -5,6 +5,7 @@ mod follow;
 mod inputs;
 mod record;
 mod report;
+pub(super) mod statement;
 mod steps;
 mod stream;
 mod submit;
@@ -84,6 +85,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         chain,
         plane: std::sync::Arc::new(node),
         out: context.out,
+        home: context.config.home.clone(),
         task: args.task,
         operation,
         age: posted,
@@ -159,7 +161,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         external: Vec::new(),
     };
     let node = context.node(&*chain, &data).await?;
-    let delivery = deliver::fetch(&*chain, &node, args.task, &wanted)
+    let delivery = deliver::fetch(&*chain, &node, &context.config.home, args.task, &wanted)
         .await
         .map_err(|attempts| CliError::Undelivered {
             task: args.task,

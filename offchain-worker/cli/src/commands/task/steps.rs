@@ -42,7 +42,8 @@ impl Steps {
         self.new_ones(texts)
     }
 
-    fn new_ones(&mut self, texts: Vec<String>) -> Vec<String> {
+    /// Those of `texts` that were not told before.
+    pub(super) fn new_ones(&mut self, texts: Vec<String>) -> Vec<String> {
         texts
             .into_iter()
             .filter(|text| self.told.insert(text.clone()))

@@ -80,6 +80,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         chain,
         plane: Arc::new(node),
         out: context.out,
+        home: context.config.home.clone(),
         task,
         operation,
         age: Some(started.elapsed()),
