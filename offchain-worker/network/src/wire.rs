@@ -46,6 +46,7 @@ pub(crate) enum Request {
 
 /// What it is told.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[allow(clippy::large_enum_variant)] // One at a time is made and sent.
 pub(crate) enum Response {
     /// A part of the blob, and the size of all of it.
     Chunk { total: u64, bytes: Vec<u8> },
