@@ -417,7 +417,7 @@ async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
     });
     world.chain.finalise();
     let mut run = world.run();
-    let signer = surety_chain_client::Signer::from_uri("//Alice").unwrap();
+    let signer = Signer::from_uri("//Alice").unwrap();
     run.follow.supplier = Some(Supplier::new(signer));
     let is_open = || {
         let chain = &world.chain;
