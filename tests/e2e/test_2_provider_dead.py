@@ -87,7 +87,7 @@ class JavaScript(unittest.TestCase):
 class ProviderKilledMidTask(unittest.TestCase):
     """One of four."""
 
-    def test_an_input_that_is_not_what_its_hash_says_costs_nothing(self):
+    def test_an_input_that_is_not_what_its_hash_says_costs_the_client_its_lock(self):
         net, damaged = support.devnet(), begin()[1]
 
         def over():
@@ -96,14 +96,14 @@ class ProviderKilledMidTask(unittest.TestCase):
 
         view = support.wait.until("the damaged task's end", over, support.LIFE_SECONDS)
         self.assertEqual(view["state"]["name"], "Failed")
-        self.assertEqual(view["state"]["reason"], "NotEnoughResults")
+        self.assertEqual(view["state"]["reason"], "InputWithheld")
         self.assertEqual(view["escrow"], 0)
         self.assertEqual(net.chain.account(view["client"])["held"], 0)
         process = damaged["process"]
         self.assertTrue(process.wait(60), "the client is still waiting")
         self.assertEqual(process.returncode(), 5, process.tail())
         self.assertIn("damaged", process.log.read_text())
-        self.assertIn("too few providers delivered in time", process.tail())
+        self.assertIn("the client's lock is lost", process.tail())
         self.assertFalse(damaged["out"].exists())
 
     def test_the_task_settles_and_the_other_three_are_paid(self):
