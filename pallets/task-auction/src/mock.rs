@@ -3,14 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use frame_support::{
-    assert_ok, construct_runtime, derive_impl,
-    pallet_prelude::{TransactionSource, TransactionValidity},
-    parameter_types,
-    traits::{Authorize, ConstU32, Hooks, Randomness, UnfilteredDispatchable},
+    assert_ok, construct_runtime, derive_impl, parameter_types,
+    traits::{ConstU32, Hooks, Randomness},
     weights::Weight,
 };
-use frame_system::RawOrigin;
-use sp_core::{storage::StateVersion, H256};
+use sp_core::H256;
 use sp_runtime::{
     traits::{BlakeTwo256, Hash, IdentityLookup},
     BuildStorage, DispatchResult,
@@ -27,7 +24,7 @@ use surety_types::{
 
 use crate::{self as task_auction, Call, Event, Pallet, TaskOf, TaskStateOf, Tasks};
 
-pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
+pub use surety_pallet_test_kit::{send_opening, validity_of, AccountId, Balance, BlockNumber};
 
 pub const CLIENT: AccountId = 1;
 pub const ANYBODY: AccountId = 9;
@@ -252,25 +249,6 @@ pub fn open(task: TaskId, index: u64, price: Balance) -> DispatchResult {
 /// The opening of a provider's bid.
 pub fn opening(task: TaskId, provider: AccountId, bid: Bid<Balance>) -> Call<Test> {
     Call::reveal_bid { task, provider, bid }
-}
-
-/// Carries an opening out. Whatever it is, a pool lets it in if and only if it succeeds, and by that nothing changes.
-pub fn send_opening(call: Call<Test>) -> DispatchResult {
-    let before = sp_io::storage::root(StateVersion::V1);
-    let validity = validity_of(&call);
-    assert_eq!(sp_io::storage::root(StateVersion::V1), before);
-    let done = call
-        .dispatch_bypass_filter(RawOrigin::Authorized.into())
-        .map(|_| ())
-        .map_err(|refused| refused.error);
-    assert_eq!(validity.is_ok(), done.is_ok(), "{validity:?}, {done:?}");
-    done
-}
-
-/// What a pool makes of a call without signature.
-pub fn validity_of(call: &Call<Test>) -> TransactionValidity {
-    let (validity, _) = call.authorize(TransactionSource::External).unwrap()?;
-    Ok(validity)
 }
 
 /// Calls `advance`. Its error comes without the weight that it gives back.

@@ -1,4 +1,4 @@
-//! Mocks of the glue traits in `surety_types::traits`, one each, for pallet tests.
+//! Mocks of the glue traits in `surety_types::traits`, one each, and what else pallet tests share.
 //!
 //! Accounts are `u64`, balances `u128`, block numbers `u64`. The state of a mock lives in a thread-local, so it
 //! can be set up before there are externalities, and tests on different threads do not see each other. It does
@@ -7,6 +7,7 @@
 
 mod escrow;
 mod models;
+mod openings;
 mod outcome;
 mod providers;
 mod stake;
@@ -14,6 +15,7 @@ mod trust;
 
 pub use escrow::MockEscrow;
 pub use models::MockModels;
+pub use openings::{send_opening, validity_of};
 pub use outcome::{MockClock, MockOutcome};
 pub use providers::MockProviders;
 pub use stake::MockStake;

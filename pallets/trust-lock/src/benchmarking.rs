@@ -457,9 +457,7 @@ mod benchmarks {
     #[benchmark]
     fn demand_input() {
         let (_, agent) = agent_of::<T>(0);
-        let until = frame_system::Pallet::<T>::block_number();
-        let round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
-        Rounds::<T>::insert(TASK, round);
+        Rounds::<T>::insert(TASK, working_round::<T>());
         asset::endow::<T>(&agent, stake::<T>());
         post::<T>();
 
@@ -473,8 +471,7 @@ mod benchmarks {
     #[benchmark]
     fn supply_input() {
         agent_of::<T>(0);
-        let until = frame_system::Pallet::<T>::block_number();
-        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        let mut round = working_round::<T>();
         demanded::<T>(&mut round);
         Rounds::<T>::insert(TASK, round);
         let opening = post::<T>();
@@ -488,14 +485,7 @@ mod benchmarks {
 
     #[benchmark]
     fn withhold_input() {
-        let until = frame_system::Pallet::<T>::block_number();
-        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
-        lock_all::<T>(&mut round);
-        demanded::<T>(&mut round);
-        for member in &round.members {
-            Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
-        }
-        Rounds::<T>::insert(TASK, round);
+        put_withheld::<T>();
 
         #[block]
         {

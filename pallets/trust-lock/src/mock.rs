@@ -14,7 +14,7 @@ pub use committee::*;
 pub use inputs::*;
 pub use play::*;
 pub use statements::*;
-pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber};
+pub use surety_pallet_test_kit::{send_opening, validity_of, AccountId, Balance, BlockNumber};
 pub use toy::{
     claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
 };
@@ -22,13 +22,12 @@ pub use toy::{
 use frame_support::{
     construct_runtime, derive_impl,
     dispatch::DispatchResult,
-    pallet_prelude::{TransactionSource, TransactionValidity},
     parameter_types,
-    traits::{Authorize, Hooks, UnfilteredDispatchable},
+    traits::{Hooks, UnfilteredDispatchable},
     weights::Weight,
 };
-use frame_system::{EnsureRoot, RawOrigin};
-use sp_core::{storage::StateVersion, H256};
+use frame_system::EnsureRoot;
+use sp_core::H256;
 use sp_runtime::{traits::IdentityLookup, BuildStorage, FixedU128, Permill};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
@@ -390,25 +389,6 @@ pub fn opening(stash: AccountId, claim: ResultClaim) -> Call<Test> {
         claim,
         salt: salt_of(stash),
     }
-}
-
-/// Carries an opening out. Whatever it is, a pool lets it in if and only if it succeeds, and by that nothing changes.
-pub fn send_opening(call: Call<Test>) -> DispatchResult {
-    let before = sp_io::storage::root(StateVersion::V1);
-    let validity = validity_of(&call);
-    assert_eq!(sp_io::storage::root(StateVersion::V1), before);
-    let done = call
-        .dispatch_bypass_filter(RawOrigin::Authorized.into())
-        .map(|_| ())
-        .map_err(|refused| refused.error);
-    assert_eq!(validity.is_ok(), done.is_ok(), "{validity:?}, {done:?}");
-    done
-}
-
-/// What a pool makes of a call without signature.
-pub fn validity_of(call: &Call<Test>) -> TransactionValidity {
-    let (validity, _) = call.authorize(TransactionSource::External).unwrap()?;
-    Ok(validity)
 }
 
 /// Everybody listed commits to its result.

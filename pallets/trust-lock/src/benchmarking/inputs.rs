@@ -2,11 +2,15 @@
 
 use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
-use surety_types::traits::TaskOutcome;
+use sp_core::H256;
+use surety_types::{
+    task::{MemberProgress, RoundPhase},
+    traits::TaskOutcome,
+};
 use surety_verification::{content_hash, SegmentOpening, SEGMENT_BYTES};
 
-use super::setup::TASK;
-use crate::{asset, Config, HoldReason, InputDemandOf, RoundOf};
+use super::setup::{full_round, lock_all, TASK};
+use crate::{asset, Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
 
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;
@@ -33,4 +37,21 @@ pub(super) fn demanded<T: Config>(round: &mut RoundOf<T>) {
         price,
         until: frame_system::Pallet::<T>::block_number(),
     });
+}
+
+/// A full round in which everybody waits for the input.
+pub(super) fn working_round<T: Config>() -> RoundOf<T> {
+    let until = frame_system::Pallet::<T>::block_number();
+    full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working)
+}
+
+/// Such a round as it ends: with all that it keeps, and a demand that nobody has met.
+pub(super) fn put_withheld<T: Config>() {
+    let mut round = working_round::<T>();
+    lock_all::<T>(&mut round);
+    demanded::<T>(&mut round);
+    for member in &round.members {
+        Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
+    }
+    Rounds::<T>::insert(TASK, round);
 }

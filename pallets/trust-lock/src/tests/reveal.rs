@@ -140,7 +140,7 @@ fn a_commitment_is_opened_once() {
 fn only_the_committed_claim_and_salt_open_a_commitment() {
     revealing(|| {
         let refused = |claim: ResultClaim, salt: H256| {
-            let call = Call::reveal {
+            let call = Call::<Test>::reveal {
                 task: TASK,
                 provider: 1,
                 claim,

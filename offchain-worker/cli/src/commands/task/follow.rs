@@ -228,7 +228,9 @@ impl Run {
             let said = supplier
                 .see(&follow.chain, &follow.plane, follow.task, info)
                 .await;
-            self.say(said.as_slice());
+            // What fails every few seconds is said once.
+            let texts = self.steps.new_ones(said.into_iter().collect());
+            self.say(&texts);
         }
     }
 

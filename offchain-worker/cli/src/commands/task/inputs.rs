@@ -10,7 +10,7 @@ use std::{
 
 use surety_chain_client::{Call, Chain, Signer, TaskInfo, Until};
 use surety_network::DataPlane;
-use surety_types::{trust::InputDemand, TaskId};
+use surety_types::{ContentHash, TaskId};
 use surety_verification::SegmentOpening;
 use tokio::task::JoinHandle;
 
@@ -49,19 +49,22 @@ impl Supplier {
         };
         let demand = info.round.as_ref().and_then(|round| round.input_demand.as_ref());
         if let Some(demand) = demand.filter(|_| self.sending.is_none() && Instant::now() >= self.next) {
-            self.start(chain.clone(), plane.clone(), (task, info, demand));
+            self.start(
+                chain.clone(),
+                plane.clone(),
+                (task, info.task.spec.input, demand.segment),
+            );
         }
         said
     }
 
-    fn start<A, B, N>(
+    fn start(
         &mut self,
         chain: Arc<dyn Chain>,
         plane: Arc<dyn DataPlane>,
-        (task, info, demand): (TaskId, &TaskInfo, &InputDemand<A, B, N>),
+        (task, input, segment): (TaskId, ContentHash, u32),
     ) {
-        let (signer, segment) = (self.signer.clone(), demand.segment);
-        let input = info.task.spec.input;
+        let signer = self.signer.clone();
         let job = async move {
             // Our own blob: it is on this disk.
             let bytes = plane.fetch(input, None, &[]).await.map_err(|e| e.to_string())?;

@@ -1,9 +1,13 @@
 //! Openings carry no signature: a pool may refuse one that somebody else has passed on, and that may yet get lost.
 
 use surety_chain_client::{Call, Chain, ChainError, Until};
+use surety_types::TaskId;
 use surety_worker_core::Record;
 
-use super::{commits, world::World};
+use super::{
+    commits,
+    world::{Running, World},
+};
 
 fn reveals(world: &World) -> usize {
     let calls = world.chain.calls();
@@ -11,14 +15,20 @@ fn reveals(world: &World) -> usize {
     calls.iter().filter(|(_, call)| is_reveal(call)).count()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_opening_that_a_pool_turns_away_is_sent_again() {
-    let world = World::new().await;
+/// A provider that has committed to its result.
+async fn committed(world: &World) -> (Running, TaskId) {
     let host = world.start();
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;
-    world.until(|| !commits(&world).is_empty()).await;
+    world.until(|| !commits(world).is_empty()).await;
     world.chain.finalise();
+    (host, task)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_a_pool_turns_away_is_sent_again() {
+    let world = World::new().await;
+    let (host, task) = committed(&world).await;
     world.chain.refuse_next(ChainError::Rejected {
         reason: "the same is on its way".into(),
     });
@@ -36,11 +46,7 @@ async fn an_opening_that_a_pool_turns_away_is_sent_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_opening_that_is_on_the_chain_counts_as_done_for_a_worker_that_was_killed() {
     let world = World::new().await;
-    let host = world.start();
-    let task = world.post(b"one\n").await;
-    world.bid_and_assign(task).await;
-    world.until(|| !commits(&world).is_empty()).await;
-    world.chain.finalise();
+    let (host, task) = committed(&world).await;
     host.kill().await;
 
     world.chain.open_reveals(task, 99);
