@@ -398,6 +398,9 @@ pub enum ModelCommand {
         /// What to call the result
         #[arg(long, value_name = "NAME")]
         name: String,
+        /// How finely it is quantised; int12 for encoders and int8 for decoders unless said
+        #[arg(long, value_enum)]
+        precision: Option<PrecisionArg>,
     },
     /// Models whose files are here, and models that the chain knows
     List,
@@ -449,6 +452,15 @@ pub enum SourceArg {
     Hub,
     /// A wheel on the Python package index.
     Pypi,
+}
+
+/// How finely a model is quantised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrecisionArg {
+    /// One byte for each weight.
+    Int8,
+    /// Two bytes for each weight: a sixteenth of the rounding.
+    Int12,
 }
 
 /// Flags of `surety doctor`.

@@ -1,7 +1,9 @@
 //! Models that come with their hashes: what [`crate::fetch()`] can get.
 
 use surety_types::{
-    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
+    model::{
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
+    },
     ContentHash,
 };
 
@@ -97,10 +99,10 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
         manifest: ModelManifest {
             name: b"all-MiniLM-L6-v2-exact".to_vec().try_into().unwrap_or_default(),
             tier: Tier::Exact,
-            weights: hash("38d2d298f378f67c41bf0b25c31d1278f9f8688defa8af2f6d881d9274d6e640"),
-            weights_bytes: 23_443_592,
+            weights: hash("fa64906fb737fbf412435f833dca1f76190cdb7a7f265280764c5be0b017a3fe"),
+            weights_bytes: 45_911_384,
             exact: Some(ExactForm {
-                weight_root: hash("d2bf845131a08c0de6dedce7c95af1aee842e04fd1563e4ffce76b310851c003"),
+                weight_root: hash("5997f978b597fd37611c01c81d2cff2fe023ee3b8f5a7f807f9212ae9035a01f"),
                 architecture: Architecture {
                     vocabulary: 30_522,
                     width: 384,
@@ -112,13 +114,9 @@ pub fn all_minilm_l6_v2_exact() -> KnownModel {
                     positions: 512,
                     epsilon: 1e-12f32.to_bits(),
                     activation: Activation::Gelu,
-                    smoothed: Smoothed {
-                        attention: true,
-                        output: true,
-                        inner: true,
-                        down: true,
-                    },
+                    smoothed: Smoothed::default(),
                     tied: false,
+                    precision: Precision::Int12,
                 },
             }),
             ..published.manifest.clone()

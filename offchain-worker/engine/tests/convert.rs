@@ -13,9 +13,10 @@ use common::{
 use serde_json::{json, Value};
 use surety_engine::{
     exact::{
-        convert::{convert, convert_into, ConvertError, Stage},
+        convert::{convert, convert_into, usual_precision, ConvertError, Stage},
         format::{read, write, Weights},
-        weights::{Activation, LlamaWeights},
+        kernels::Precision,
+        weights::{Activation, LlamaWeights, Quanta},
         Form,
     },
     ModelError, ModelFile, ModelStore, StoreError, StoredModel,
@@ -24,11 +25,26 @@ use surety_types::model::{ModelFamily, Operation, Tier};
 use tempfile::TempDir;
 
 fn converted_as(published: &Published, kind: As) -> Result<(TempDir, StoredModel), ConvertError> {
+    converted_to(published, kind, None)
+}
+
+fn converted_to(
+    published: &Published,
+    kind: As,
+    precision: Option<Precision>,
+) -> Result<(TempDir, StoredModel), ConvertError> {
     let home = tempfile::tempdir().unwrap();
     let source = tempfile::tempdir().unwrap();
     published.write(source.path(), kind);
     let store = ModelStore::new(home.path());
-    convert(source.path(), &store, "tiny-exact", &mut |_| ()).map(|stored| (home, stored))
+    convert(source.path(), &store, "tiny-exact", precision, &mut |_| ()).map(|stored| (home, stored))
+}
+
+fn both_precisions(models: [Published; 3]) -> impl Iterator<Item = (Published, Precision)> {
+    let both = [Precision::Int8, Precision::Int12];
+    models
+        .into_iter()
+        .flat_map(move |model| both.map(|precision| (model.clone(), precision)))
 }
 
 fn converted(published: &Published) -> (TempDir, StoredModel) {
@@ -65,12 +81,13 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn what_is_converted_reads_back_as_it_was_written() {
-    for published in [
+    let all = both_precisions([
         Published::bert(),
         Published::llama(true, false),
         Published::llama(false, true),
-    ] {
-        let (_home, stored) = converted(&published);
+    ]);
+    for (published, precision) in all {
+        let (_home, stored) = converted_to(&published, As::F32, Some(precision)).unwrap();
         stored.verify().unwrap();
         assert_eq!(names(&stored.path), COMPLETE);
         let manifest = &stored.manifest;
@@ -78,6 +95,8 @@ fn what_is_converted_reads_back_as_it_was_written() {
         let weights = weights(&stored);
         assert_eq!(manifest.family, weights.family());
         assert_eq!(manifest.exact, Some(weights.form().unwrap()));
+        let architecture = weights.architecture().unwrap();
+        assert_eq!(Precision::from(architecture.precision), precision);
         let mut again = Vec::new();
         write(&weights.parts(), &mut again).unwrap();
         assert_eq!(again, stored.read().unwrap().weights);
@@ -88,24 +107,63 @@ fn what_is_converted_reads_back_as_it_was_written() {
     assert_eq!(stored.manifest.operations.to_vec(), [Operation::Generate]);
 }
 
+#[test]
+fn a_file_of_two_precisions_is_refused() {
+    let (_home, stored) = converted(&Published::llama(false, false));
+    let mut weights = llama(&stored);
+    let up = &mut weights.layers[0].up;
+    up.q = Quanta::Int12(vec![1; up.q.len()]);
+    let mut file = Vec::new();
+    write(&Weights::Llama(weights).parts(), &mut file).unwrap();
+    let config = stored.read().unwrap().config;
+    let refused = read(file, &config, ModelFamily::Llama);
+    let wrong = matches!(&refused, Err(ModelError::WrongType { name, .. }) if name.ends_with("up_proj.q"));
+    assert!(wrong, "{:?}", refused.err());
+}
+
 /// The bits of a conversion are what people on other machines get: a change of any step shows here. It is right only
 /// together with new hashes for every known model.
 #[test]
 fn conversions_are_the_ones_that_everybody_gets() {
-    let models = [
+    let models = both_precisions([
         Published::bert(),
         Published::llama(true, false),
         Published::llama(false, true),
-    ];
-    let ids = models.map(|published| format!("{:?}", converted(&published).1.manifest.id()));
+    ]);
+    let ids: Vec<String> = models
+        .map(|(published, precision)| {
+            let (_home, stored) = converted_to(&published, As::F32, Some(precision)).unwrap();
+            format!("{:?}", stored.manifest.id())
+        })
+        .collect();
     assert_eq!(
         ids,
         [
-            "0x747f5e587f94396e904dfb59379b555aec495090c1d8767ff922777c60c16cb3",
-            "0x1b7fd8ce56f19fc3db041979623c7b9f7f58e196c5781ad1cf96a81b0174e146",
-            "0x0994ec0c8de4652c141076607abb20eb094a8c51e4b15c4bc9f66b580b3ee4e4",
+            "0xb8ebcec692fe05af18ef9c5d1bcc12f40b8e0c96e441f69939c4d449f8a6cd08",
+            "0x7936d501a63d07ff4bb0ad270e5ad560ae187f97263e00ad7d1dd2489a9900b5",
+            "0xde5bbdc5ba4ffd356fa343ec13ee93f1170ece29779a2832d2a97c9d16d286dc",
+            "0x1bce8767ac7544bef5230cb155013068c62601af09541009d2214a77e4b21d06",
+            "0xaf14eb2f82676798d3b17d6aa6b27c68b617212b10f0c25665052bd6523668fd",
+            "0x0375d3c9bdfbd18cef143fe3afa860ce0887d7a2cfda6371c970ed969fccdd35",
         ]
     );
+}
+
+#[test]
+fn encoders_are_finer_than_decoders_unless_somebody_wants_otherwise() {
+    for (published, family) in [
+        (Published::bert(), ModelFamily::Bert),
+        (Published::llama(true, false), ModelFamily::Llama),
+    ] {
+        let (_home, stored) = converted(&published);
+        let form = stored.manifest.exact.unwrap();
+        assert_eq!(
+            Precision::from(form.architecture.precision),
+            usual_precision(family)
+        );
+    }
+    let usual = [ModelFamily::Bert, ModelFamily::Llama].map(usual_precision);
+    assert_eq!(usual, [Precision::Int12, Precision::Int8]);
 }
 
 #[test]
@@ -151,12 +209,12 @@ fn a_model_in_several_files_is_put_together() {
     };
     let store = ModelStore::new(home.path());
     write_index(&index);
-    let stored = convert(source.path(), &store, "tiny-exact", &mut |_| ()).unwrap();
+    let stored = convert(source.path(), &store, "tiny-exact", None, &mut |_| ()).unwrap();
     assert_eq!(stored.manifest, converted(&published).1.manifest);
     for outside in ["../model.safetensors", "/etc/passwd", ".hidden"] {
         index.insert("x".into(), outside.into());
         write_index(&index);
-        let refused = convert(source.path(), &store, "other", &mut |_| ()).unwrap_err();
+        let refused = convert(source.path(), &store, "other", None, &mut |_| ()).unwrap_err();
         assert!(
             matches!(refused, ConvertError::Model(ModelError::Malformed(_))),
             "{refused}"
@@ -173,9 +231,9 @@ fn quantised_rows_are_near_the_published_ones() {
     let pre = layer.down_pre.as_ref().unwrap();
     let (_, values) = &published.tensors["model.layers.1.mlp.down_proj.weight"];
     for (row, values) in values.chunks(12).enumerate() {
-        let scale = layer.down.scales[row];
+        let (q, scale) = (layer.down.q.row(12, row).unwrap(), layer.down.scales[row]);
         for (column, value) in values.iter().enumerate() {
-            let quantised = f32::from(layer.down.q[row * 12 + column]) * scale * pre[column];
+            let quantised = f32::from(q[column]) * scale * pre[column];
             // Half a step, in the units of this column.
             assert!((quantised - value).abs() <= 0.51 * scale * pre[column] + 0.13 * value.abs());
         }
@@ -275,7 +333,7 @@ fn a_model_that_differs_is_not_replaced() {
     let home = tempfile::tempdir().unwrap();
     let source = tempfile::tempdir().unwrap();
     let store = ModelStore::new(home.path());
-    let convert = |name: &str| convert(source.path(), &store, name, &mut |_| ());
+    let convert = |name: &str| convert(source.path(), &store, name, None, &mut |_| ());
     Published::bert().write(source.path(), As::F32);
     let first = convert("tiny").unwrap();
     // Damaged files of the same model are, though.
@@ -301,7 +359,8 @@ fn every_stage_is_reported_to_its_end() {
     let into = tempfile::tempdir().unwrap();
     Published::bert().write(source.path(), As::F32);
     let mut events = Vec::new();
-    convert_into(source.path(), into.path(), "tiny", &mut |event| {
+    let precision = Some(Precision::Int8);
+    convert_into(source.path(), into.path(), "tiny", precision, &mut |event| {
         events.push(event)
     })
     .unwrap();

@@ -18,7 +18,7 @@ use surety_engine::{
     content_hash,
     exact::{
         kernels::{available, with_isa, Rows},
-        weights::BertWeights,
+        weights::{BertWeights, Quanta},
         BertModel, ExactBert, Op, Probe, Scratch, Step, TokensOf,
     },
     Embeddings, Engine, EngineError, Event, ModelError,
@@ -27,7 +27,7 @@ use surety_types::{
     model::{ModelFamily, ModelManifest},
     ContentHash,
 };
-use surety_verification::{merkle_root, rows_digest};
+use surety_verification::{cells::quantised_bytes, merkle_root, rows_digest};
 
 /// Writes every step down.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Probe for Recorder {
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
         let all = (0..rows.count()).map(|row| {
             let (q, scales) = rows.row(row).unwrap();
-            q.iter().map(|q| *q as u8).chain(bytes(scales)).collect()
+            [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
         });
         self.0 .0.entry(step).or_default().extend(all);
     }
@@ -189,10 +189,10 @@ fn one_changed_weight_changes_the_trace() {
     let weights = synthetic::bert(7);
     let honest = root(weights.clone());
     let changes: [fn(&mut BertWeights); 6] = [
-        |weights| weights.layers[0].query.q[77] ^= 64,
-        |weights| weights.layers[6].up.q[5000] ^= 64,
+        |weights| synthetic::flip(&mut weights.layers[0].query.q, 77, 64),
+        |weights| synthetic::flip(&mut weights.layers[6].up.q, 5000, 64),
         |weights| weights.layers[7].down.scales[9] *= 1.001,
-        |weights| weights.words.q[2 * 192] ^= 1,
+        |weights| synthetic::flip(&mut weights.words.q, 2 * 192, 1),
         |weights| weights.layers[3].norm.weight[11] += 0.001,
         |weights| weights.layers[2].value.bias.as_mut().unwrap()[3] += 0.5,
     ];
@@ -253,7 +253,7 @@ fn weights_that_overflow_are_a_fault_of_the_first_item_that_meets_them() {
     let mut weights = synthetic::bert(10);
     // The vector of the letter d.
     let at = (4 + 3) * weights.words.width;
-    weights.words.q[at] = 127;
+    synthetic::set(&mut weights.words.q, at, 127);
     weights.words.scales[at / 192 * 2] = f32::MAX;
     let engine = engine(weights);
     let faulty = engine.run(&embed_job("a\nb\nc d\nd\na"), &mut |_| ControlFlow::Continue(()));
@@ -271,7 +271,7 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.heads = 5,
         |weights| weights.heads = 0,
         |weights| weights.layers.clear(),
-        |weights| weights.words.q.truncate(7),
+        |weights| weights.words.q = Quanta::default(),
         |weights| weights.layers[1].key.scales.truncate(7),
         |weights| weights.layers[1].up.inputs = 191,
         |weights| weights.layers[1].down.bias = Some(vec![0.0; 3]),

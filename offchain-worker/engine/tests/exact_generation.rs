@@ -121,10 +121,10 @@ fn one_changed_weight_changes_the_trace() {
     let weights = synthetic::llama(9, false);
     let honest = root(weights.clone());
     let changes: [fn(&mut LlamaWeights); 5] = [
-        |weights| weights.layers[4].down.q[100] ^= 2,
-        |weights| weights.layers[0].key.q[3] ^= 2,
+        |weights| synthetic::flip(&mut weights.layers[4].down.q, 100, 2),
+        |weights| synthetic::flip(&mut weights.layers[0].key.q, 3, 2),
         |weights| weights.layers[2].gate.scales[9] *= 2.0,
-        |weights| weights.tokens.q[START as usize * 640] ^= 1,
+        |weights| synthetic::flip(&mut weights.tokens.q, START as usize * 640, 1),
         |weights| weights.turns[0].0 ^= 1 << 50,
     ];
     for (number, change) in changes.into_iter().enumerate() {

@@ -17,6 +17,7 @@ use surety_engine::{
     ModelError,
 };
 use surety_types::model::ModelFamily;
+use surety_verification::cells::quantised_bytes;
 
 /// Writes every step down.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl Probe for Recorder {
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
         let all = (0..rows.count()).map(|row| {
             let (q, scales) = rows.row(row).unwrap();
-            q.iter().map(|q| *q as u8).chain(bytes(scales)).collect()
+            [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
         });
         self.0 .0.entry(step).or_default().extend(all);
     }

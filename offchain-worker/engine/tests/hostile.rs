@@ -231,7 +231,7 @@ impl Files {
     fn new(published: &Published) -> Self {
         let [from, into] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         published.write(from.path(), As::F32);
-        convert_into(from.path(), into.path(), "tiny", &mut |_| ()).unwrap();
+        convert_into(from.path(), into.path(), "tiny", None, &mut |_| ()).unwrap();
         Self {
             published: from,
             converted: into,
@@ -326,7 +326,7 @@ fn published_models() {
         let weights = fs::read(&path).unwrap();
         hostile(CASES / 10, |damages| {
             fs::write(&path, damaged(&weights, Kind::Safetensors, damages)).unwrap();
-            let converted = convert_into(from, into, "tiny", &mut |_| ());
+            let converted = convert_into(from, into, "tiny", None, &mut |_| ());
             // The fault is the model's, not the machine's.
             assert!(!matches!(
                 converted,

@@ -103,6 +103,7 @@ fn a_known_conversion_must_give_the_known_model() {
         &wrong.store().by_name("tiny").unwrap().path,
         elsewhere.path(),
         "tiny-exact",
+        None,
         &mut |_| (),
     )
     .unwrap();

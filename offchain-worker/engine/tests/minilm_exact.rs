@@ -17,7 +17,7 @@ fn a_conversion_here_is_the_known_model_and_near_the_published_one() {
     let source = store.by_name("all-MiniLM-L6-v2").unwrap();
     let into = tempfile::tempdir().unwrap();
     let known = known::all_minilm_l6_v2_exact();
-    let manifest = convert_into(&source.path, into.path(), &known.name(), &mut |_| ()).unwrap();
+    let manifest = convert_into(&source.path, into.path(), &known.name(), None, &mut |_| ()).unwrap();
     assert_eq!(manifest, known.manifest, "{manifest:#?}");
 
     let file = |name: &str| std::fs::read(into.path().join(name)).unwrap();

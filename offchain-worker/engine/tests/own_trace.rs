@@ -64,7 +64,7 @@ fn tiny(published: &Published) -> Arc<dyn Engine> {
     let (home, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     published.write(source.path(), As::F32);
     let store = ModelStore::new(home.path());
-    let stored = convert(source.path(), &store, "tiny", &mut |_| ()).unwrap();
+    let stored = convert(source.path(), &store, "tiny", None, &mut |_| ()).unwrap();
     open(stored.read().unwrap()).unwrap()
 }
 
@@ -169,8 +169,7 @@ fn an_honest_defender_wins_and_so_does_an_honest_challenger() {
     let layers = [(0, 3), (2, 1), (4, 0)];
     for (layer, output) in layers {
         let mut weights = synthetic::llama(21, false);
-        let q = &mut weights.layers[layer].up.q[640 * output + 5];
-        *q = if *q > 0 { -120 } else { 120 };
+        synthetic::flip(&mut weights.layers[layer].up.q, 640 * output + 5, 0x80);
         let other: Arc<dyn Engine> = Arc::new(generating::engine(weights));
         // What another model answers, and what this one has to say of it.
         let lie = run(&other, &job);

@@ -3,10 +3,10 @@
 
 use std::{hint::black_box, time::Instant};
 
-use surety_exact::{groups, Turns};
+use surety_exact::{groups, Precision, Turns};
 use surety_kernels::{
     attention, available, gelu, layer_norm, product, rotate, swiglu,
-    weights::{Linear, Norm},
+    weights::{Linear, Norm, Quanta},
     with_isa, Cache, Isa, Mask, Packed, Rows,
 };
 
@@ -29,38 +29,41 @@ fn values(count: usize) -> Vec<f32> {
         .collect()
 }
 
-fn packed(inputs: usize, outputs: usize) -> Packed {
+fn packed(precision: Precision, inputs: usize, outputs: usize) -> Packed {
+    let most = usize::from(precision.max().unsigned_abs());
+    let values = (0..inputs * outputs).map(|i| ((i * 31) % (2 * most + 1)) as i16 - precision.max());
     let linear = Linear {
         inputs,
         outputs,
-        q: (0..inputs * outputs)
-            .map(|i| ((i * 31) % 255) as u8 as i8)
-            .collect(),
+        q: match precision {
+            Precision::Int8 => Quanta::Int8(values.map(|value| value as i8).collect()),
+            Precision::Int12 => Quanta::Int12(values.collect()),
+        },
         scales: vec![0.001; outputs * groups(inputs)],
         bias: None,
     };
     Packed::new(&linear).unwrap()
 }
 
-fn products(isa: Isa, threads: usize) {
+fn products(isa: Isa, precision: Precision, threads: usize) {
     for (inputs, outputs) in [(384, 384), (384, 1536), (1536, 384)] {
-        let weights = packed(inputs, outputs);
+        let weights = packed(precision, inputs, outputs);
         for m in [8, 32, 128, 512] {
-            let mut rows = Rows::new();
+            let mut rows = Rows::new(precision);
             rows.quantise(&values(m * inputs), inputs, None).unwrap();
             let mut out = vec![0.0; m * outputs];
             let time = seconds(|| product(&rows, &weights, &mut out).unwrap());
             let rate = (m * inputs * outputs) as f64 / time / 1e9;
             println!(
-                "{isa:?}, {threads} threads: {m} x {inputs} x {outputs}: {rate:.0} GMAC/s, {:.1} us",
+                "{isa:?}, {precision:?}, {threads} threads: {m} x {inputs} x {outputs}: {rate:.0} GMAC/s, {:.1} us",
                 time * 1e6
             );
         }
     }
     // More than the caches hold, as when a model's layers follow one another.
-    let weights: Vec<Packed> = (0..24).map(|_| packed(2048, 5632)).collect();
+    let weights: Vec<Packed> = (0..24).map(|_| packed(precision, 2048, 5632)).collect();
     for m in [1, 2, 4] {
-        let mut rows = Rows::new();
+        let mut rows = Rows::new(precision);
         rows.quantise(&values(m * 2048), 2048, None).unwrap();
         let mut out = vec![0.0; m * 5632];
         let time = seconds(|| {
@@ -68,9 +71,9 @@ fn products(isa: Isa, threads: usize) {
                 .iter()
                 .for_each(|weights| product(&rows, weights, &mut out).unwrap())
         });
-        let bytes = weights.len() * 2048 * 5632;
+        let bytes = weights.len() * 2048 * 5632 * precision.bytes();
         println!(
-            "{isa:?}, {threads} threads: {m} x 2048 x 5632: {:.1} GB/s",
+            "{isa:?}, {precision:?}, {threads} threads: {m} x 2048 x 5632: {:.1} GB/s",
             bytes as f64 / time / 1e9
         );
     }
@@ -83,7 +86,7 @@ fn rows(isa: Isa) {
     let (m, n) = (64, 384);
     let input = values(m * n);
     let mut out = vec![0.0; m * n];
-    let mut quantised = Rows::new();
+    let mut quantised = Rows::default();
     per(
         "quantise, per value",
         m * n,
@@ -163,7 +166,9 @@ fn main() {
                     .build()
                     .unwrap();
                 pool.install(|| {
-                    products(isa, threads);
+                    for precision in [Precision::Int8, Precision::Int12] {
+                        products(isa, precision, threads);
+                    }
                     if threads == 1 {
                         rows(isa);
                         attentions(isa);

@@ -1,24 +1,38 @@
 //! Weights in the layout of the kernels.
 //!
 //! Sixteen outputs are a block: `[block][k / 4][16][4]`, so that one line holds the next four weights of each, which
-//! is what a 512-bit dot product and a tile's row take. Inputs are padded with zeros to whole [`PAD`]s, outputs to an
-//! even number of blocks.
+//! is what a 512-bit dot product and a tile's row take. Of int12 it is `[block][k / 2][16][2]`, with bytes in the
+//! machine's order. Inputs are padded with zeros to whole lines of an activation row ([`PAD`]), outputs to an even number
+//! of blocks.
 
-use surety_exact::{groups, Fault, GROUP};
+use surety_exact::{groups, Fault, Precision, GROUP};
 
 use crate::{
     machine::{Line, Sixteen, LANES},
-    weights::{Linear, Table, WeightRow},
+    weights::{Linear, Quanta, Table, WeightRow},
 };
 
 /// Rows of int8 are padded to a multiple of it: a line, or a group if that is shorter.
 pub(crate) const PAD: usize = if GROUP < 64 { GROUP } else { 64 };
+
+/// Bytes of an output in a line: of four int8 or two int12 values.
+const QUAD_BYTES: usize = 4;
+
+/// Bytes of so many values, padded.
+pub(crate) fn padded_bytes(precision: Precision, values: usize) -> usize {
+    let pad = match precision {
+        Precision::Int8 => PAD,
+        Precision::Int12 => PAD.min(64 / 2),
+    };
+    values.next_multiple_of(pad) * precision.bytes()
+}
 
 /// A weight matrix, ready for [`product`](crate::product).
 #[derive(Clone, Debug)]
 pub struct Packed {
     inputs: usize,
     outputs: usize,
+    precision: Precision,
     /// Lines in a block.
     pub(crate) steps: usize,
     pub(crate) groups: usize,
@@ -52,7 +66,7 @@ impl Packed {
 
     fn pack(
         (inputs, outputs): (usize, usize),
-        q: &[i8],
+        q: &Quanta,
         scales: &[f32],
         bias: Option<&[f32]>,
     ) -> Result<Self, Fault> {
@@ -70,11 +84,12 @@ impl Packed {
         {
             return Err(Fault::NotFinite);
         }
-        let steps = inputs.next_multiple_of(PAD) / 4;
+        let steps = padded_bytes(q.precision(), inputs) / QUAD_BYTES;
         let blocks = outputs.div_ceil(LANES).next_multiple_of(2);
         let mut packed = Self {
             inputs,
             outputs,
+            precision: q.precision(),
             steps,
             groups,
             lines: vec![Line([0; 64]); blocks * steps],
@@ -82,11 +97,12 @@ impl Packed {
             bias: vec![Sixteen([0.0; LANES]); blocks],
             biased: bias.is_some(),
         };
-        for (output, (q, scales)) in q.chunks(inputs).zip(scales.chunks(groups)).enumerate() {
+        match q {
+            Quanta::Int8(q) => packed.lay_out(q, |value| [*value]),
+            Quanta::Int12(q) => packed.lay_out(q, |value| value.to_ne_bytes().map(u8::cast_signed)),
+        }
+        for (output, scales) in scales.chunks(groups).enumerate() {
             let (block, lane) = (output / LANES, output % LANES);
-            for (line, quad) in packed.lines[block * steps..].iter_mut().zip(q.chunks(4)) {
-                line.0[4 * lane..][..quad.len()].copy_from_slice(quad);
-            }
             for (group, scale) in packed.scales[block * groups..].iter_mut().zip(scales) {
                 group.0[lane] = *scale;
             }
@@ -97,6 +113,20 @@ impl Packed {
         Ok(packed)
     }
 
+    /// Writes the weights into their lines.
+    fn lay_out<Q, const BYTES: usize>(&mut self, q: &[Q], bytes: impl Fn(&Q) -> [i8; BYTES]) {
+        for (output, row) in q.chunks(self.inputs).enumerate() {
+            let (block, lane) = (output / LANES, output % LANES);
+            let lines = self.lines[block * self.steps..].iter_mut();
+            for (line, values) in lines.zip(row.chunks(QUAD_BYTES / BYTES)) {
+                let into = line.0[QUAD_BYTES * lane..].chunks_exact_mut(BYTES);
+                for (into, value) in into.zip(values) {
+                    into.copy_from_slice(&bytes(value));
+                }
+            }
+        }
+    }
+
     /// The weights of one output as they were given; nothing where there is no such output.
     pub fn row(&self, output: usize) -> Option<WeightRow> {
         if output >= self.outputs {
@@ -105,9 +135,19 @@ impl Packed {
         let (block, lane) = (output / LANES, output % LANES);
         let lines = self.lines.get(block * self.steps..(block + 1) * self.steps)?;
         let scales = self.scales.get(block * self.groups..(block + 1) * self.groups)?;
-        let quads = lines.iter().flat_map(|line| &line.0[4 * lane..4 * lane + 4]);
+        let quads = lines
+            .iter()
+            .map(|line| &line.0[QUAD_BYTES * lane..][..QUAD_BYTES]);
+        let q: Vec<i16> = match self.precision {
+            Precision::Int8 => quads.flatten().map(|byte| i16::from(*byte)).collect(),
+            Precision::Int12 => quads
+                .flat_map(|quad| quad.as_chunks::<2>().0)
+                .map(|pair| i16::from_ne_bytes(pair.map(i8::cast_unsigned)))
+                .collect(),
+        };
         Some(WeightRow {
-            q: quads.take(self.inputs).copied().collect(),
+            precision: self.precision,
+            q: q.into_iter().take(self.inputs).collect(),
             scales: scales.iter().map(|scales| scales.0[lane]).collect(),
             bias: self
                 .bias
@@ -120,6 +160,11 @@ impl Packed {
     /// Width of an activation row.
     pub fn inputs(&self) -> usize {
         self.inputs
+    }
+
+    /// What the weights are.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// Width of a result row.

@@ -1,4 +1,4 @@
-//! Matrix products of int8 rows, each cell as [`surety_exact::product_cell`] gives it.
+//! Matrix products of quantised rows, each cell as [`surety_exact::product_cell`] gives it.
 //!
 //! A tile of some rows and one or two blocks of outputs stays in registers for a whole group; then its sums, which are
 //! exact, become `f32`, are scaled and added. The order within a cell is that of the groups, whatever the tile: so the
@@ -9,21 +9,19 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{Fault, GROUP};
+use surety_exact::{Fault, Precision};
 
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{amx, avx2_rows, Avx2, Avx512, AvxVnni};
+use crate::machine::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
 #[cfg(target_arch = "aarch64")]
-use crate::machine::{Neon, NeonDot};
+use crate::machine::{Neon, NeonDot, NeonInt12};
 use crate::{
     isa::{current, Isa},
-    machine::{Floats, Machine, Scalar, LANES},
+    machine::{Floats, Machine, Scalar, ScalarInt12, LANES},
     rows::widen,
     Packed, Rows,
 };
 
-/// Lines of a whole group.
-const GROUP_STEPS: usize = GROUP / 4;
 /// Rows that are taken through all of a task's weights before the next: their values stay in a core's cache.
 pub(crate) const ROWS_AT_ONCE: usize = 128;
 /// Multiplications that are worth waking another thread.
@@ -35,7 +33,7 @@ const TILE_TASK: usize = 1 << 22;
 pub(crate) struct Job<'a> {
     pub(crate) rows: &'a Rows,
     pub(crate) weights: &'a Packed,
-    /// The rows' values in 16 bits, `stride` apart, for a machine that wants them so.
+    /// The rows' values in 16 bits ([`Rows::wide`]), for a machine that wants them so.
     pub(crate) wide: &'a [i16],
     /// `[rows][outputs]`
     out: *mut f32,
@@ -100,7 +98,7 @@ unsafe fn tile<M: Machine, const R: usize, const B: usize, const U: usize>(
             for r in 0..R {
                 sums[0][r] = [M::start(*offsets.add(r * groups + group)); B];
             }
-            let here = left.min(GROUP_STEPS);
+            let here = left.min(M::GROUP_LINES);
             left -= here;
             for _ in 0..here / U {
                 for (u, sums) in sums.iter_mut().enumerate() {
@@ -227,6 +225,7 @@ macro_rules! columns_for {
 // The numbers fill the registers: a block's sums take 4 of Avx2's 16, 2 of AvxVnni's 16, 1 of Avx512's 32, 8 and 4 of
 // Neon's and NeonDot's 32.
 columns_for!(columns_scalar, Scalar, 1, 1, 1, 1);
+columns_for!(columns_scalar_int12, ScalarInt12, 1, 1, 1, 1);
 #[cfg(target_arch = "x86_64")]
 columns_for!(columns_avx2, Avx2, 3, 1, 1, 1, "avx2");
 #[cfg(target_arch = "x86_64")]
@@ -241,6 +240,23 @@ columns_for!(
     4,
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
 );
+// With int12, sums take 2 of Avx2's 16, else as many as with int8.
+#[cfg(target_arch = "x86_64")]
+columns_for!(columns_avx2_int12, Avx2Int12, 6, 1, 2, 2, "avx2");
+#[cfg(target_arch = "x86_64")]
+columns_for!(columns_avx_vnni_int12, AvxVnniInt12, 6, 1, 4, 2, "avx2,avxvnni");
+#[cfg(target_arch = "x86_64")]
+columns_for!(
+    columns_avx512_int12,
+    Avx512Int12,
+    12,
+    2,
+    4,
+    4,
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
+);
+#[cfg(target_arch = "aarch64")]
+columns_for!(columns_neon_int12, NeonInt12, 2, 1, 1, 1, "neon");
 #[cfg(target_arch = "aarch64")]
 columns_for!(columns_neon, Neon, 2, 1, 1, 1, "neon");
 #[cfg(target_arch = "aarch64")]
@@ -251,6 +267,9 @@ columns_for!(columns_neon_dot, NeonDot, 6, 1, 2, 2, "neon,dotprod");
 unsafe fn run(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
     // SAFETY: the caller's contract.
     unsafe {
+        if job.weights.precision() == Precision::Int12 {
+            return run_int12(job, isa, pairs);
+        }
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 if job.rows.count() >= avx2_rows::ROWS_MIN => avx2_rows::columns(job, pairs),
@@ -271,12 +290,34 @@ unsafe fn run(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
     }
 }
 
+/// # Safety
+/// As for [`run`].
+unsafe fn run_int12(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if job.rows.count() >= avx2_rows::ROWS_MIN => avx2_rows::columns(job, pairs),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => columns_avx2_int12(job, pairs),
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => columns_avx_vnni_int12(job, pairs),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni | Isa::Amx => columns_avx512_int12(job, pairs),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon | Isa::NeonDot => columns_neon_int12(job, pairs),
+            _ => columns_scalar_int12(job, pairs),
+        }
+    }
+}
+
 /// `out[m][outputs] = rows * weights`.
 ///
 /// # Errors
-/// [`Fault::Shape`] when the widths do not fit together, [`Fault::NotFinite`] when a result is not.
+/// [`Fault::Shape`] when widths or precisions do not fit together, [`Fault::NotFinite`] when a result is not.
 pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Fault> {
-    if rows.width() != weights.inputs() || Some(out.len()) != rows.count().checked_mul(weights.outputs()) {
+    let same = rows.width() == weights.inputs() && rows.precision() == weights.precision();
+    if !same || Some(out.len()) != rows.count().checked_mul(weights.outputs()) {
         return Err(Fault::Shape);
     }
     let isa = current();
@@ -297,7 +338,7 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Fau
     };
     let pairs = weights.pairs();
     let work = out.len() * weights.inputs();
-    let task = if isa == Isa::Amx && rows.count() > 4 {
+    let task = if isa == Isa::Amx && weights.precision() == Precision::Int8 && rows.count() > 4 {
         TILE_TASK
     } else {
         TASK

@@ -1,12 +1,12 @@
 //! Quantised activations.
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, groups, Fault, GROUP};
+use surety_exact::{self as exact, groups, Fault, Precision, Quantum, GROUP};
 
 use crate::{
     isa::{current, per_isa, Isa},
     machine::Line,
-    packed::PAD,
+    packed::padded_bytes,
 };
 
 /// Rows are padded to a multiple of it: a tile's height.
@@ -17,69 +17,98 @@ const TASK: usize = 1 << 15;
 /// Quantised activations. Reuse one: it keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
+    precision: Precision,
     count: usize,
     width: usize,
     /// `[rows][stride / 64]`, the values' end padded with zeros, as rows at the end are.
     lines: Vec<Line>,
     /// `[count][groups]`
     scales: Vec<f32>,
-    /// `[count][groups]`: 128 times the sum of the values.
+    /// `[count][groups]`: 128 times the sum of the values. Of int8 alone.
     offsets: Vec<i32>,
-    /// All of `lines` in 16 bits, if the machine that quantised them multiplies those.
+    /// All of `lines` in 16 bits, if they are int8 and the machine that quantised them multiplies those.
     wide: Vec<i16>,
 }
 
-/// A row's width in memory: whole lines.
-fn stride(width: usize) -> usize {
-    width.next_multiple_of(PAD).next_multiple_of(64)
+/// A row's bytes in memory: whole lines.
+fn stride(precision: Precision, width: usize) -> usize {
+    padded_bytes(precision, width).next_multiple_of(64)
+}
+
+/// What lines are made of: any bits are a value, and lines hold a whole number of them.
+trait InLines {}
+impl InLines for i8 {}
+impl InLines for i16 {}
+
+#[allow(unsafe_code)]
+fn values<Q: InLines>(lines: &[Line]) -> &[Q] {
+    // SAFETY: a line is 64 bytes without padding, aligned to as many; the lifetime is that of the lines.
+    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), size_of_val(lines) / size_of::<Q>()) }
 }
 
 #[allow(unsafe_code)]
-fn bytes(lines: &[Line]) -> &[i8] {
-    // SAFETY: a line is 64 bytes without padding; the lifetime is that of the lines.
-    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * 64) }
-}
-
-#[allow(unsafe_code)]
-fn bytes_mut(lines: &mut [Line]) -> &mut [i8] {
+fn values_mut<Q: InLines>(lines: &mut [Line]) -> &mut [Q] {
     // SAFETY: as above.
-    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * 64) }
+    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines) / size_of::<Q>()) }
 }
 
 /// One task's rows, and where they go.
 struct Part<'a> {
     rows: &'a [f32],
     width: usize,
+    precision: Precision,
     pre: Option<&'a [f32]>,
-    q: &'a mut [i8],
+    lines: &'a mut [Line],
     scales: &'a mut [f32],
     offsets: &'a mut [i32],
 }
 
+/// Quantises rows that lie `stride` bytes apart, and tells `group` of each group.
+#[inline(always)]
+fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> i32) -> Result<(), Fault> {
+    let Part {
+        rows,
+        width,
+        precision,
+        pre,
+        lines,
+        scales,
+        offsets,
+    } = part;
+    let count = groups(width);
+    let into = scales
+        .chunks_exact_mut(count)
+        .zip(offsets.chunks_exact_mut(count));
+    let q = values_mut(lines).chunks_exact_mut(stride(precision, width) / size_of::<Q>());
+    let mut scaled = [0.0; GROUP];
+    for ((row, q), (scales, offsets)) in rows.chunks_exact(width).zip(q).zip(into) {
+        let (q, padding) = q.split_at_mut(width);
+        padding.fill(Q::of(0));
+        let into = q.chunks_mut(GROUP).zip(scales).zip(offsets);
+        for (group, (values, ((q, scale), into))) in row.chunks(GROUP).zip(into).enumerate() {
+            let values = match pre.and_then(|pre| pre.get(group * GROUP..)) {
+                Some(pre) => {
+                    let scaled = &mut scaled[..values.len()];
+                    exact::scale_row(values, &pre[..values.len()], scaled)?;
+                    &*scaled
+                }
+                None => values,
+            };
+            *scale = exact::quantise_group(values, precision, q)?;
+            *into = offset(q);
+        }
+    }
+    Ok(())
+}
+
 per_isa! {
     fn quantise_part(part: Part<'_>) -> Result<(), Fault> {
-        let count = groups(part.width);
-        let into = part.scales.chunks_exact_mut(count).zip(part.offsets.chunks_exact_mut(count));
-        let rows = part.rows.chunks_exact(part.width).zip(part.q.chunks_exact_mut(stride(part.width)));
-        let mut scaled = [0.0; GROUP];
-        for ((row, q), (scales, offsets)) in rows.zip(into) {
-            let (q, padding) = q.split_at_mut(part.width);
-            padding.fill(0);
-            let into = q.chunks_mut(GROUP).zip(scales).zip(offsets);
-            for (group, (values, ((q, scale), offset))) in row.chunks(GROUP).zip(into).enumerate() {
-                let values = match part.pre.and_then(|pre| pre.get(group * GROUP..)) {
-                    Some(pre) => {
-                        let scaled = &mut scaled[..values.len()];
-                        exact::scale_row(values, &pre[..values.len()], scaled)?;
-                        &*scaled
-                    }
-                    None => values,
-                };
-                *scale = exact::quantise_group(values, q)?;
-                *offset = 128 * q.iter().map(|q| i32::from(*q)).sum::<i32>();
+        match part.precision {
+            Precision::Int8 => {
+                quantise_rows(part, |q: &[i8]| 128 * q.iter().map(|q| i32::from(*q)).sum::<i32>())
             }
+            Precision::Int12 => quantise_rows(part, |_: &[i16]| 0),
         }
-        Ok(())
     }
 }
 
@@ -102,9 +131,20 @@ pub(crate) fn widen(isa: Isa, values: &[i8], into: &mut Vec<i16>) {
 }
 
 impl Rows {
-    /// An empty buffer.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty buffer for rows of a precision; those of [`Rows::default`] are int8.
+    pub fn new(precision: Precision) -> Self {
+        Self {
+            precision,
+            ..Self::default()
+        }
+    }
+
+    /// What rows are quantised to from now on. Forgets those of another precision.
+    pub fn set_precision(&mut self, precision: Precision) {
+        if self.precision != precision {
+            self.count = 0;
+            self.precision = precision;
+        }
     }
 
     /// Quantises rows of `width` values, each multiplied by `pre` first.
@@ -115,9 +155,9 @@ impl Rows {
         if width == 0 || !rows.len().is_multiple_of(width) || pre.is_some_and(|pre| pre.len() != width) {
             return Err(Fault::Shape);
         }
-        let (stride, groups) = (stride(width), groups(width));
         self.count = rows.len() / width;
         self.width = width;
+        let (stride, groups) = (self.stride(), groups(width));
         let lines = self.count.next_multiple_of(ROWS_PAD) * stride / 64;
         self.lines.resize(lines, Line([0; 64]));
         self.scales.resize(self.count * groups, 0.0);
@@ -125,29 +165,27 @@ impl Rows {
         let isa = current();
         self.wide.clear();
         self.quantise_on(isa, rows, pre)?;
-        if isa == Isa::Avx2 {
-            widen(isa, bytes(&self.lines), &mut self.wide);
+        if isa == Isa::Avx2 && self.precision == Precision::Int8 {
+            widen(isa, values(&self.lines), &mut self.wide);
         }
         Ok(())
     }
 
     /// Quantises into buffers that are large enough.
     fn quantise_on(&mut self, isa: Isa, rows: &[f32], pre: Option<&[f32]>) -> Result<(), Fault> {
-        let width = self.width;
-        let (stride, groups) = (stride(width), groups(width));
+        let (width, precision) = (self.width, self.precision);
+        let (stride, groups) = (self.stride(), groups(width));
         let run = |((rows, lines), (scales, offsets)): ((_, _), (_, _))| {
-            let q = bytes_mut(lines);
-            quantise_part(
-                isa,
-                Part {
-                    rows,
-                    width,
-                    pre,
-                    q,
-                    scales,
-                    offsets,
-                },
-            )
+            let part = Part {
+                rows,
+                width,
+                precision,
+                pre,
+                lines,
+                scales,
+                offsets,
+            };
+            quantise_part(isa, part)
         };
         let lines = &mut self.lines[..self.count * stride / 64];
         if rows.len() < 2 * TASK || rayon::current_num_threads() == 1 {
@@ -174,26 +212,42 @@ impl Rows {
         self.width
     }
 
+    /// What the values are.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
     /// The values and scales of one row; nothing when there is no such row.
-    pub fn row(&self, row: usize) -> Option<(&[i8], &[f32])> {
+    pub fn row(&self, row: usize) -> Option<(Vec<i16>, &[f32])> {
         let count = groups(self.width);
-        let q = bytes(&self.lines).get(row * self.stride()..)?.get(..self.width)?;
+        let lines = self.lines.get(row * self.stride() / 64..)?;
+        let q = match self.precision {
+            Precision::Int8 => {
+                let row = values::<i8>(lines).get(..self.width)?;
+                row.iter().map(|q| i16::from(*q)).collect()
+            }
+            Precision::Int12 => values(lines).get(..self.width)?.to_vec(),
+        };
         Some((q, self.scales.get(row * count..)?.get(..count)?))
     }
 
     /// Bytes from a row to the next.
     pub(crate) fn stride(&self) -> usize {
-        stride(self.width)
+        stride(self.precision, self.width)
     }
 
     /// All rows, [`Rows::stride`] apart, and at least 16 for a tile from any multiple of 16 on.
     pub(crate) fn bytes(&self) -> &[i8] {
-        bytes(&self.lines)
+        values(&self.lines)
     }
 
-    /// [`Rows::bytes`] in 16 bits, or nothing.
+    /// The values in 16 bits, as many in a row as a stride has of int8 or int12 values; nothing where they are int8 and
+    /// were not widened.
     pub(crate) fn wide(&self) -> &[i16] {
-        &self.wide
+        match self.precision {
+            Precision::Int8 => &self.wide,
+            Precision::Int12 => values(&self.lines),
+        }
     }
 
     /// `[count][groups]`

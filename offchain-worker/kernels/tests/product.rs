@@ -4,20 +4,20 @@
 
 mod common;
 
-use common::{bits, each_isa, threads, Random};
+use common::{bits, each_isa, quanta, threads, Random, PRECISIONS};
 use proptest::prelude::*;
-use surety_exact::{groups, product_cell, GROUP};
+use surety_exact::{groups, product_cell, Precision, GROUP};
 use surety_kernels::{
     product,
     weights::{Linear, Table},
     with_isa, Fault, Isa, Packed, Rows,
 };
 
-fn layer(random: &mut Random, inputs: usize, outputs: usize) -> Linear {
+fn layer(random: &mut Random, precision: Precision, inputs: usize, outputs: usize) -> Linear {
     Linear {
         inputs,
         outputs,
-        q: random.quanta(inputs * outputs),
+        q: random.quanta(precision, inputs * outputs),
         scales: (0..outputs * groups(inputs))
             .map(|_| random.float().abs() / 64.0)
             .collect(),
@@ -25,8 +25,8 @@ fn layer(random: &mut Random, inputs: usize, outputs: usize) -> Linear {
     }
 }
 
-fn quantised(rows: &[f32], width: usize) -> Rows {
-    let mut quantised = Rows::new();
+fn quantised(rows: &[f32], precision: Precision, width: usize) -> Rows {
+    let mut quantised = Rows::new(precision);
     quantised.quantise(rows, width, None).unwrap();
     quantised
 }
@@ -39,8 +39,8 @@ fn expected(rows: &Rows, layer: &Linear) -> Vec<f32> {
         let (q, s) = rows.row(row).unwrap();
         for o in 0..layer.outputs {
             let bias = layer.bias.as_ref().map_or(0.0, |bias| bias[o]);
-            let (w, t) = (&layer.q[o * layer.inputs..], &layer.scales[o * groups..]);
-            out.push(product_cell(q, s, &w[..layer.inputs], &t[..groups], bias).unwrap());
+            let (w, t) = (layer.q.row(layer.inputs, o).unwrap(), &layer.scales[o * groups..]);
+            out.push(product_cell(&q, s, &w, &t[..groups], bias).unwrap());
         }
     }
     out
@@ -55,8 +55,9 @@ fn computed(rows: &Rows, layer: &Linear) -> Vec<f32> {
 #[test]
 fn packed_weights_are_read_back_as_they_were_given() {
     let random = &mut Random(3);
-    for (inputs, outputs) in [(1, 1), (5, 33), (130, 16), (384, 17)] {
-        let mut layer = layer(random, inputs, outputs);
+    let shapes = [(1, 1), (5, 33), (130, 16), (384, 17)];
+    for (precision, (inputs, outputs)) in PRECISIONS.into_iter().flat_map(|p| shapes.map(|s| (p, s))) {
+        let mut layer = layer(random, precision, inputs, outputs);
         for bias in [true, false] {
             layer.bias = layer.bias.filter(|_| bias);
             let packed = Packed::new(&layer).unwrap();
@@ -79,49 +80,65 @@ proptest! {
         m in 1usize..70,
         inputs in 1usize..3 * GROUP,
         outputs in 1usize..75,
+        precision in prop::sample::select(&PRECISIONS[..]),
     ) {
         let mut random = Random(seed);
-        let layer = layer(&mut random, inputs, outputs);
+        let layer = layer(&mut random, precision, inputs, outputs);
         let rows = random.floats(m * inputs);
-        let expected = expected(&quantised(&rows, inputs), &layer);
-        each_isa(|isa| {
-            assert_eq!(bits(&computed(&quantised(&rows, inputs), &layer)), bits(&expected), "{isa:?}");
-        });
+        let quantised = || quantised(&rows, precision, inputs);
+        let expected = expected(&quantised(), &layer);
+        each_isa(|isa| assert_eq!(bits(&computed(&quantised(), &layer)), bits(&expected), "{isa:?}"));
     }
 }
 
 #[test]
 fn the_largest_sums_do_not_saturate() {
-    for (sign, inputs) in [(1, 4 * GROUP), (-1, 4 * GROUP), (1, GROUP + 1), (-1, 5)] {
+    for (precision, sign, inputs) in [
+        (Precision::Int8, 1, 4 * GROUP),
+        (Precision::Int8, -1, GROUP + 1),
+        (Precision::Int12, 1, 4 * GROUP),
+        (Precision::Int12, -1, 4 * GROUP),
+        (Precision::Int12, 1, GROUP + 1),
+        (Precision::Int12, -1, 5),
+    ] {
+        let most = precision.max();
         let layer = Linear {
             inputs,
             outputs: 33,
-            q: vec![127 * sign; inputs * 33],
+            q: quanta(precision, (0..inputs * 33).map(|_| most * sign)),
             scales: vec![1.0; 33 * groups(inputs)],
             bias: None,
         };
         for m in [1, 2, 3, 4, 5, 33] {
-            let rows = vec![-127.0; m * inputs];
-            let sum = -127 * 127 * i32::from(sign) * inputs as i32;
+            let rows = vec![f32::from(-most); m * inputs];
+            let right = expected(&quantised(&rows[..inputs], precision, inputs), &layer)[0];
+            assert_eq!(right.is_sign_negative(), sign == 1);
             each_isa(|isa| {
-                let out = computed(&quantised(&rows, inputs), &layer);
-                assert!(out.iter().all(|cell| *cell == sum as f32), "{isa:?} {m} {inputs}");
+                let out = computed(&quantised(&rows, precision, inputs), &layer);
+                assert!(out.iter().all(|cell| *cell == right), "{isa:?} {m} {inputs}");
             });
         }
     }
 }
 
-/// A converter never writes it, but a file may hold it, and a reader takes it: it must mean the same to everybody. One
-/// side's sums are taken with 128 added, or with two products in 16 bits.
+/// A converter never writes them, but a file may hold them, and a reader takes them: they must mean the same to
+/// everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits wrap.
 #[test]
-fn weights_of_minus_128_are_the_definitions() {
+fn weights_beyond_the_precision_are_the_definitions() {
     let mut random = Random(11);
-    for inputs in [GROUP, 3 * GROUP, GROUP + 5, 3] {
-        let mut layer = layer(&mut random, inputs, 34);
-        layer.q.fill(i8::MIN);
-        // Among others, too.
-        let (_, mixed) = layer.q.split_at_mut(17 * inputs);
-        mixed.fill_with(|| (random.next() % 256) as u8 as i8);
+    let widths = [GROUP, 3 * GROUP, GROUP + 5, 3];
+    for (precision, inputs) in PRECISIONS.into_iter().flat_map(|p| widths.map(|w| (p, w))) {
+        let least = match precision {
+            Precision::Int8 => i16::from(i8::MIN),
+            Precision::Int12 => i16::MIN,
+        };
+        let mut layer = layer(&mut random, precision, inputs, 34);
+        // Alone, and among others.
+        let values = (0..34 * inputs).map(|index| match index < 17 * inputs {
+            true => least,
+            false => random.next() as i16,
+        });
+        layer.q = quanta(precision, values);
         for value in [127.0, -127.0, 1.0] {
             for m in [1, 2, 7, 32, 65] {
                 let mut rows = vec![value; m * inputs];
@@ -129,7 +146,7 @@ fn weights_of_minus_128_are_the_definitions() {
                     .skip(1)
                     .step_by(3)
                     .for_each(|x| *x = random.float() * 127.0);
-                let rows = quantised(&rows, inputs);
+                let rows = quantised(&rows, precision, inputs);
                 let expected = expected(&rows, &layer);
                 each_isa(|isa| {
                     assert_eq!(
@@ -145,164 +162,184 @@ fn weights_of_minus_128_are_the_definitions() {
 
 #[test]
 fn groups_of_zeros_and_negative_zeros_are_the_definitions() {
-    let mut random = Random(7);
-    let (inputs, outputs) = (3 * GROUP, 16);
-    let mut layer = layer(&mut random, inputs, outputs);
-    layer.bias = None;
-    layer.q[..inputs].fill(0);
-    for o in 0..outputs {
-        layer.scales[3 * o + o % 3] *= -1.0;
-        layer.scales[3 * o + (o + 1) % 3] = 0.0;
-    }
-    for m in [1, 2, 7, 32] {
-        let mut rows = random.floats(m * inputs);
-        rows[GROUP..2 * GROUP].fill(0.0);
-        rows[..7].fill(-0.0);
-        let rows = quantised(&rows, inputs);
-        let expected = expected(&rows, &layer);
-        each_isa(|isa| assert_eq!(bits(&computed(&rows, &layer)), bits(&expected), "{isa:?}"));
+    for precision in PRECISIONS {
+        let mut random = Random(7);
+        let (inputs, outputs) = (3 * GROUP, 16);
+        let mut layer = layer(&mut random, precision, inputs, outputs);
+        layer.bias = None;
+        let zeros = layer.q.row(inputs * (outputs - 1), 0).unwrap();
+        let values = std::iter::repeat_n(0, inputs).chain(zeros);
+        layer.q = quanta(precision, values);
+        for o in 0..outputs {
+            layer.scales[3 * o + o % 3] *= -1.0;
+            layer.scales[3 * o + (o + 1) % 3] = 0.0;
+        }
+        for m in [1, 2, 7, 32] {
+            let mut rows = random.floats(m * inputs);
+            rows[GROUP..2 * GROUP].fill(0.0);
+            rows[..7].fill(-0.0);
+            let rows = quantised(&rows, precision, inputs);
+            let expected = expected(&rows, &layer);
+            each_isa(|isa| assert_eq!(bits(&computed(&rows, &layer)), bits(&expected), "{isa:?}"));
+        }
     }
 }
 
 #[test]
 fn a_row_does_not_depend_on_its_neighbours_or_on_threads() {
-    let mut random = Random(1);
-    // Enough work for several tasks.
-    let (inputs, outputs) = (6 * GROUP, 1200);
-    let layer = layer(&mut random, inputs, outputs);
-    let packed = Packed::new(&layer).unwrap();
-    let rows = random.floats(65 * inputs);
-    let alone: Vec<f32> = with_isa(Isa::Scalar, || {
-        rows.chunks(inputs)
-            .flat_map(|row| computed(&quantised(row, inputs), &layer))
-            .collect()
-    });
-    each_isa(|isa| {
-        for count in [1, 2, 3, 4, 7, 16] {
-            threads(count, || {
-                for m in [1, 2, 7, 32, 65] {
-                    let rows = quantised(&rows[..m * inputs], inputs);
-                    let mut out = vec![f32::NAN; m * outputs];
-                    product(&rows, &packed, &mut out).unwrap();
-                    assert_eq!(
-                        bits(&out),
-                        bits(&alone[..m * outputs]),
-                        "{isa:?}, {m} rows, {count} threads"
-                    );
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn a_reused_buffer_forgets_longer_rows() {
-    let mut random = Random(5);
-    let layer = layer(&mut random, 70, 20);
-    let mut rows = Rows::new();
-    rows.quantise(&random.floats(40 * 300), 300, None).unwrap();
-    let short = random.floats(7 * 70);
-    rows.quantise(&short, 70, None).unwrap();
-    each_isa(|_| {
-        assert_eq!(
-            bits(&computed(&rows, &layer)),
-            bits(&expected(&quantised(&short, 70), &layer))
-        )
-    });
-}
-
-#[test]
-fn quantising_is_the_definition() {
-    let mut random = Random(2);
-    for width in [1, 5, 63, GROUP, GROUP + 1, 3 * GROUP, 1200] {
-        let (rows, pre) = (random.floats(67 * width), random.floats(width));
+    for precision in PRECISIONS {
+        let mut random = Random(1);
+        // Enough work for several tasks.
+        let (inputs, outputs) = (6 * GROUP, 1200);
+        let layer = layer(&mut random, precision, inputs, outputs);
+        let packed = Packed::new(&layer).unwrap();
+        let rows = random.floats(65 * inputs);
+        let alone: Vec<f32> = with_isa(Isa::Scalar, || {
+            rows.chunks(inputs)
+                .flat_map(|row| computed(&quantised(row, precision, inputs), &layer))
+                .collect()
+        });
         each_isa(|isa| {
-            let mut quantised = Rows::new();
-            quantised.quantise(&rows, width, Some(&pre)).unwrap();
-            for (i, row) in rows.chunks(width).enumerate() {
-                let scaled: Vec<f32> = row.iter().zip(&pre).map(|(x, pre)| x * pre).collect();
-                let (mut q, mut scales) = (vec![0; width], vec![0.0; groups(width)]);
-                surety_exact::quantise_row(&scaled, &mut q, &mut scales).unwrap();
-                let (got, got_scales) = quantised.row(i).unwrap();
-                assert_eq!((got, bits(got_scales)), (&q[..], bits(&scales)), "{isa:?}");
+            for count in [1, 2, 3, 4, 7, 16] {
+                threads(count, || {
+                    for m in [1, 2, 7, 32, 65] {
+                        let rows = quantised(&rows[..m * inputs], precision, inputs);
+                        let mut out = vec![f32::NAN; m * outputs];
+                        product(&rows, &packed, &mut out).unwrap();
+                        assert_eq!(
+                            bits(&out),
+                            bits(&alone[..m * outputs]),
+                            "{isa:?}, {m} rows, {count} threads"
+                        );
+                    }
+                });
             }
         });
     }
 }
 
 #[test]
+fn a_reused_buffer_forgets_longer_rows() {
+    for precision in PRECISIONS {
+        let mut random = Random(5);
+        let layer = layer(&mut random, precision, 70, 20);
+        let mut rows = Rows::new(precision);
+        rows.quantise(&random.floats(40 * 300), 300, None).unwrap();
+        let short = random.floats(7 * 70);
+        rows.quantise(&short, 70, None).unwrap();
+        each_isa(|_| {
+            assert_eq!(
+                bits(&computed(&rows, &layer)),
+                bits(&expected(&quantised(&short, precision, 70), &layer))
+            )
+        });
+    }
+}
+
+#[test]
+fn quantising_is_the_definition() {
+    for precision in PRECISIONS {
+        let mut random = Random(2);
+        for width in [1, 5, 63, GROUP, GROUP + 1, 3 * GROUP, 1200] {
+            let (rows, pre) = (random.floats(67 * width), random.floats(width));
+            each_isa(|isa| {
+                let mut quantised = Rows::new(precision);
+                quantised.quantise(&rows, width, Some(&pre)).unwrap();
+                for (i, row) in rows.chunks(width).enumerate() {
+                    let scaled: Vec<f32> = row.iter().zip(&pre).map(|(x, pre)| x * pre).collect();
+                    let (mut q, mut scales) = (vec![0; width], vec![0.0; groups(width)]);
+                    surety_exact::quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+                    let (got, got_scales) = quantised.row(i).unwrap();
+                    assert_eq!((got, bits(got_scales)), (q, bits(&scales)), "{isa:?}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn what_is_not_finite_is_a_fault() {
-    let (inputs, outputs) = (GROUP + 3, 40);
-    let mut layer = layer(&mut Random(3), inputs, outputs);
-    each_isa(|isa| {
-        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            for m in [1, 7, 700] {
-                let mut rows = vec![1.0; m * inputs];
-                *rows.last_mut().unwrap() = bad;
-                assert_eq!(
-                    Rows::new().quantise(&rows, inputs, None),
-                    Err(Fault::NotFinite),
-                    "{isa:?}"
-                );
+    for precision in PRECISIONS {
+        let (inputs, outputs) = (GROUP + 3, 40);
+        let mut layer = layer(&mut Random(3), precision, inputs, outputs);
+        each_isa(|isa| {
+            for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                for m in [1, 7, 700] {
+                    let mut rows = vec![1.0; m * inputs];
+                    *rows.last_mut().unwrap() = bad;
+                    assert_eq!(
+                        Rows::new(precision).quantise(&rows, inputs, None),
+                        Err(Fault::NotFinite),
+                        "{isa:?}"
+                    );
+                }
             }
-        }
-    });
-    // The last output alone overflows.
-    layer.q[(outputs - 1) * inputs..].fill(127);
-    *layer.scales.last_mut().unwrap() = f32::MAX;
-    let packed = Packed::new(&layer).unwrap();
-    each_isa(|isa| {
-        for m in [1, 2, 3, 4, 5, 12, 33] {
-            let rows = quantised(&vec![1e6; m * inputs], inputs);
-            let fault = product(&rows, &packed, &mut vec![0.0; m * outputs]);
-            assert_eq!(fault, Err(Fault::NotFinite), "{isa:?}");
-        }
-    });
-    *layer.scales.last_mut().unwrap() = f32::NAN;
-    assert_eq!(Packed::new(&layer).err(), Some(Fault::NotFinite));
+        });
+        // The last output alone overflows.
+        let values = (0..outputs * inputs).map(|_| precision.max());
+        layer.q = quanta(precision, values);
+        *layer.scales.last_mut().unwrap() = f32::MAX;
+        let packed = Packed::new(&layer).unwrap();
+        each_isa(|isa| {
+            for m in [1, 2, 3, 4, 5, 12, 33] {
+                let rows = quantised(&vec![1e6; m * inputs], precision, inputs);
+                let fault = product(&rows, &packed, &mut vec![0.0; m * outputs]);
+                assert_eq!(fault, Err(Fault::NotFinite), "{isa:?}");
+            }
+        });
+        *layer.scales.last_mut().unwrap() = f32::NAN;
+        assert_eq!(Packed::new(&layer).err(), Some(Fault::NotFinite));
+    }
 }
 
 #[test]
 fn shapes_that_do_not_fit_are_faults() {
-    let layer = layer(&mut Random(4), 8, 3);
-    let packed = Packed::new(&layer).unwrap();
-    let rows = quantised(&[1.0; 16], 8);
-    assert_eq!(product(&rows, &packed, &mut [0.0; 5]), Err(Fault::Shape));
-    assert_eq!(
-        product(&quantised(&[1.0; 14], 7), &packed, &mut [0.0; 6]),
-        Err(Fault::Shape)
-    );
-    assert_eq!(Rows::new().quantise(&[1.0; 7], 2, None), Err(Fault::Shape));
-    assert_eq!(
-        Rows::new().quantise(&[1.0; 8], 2, Some(&[1.0])),
-        Err(Fault::Shape)
-    );
-    let short = Linear {
-        scales: Vec::new(),
-        ..layer.clone()
-    };
-    assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
-    let short = Linear {
-        outputs: usize::MAX,
-        ..layer
-    };
-    assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
+    for precision in PRECISIONS {
+        let layer = layer(&mut Random(4), precision, 8, 3);
+        let packed = Packed::new(&layer).unwrap();
+        let rows = quantised(&[1.0; 16], precision, 8);
+        assert_eq!(product(&rows, &packed, &mut [0.0; 5]), Err(Fault::Shape));
+        assert_eq!(
+            product(&quantised(&[1.0; 14], precision, 7), &packed, &mut [0.0; 6]),
+            Err(Fault::Shape)
+        );
+        assert_eq!(
+            Rows::new(precision).quantise(&[1.0; 7], 2, None),
+            Err(Fault::Shape)
+        );
+        assert_eq!(
+            Rows::new(precision).quantise(&[1.0; 8], 2, Some(&[1.0])),
+            Err(Fault::Shape)
+        );
+        let short = Linear {
+            scales: Vec::new(),
+            ..layer.clone()
+        };
+        assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
+        let short = Linear {
+            outputs: usize::MAX,
+            ..layer
+        };
+        assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
+    }
 }
 
 #[test]
 fn a_table_gives_logits() {
-    let layer = Linear {
-        bias: None,
-        ..layer(&mut Random(6), 200, 50)
-    };
-    let table = Table {
-        rows: 50,
-        width: 200,
-        q: layer.q.clone(),
-        scales: layer.scales.clone(),
-    };
-    let rows = quantised(&Random(8).floats(200), 200);
-    let mut out = vec![0.0; 50];
-    product(&rows, &Packed::from_table(&table).unwrap(), &mut out).unwrap();
-    assert_eq!(bits(&out), bits(&expected(&rows, &layer)));
+    for precision in PRECISIONS {
+        let layer = Linear {
+            bias: None,
+            ..layer(&mut Random(6), precision, 200, 50)
+        };
+        let table = Table {
+            rows: 50,
+            width: 200,
+            q: layer.q.clone(),
+            scales: layer.scales.clone(),
+        };
+        let rows = quantised(&Random(8).floats(200), precision, 200);
+        let mut out = vec![0.0; 50];
+        product(&rows, &Packed::from_table(&table).unwrap(), &mut out).unwrap();
+        assert_eq!(bits(&out), bits(&expected(&rows, &layer)));
+    }
 }

@@ -6,7 +6,9 @@ use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
     limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
+    model::{
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
+    },
     ContentHash,
 };
 
@@ -40,6 +42,7 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
                 activation: Activation::SwiGlu,
                 smoothed: Smoothed::default(),
                 tied: true,
+                precision: Precision::Int8,
             },
         }),
     }

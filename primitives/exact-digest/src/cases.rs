@@ -2,7 +2,7 @@
 
 use crate::stream::Stream;
 use surety_exact as exact;
-use surety_exact::{Sampling, Turns, GROUP, LANES};
+use surety_exact::{Precision, Quantum, Sampling, Turns, GROUP, LANES};
 
 /// The longest row.
 const WIDTH: usize = 3 * GROUP;
@@ -110,17 +110,19 @@ fn quantised(stream: &mut Stream) {
     let n = row.len();
     let outcome = exact::scale_row(row, &by[..n], &mut scaled[..n]);
     put_outcome(stream, outcome, &scaled[..n]);
-    let (mut q, mut scales) = ([0; WIDTH], [0.0; WIDTH / GROUP]);
+    let (mut q, mut scales) = ([0i16; WIDTH], [0.0; WIDTH / GROUP]);
     let scales = &mut scales[..exact::groups(n)];
-    let outcome = exact::quantise_row(&scaled[..n], &mut q[..n], scales);
-    put_outcome(stream, outcome, scales);
-    if outcome.is_ok() {
-        q[..n].iter().for_each(|q| stream.put(*q as u64));
-    }
-    let first = n.min(GROUP);
-    match exact::quantise_group(&row[..first], &mut q[..first]) {
-        Ok(scale) => stream.put_float(scale),
-        Err(fault) => stream.put_fault(fault),
+    for precision in [Precision::Int8, Precision::Int12] {
+        let outcome = exact::quantise_row(&scaled[..n], precision, &mut q[..n], scales);
+        put_outcome(stream, outcome, scales);
+        if outcome.is_ok() {
+            q[..n].iter().for_each(|q| stream.put(*q as u64));
+        }
+        let first = n.min(GROUP);
+        match exact::quantise_group(&row[..first], precision, &mut q[..first]) {
+            Ok(scale) => stream.put_float(scale),
+            Err(fault) => stream.put_fault(fault),
+        }
     }
     let tie = stream.integer();
     stream.put(exact::round(f32::from(tie) * 0.5) as u64);
@@ -129,9 +131,17 @@ fn quantised(stream: &mut Stream) {
 }
 
 fn products(stream: &mut Stream) {
-    let (mut q, mut w) = ([0; WIDTH], [0; WIDTH]);
+    let (mut q, mut w) = ([0i8; WIDTH], [0i8; WIDTH]);
     q.fill_with(|| stream.integer());
     w.fill_with(|| stream.integer());
+    product(stream, &q, &w);
+    let (mut q, mut w) = ([0i16; WIDTH], [0i16; WIDTH]);
+    q.fill_with(|| stream.wide_integer());
+    w.fill_with(|| stream.wide_integer());
+    product(stream, &q, &w);
+}
+
+fn product<Q: Quantum>(stream: &mut Stream, q: &[Q], w: &[Q]) {
     let (mut s, mut t) = ([0.0; WIDTH / GROUP], [0.0; WIDTH / GROUP]);
     s.fill_with(|| stream.float());
     t.fill_with(|| stream.float());

@@ -36,6 +36,15 @@ impl Stream {
         self.number() as i8
     }
 
+    /// Mostly of 12 bits; sometimes any of 16.
+    pub fn wide_integer(&mut self) -> i16 {
+        let number = self.number();
+        match number % 64 {
+            0 => (number >> 32) as i16,
+            _ => (number >> 32) as i16 >> 4,
+        }
+    }
+
     /// Mostly what rows of a model hold; sometimes zeros of both signs, subnormals, huge values and any bits at all,
     /// NaN and infinities among them.
     pub fn float(&mut self) -> f32 {

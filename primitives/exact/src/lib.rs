@@ -23,7 +23,7 @@ pub use norm::{
 };
 pub use pooling::{l2_norm, l2_normalise, mean_cell, mean_pool};
 pub use product::{dot, product_cell};
-pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, GROUP, QUANTUM_MAX};
+pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, Precision, Quantum, GROUP};
 pub use rotary::{rotate_pair, rotate_row, Turns};
 pub use sampling::{greedy, sample, Sampling};
 

@@ -1,28 +1,38 @@
 //! One output of a quantised matrix product.
 
-use crate::{quantise::groups, Fault, GROUP};
+use crate::{
+    quantise::{groups, Quantum},
+    Fault, GROUP,
+};
 
-/// Dot product of int8 rows, modulo 2^32. Exact up to 131,071 values whatever they are (-128 included); the order of
-/// the terms makes no difference.
+/// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up to 131,071
+/// values of int8 whatever they are (-128 included), and 512 of int12.
 #[inline(always)]
-pub fn dot(a: &[i8], b: &[i8]) -> i32 {
+pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
     // Wrapping, so that a build with overflow checks computes the same and does not panic.
     a.iter().zip(b).fold(0i32, |sum, (a, b)| {
-        sum.wrapping_add(i32::from(*a) * i32::from(*b))
+        let (a, b): (i32, i32) = ((*a).into(), (*b).into());
+        sum.wrapping_add(a.wrapping_mul(b))
     })
 }
 
 /// One output: `acc = ((0 + dot_0 * (s_0 * t_0)) + dot_1 * (s_1 * t_1)) + ...; acc + bias`.
 ///
-/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. A group's dot product is at
-/// most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes: `f32` holds it exactly.
-/// Without a bias, pass 0.
+/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. Of int8 a group's dot product is at
+/// most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes: `f32` holds it exactly. Of
+/// int12 it is below 2^29 and becomes the nearest `f32`, ties to even. Without a bias, pass 0.
 ///
 /// # Errors
 /// [`Fault::Shape`] unless the rows are of one length and have a scale per group, [`Fault::NotFinite`] when the
 /// result is not.
 #[inline(always)]
-pub fn product_cell(q: &[i8], q_scales: &[f32], w: &[i8], w_scales: &[f32], bias: f32) -> Result<f32, Fault> {
+pub fn product_cell<Q: Quantum>(
+    q: &[Q],
+    q_scales: &[f32],
+    w: &[Q],
+    w_scales: &[f32],
+    bias: f32,
+) -> Result<f32, Fault> {
     if q.len() != w.len() || [q_scales.len(), w_scales.len()] != [groups(q.len()); 2] {
         return Err(Fault::Shape);
     }

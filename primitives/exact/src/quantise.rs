@@ -1,13 +1,58 @@
-//! Real rows to int8: groups of 128 values with a scale each.
+//! Real rows to small integers: groups of 128 values with a scale each.
 
 use crate::{functions::ROUNDER, Fault};
+
+/// How finely a model's rows are quantised, weights and activations alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// -127 to 127, one byte each.
+    #[default]
+    Int8,
+    /// -2047 to 2047, two bytes each, little-endian. A group's sum still fits 32 bits.
+    Int12,
+}
+
+impl Precision {
+    /// The largest quantised value; the one below its negative is not used, so negation is exact.
+    pub const fn max(self) -> i16 {
+        match self {
+            Self::Int8 => 127,
+            Self::Int12 => 2047,
+        }
+    }
+
+    /// Bytes of a quantised value.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Int8 => 1,
+            Self::Int12 => 2,
+        }
+    }
+}
+
+/// What holds a quantised value.
+pub trait Quantum: Copy + Into<i32> {
+    /// Of an integer that fits.
+    fn of(value: i32) -> Self;
+}
+
+impl Quantum for i8 {
+    #[inline(always)]
+    fn of(value: i32) -> Self {
+        value as Self
+    }
+}
+
+impl Quantum for i16 {
+    #[inline(always)]
+    fn of(value: i32) -> Self {
+        value as Self
+    }
+}
 
 /// Values that share one scale. Short enough for an outlier to spoil few neighbours, long enough for the scales to
 /// cost little: four steps of a 512-bit dot product per lane, one round of an int8 tensor core.
 pub const GROUP: usize = 128;
-
-/// The largest quantised value; -128 is not used, so negation is exact.
-pub const QUANTUM_MAX: f32 = 127.0;
 
 /// A group that is smaller than this everywhere is zero: the inverse of its scale would not be finite.
 const VANISHING: f32 = 1e-30;
@@ -40,12 +85,13 @@ pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Quantises at most [`GROUP`] values: `scale = max|x| / 127`, `q = round(x * (127 / max|x|))`. Returns the scale.
+/// Quantises at most [`GROUP`] values: `scale = max|x| / max`, `q = round(x * (max / max|x|))`, with the precision's
+/// largest value as `max`. Returns the scale.
 ///
 /// # Errors
 /// [`Fault::NotFinite`] for a NaN or an infinity, [`Fault::Shape`] unless `q` is as long as `values`.
 #[inline(always)]
-pub fn quantise_group(values: &[f32], q: &mut [i8]) -> Result<f32, Fault> {
+pub fn quantise_group<Q: Quantum>(values: &[f32], precision: Precision, q: &mut [Q]) -> Result<f32, Fault> {
     if values.len() != q.len() {
         return Err(Fault::Shape);
     }
@@ -58,14 +104,15 @@ pub fn quantise_group(values: &[f32], q: &mut [i8]) -> Result<f32, Fault> {
         return Err(Fault::NotFinite);
     }
     if size < VANISHING {
-        q.fill(0);
+        q.fill(Q::of(0));
         return Ok(0.0);
     }
-    let inverse = QUANTUM_MAX / size;
+    let max = f32::from(precision.max());
+    let inverse = max / size;
     for (q, value) in q.iter_mut().zip(values) {
-        *q = round(value * inverse) as i8;
+        *q = Q::of(round(value * inverse));
     }
-    Ok(size / QUANTUM_MAX)
+    Ok(size / max)
 }
 
 /// Quantises a row group by group: `q` as long as the row, `scales` one per group.
@@ -73,12 +120,17 @@ pub fn quantise_group(values: &[f32], q: &mut [i8]) -> Result<f32, Fault> {
 /// # Errors
 /// Those of [`quantise_group`].
 #[inline(always)]
-pub fn quantise_row(row: &[f32], q: &mut [i8], scales: &mut [f32]) -> Result<(), Fault> {
+pub fn quantise_row<Q: Quantum>(
+    row: &[f32],
+    precision: Precision,
+    q: &mut [Q],
+    scales: &mut [f32],
+) -> Result<(), Fault> {
     if row.len() != q.len() || scales.len() != groups(row.len()) {
         return Err(Fault::Shape);
     }
     for ((values, q), scale) in row.chunks(GROUP).zip(q.chunks_mut(GROUP)).zip(scales) {
-        *scale = quantise_group(values, q)?;
+        *scale = quantise_group(values, precision, q)?;
     }
     Ok(())
 }

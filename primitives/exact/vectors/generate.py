@@ -155,16 +155,16 @@ def nearest(x) -> int:
     return int(numpy.rint(F(x)))
 
 
-def quantise_group(values):
+def quantise_group(values, most):
     size = max((abs(F(value)) for value in values), default=F(0))
     if size < F(1e-30):
         return [0] * len(values), F(0)
-    inverse = F(127) / size
-    return [nearest(F(value * inverse)) for value in values], F(size / F(127))
+    inverse = F(most) / size
+    return [nearest(F(value * inverse)) for value in values], F(size / F(most))
 
 
-def quantise_row(row):
-    groups = [quantise_group(row[at : at + GROUP]) for at in range(0, len(row), GROUP)]
+def quantise_row(row, most):
+    groups = [quantise_group(row[at : at + GROUP], most) for at in range(0, len(row), GROUP)]
     return [q for group, _ in groups for q in group], [scale for _, scale in groups]
 
 
@@ -282,35 +282,41 @@ def rounded():
     return {"arguments": floats(values), "integers": integers(nearest(value) for value in values)}
 
 
+def of_row(values):
+    """Both precisions of a row."""
+    (q, scales), (fine, fine_scales) = quantise_row(values, 127), quantise_row(values, 2047)
+    return {
+        "q": integers(q),
+        "scales": floats(scales),
+        "int12": {"q": integers(fine), "scales": floats(fine_scales)},
+    }
+
+
 def quantised():
     for n in (1, 31, 128, 129, 300):
         values, by = outlier_row(n), row(n, 1.5)
         scaled = [F(value * factor) for value, factor in zip(values, by, strict=True)]
-        q, scales = quantise_row(scaled)
-        yield {
-            "row": floats(values),
-            "by": floats(by),
-            "scaled": floats(scaled),
-            "q": integers(q),
-            "scales": floats(scales),
-        }
+        yield {"row": floats(values), "by": floats(by), "scaled": floats(scaled), **of_row(scaled)}
     for values in ([F(9e-31), F(-9e-31)], [F(3.4e38), F(-1e38), F(1)], [F(0), F(-0.0)], [F(1), F(0.5) / F(127)]):
-        q, scales = quantise_row(values)
-        yield {
-            "row": floats(values),
-            "by": floats([1] * len(values)),
-            "scaled": floats(values),
-            "q": integers(q),
-            "scales": floats(scales),
-        }
+        by = [1] * len(values)
+        yield {"row": floats(values), "by": floats(by), "scaled": floats(values), **of_row(values)}
+
+
+def product(dice, n, most):
+    q, w = ([dice.randint(-most, most) for _ in range(n)] for _ in range(2))
+    groups = -(-n // GROUP)
+    s, t = ([F(dice.uniform(1e-4, 0.1)) for _ in range(groups)] for _ in range(2))
+    return q, s, w, t, dice.choice([F(0), F(dice.uniform(-1, 1))])
 
 
 def products():
-    for n in (1, 64, 128, 130, 384, 600):
-        q, w = ([DICE.randint(-127, 127) for _ in range(n)] for _ in range(2))
-        groups = -(-n // GROUP)
-        s, t = ([F(DICE.uniform(1e-4, 0.1)) for _ in range(groups)] for _ in range(2))
-        bias = DICE.choice([F(0), F(DICE.uniform(-1, 1))])
+    # Of int12 with dice of their own: the vectors that come after these stay what they were.
+    fine = random.Random(12)
+    cases = [product(DICE, n, 127) for n in (1, 64, 128, 130, 384, 600)]
+    cases += [([value] * GROUP, [F(1)], [-128] * GROUP, [F(1.1)], F(0)) for value in (127, -128)]
+    cases += [product(fine, n, 2047) for n in (1, 64, 128, 130, 384, 600)]
+    cases += [([value] * GROUP, [F(1)], [-2047] * GROUP, [F(1.1)], F(0)) for value in (2047, -2047, 2045)]
+    for q, s, w, t, bias in cases:
         yield {
             "q": integers(q),
             "q_scales": floats(s),
@@ -319,16 +325,6 @@ def products():
             "bias": floats([bias]),
             "dot": dot(q, w),
             "cell": floats([product_cell(q, s, w, t, bias)]),
-        }
-    for value in (127, -128):
-        yield {
-            "q": integers([value] * GROUP),
-            "q_scales": floats([1]),
-            "w": integers([-128] * GROUP),
-            "w_scales": floats([F(1.1)]),
-            "bias": floats([0]),
-            "dot": value * -128 * GROUP,
-            "cell": floats([product_cell([value] * GROUP, [F(1)], [-128] * GROUP, [F(1.1)], 0)]),
         }
 
 

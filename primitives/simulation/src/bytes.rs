@@ -7,7 +7,7 @@ use codec::Encode;
 use serde_json::{json, Value};
 use sp_core::H256;
 use surety_types::{
-    model::{Activation, Architecture, ModelFamily, Operation, Smoothed},
+    model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
     multiaddr::Endpoint,
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
@@ -198,6 +198,7 @@ const MINILM: Architecture = Architecture {
     activation: Activation::Gelu,
     smoothed: SMOOTHED,
     tied: false,
+    precision: Precision::Int12,
 };
 
 const LLAMA: Architecture = Architecture {
@@ -213,6 +214,7 @@ const LLAMA: Architecture = Architecture {
     activation: Activation::SwiGlu,
     smoothed: SMOOTHED,
     tied: false,
+    precision: Precision::Int8,
 };
 
 fn layout(

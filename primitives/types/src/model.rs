@@ -75,6 +75,35 @@ impl ModelManifest {
     }
 }
 
+/// How finely a model's rows are quantised, weights and activations alike: [`surety_exact::Precision`].
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Precision {
+    /// -127 to 127.
+    Int8,
+    /// -2047 to 2047.
+    Int12,
+}
+
+impl From<Precision> for surety_exact::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::Int8 => Self::Int8,
+            Precision::Int12 => Self::Int12,
+        }
+    }
+}
+
+impl From<surety_exact::Precision> for Precision {
+    fn from(precision: surety_exact::Precision) -> Self {
+        match precision {
+            surety_exact::Precision::Int8 => Self::Int8,
+            surety_exact::Precision::Int12 => Self::Int12,
+        }
+    }
+}
+
 /// What an encoder or decoder does between a layer's last products.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -130,6 +159,8 @@ pub struct Architecture {
     pub smoothed: Smoothed,
     /// Llama: the tokens' vectors also make the logits.
     pub tied: bool,
+    /// Of all quantised rows.
+    pub precision: Precision,
 }
 
 /// What makes a model's answers checkable cell by cell. On the exact tier alone.

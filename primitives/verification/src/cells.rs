@@ -2,7 +2,7 @@
 //! of the exact tier.
 //!
 //! A trace has [leaves](Part), a computed leaf has [steps](Step), a step has rows, a row has cells: an `f32`, a token, or
-//! one quantised byte. Each cell is a function of a few pieces of what comes before it (earlier steps of its leaf,
+//! one byte of a quantised value. Each cell is a function of a few pieces of what comes before it (earlier steps of its leaf,
 //! earlier leaves, the output as claimed) and of the model's weights. [`cell`] is that function, and it says nothing of
 //! where the pieces come from: it asks [`Inputs`] for one after the other.
 //!
@@ -31,6 +31,7 @@ mod measure;
 mod memory;
 mod plan;
 mod player;
+mod quanta;
 mod recorder;
 mod referee;
 mod rows;
@@ -50,6 +51,7 @@ pub use layout::{Layout, LayoutError, Part, TaskFacts};
 pub use memory::{MemoryModel, MemoryTrace};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};
+pub use quanta::quantised_bytes;
 pub use referee::CellReferee;
 pub use rows::Rows;
 pub use steps::{Op, Step};

@@ -11,7 +11,9 @@ use surety_runtime::{
     RuntimeCall, RuntimeEvent, Staking, TrustLock,
 };
 use surety_types::{
-    model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed, Tier},
+    model::{
+        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
+    },
     stake::Role,
     task::{ResultClaim, TaskSpec, TaskState},
     traits::{Jail, StakeLedger},
@@ -64,6 +66,7 @@ impl World {
             activation: Activation::Gelu,
             smoothed: Smoothed::default(),
             tied: false,
+            precision: Precision::Int12,
         };
         let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture.clone(), 1));
         let manifest = ModelManifest {

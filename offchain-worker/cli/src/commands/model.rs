@@ -6,14 +6,17 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, When};
 use surety_engine::{
-    exact::convert::{convert, ConvertError, ConvertEvent, Stage},
+    exact::{
+        convert::{convert, ConvertError, ConvertEvent, Stage},
+        kernels::Precision,
+    },
     fetch, fetch_from_hub, known, FetchEvent, FetchOptions, HubModel, ModelStore, Source, StoredModel,
 };
 use surety_types::{model::ModelManifest, ModelId};
 
 use super::Context;
 use crate::{
-    args::{ModelCommand, SourceArg},
+    args::{ModelCommand, PrecisionArg, SourceArg},
     error::{CliError, Result},
     keys::address,
     models,
@@ -37,7 +40,11 @@ pub(super) async fn run(context: &Context, command: ModelCommand) -> Result<()> 
                 None => fetch_known(context, &model, options).await,
             }
         }
-        ModelCommand::Convert { source, name } => convert_model(context, source, name).await,
+        ModelCommand::Convert {
+            source,
+            name,
+            precision,
+        } => convert_model(context, source, name, precision).await,
         ModelCommand::List => list(context).await,
         ModelCommand::Register { model } => register(context, &model).await,
         ModelCommand::Show { model } => show(context, &model).await,
@@ -132,7 +139,16 @@ async fn fetch_unknown(
     converted(context, &stored)
 }
 
-async fn convert_model(context: &Context, source: String, name: String) -> Result<()> {
+async fn convert_model(
+    context: &Context,
+    source: String,
+    name: String,
+    precision: Option<PrecisionArg>,
+) -> Result<()> {
+    let precision = precision.map(|precision| match precision {
+        PrecisionArg::Int8 => Precision::Int8,
+        PrecisionArg::Int12 => Precision::Int12,
+    });
     let store = context.models();
     let mut bars = Bars::new(context.out);
     let folder = std::path::PathBuf::from(&source);
@@ -145,7 +161,9 @@ async fn convert_model(context: &Context, source: String, name: String) -> Resul
                 stored.path
             }
         };
-        convert(&folder, &store, &name, &mut |event| bars.converting(event))
+        convert(&folder, &store, &name, precision, &mut |event| {
+            bars.converting(event)
+        })
     })
     .await?;
     converted(context, &stored)

@@ -46,7 +46,7 @@ impl Case {
                 exact::scale_row(&row.clone(), pre, &mut row).unwrap();
             }
             let (mut q, mut s) = (vec![0; self.inputs], vec![0.0; groups]);
-            exact::quantise_row(&row, &mut q, &mut s).unwrap();
+            exact::quantise_row(&row, exact::Precision::Int8, &mut q, &mut s).unwrap();
             for output in 0..self.outputs {
                 let w = &self.q[output * self.inputs..][..self.inputs];
                 let t = &self.scales[output * groups..][..groups];

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 use surety_engine::exact::{
     kernels::Turns,
-    weights::{Linear, LlamaLayer, LlamaWeights, Norm, Table},
+    weights::{Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     LlamaModel, Sequence, TopLevel,
 };
 use surety_exact::{greedy, groups};
@@ -107,7 +107,7 @@ fn last_logits(model: &LlamaModel, sequence: &Sequence) -> Result<Vec<f32>> {
 struct Random(u64);
 
 impl Random {
-    fn int8(&mut self, count: usize) -> Vec<i8> {
+    fn int8(&mut self, count: usize) -> Quanta {
         let mut values = Vec::with_capacity(count + 8);
         while values.len() < count {
             self.0 ^= self.0 << 13;
@@ -122,7 +122,7 @@ impl Random {
             );
         }
         values.truncate(count);
-        values
+        Quanta::Int8(values)
     }
 
     /// Of a size that keeps the states' size.

@@ -28,8 +28,8 @@ pub fn run(home: &Path, decoder: &Path) -> Result<()> {
     };
     let published = fetch(&cache, &known::all_minilm_l6_v2(), &options, &mut |_| ())?;
     let store = ModelStore::new(home);
-    convert(&published.path, &store, ENCODER, &mut |_| ())?;
-    convert(decoder, &store, DECODER, &mut |_| ())?;
+    convert(&published.path, &store, ENCODER, None, &mut |_| ())?;
+    convert(decoder, &store, DECODER, None, &mut |_| ())?;
     say(&json!({"ready": true, "published": published.path}))
 }
 

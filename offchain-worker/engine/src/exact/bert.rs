@@ -128,6 +128,7 @@ impl BertModel {
         scratch: &mut Scratch,
         probe: &mut impl Probe,
     ) -> Result<Vec<f32>, Fault> {
+        scratch.rows.set_precision(self.0.words.q.precision());
         self.first_states(sequences, scratch)?;
         probe.real(step(0, Op::Embed), &scratch.state, self.width());
         for (index, layer) in self.0.layers.iter().enumerate() {

@@ -103,6 +103,7 @@ impl Form for BertWeights {
             },
             smoothed,
             tied: false,
+            precision: self.words.q.precision().into(),
         })
     }
 
@@ -145,6 +146,7 @@ impl Form for LlamaWeights {
             activation: model::Activation::SwiGlu,
             smoothed,
             tied: self.head.is_none(),
+            precision: self.tokens.q.precision().into(),
         })
     }
 

@@ -81,7 +81,7 @@ impl Sequence {
             attended: Vec::new(),
             gate: Vec::new(),
             up: Vec::new(),
-            rows: Rows::new(),
+            rows: Rows::new(model.weights.tokens.q.precision()),
         }
     }
 
@@ -298,7 +298,7 @@ impl LlamaModel {
         let width = self.width();
         let mut normed = vec![0.0; states.len()];
         kernels::rms_norm(states, &self.weights.norm, &mut normed)?;
-        let mut rows = Rows::new();
+        let mut rows = Rows::new(self.weights.tokens.q.precision());
         rows.quantise(&normed, width, None)?;
         let head = self.weights.head.as_ref().or(self.tied.as_ref());
         let head = head.ok_or(Fault::Shape)?;

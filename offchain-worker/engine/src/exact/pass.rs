@@ -7,7 +7,7 @@ use surety_kernels::{self as kernels, Packed, Rows};
 
 use super::{
     probe::{Op, Probe, Step},
-    weights::{Linear, Table},
+    weights::{Linear, Quanta, Table},
 };
 
 /// One layer's pass: its quantised input, and who looks on.
@@ -70,14 +70,27 @@ pub(super) fn look_up(
 ) -> Result<(), Fault> {
     let row = row as usize;
     let (width, count) = (table.width, groups(table.width));
-    let q = table.q.get(row * width..(row + 1) * width).ok_or(Fault::Shape)?;
+    let values = row * width..(row + 1) * width;
     let scales = table
         .scales
         .get(row * count..(row + 1) * count)
         .ok_or(Fault::Shape)?;
+    match &table.q {
+        Quanta::Int8(q) => combined(q.get(values), scales, into, combine),
+        Quanta::Int12(q) => combined(q.get(values), scales, into, combine),
+    }
+}
+
+fn combined<Q: Copy + Into<f32>>(
+    q: Option<&[Q]>,
+    scales: &[f32],
+    into: &mut [f32],
+    combine: impl Fn(f32, f32) -> f32,
+) -> Result<(), Fault> {
+    let q = q.ok_or(Fault::Shape)?;
     for ((q, scale), into) in q.chunks(GROUP).zip(scales).zip(into.chunks_mut(GROUP)) {
         for (q, into) in q.iter().zip(into) {
-            *into = combine(*into, f32::from(*q) * scale);
+            *into = combine(*into, (*q).into() * scale);
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! layers are as a file has them, or packed for the kernels: `L`.
 
 use surety_exact::Turns;
-pub use surety_kernels::weights::{Linear, Norm, Table, WeightRow};
+pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
 use surety_kernels::Packed;
 
 /// A linear layer's weights, row by row.

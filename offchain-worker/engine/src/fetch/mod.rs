@@ -199,7 +199,7 @@ fn install_converted(
     }
     let staging = fresh(store, &model.name(), "convert")?;
     let report = &mut |event| on_event(FetchEvent::Converting(event));
-    let converted = convert_into(&published.path, &staging, &model.name(), report);
+    let converted = convert_into(&published.path, &staging, &model.name(), None, report);
     let installed = match converted {
         Ok(manifest) if manifest == model.manifest => install(model, &staging, folder),
         Ok(manifest) => Err(FetchError::OtherConversion {

@@ -99,7 +99,7 @@ pub fn fetch_from_hub(
             hub::download(&agent, &url, &wanted, on_event)?;
         }
         let report = &mut |event| on_event(FetchEvent::Converting(event));
-        Ok(convert_locked(&staging, store, name, report)?)
+        Ok(convert_locked(&staging, store, name, None, report)?)
     })();
     // Without hashes nothing in it could be resumed.
     fs::remove_dir_all(&staging).ok();

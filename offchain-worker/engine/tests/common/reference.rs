@@ -8,8 +8,9 @@ use surety_engine::exact::{
 };
 use surety_exact::{
     attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
-    quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, GROUP,
+    quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, Precision, GROUP,
 };
+use surety_verification::cells::quantised_bytes;
 
 pub type Rows = Vec<Vec<f32>>;
 
@@ -31,15 +32,15 @@ impl Steps {
         pre: &Option<Vec<f32>>,
         by: [(Op, &Linear); N],
     ) -> [Rows; N] {
-        let quantised: Vec<_> = rows.iter().map(|row| quantised(row, pre.as_deref())).collect();
-        let as_bytes = |(q, scales): &(Vec<i8>, Vec<f32>)| {
-            let q = q.iter().map(|q| *q as u8);
-            q.chain(bytes(scales)).collect()
-        };
+        let precision = by[0].1.q.precision();
+        let quantised = rows.iter().map(|row| quantised(row, precision, pre.as_deref()));
+        let quantised: Vec<_> = quantised.collect();
+        let as_bytes =
+            |(q, scales): &(Vec<i16>, Vec<f32>)| [quantised_bytes(precision, q), bytes(scales)].concat();
         let step = Step { layer, op: quant };
         self.0.insert(step, quantised.iter().map(as_bytes).collect());
         by.map(|(op, linear)| {
-            let cells = |(q, scales): &(Vec<i8>, Vec<f32>)| {
+            let cells = |(q, scales): &(Vec<i16>, Vec<f32>)| {
                 (0..linear.outputs).map(|o| cell(q, scales, linear, o)).collect()
             };
             let rows = quantised.iter().map(cells).collect();
@@ -53,29 +54,29 @@ pub fn bytes(row: &[f32]) -> Vec<u8> {
     row.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-pub fn quantised(row: &[f32], pre: Option<&[f32]>) -> (Vec<i8>, Vec<f32>) {
+pub fn quantised(row: &[f32], precision: Precision, pre: Option<&[f32]>) -> (Vec<i16>, Vec<f32>) {
     let mut scaled = row.to_vec();
     if let Some(pre) = pre {
         scale_row(row, pre, &mut scaled).unwrap();
     }
     let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-    quantise_row(&scaled, &mut q, &mut scales).unwrap();
+    quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
     (q, scales)
 }
 
-pub fn cell(q: &[i8], scales: &[f32], linear: &Linear, o: usize) -> f32 {
+pub fn cell(q: &[i16], scales: &[f32], linear: &Linear, o: usize) -> f32 {
     let count = groups(linear.inputs);
-    let w = &linear.q[o * linear.inputs..][..linear.inputs];
+    let w = linear.q.row(linear.inputs, o).unwrap();
     let bias = linear.bias.as_ref().map_or(0.0, |bias| bias[o]);
-    product_cell(q, scales, w, &linear.scales[o * count..][..count], bias).unwrap()
+    product_cell(q, scales, &w, &linear.scales[o * count..][..count], bias).unwrap()
 }
 
 fn look_up(table: &Table, row: u32) -> Vec<f32> {
     let row = row as usize;
     let count = groups(table.width);
-    let element =
-        |i: usize| f32::from(table.q[row * table.width + i]) * table.scales[row * count + i / GROUP];
-    (0..table.width).map(element).collect()
+    let q = table.q.row(table.width, row).unwrap();
+    let element = |(i, q): (usize, i16)| f32::from(q) * table.scales[row * count + i / GROUP];
+    q.into_iter().enumerate().map(element).collect()
 }
 
 fn added(a: &Rows, b: &Rows) -> Rows {
@@ -243,7 +244,7 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
     };
     let head = weights.head.as_ref().unwrap_or(&table);
     let logits = rms_normed(&state, &weights.norm).into_iter().map(|row| {
-        let (q, scales) = quantised(&row, None);
+        let (q, scales) = quantised(&row, head.q.precision(), None);
         (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
     });
     (logits.collect(), steps)

@@ -2,10 +2,10 @@
 
 use serde_json::{json, Value};
 use surety_engine::exact::{
-    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Table},
+    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
 };
-use surety_exact::{groups, Turns};
+use surety_exact::{groups, Precision, Turns};
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
 /// SplitMix64.
@@ -28,21 +28,48 @@ impl Dice {
     pub fn real(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
+}
 
-    fn reals(&mut self, count: usize, middle: f32, reach: f32) -> Vec<f32> {
-        (0..count).map(|_| middle + reach * self.real()).collect()
+/// Makes weights of one precision.
+struct Maker {
+    dice: Dice,
+    precision: Precision,
+}
+
+impl Maker {
+    /// Of int8 for odd seeds, of int12 for even ones.
+    fn new(seed: u64) -> Self {
+        Self {
+            dice: Dice(seed),
+            precision: match seed % 2 {
+                0 => Precision::Int12,
+                _ => Precision::Int8,
+            },
+        }
     }
 
-    fn q(&mut self, count: usize) -> Vec<i8> {
-        (0..count)
-            .map(|_| self.below(255) as i8)
-            .map(|q| q.max(-127))
-            .collect()
+    fn reals(&mut self, count: usize, middle: f32, reach: f32) -> Vec<f32> {
+        (0..count).map(|_| middle + reach * self.dice.real()).collect()
+    }
+
+    fn q(&mut self, count: usize) -> Quanta {
+        let most = self.precision.max();
+        let ends = 2 * u64::from(most.unsigned_abs()) + 1;
+        let values = (0..count).map(|_| self.dice.below(ends) as i16 - most);
+        match self.precision {
+            Precision::Int8 => Quanta::Int8(values.map(|q| q as i8).collect()),
+            Precision::Int12 => Quanta::Int12(values.collect()),
+        }
+    }
+
+    /// What int8's step is to this precision.
+    fn step(&self, of_int8: f32) -> f32 {
+        of_int8 * 127.0 / f32::from(self.precision.max())
     }
 
     fn linear(&mut self, inputs: usize, outputs: usize, bias: bool) -> Linear {
         // Results of about the size of the inputs.
-        let scale = 1.0 / (73.0 * (inputs as f32).sqrt());
+        let scale = self.step(1.0 / (73.0 * (inputs as f32).sqrt()));
         Linear {
             inputs,
             outputs,
@@ -53,6 +80,7 @@ impl Dice {
     }
 
     fn table(&mut self, rows: usize, width: usize, scale: f32) -> Table {
+        let scale = self.step(scale);
         Table {
             rows,
             width,
@@ -74,35 +102,43 @@ impl Dice {
     }
 }
 
+/// Changes bits of one value.
+pub fn flip(q: &mut Quanta, at: usize, bits: u8) {
+    match q {
+        Quanta::Int8(q) => q[at] ^= bits.cast_signed(),
+        Quanta::Int12(q) => q[at] ^= i16::from(bits),
+    }
+}
+
 /// An encoder of 8 layers and width 192: two strides, and groups that are not full.
 pub fn bert(seed: u64) -> BertWeights {
     let (width, inner) = (192, 320);
-    let dice = &mut Dice(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| dice.below(2) == 0);
+    let maker = &mut Maker::new(seed);
+    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     BertWeights {
         heads: 6,
-        activation: match dice.below(2) {
+        activation: match maker.dice.below(2) {
             0 => Activation::Gelu,
             _ => Activation::GeluTanh,
         },
-        words: dice.table(30, width, 0.01),
-        positions: dice.table(80, width, 0.01),
-        types: dice.table(2, width, 0.01),
-        norm: dice.norm(width, true),
+        words: maker.table(30, width, 0.01),
+        positions: maker.table(80, width, 0.01),
+        types: maker.table(2, width, 0.01),
+        norm: maker.norm(width, true),
         layers: (0..8)
             .map(|_| BertLayer {
-                attention_pre: dice.pre(attention, width),
-                query: dice.linear(width, width, true),
-                key: dice.linear(width, width, true),
-                value: dice.linear(width, width, true),
-                output_pre: dice.pre(output, width),
-                output: dice.linear(width, width, true),
-                attention_norm: dice.norm(width, true),
-                up_pre: dice.pre(inner_pre, width),
-                up: dice.linear(width, inner, true),
-                down_pre: dice.pre(down, inner),
-                down: dice.linear(inner, width, true),
-                norm: dice.norm(width, true),
+                attention_pre: maker.pre(attention, width),
+                query: maker.linear(width, width, true),
+                key: maker.linear(width, width, true),
+                value: maker.linear(width, width, true),
+                output_pre: maker.pre(output, width),
+                output: maker.linear(width, width, true),
+                attention_norm: maker.norm(width, true),
+                up_pre: maker.pre(inner_pre, width),
+                up: maker.linear(width, inner, true),
+                down_pre: maker.pre(down, inner),
+                down: maker.linear(inner, width, true),
+                norm: maker.norm(width, true),
             })
             .collect(),
     }
@@ -113,34 +149,34 @@ pub fn bert(seed: u64) -> BertWeights {
 pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
     let (width, inner, head_dim, heads, kv_heads) = (640, 200, 32, 4, 2);
     let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
-    let dice = &mut Dice(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| dice.below(2) == 0);
+    let maker = &mut Maker::new(seed);
+    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     LlamaWeights {
         heads,
         kv_heads,
         head_dim,
         context: 256,
         turns: (0..head_dim / 2).map(|i| Turns((u64::MAX / 7) >> i)).collect(),
-        tokens: dice.table(260, width, 0.001),
+        tokens: maker.table(260, width, 0.001),
         layers: (0..5)
             .map(|_| LlamaLayer {
-                attention_norm: dice.norm(width, false),
-                attention_pre: dice.pre(attention, width),
-                query: dice.linear(width, queries, false),
-                key: dice.linear(width, keys, false),
-                value: dice.linear(width, keys, true),
-                output_pre: dice.pre(output, queries),
-                output: dice.linear(queries, width, false),
-                mlp_norm: dice.norm(width, false),
-                mlp_pre: dice.pre(inner_pre, width),
-                gate: dice.linear(width, inner, false),
-                up: dice.linear(width, inner, true),
-                down_pre: dice.pre(down, inner),
-                down: dice.linear(inner, width, false),
+                attention_norm: maker.norm(width, false),
+                attention_pre: maker.pre(attention, width),
+                query: maker.linear(width, queries, false),
+                key: maker.linear(width, keys, false),
+                value: maker.linear(width, keys, true),
+                output_pre: maker.pre(output, queries),
+                output: maker.linear(queries, width, false),
+                mlp_norm: maker.norm(width, false),
+                mlp_pre: maker.pre(inner_pre, width),
+                gate: maker.linear(width, inner, false),
+                up: maker.linear(width, inner, true),
+                down_pre: maker.pre(down, inner),
+                down: maker.linear(inner, width, false),
             })
             .collect(),
-        norm: dice.norm(width, false),
-        head: (!tied).then(|| dice.linear(width, 260, false)),
+        norm: maker.norm(width, false),
+        head: (!tied).then(|| maker.linear(width, 260, false)),
         end_tokens: vec![END],
     }
 }
@@ -182,6 +218,14 @@ pub fn bytes_tokenizer() -> Value {
             "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": [],
         },
     })
+}
+
+/// Writes one value.
+pub fn set(q: &mut Quanta, at: usize, value: i8) {
+    match q {
+        Quanta::Int8(q) => q[at] = value,
+        Quanta::Int12(q) => q[at] = value.into(),
+    }
 }
 
 /// A manifest of these weights, if they can have one.

@@ -1,11 +1,12 @@
 //! x86 with 256-bit registers, products of many rows: 6 rows by 16 outputs, two products deep.
 //!
 //! A register holds two products of each of eight outputs, so that twelve hold the sums, and every weight that is read serves
-//! six rows. For that a block's weights are laid out anew, in 16 bits; so few rows are left to [`Avx2`].
+//! six rows. Weights of int12 lie like that in memory. Those of int8 are laid out anew, a block after the other, in 16 bits;
+//! so few rows are left to [`Avx2`].
 
 use std::{arch::x86_64::*, ops::Range};
 
-use surety_exact::GROUP;
+use surety_exact::{Precision, GROUP};
 
 use super::{Avx2, Floats, Line, Machine};
 use crate::product::{poisoned, Job, ROWS_AT_ONCE};
@@ -21,7 +22,14 @@ type Sixteen = <Avx2 as Machine>::Floats;
 
 /// Two weights of each of sixteen outputs, the first eight's before the others'.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 struct Pair([__m256i; 2]);
+
+/// A block's lines of int12.
+fn pairs_of(lines: &[Line]) -> &[Pair] {
+    // SAFETY: both are 64 bytes of which any bits are a value, and a line is aligned to as many.
+    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len()) }
+}
 
 /// Lays out a block's lines, each as two pairs.
 ///
@@ -64,7 +72,7 @@ unsafe fn tile<const R: usize>(job: &Job<'_>, row: usize, block: usize, pairs: &
     // SAFETY: the pointers stay within the buffers: as many pairs in each row's stride as in `pairs`, `groups` scales for
     // each row and block.
     unsafe {
-        let stride = rows.stride();
+        let stride = rows.stride() / rows.precision().bytes();
         let from = job.wide.as_ptr().add(row * stride);
         let scales = rows.scales().as_ptr().add(row * groups);
         let weight_scales = weights.scales.as_ptr().add(block * groups);
@@ -97,16 +105,29 @@ unsafe fn tile<const R: usize>(job: &Job<'_>, row: usize, block: usize, pairs: &
     }
 }
 
-/// Rows `row .. end` by a block, whose weights are `pairs`, in tiles of nearly the same height.
+/// Rows `row .. end` by a block, whose weights are `pairs`, in tiles of nearly the same height. Meanwhile the `next` block's
+/// weights are fetched: they may be as far away as memory.
 ///
 /// # Safety
 /// As for [`tile`].
 #[inline(always)]
-unsafe fn tiles(job: &Job<'_>, mut row: usize, end: usize, block: usize, pairs: &[Pair]) -> Sixteen {
-    // SAFETY: the caller's contract.
+unsafe fn tiles(
+    job: &Job<'_>,
+    mut row: usize,
+    end: usize,
+    block: usize,
+    pairs: &[Pair],
+    next: &[Line],
+) -> Sixteen {
+    let each = next.len().div_ceil((end - row).div_ceil(TILE).max(1)).max(1);
+    let mut next = next.chunks(each);
+    // SAFETY: the caller's contract; prefetching reads nothing.
     unsafe {
         let mut poison = Sixteen::splat(0.0);
         while row < end {
+            for line in next.next().unwrap_or_default() {
+                _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast());
+            }
             let left = end - row;
             let (rows, results) = match left / left.div_ceil(TILE) {
                 TILE => (TILE, tile::<TILE>(job, row, block, pairs)),
@@ -128,7 +149,11 @@ unsafe fn tiles(job: &Job<'_>, mut row: usize, end: usize, block: usize, pairs: 
 #[target_feature(enable = "avx2")]
 pub(crate) unsafe fn columns(job: &Job<'_>, blocks: Range<usize>) -> bool {
     let steps = job.weights.steps;
-    let mut pairs = vec![Pair([_mm256_setzero_si256(); 2]); 2 * steps];
+    let is_laid_out = job.weights.precision() == Precision::Int12;
+    let mut widened = match is_laid_out {
+        true => Vec::new(),
+        false => vec![Pair([_mm256_setzero_si256(); 2]); 2 * steps],
+    };
     // SAFETY: the caller's contract.
     unsafe {
         let mut poison = Sixteen::splat(0.0);
@@ -137,10 +162,19 @@ pub(crate) unsafe fn columns(job: &Job<'_>, blocks: Range<usize>) -> bool {
         for row in (0..count).step_by(together) {
             let end = count.min(row + together);
             for block in 2 * blocks.start..2 * blocks.end {
-                if let Some(lines) = job.weights.lines.get(block * steps..(block + 1) * steps) {
-                    widen(lines, &mut pairs);
-                    poison = poison.add(tiles(job, row, end, block, &pairs));
-                }
+                let of_block = |block: usize| job.weights.lines.get(block * steps..(block + 1) * steps);
+                let Some(lines) = of_block(block) else {
+                    continue;
+                };
+                let next = of_block(block + 1).unwrap_or_default();
+                let pairs = match is_laid_out {
+                    true => pairs_of(lines),
+                    false => {
+                        widen(lines, &mut widened);
+                        &widened
+                    }
+                };
+                poison = poison.add(tiles(job, row, end, block, pairs, next));
             }
         }
         !poisoned(poison)

@@ -2,12 +2,15 @@
 
 use std::arch::{aarch64::*, asm};
 
-use super::{Floats, Line, Machine};
+use super::{Floats, Line, Machine, GROUP};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
 #[derive(Clone, Copy)]
 pub(crate) struct NeonDot;
+/// Products of int12, added up as they come.
+#[derive(Clone, Copy)]
+pub(crate) struct NeonInt12;
 
 impl Floats for [float32x4_t; 4] {
     #[inline(always)]
@@ -127,5 +130,45 @@ impl Machine for NeonDot {
     unsafe fn floats(sums: Self::Sums) -> Self::Floats {
         // SAFETY: the trait's contract.
         std::array::from_fn(|i| unsafe { vcvtq_f32_s32(sums[i]) })
+    }
+}
+
+impl Machine for NeonInt12 {
+    type Floats = [float32x4_t; 4];
+    /// Each holds two outputs, in two parts next to each other.
+    type Sums = [int32x4_t; 8];
+    type Weights = [int16x4_t; 8];
+    type Quad = int16x4_t;
+    const GROUP_LINES: usize = GROUP / 2;
+
+    #[inline(always)]
+    unsafe fn start(offset: i32) -> Self::Sums {
+        // SAFETY: the trait's contract.
+        unsafe { Neon::start(offset) }
+    }
+    #[inline(always)]
+    unsafe fn weights(line: *const Line) -> Self::Weights {
+        // SAFETY: the trait's contract.
+        std::array::from_fn(|i| unsafe { vld1_s16(line.cast::<i16>().add(4 * i)) })
+    }
+    #[inline(always)]
+    unsafe fn quad(from: *const u8) -> Self::Quad {
+        // SAFETY: the trait's contract.
+        unsafe { vreinterpret_s16_s32(vdup_n_s32(from.cast::<i32>().read_unaligned())) }
+    }
+    #[inline(always)]
+    unsafe fn dot(sums: Self::Sums, weights: Self::Weights, quad: Self::Quad) -> Self::Sums {
+        // SAFETY: the trait's contract.
+        std::array::from_fn(|i| unsafe { vmlal_s16(sums[i], weights[i], quad) })
+    }
+    #[inline(always)]
+    unsafe fn join(a: Self::Sums, b: Self::Sums) -> Self::Sums {
+        // SAFETY: the trait's contract.
+        unsafe { Neon::join(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn floats(sums: Self::Sums) -> Self::Floats {
+        // SAFETY: the trait's contract.
+        unsafe { Neon::floats(sums) }
     }
 }

@@ -1,9 +1,12 @@
 //! Plain code.
 
-use super::{Floats, Line, Machine, LANES};
+use super::{Floats, Line, Machine, GROUP, LANES};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
+/// The same for int12.
+#[derive(Clone, Copy)]
+pub(crate) struct ScalarInt12;
 
 impl Floats for [f32; LANES] {
     #[inline(always)]
@@ -61,6 +64,46 @@ impl Machine for Scalar {
     #[inline(always)]
     unsafe fn join(a: Self::Sums, b: Self::Sums) -> Self::Sums {
         std::array::from_fn(|lane| a[lane] + b[lane])
+    }
+    #[inline(always)]
+    unsafe fn floats(sums: Self::Sums) -> Self::Floats {
+        sums.map(|sum| sum as f32)
+    }
+}
+
+impl Machine for ScalarInt12 {
+    type Floats = [f32; LANES];
+    type Sums = [i32; LANES];
+    type Weights = [i16; 32];
+    type Quad = [i16; 2];
+    const GROUP_LINES: usize = GROUP / 2;
+
+    #[inline(always)]
+    unsafe fn start(_offset: i32) -> Self::Sums {
+        [0; LANES]
+    }
+    #[inline(always)]
+    unsafe fn weights(line: *const Line) -> Self::Weights {
+        // SAFETY: the trait's contract.
+        unsafe { line.cast::<Self::Weights>().read() }
+    }
+    #[inline(always)]
+    unsafe fn quad(from: *const u8) -> Self::Quad {
+        // SAFETY: the trait's contract.
+        unsafe { from.cast::<Self::Quad>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn dot(sums: Self::Sums, weights: Self::Weights, quad: Self::Quad) -> Self::Sums {
+        // Modulo 2^32, as the definition has it: a file may hold any 16 bits.
+        std::array::from_fn(|lane| {
+            (0..2).fold(sums[lane], |sum, k| {
+                sum.wrapping_add(i32::from(weights[2 * lane + k]) * i32::from(quad[k]))
+            })
+        })
+    }
+    #[inline(always)]
+    unsafe fn join(a: Self::Sums, b: Self::Sums) -> Self::Sums {
+        std::array::from_fn(|lane| a[lane].wrapping_add(b[lane]))
     }
     #[inline(always)]
     unsafe fn floats(sums: Self::Sums) -> Self::Floats {

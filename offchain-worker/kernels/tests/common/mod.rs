@@ -1,7 +1,18 @@
 //! What the tests of the kernels share.
 #![allow(dead_code)] // Not every test uses all of it.
 
-use surety_kernels::{available, with_isa, Isa};
+use surety_exact::Precision;
+use surety_kernels::{available, weights::Quanta, with_isa, Isa};
+
+pub const PRECISIONS: [Precision; 2] = [Precision::Int8, Precision::Int12];
+
+/// These values, which fit.
+pub fn quanta(precision: Precision, values: impl Iterator<Item = i16>) -> Quanta {
+    match precision {
+        Precision::Int8 => Quanta::Int8(values.map(|value| value as i8).collect()),
+        Precision::Int12 => Quanta::Int12(values.collect()),
+    }
+}
 
 /// splitmix64: numbers from a seed.
 pub struct Random(pub u64);
@@ -24,11 +35,12 @@ impl Random {
         (0..count).map(|_| self.float()).collect()
     }
 
-    /// -127 to 127.
-    pub fn quanta(&mut self, count: usize) -> Vec<i8> {
-        (0..count)
-            .map(|_| ((self.next() % 255) as i16 - 127) as i8)
-            .collect()
+    /// As a converter writes them.
+    pub fn quanta(&mut self, precision: Precision, count: usize) -> Quanta {
+        let most = precision.max();
+        let one = |_| (self.next() % (2 * most as u64 + 1)) as i16 - most;
+        let all = (0..count).map(one);
+        quanta(precision, all)
     }
 }
 

@@ -110,13 +110,15 @@ fn quantising() {
         let mut scaled = vec![0.0; row.len()];
         scale_row(&row, &floats(&case["by"]), &mut scaled).unwrap();
         assert_eq!(bits(&scaled), bits(&floats(&case["scaled"])));
-        let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-        quantise_row(&scaled, &mut q, &mut scales).unwrap();
-        assert_eq!(q, integers::<i8>(&case["q"]));
-        assert_eq!(bits(&scales), bits(&floats(&case["scales"])));
-        if row.len() <= GROUP {
-            let scale = quantise_group(&scaled, &mut q).unwrap();
-            assert_eq!((q, scale), (integers(&case["q"]), float(&case["scales"])));
+        for (precision, of) in [(Precision::Int8, case), (Precision::Int12, &case["int12"])] {
+            let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
+            quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+            assert_eq!(q, integers::<i16>(&of["q"]));
+            assert_eq!(bits(&scales), bits(&floats(&of["scales"])));
+            if row.len() <= GROUP {
+                let scale = quantise_group(&scaled, precision, &mut q).unwrap();
+                assert_eq!((q, scale), (integers(&of["q"]), float(&of["scales"])));
+            }
         }
     }
 }
@@ -124,7 +126,7 @@ fn quantising() {
 #[test]
 fn products() {
     for case in cases(&read(include_str!("../../vectors/product.json"))) {
-        let (q, w): (Vec<i8>, Vec<i8>) = (integers(&case["q"]), integers(&case["w"]));
+        let (q, w): (Vec<i16>, Vec<i16>) = (integers(&case["q"]), integers(&case["w"]));
         assert_eq!(case["dot"], dot(&q, &w));
         let (s, t) = (floats(&case["q_scales"]), floats(&case["w_scales"]));
         let cell = product_cell(&q, &s, &w, &t, float(&case["bias"])).unwrap();

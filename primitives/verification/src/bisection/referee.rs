@@ -30,7 +30,7 @@ pub struct Cell {
 pub enum CellValue {
     /// A word: the bytes of an `f32` or a `u32`, little-endian. Zeros stand for what is missing at the end of a row.
     Word([u8; 4]),
-    /// A quantised value, as a byte.
+    /// A quantised value, or one of its bytes.
     Byte(u8),
 }
 

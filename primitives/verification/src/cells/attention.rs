@@ -25,7 +25,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let table = self.weights(Tensor::Turns, 0)?;
         let (turns, _) = table.q.as_chunks::<8>();
         let bytes = turns.get(pair as usize).ok_or(Fault::Shape)?;
-        let turns = Turns(u64::from_le_bytes(bytes.map(i8::cast_unsigned)));
+        let turns = Turns(u64::from_le_bytes(bytes.map(|byte| byte.to_le_bytes()[0])));
         let (low, high) = rotate_pair(a, b, turns.at(position));
         Ok(match place < half {
             true => low,

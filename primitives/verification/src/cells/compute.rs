@@ -12,6 +12,7 @@ use surety_types::model::{Activation, ModelFamily};
 use super::{
     inputs::{Inputs, Source, WeightRow},
     plan::LeafPlan,
+    quanta::bytes_of,
     steps::{Op, Step},
     tensors::{InLayer, Tensor, VECTOR_ROW},
 };
@@ -111,12 +112,13 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
 
     fn is_byte(&self, cell: u32) -> bool {
         let dims = self.plan.dims();
-        match self.step.op {
-            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => cell < dims.width,
-            Op::QuantOutput => cell < dims.queries,
-            Op::QuantDown => cell < dims.inner,
-            _ => false,
-        }
+        let values = match self.step.op {
+            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => dims.width,
+            Op::QuantOutput => dims.queries,
+            Op::QuantDown => dims.inner,
+            _ => 0,
+        };
+        cell < bytes_of(self.plan.precision(), values)
     }
 
     fn encoder(&mut self, cell: u32) -> Found<I::Error> {
@@ -281,12 +283,14 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         self.plan.source(layer, op)
     }
 
-    /// A value, or a scale, of a quantised row: it depends on its group alone.
+    /// A byte of a value, or a scale, of a quantised row: it depends on its group alone.
     fn quantise(&mut self, width: u32, pre: Option<InLayer>, cell: u32) -> Result<CellValue, Halt<I::Error>> {
-        let each = GROUP as u32;
-        let group = match cell.checked_sub(width) {
+        let (each, precision) = (GROUP as u32, self.plan.precision());
+        let of_value = precision.bytes() as u32;
+        let (bytes, value) = (bytes_of(precision, width), cell / of_value);
+        let group = match cell.checked_sub(bytes) {
             Some(group) => group,
-            None => cell / each,
+            None => value / each,
         };
         let start = group.saturating_mul(each);
         let end = start.saturating_add(each).min(width);
@@ -302,14 +306,15 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             }
             None => scaled.copy_from_slice(&values),
         }
-        let mut q = [0; GROUP];
+        let mut q = [0i16; GROUP];
         let q = q.get_mut(..values.len()).ok_or(Fault::Shape)?;
-        let scale = quantise_group(scaled, q)?;
-        if cell >= width {
+        let scale = quantise_group(scaled, precision, q)?;
+        if cell >= bytes {
             return Ok(number(scale));
         }
-        let value = q.get((cell % each) as usize).ok_or(Fault::Shape)?;
-        Ok(CellValue::Byte(value.cast_unsigned()))
+        let value = q.get((value % each) as usize).ok_or(Fault::Shape)?.to_le_bytes();
+        let byte = value.get((cell % of_value) as usize).ok_or(Fault::Shape)?;
+        Ok(CellValue::Byte(*byte))
     }
 
     fn is_smoothed(&self, pre: InLayer) -> bool {

@@ -100,16 +100,15 @@ pub(super) fn execute_step<R: Records>(
     records: &R,
 ) -> Result<Rows, Missing> {
     let shape = plan.rows_of(step).ok_or(Missing)?;
-    let mut rows = Rows::empty(&shape, is_real(plan, step));
+    let mut rows = Rows::empty(&shape, plan.precision(), is_real(plan, step));
     let mut inputs = View { records, steps };
     for row in 0..shape.rows {
-        for place in 0..shape.cells() {
-            let value = cell(plan, step, row, place, &mut inputs);
-            rows.push(value.map_err(|stop| match stop {
-                Stop::Beyond => Missing,
-                Stop::Input(missing) => missing,
-            })?);
-        }
+        let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));
+        let cells: Result<Vec<_>, _> = cells.collect();
+        rows.push(&cells.map_err(|stop| match stop {
+            Stop::Beyond => Missing,
+            Stop::Input(missing) => missing,
+        })?);
     }
     Ok(rows)
 }

@@ -19,8 +19,8 @@ pub enum Source {
 /// A row of weights, as it is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightRow<'a> {
-    /// int8 values.
-    pub q: Cow<'a, [i8]>,
+    /// Quantised values.
+    pub q: Cow<'a, [i16]>,
     /// A scale for each group of them; the numbers themselves where there are none.
     pub scales: Cow<'a, [f32]>,
     /// Added to the product with this row, where there is one.
@@ -31,7 +31,7 @@ pub struct WeightRow<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantRow<'a> {
     /// The values.
-    pub q: Cow<'a, [i8]>,
+    pub q: Cow<'a, [i16]>,
     /// A scale for each group of them.
     pub scales: Cow<'a, [f32]>,
 }

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use surety_exact::Precision;
+
 use super::{
     given::length_of,
     inputs::Source,
@@ -91,11 +93,13 @@ impl Ground<'_> {
         self.piece(from, row, bytes)
     }
 
-    /// A whole quantised row of a step, and how many values it has.
-    pub fn quantised(&self, step: u32, row: u32) -> Option<(Piece, u32)> {
-        let rows = self.layout.plan(self.leaf, self.length?)?.rows_of(step)?;
+    /// A whole quantised row of a step, how many values it has, and what they are.
+    pub fn quantised(&self, step: u32, row: u32) -> Option<(Piece, u32, Precision)> {
+        let plan = self.layout.plan(self.leaf, self.length?)?;
+        let rows = plan.rows_of(step)?;
         let piece = self.piece(Source::Step(step), row, 0..rows.row_bytes)?;
-        Some((piece, rows.quantised?))
+        let values = rows.quantised?.checked_div(plan.precision().bytes() as u32)?;
+        Some((piece, values, plan.precision()))
     }
 }
 

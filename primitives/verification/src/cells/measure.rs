@@ -6,6 +6,7 @@ use core::ops::Range;
 use super::{
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, HASH},
+    quanta::bytes_of,
     tensors::{scales, Tensor},
 };
 use crate::{bisection::OPENING_BYTES_MAX, SEGMENT_BYTES};
@@ -72,7 +73,7 @@ impl Inputs<'static> for Measure<'_> {
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, TooLong> {
-        let (piece, values) = self.ground.quantised(step, row).ok_or(TooLong)?;
+        let (piece, values, _) = self.ground.quantised(step, row).ok_or(TooLong)?;
         self.add(piece.size())?;
         Ok(QuantRow {
             q: vec![0; values as usize].into(),
@@ -90,7 +91,7 @@ impl Inputs<'static> for Measure<'_> {
         let above = depth * HASH + WEIGHT_PLACE_BYTES + bias;
         let own = scales
             .checked_mul(4)
-            .and_then(|scales| scales.checked_add(shape.values));
+            .and_then(|scales| scales.checked_add(bytes_of(shape.precision, shape.values)));
         self.add(own.and_then(|own| own.checked_add(above)))?;
         Ok(WeightRow {
             q: vec![0; shape.values as usize].into(),

@@ -5,6 +5,7 @@ use core::convert::Infallible;
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_exact::Precision;
 use surety_types::model::{Architecture, ModelFamily, Operation};
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     inputs::WeightRow,
     layout::{Layout, Part},
     player::Records,
+    quanta::quantised_bytes,
     tensors::{tensors, Tensor},
     Rows,
 };
@@ -57,6 +59,14 @@ impl Stream {
         byte
     }
 
+    /// Of the precision's range, or one beyond.
+    fn value(&mut self, precision: Precision) -> i16 {
+        match precision {
+            Precision::Int8 => i16::from(self.byte().cast_signed()),
+            Precision::Int12 => i16::from_le_bytes([self.byte(), self.byte()]) >> 4,
+        }
+    }
+
     /// From -1 to 1.
     fn number(&mut self) -> f32 {
         let value = u16::from_le_bytes([self.byte(), self.byte()]);
@@ -82,10 +92,11 @@ impl MemoryModel {
                 .map(|number| row(tensor, number))
                 .collect();
             for (number, row) in (0..).zip(&rows) {
+                let precision = tensor.shape(&architecture).precision;
                 leaves.push(weight_row_leaf(
                     name.as_bytes(),
                     number,
-                    &row.q,
+                    &quantised_bytes(precision, &row.q),
                     &row.scales,
                     row.bias,
                 ));
@@ -107,11 +118,12 @@ impl MemoryModel {
             let shape = tensor.shape(&dimensions);
             let name = alloc::format!("{tensor:?}/{row}");
             let mut stream = Stream::new(seed, &name);
-            let q: Vec<i8> = (0..shape.values).map(|_| stream.byte().cast_signed()).collect();
+            let q = (0..shape.values).map(|_| stream.value(shape.precision));
+            let q: Vec<i16> = q.collect();
             let is_vector = shape.values == 0;
             let scale = |number: f32| match is_vector {
                 true => 1.0 + 0.25 * number,
-                false => 0.002 + 0.001 * number,
+                false => (0.254 + 0.127 * number) / f32::from(shape.precision.max()),
             };
             let scales = (0..shape.scales_of(row).unwrap_or(0)).map(|_| scale(stream.number()));
             let scales: Vec<f32> = scales.collect();

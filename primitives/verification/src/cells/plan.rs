@@ -2,11 +2,13 @@
 
 use core::ops::Range;
 
+use surety_exact::Precision;
 use surety_types::model::ModelFamily;
 
 use super::{
     inputs::Source,
     layout::{words_of, Dims, Layout, Part},
+    quanta::bytes_of,
     steps::{program, Op, Program, Step, CHOICES},
     tensors::scales,
 };
@@ -252,9 +254,9 @@ impl<'l> LeafPlan<'l> {
             Op::EmbedStats | Op::AttentionStats | Op::MlpStats | Op::Stats | Op::FinalStats => {
                 words_of(rows, self.stats())
             }
-            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => quantised(rows, dims.width),
-            Op::QuantOutput => quantised(rows, dims.queries),
-            Op::QuantDown => quantised(rows, dims.inner),
+            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => self.quantised(rows, dims.width),
+            Op::QuantOutput => self.quantised(rows, dims.queries),
+            Op::QuantDown => self.quantised(rows, dims.inner),
             Op::Query | Op::RotateQuery | Op::Attention => words_of(rows, dims.queries),
             Op::Key | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
             Op::Scores | Op::Exps => words_of(rows, dims.heads.checked_mul(seen)?),
@@ -266,6 +268,20 @@ impl<'l> LeafPlan<'l> {
             Op::Logits => words_of(rows, dims.vocabulary),
             Op::Record => self.record(rows),
         }
+    }
+
+    /// That of quantised rows.
+    pub(super) fn precision(&self) -> Precision {
+        self.layout.architecture.precision.into()
+    }
+
+    fn quantised(&self, rows: u32, values: u32) -> Option<RowsShape> {
+        let bytes = bytes_of(self.precision(), values);
+        Some(RowsShape {
+            rows,
+            row_bytes: scales(values).checked_mul(4)?.checked_add(bytes)?,
+            quantised: Some(bytes),
+        })
     }
 
     /// Numbers that a norm is said by.
@@ -284,12 +300,4 @@ impl<'l> LeafPlan<'l> {
             Part::Tokens | Part::Output => None,
         }
     }
-}
-
-fn quantised(rows: u32, values: u32) -> Option<RowsShape> {
-    Some(RowsShape {
-        rows,
-        row_bytes: scales(values).checked_mul(4)?.checked_add(values)?,
-        quantised: Some(values),
-    })
 }

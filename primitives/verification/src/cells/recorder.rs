@@ -15,6 +15,7 @@ use super::{
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, Piece, Root},
     player::Records,
+    quanta::quantised_bytes,
     span::prove,
     tensors::Tensor,
     Rows,
@@ -78,7 +79,7 @@ impl<'a, R: Records> Recorder<'a, R> {
     fn record_weights(&mut self, tensor: Tensor, row: u32, found: &WeightRow<'_>) -> Result<(), Missing> {
         let place = self.view.records.weight_opening(tensor, row).ok_or(Missing)?;
         let shape = tensor.shape(self.ground.layout.architecture());
-        self.opening.extend(found.q.iter().map(|q| q.cast_unsigned()));
+        self.opening.extend(quantised_bytes(shape.precision, &found.q));
         let scales = found.scales.iter().flat_map(|scale| scale.to_le_bytes());
         self.opening.extend(scales);
         if shape.biased {
@@ -108,7 +109,7 @@ impl<'a, R: Records> Inputs<'a> for Recorder<'a, R> {
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
-        let piece = self.ground.quantised(step, row).map(|(piece, _)| piece);
+        let piece = self.ground.quantised(step, row).map(|(piece, ..)| piece);
         self.record(Source::Step(step), piece)?;
         self.view.quantised(step, row)
     }

@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_exact::Precision;
 use surety_types::model::ModelFamily;
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     layout::{Layout, Part},
     locate::{Ground, Piece, Root, HASH},
     measure::{Measure, TooLong},
+    quanta::{bytes_of, read},
     span,
     steps::{Op, Step},
     tensors::{scales, Tensor},
@@ -175,8 +177,14 @@ impl<'o> Reader<'o, '_> {
         Ok(words.iter().map(|word| read(*word)).collect())
     }
 
-    fn values(&mut self, values: u32, scales: u32) -> Result<(Vec<i8>, Vec<f32>), NotShown> {
-        let q = self.take(values)?.iter().map(|byte| byte.cast_signed()).collect();
+    /// The bytes of so many values, and their scales.
+    fn values(
+        &mut self,
+        precision: Precision,
+        values: u32,
+        scales: u32,
+    ) -> Result<(&'o [u8], Vec<f32>), NotShown> {
+        let q = self.take(bytes_of(precision, values))?;
         let (words, _) = self.take(scales.saturating_mul(4))?.as_chunks::<4>();
         Ok((q, words.iter().map(|word| f32::from_le_bytes(*word)).collect()))
     }
@@ -230,28 +238,29 @@ impl Inputs<'static> for Reader<'_, '_> {
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, NotShown> {
-        let (piece, values) = self.ground.quantised(step, row).ok_or(NotShown)?;
+        let (piece, values, precision) = self.ground.quantised(step, row).ok_or(NotShown)?;
         let (bytes, _) = self.piece(Some(piece))?;
         let mut own = Reader { rest: bytes, ..*self };
-        let (q, scales) = own.values(values, scales(values))?;
+        let (q, scales) = own.values(precision, values, scales(values))?;
         Ok(QuantRow {
-            q: q.into(),
+            q: read(precision, q).into(),
             scales: scales.into(),
         })
     }
 
     fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'static>, NotShown> {
         let shape = tensor.shape(self.ground.layout.architecture());
-        let (q, scales) = self.values(shape.values, shape.scales_of(row).ok_or(NotShown)?)?;
+        let scales = shape.scales_of(row).ok_or(NotShown)?;
+        let (q, scales) = self.values(shape.precision, shape.values, scales)?;
         let bias = match shape.biased {
             true => self.bias()?,
             false => None,
         };
         let name = tensor.name(self.family()).ok_or(NotShown)?;
-        let leaf = weight_row_leaf(name.as_bytes(), row, &q, &scales, bias);
+        let leaf = weight_row_leaf(name.as_bytes(), row, q, &scales, bias);
         match self.place()?.verify(self.weight_root, &leaf) {
             true => Ok(WeightRow {
-                q: q.into(),
+                q: read(shape.precision, q).into(),
                 scales: scales.into(),
                 bias,
             }),

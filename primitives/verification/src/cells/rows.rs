@@ -4,8 +4,13 @@ use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
 use sp_core::H256;
+use surety_exact::Precision;
 
-use super::{tensors::scales, NO_NUMBER};
+use super::{
+    quanta::{bytes_of, quantised_bytes, read},
+    tensors::scales,
+    NO_NUMBER,
+};
 use crate::{
     bisection::{CellValue, RowsShape},
     merkle_root, row_digest,
@@ -21,12 +26,14 @@ pub enum Rows {
         /// Row by row.
         values: Vec<f32>,
     },
-    /// int8 values and a scale for each group of them.
+    /// Small integers and a scale for each group of them.
     Quantised {
         /// Values in each row.
         width: u32,
-        /// Row by row.
-        q: Vec<i8>,
+        /// What they are.
+        precision: Precision,
+        /// The values, row by row.
+        q: Vec<i16>,
         /// Row by row.
         scales: Vec<f32>,
     },
@@ -39,17 +46,24 @@ pub enum Rows {
     },
 }
 
+/// Whole words as numbers.
+fn words(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word))
+}
+
 fn part<T>(values: &[T], row: u32, width: u32) -> Option<&[T]> {
     let start = (row as usize).checked_mul(width as usize)?;
     values.get(start..start.checked_add(width as usize)?)
 }
 
 impl Rows {
-    /// Nothing yet, of this shape; `real` where words are `f32`.
-    pub(super) fn empty(shape: &RowsShape, real: bool) -> Self {
+    /// Nothing yet, of this shape; `precision` of quantised values, `real` where words are `f32`.
+    pub(super) fn empty(shape: &RowsShape, precision: Precision, real: bool) -> Self {
         match (shape.quantised, real) {
-            (Some(width), _) => Self::Quantised {
-                width,
+            (Some(bytes), _) => Self::Quantised {
+                width: bytes / precision.bytes() as u32,
+                precision,
                 q: vec![],
                 scales: vec![],
             },
@@ -66,11 +80,10 @@ impl Rows {
 
     /// Numbers, from their bytes in little-endian order; nothing when they make no whole number of rows.
     pub fn real(row_bytes: u32, bytes: &[u8]) -> Option<Self> {
-        let (words, rest) = bytes.as_chunks::<4>();
-        let whole = rest.is_empty() && row_bytes > 0 && row_bytes.is_multiple_of(4);
+        let whole = row_bytes > 0 && row_bytes.is_multiple_of(4);
         (whole && bytes.len().is_multiple_of(row_bytes as usize)).then(|| Self::Real {
             width: row_bytes / 4,
-            values: words.iter().map(|word| f32::from_le_bytes(*word)).collect(),
+            values: words(bytes).collect(),
         })
     }
 
@@ -80,16 +93,31 @@ impl Rows {
         Some(Self::Bytes { row_bytes, bytes })
     }
 
-    /// Appends a cell.
-    pub(super) fn push(&mut self, value: CellValue) {
-        match (self, value) {
-            (Self::Real { values, .. }, CellValue::Word(word)) => values.push(f32::from_le_bytes(word)),
-            (Self::Quantised { scales, .. }, CellValue::Word(word)) => scales.push(f32::from_le_bytes(word)),
-            (Self::Quantised { q, .. }, CellValue::Byte(byte)) => q.push(byte.cast_signed()),
-            (Self::Bytes { bytes, .. }, CellValue::Word(word)) => bytes.extend_from_slice(&word),
-            (Self::Bytes { bytes, .. }, CellValue::Byte(byte)) => bytes.push(byte),
-            // There are no single bytes among numbers.
-            (Self::Real { .. }, CellValue::Byte(_)) => {}
+    /// Appends a row, from its cells.
+    pub(super) fn push(&mut self, cells: &[CellValue]) {
+        let bytes: Vec<u8> = cells
+            .iter()
+            .flat_map(|cell| match cell {
+                CellValue::Byte(byte) => core::slice::from_ref(byte),
+                CellValue::Word(word) => &word[..],
+            })
+            .copied()
+            .collect();
+        match self {
+            Self::Real { values, .. } => values.extend(words(&bytes)),
+            Self::Quantised {
+                width,
+                precision,
+                q,
+                scales,
+            } => {
+                let (of_values, rest) = bytes
+                    .split_at_checked(bytes_of(*precision, *width) as usize)
+                    .unwrap_or_default();
+                q.extend(read(*precision, of_values));
+                scales.extend(words(rest));
+            }
+            Self::Bytes { bytes: all, .. } => all.extend(bytes),
         }
     }
 
@@ -108,7 +136,9 @@ impl Rows {
     pub fn row_bytes(&self) -> u32 {
         match self {
             Self::Real { width, .. } => width.saturating_mul(4),
-            Self::Quantised { width, .. } => scales(*width).saturating_mul(4).saturating_add(*width),
+            Self::Quantised { width, precision, .. } => scales(*width)
+                .saturating_mul(4)
+                .saturating_add(bytes_of(*precision, *width)),
             Self::Bytes { row_bytes, .. } => *row_bytes,
         }
     }
@@ -133,12 +163,13 @@ impl Rows {
     }
 
     /// The values and scales of a row; nothing unless rows are quantised and there is such a row.
-    pub fn quantised(&self, row: u32) -> Option<(&[i8], &[f32])> {
+    pub fn quantised(&self, row: u32) -> Option<(&[i16], &[f32])> {
         match self {
             Self::Quantised {
                 width,
                 q,
                 scales: all,
+                ..
             } => Some((part(q, row, *width)?, part(all, row, scales(*width))?)),
             _ => None,
         }
@@ -146,14 +177,14 @@ impl Rows {
 
     /// The bytes of a row; nothing when there is no such row.
     pub fn row(&self, row: u32) -> Option<Vec<u8>> {
-        let words = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
         match self {
-            Self::Real { .. } => self.numbers(row).map(words),
-            Self::Quantised { .. } => {
+            Self::Real { .. } => self.numbers(row).map(bytes),
+            Self::Quantised { precision, .. } => {
                 let (q, scales) = self.quantised(row)?;
-                let mut bytes: Vec<u8> = q.iter().map(|q| q.cast_unsigned()).collect();
-                bytes.extend::<Vec<u8>>(words(scales));
-                Some(bytes)
+                let mut row = quantised_bytes(*precision, q);
+                row.extend::<Vec<u8>>(bytes(scales));
+                Some(row)
             }
             Self::Bytes { row_bytes, bytes } => part(bytes, row, *row_bytes).map(<[u8]>::to_vec),
         }
@@ -182,32 +213,29 @@ impl Rows {
         let mut bytes = self.row(row)?;
         *bytes.get_mut(byte as usize)? ^= 1;
         let mut altered = self.clone();
-        let (word_bytes, start) = (4usize, row as usize);
-        let words = |bytes: &[u8]| -> Vec<f32> {
-            let (words, _) = bytes.as_chunks::<4>();
-            words.iter().map(|word| f32::from_le_bytes(*word)).collect()
-        };
+        let start = row as usize;
         match &mut altered {
             Self::Real { width, values } => {
                 let at = start.checked_mul(*width as usize)?;
+                let new: Vec<f32> = words(&bytes).collect();
                 values
-                    .get_mut(at..at.checked_add(bytes.len() / word_bytes)?)?
-                    .copy_from_slice(&words(&bytes));
+                    .get_mut(at..at.checked_add(new.len())?)?
+                    .copy_from_slice(&new);
             }
             Self::Quantised {
                 width,
+                precision,
                 q,
                 scales: all,
             } => {
-                let (new_q, new_scales) = bytes.split_at_checked(*width as usize)?;
-                let (at, groups) = (start.checked_mul(*width as usize)?, scales(*width) as usize);
-                let row = q.get_mut(at..at.checked_add(new_q.len())?)?;
-                for (old, new) in row.iter_mut().zip(new_q) {
-                    *old = new.cast_signed();
-                }
+                let (new_q, new_scales) = bytes.split_at_checked(bytes_of(*precision, *width) as usize)?;
+                let new_q = read(*precision, new_q);
+                let (at, groups) = (start.checked_mul(new_q.len())?, scales(*width) as usize);
+                q.get_mut(at..at.checked_add(new_q.len())?)?
+                    .copy_from_slice(&new_q);
                 let at = start.checked_mul(groups)?;
-                all.get_mut(at..at.checked_add(groups)?)?
-                    .copy_from_slice(&words(new_scales));
+                let new: Vec<f32> = words(new_scales).collect();
+                all.get_mut(at..at.checked_add(groups)?)?.copy_from_slice(&new);
             }
             Self::Bytes {
                 row_bytes,

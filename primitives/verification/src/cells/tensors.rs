@@ -4,7 +4,7 @@
 
 use alloc::{format, string::String};
 
-use surety_exact::groups;
+use surety_exact::{groups, Precision};
 use surety_types::model::{Architecture, ModelFamily};
 
 /// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so that a
@@ -96,8 +96,10 @@ const IN_LAYER: [InLayer; 15] = [
 pub struct WeightShape {
     /// How many rows.
     pub rows: u32,
-    /// int8 values of a row.
+    /// Quantised values of a row.
     pub values: u32,
+    /// What these are.
+    pub precision: Precision,
     /// `f32` scales of a row; those of a vector are its values, and its last row may have fewer.
     pub scales: u32,
     /// Whether rows may have a bias; whether they do, a model says.
@@ -158,12 +160,16 @@ impl InLayer {
         let Architecture { width, inner, .. } = *architecture;
         let queries = architecture.heads.saturating_mul(architecture.head_dim);
         let keys = architecture.kv_heads.saturating_mul(architecture.head_dim);
+        let linear = |inputs, outputs| WeightShape {
+            biased: true,
+            ..WeightShape::table(architecture, inputs, outputs)
+        };
         match self {
-            Self::Query => WeightShape::linear(width, queries),
-            Self::Key | Self::Value => WeightShape::linear(width, keys),
-            Self::Output => WeightShape::linear(queries, width),
-            Self::Gate | Self::Up => WeightShape::linear(width, inner),
-            Self::Down => WeightShape::linear(inner, width),
+            Self::Query => linear(width, queries),
+            Self::Key | Self::Value => linear(width, keys),
+            Self::Output => linear(queries, width),
+            Self::Gate | Self::Up => linear(width, inner),
+            Self::Down => linear(inner, width),
             Self::OutputPre => WeightShape::vector(queries),
             Self::DownPre => WeightShape::vector(inner),
             _ => WeightShape::vector(width),
@@ -204,37 +210,33 @@ impl Tensor {
             width, vocabulary, ..
         } = *architecture;
         match self {
-            Self::Tokens => WeightShape::table(width, vocabulary),
-            Self::Positions => WeightShape::table(width, architecture.positions),
-            Self::Types => WeightShape::table(width, 1),
+            Self::Tokens => WeightShape::table(architecture, width, vocabulary),
+            Self::Positions => WeightShape::table(architecture, width, architecture.positions),
+            Self::Types => WeightShape::table(architecture, width, 1),
             Self::EmbeddingsNorm | Self::EmbeddingsNormBias | Self::FinalNorm => WeightShape::vector(width),
             Self::Turns => WeightShape {
                 rows: 1,
                 values: (architecture.head_dim / 2).saturating_mul(TURNS_BYTES),
+                // Single bytes, whatever the model's rows are.
+                precision: Precision::Int8,
                 scales: 0,
                 biased: false,
             },
             // The engine's head has no bias.
-            Self::Head => WeightShape::table(width, vocabulary),
+            Self::Head => WeightShape::table(architecture, width, vocabulary),
             Self::Layer(_, part) => part.shape(architecture),
         }
     }
 }
 
 impl WeightShape {
-    fn table(width: u32, rows: u32) -> Self {
+    fn table(architecture: &Architecture, width: u32, rows: u32) -> Self {
         Self {
             rows,
             values: width,
+            precision: architecture.precision.into(),
             scales: scales(width),
             biased: false,
-        }
-    }
-
-    fn linear(inputs: u32, outputs: u32) -> Self {
-        Self {
-            biased: true,
-            ..Self::table(inputs, outputs)
         }
     }
 
@@ -242,6 +244,7 @@ impl WeightShape {
         Self {
             rows: values.div_ceil(VECTOR_ROW),
             values: 0,
+            precision: Precision::default(),
             scales: values,
             biased: false,
         }

@@ -124,9 +124,9 @@ fn a_number_is_read_little_endian() {
 #[test]
 fn a_row_of_weights_is_bound_to_its_name_number_and_values() {
     let row =
-        |name: &str, row, q: &[i8], scale, bias| weight_row_leaf(name.as_bytes(), row, q, &[scale], bias);
+        |name: &str, row, q: &[u8], scale, bias| weight_row_leaf(name.as_bytes(), row, q, &[scale], bias);
     let leaves: Vec<H256> = (0..11)
-        .map(|number| row("up", number, &[1, -2], 0.5, Some(1.0)))
+        .map(|number| row("up", number, &[1, 254], 0.5, Some(1.0)))
         .collect();
     let root = merkle_root(leaves.iter().copied());
     let opening = WeightOpening {
@@ -134,14 +134,14 @@ fn a_row_of_weights_is_bound_to_its_name_number_and_values() {
         leaves: 11,
         proof: Proof::new(&leaves, 6).unwrap(),
     };
-    assert!(opening.verify(&root, &row("up", 6, &[1, -2], 0.5, Some(1.0))));
+    assert!(opening.verify(&root, &row("up", 6, &[1, 254], 0.5, Some(1.0))));
     for other in [
-        row("up", 5, &[1, -2], 0.5, Some(1.0)),
-        row("down", 6, &[1, -2], 0.5, Some(1.0)),
-        row("up", 6, &[1, -3], 0.5, Some(1.0)),
-        row("up", 6, &[1, -2], 0.25, Some(1.0)),
-        row("up", 6, &[1, -2], 0.5, Some(-1.0)),
-        row("up", 6, &[1, -2], 0.5, None),
+        row("up", 5, &[1, 254], 0.5, Some(1.0)),
+        row("down", 6, &[1, 254], 0.5, Some(1.0)),
+        row("up", 6, &[1, 253], 0.5, Some(1.0)),
+        row("up", 6, &[1, 254], 0.25, Some(1.0)),
+        row("up", 6, &[1, 254], 0.5, Some(-1.0)),
+        row("up", 6, &[1, 254], 0.5, None),
     ] {
         assert!(!opening.verify(&root, &other));
     }

@@ -56,11 +56,11 @@ fn row_digests() {
 #[test]
 fn weight_row_leaves() {
     for vector in read(include_str!("../../vectors/weight_row_leaf.json")) {
-        let q: Vec<i8> = vector["q"]
+        let q: Vec<u8> = vector["q"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|q| q.as_i64().unwrap() as i8)
+            .map(|q| q.as_i64().unwrap() as u8)
             .collect();
         let scales: Vec<f32> = vector["scales"]
             .as_array()

@@ -6,7 +6,7 @@ use sp_consensus_babe::AuthorityId;
 use sp_core::H256;
 use sp_runtime::RuntimeAppPublic;
 use surety_types::{
-    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Smoothed},
+    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
     task::ResultClaim,
     trust::AuditProof,
 };
@@ -94,6 +94,7 @@ fn architecture() -> Architecture {
         activation: Activation::Gelu,
         smoothed: Smoothed::default(),
         tied: false,
+        precision: Precision::Int12,
     }
 }
 

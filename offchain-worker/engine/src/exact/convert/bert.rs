@@ -1,5 +1,7 @@
 //! An encoder's published tensors to its exact parameters.
 
+use surety_exact::Precision;
+
 use super::{
     calibration::{Inputs, LayerInputs},
     quantise::{norm, sharing, table, Chosen, Site},
@@ -19,6 +21,7 @@ pub(super) const ANCHOR: &str = "embeddings.word_embeddings.weight";
 pub(super) fn quantise(
     source: &mut Source,
     config: &BertConfig,
+    precision: Precision,
     seen: Option<&Inputs>,
     step: &mut Step<'_>,
 ) -> Result<BertWeights, ConvertError> {
@@ -29,7 +32,7 @@ pub(super) fn quantise(
             &format!("embeddings.{name}"),
             rows,
             width,
-            Chosen::default(),
+            Chosen::plain(precision),
         )
     };
     let words = embedding("word_embeddings", config.vocabulary)?;
@@ -40,7 +43,7 @@ pub(super) fn quantise(
     for number in 0..config.layers {
         let seen = seen.and_then(|seen| seen.layers.get(number));
         let stem = format!("encoder.layer.{number}");
-        layers.push(layer(source, &stem, config, seen)?);
+        layers.push(layer(source, &stem, config, precision, seen)?);
         step.done(number + 2);
     }
     Ok(BertWeights {
@@ -58,6 +61,7 @@ fn layer(
     source: &mut Source,
     layer: &str,
     config: &BertConfig,
+    precision: Precision,
     seen: Option<&LayerInputs>,
 ) -> Result<BertLayer, ConvertError> {
     let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
@@ -70,14 +74,25 @@ fn layer(
         bias: true,
     };
     let three = [&query, &key, &value].map(|stem| site(stem, width, width));
-    let (attention_pre, [query, key, value]) = sharing(source, three, seen.map(|seen| &seen.attention))?;
+    let (attention_pre, [query, key, value]) =
+        sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("attention.output.dense");
     let output = [site(&output, width, width)];
-    let (output_pre, [output]) = sharing(source, output, seen.map(|seen| &seen.output))?;
+    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let up = stem("intermediate.dense");
-    let (up_pre, [up]) = sharing(source, [site(&up, inner, width)], seen.map(|seen| &seen.up))?;
+    let (up_pre, [up]) = sharing(
+        source,
+        precision,
+        [site(&up, inner, width)],
+        seen.map(|seen| &seen.up),
+    )?;
     let down = stem("output.dense");
-    let (down_pre, [down]) = sharing(source, [site(&down, width, inner)], seen.map(|seen| &seen.down))?;
+    let (down_pre, [down]) = sharing(
+        source,
+        precision,
+        [site(&down, width, inner)],
+        seen.map(|seen| &seen.down),
+    )?;
     Ok(BertLayer {
         attention_pre,
         query,

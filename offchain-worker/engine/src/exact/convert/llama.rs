@@ -1,5 +1,7 @@
 //! A decoder's published tensors to its exact parameters.
 
+use surety_exact::Precision;
+
 use super::{
     calibration::{Inputs, LayerInputs},
     quantise::{norm, sharing, table, Chosen, Site},
@@ -15,16 +17,29 @@ use crate::exact::{
 pub(super) fn quantise(
     source: &mut Source,
     config: &LlamaConfig,
+    precision: Precision,
     seen: Option<&Inputs>,
     step: &mut Step<'_>,
 ) -> Result<LlamaWeights, ConvertError> {
     let (vocabulary, width) = (config.vocabulary, config.width);
-    let tokens = table(source, "model.embed_tokens", vocabulary, width, Chosen::default())?;
+    let tokens = table(
+        source,
+        "model.embed_tokens",
+        vocabulary,
+        width,
+        Chosen::plain(precision),
+    )?;
     step.done(1);
     let mut layers = Vec::with_capacity(config.layers);
     for number in 0..config.layers {
         let seen = seen.and_then(|seen| seen.layers.get(number));
-        layers.push(layer(source, &format!("model.layers.{number}"), config, seen)?);
+        layers.push(layer(
+            source,
+            &format!("model.layers.{number}"),
+            config,
+            precision,
+            seen,
+        )?);
         step.done(number + 2);
     }
     let head = Site {
@@ -44,7 +59,7 @@ pub(super) fn quantise(
         norm: norm(source, "model.norm", width, config.epsilon, false)?,
         head: match config.tied {
             true => None,
-            false => Some(head.linear(source, Chosen::default())?),
+            false => Some(head.linear(source, Chosen::plain(precision))?),
         },
         end_tokens: config.end_tokens.clone(),
     })
@@ -54,6 +69,7 @@ fn layer(
     source: &mut Source,
     layer: &str,
     config: &LlamaConfig,
+    precision: Precision,
     seen: Option<&LayerInputs>,
 ) -> Result<LlamaLayer, ConvertError> {
     let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
@@ -71,17 +87,18 @@ fn layer(
     let biased = config.attention_bias;
     let three = [(query, queries), (key, keys), (value, keys)]
         .map(|(stem, outputs)| site(stem, outputs, width, biased));
-    let (attention_pre, [query, key, value]) = sharing(source, three, seen.map(|seen| &seen.attention))?;
+    let (attention_pre, [query, key, value]) =
+        sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("self_attn.o_proj");
     let output = [site(&output, width, queries, biased)];
-    let (output_pre, [output]) = sharing(source, output, seen.map(|seen| &seen.output))?;
+    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let biased = config.mlp_bias;
     let names = ["mlp.gate_proj", "mlp.up_proj"].map(stem);
     let two = names.each_ref().map(|stem| site(stem, inner, width, biased));
-    let (mlp_pre, [gate, up]) = sharing(source, two, seen.map(|seen| &seen.up))?;
+    let (mlp_pre, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
     let down = stem("mlp.down_proj");
     let down = [site(&down, width, inner, biased)];
-    let (down_pre, [down]) = sharing(source, down, seen.map(|seen| &seen.down))?;
+    let (down_pre, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
     Ok(LlamaLayer {
         attention_norm: norm(source, &stem("input_layernorm"), width, epsilon, false)?,
         attention_pre,

@@ -1,11 +1,11 @@
 //! From published float weights to an exact model.
 //!
-//! 1. Every matrix is quantised as it is.
+//! 1. Every matrix is quantised as it is. With int12 that is all.
 //! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of rows.
 //! 3. Every matrix is quantised again, with the inputs' channels smoothed as suits what was seen.
 //!
 //! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions, and the
-//! exact arithmetic itself. Weights are read row by row; what is in memory is the int8 model, never the float one.
+//! exact arithmetic itself. Weights are read row by row; what is in memory is the quantised model, never the float one.
 
 mod bert;
 pub mod calibration;
@@ -23,7 +23,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use surety_exact::Fault;
+use surety_exact::{Fault, Precision};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
@@ -135,8 +135,18 @@ impl Step<'_> {
     }
 }
 
+/// The precision that suits a family: vectors are compared with each other, where small errors count; a decoder reads all
+/// of its weights for every token, so that half as many bytes are twice as many tokens.
+pub const fn usual_precision(family: ModelFamily) -> Precision {
+    match family {
+        ModelFamily::Bert => Precision::Int12,
+        ModelFamily::Llama => Precision::Int8,
+    }
+}
+
 /// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
-/// `config.json`) and puts it into the store under `name`. Does not replace a model that differs.
+/// `config.json`) and puts it into the store under `name`, in the family's [`usual_precision`] unless another is given. Does
+/// not replace a model that differs.
 ///
 /// # Errors
 /// [`ConvertError`]; the store is then as it was.
@@ -144,12 +154,13 @@ pub fn convert(
     folder: &Path,
     store: &ModelStore,
     name: &str,
+    precision: Option<Precision>,
     on_event: OnConvert<'_>,
 ) -> Result<StoredModel, ConvertError> {
     // A bad name should create nothing.
     store.folder(name)?;
     let _lock = store.lock()?;
-    convert_locked(folder, store, name, on_event)
+    convert_locked(folder, store, name, precision, on_event)
 }
 
 /// [`convert`], for a caller that has locked the store.
@@ -157,6 +168,7 @@ pub(crate) fn convert_locked(
     folder: &Path,
     store: &ModelStore,
     name: &str,
+    precision: Option<Precision>,
     on_event: OnConvert<'_>,
 ) -> Result<StoredModel, ConvertError> {
     let target = store.folder(name)?;
@@ -164,7 +176,7 @@ pub(crate) fn convert_locked(
     // What an interrupted run has left.
     remove(&staging)?;
     fs::create_dir_all(&staging).map_err(ConvertError::io(&staging))?;
-    let converted = convert_into(folder, &staging, name, on_event);
+    let converted = convert_into(folder, &staging, name, precision, on_event);
     let installed = converted.and_then(|manifest| match store.by_name(name) {
         // The very model: its files may be damaged, these are not.
         Ok(stored) if stored.manifest == manifest => replace(&staging, &target),
@@ -198,6 +210,7 @@ pub fn convert_into(
     folder: &Path,
     into: &Path,
     name: &str,
+    precision: Option<Precision>,
     on_event: OnConvert<'_>,
 ) -> Result<ModelManifest, ConvertError> {
     let name = name
@@ -207,7 +220,7 @@ pub fn convert_into(
         .map_err(|_| ConvertError::NameTooLong(name.into()))?;
     let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
     let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
-    let weights = quantise(folder, &config, &tokenizer, on_event)?;
+    let weights = quantise(folder, &config, &tokenizer, precision, on_event)?;
     let mut step = Step {
         stage: Stage::Writing,
         total: 1,
@@ -287,49 +300,77 @@ fn quantise(
     folder: &Path,
     config: &[u8],
     tokenizer: &[u8],
+    precision: Option<Precision>,
     on_event: OnConvert<'_>,
 ) -> Result<Weights, ConvertError> {
-    match family(config)? {
+    let family = family(config)?;
+    let precision = precision.unwrap_or(usual_precision(family));
+    let source = Source::open(folder)?;
+    match family {
         ModelFamily::Bert => {
             let config = BertConfig::parse(config)?;
-            let text = calibration::for_encoder(tokenizer, &config)?;
-            let source = Source::open(folder)?.with_prefix(bert::PREFIX, bert::ANCHOR);
+            let source = source.with_prefix(bert::PREFIX, bert::ANCHOR);
+            let text = || calibration::for_encoder(tokenizer, &config);
             let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
-                bert::quantise(source, &config, seen, step)
+                bert::quantise(source, &config, precision, seen, step)
             };
-            two_passes(source, config.layers, &text, pass, calibrate_bert, on_event).map(Weights::Bert)
+            passes(
+                source,
+                config.layers,
+                precision,
+                text,
+                pass,
+                calibrate_bert,
+                on_event,
+            )
+            .map(Weights::Bert)
         }
         ModelFamily::Llama => {
             let config = LlamaConfig::parse(config)?;
-            let text = calibration::for_decoder(tokenizer, &config)?;
-            let source = Source::open(folder)?;
+            let text = || calibration::for_decoder(tokenizer, &config);
             let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
-                llama::quantise(source, &config, seen, step)
+                llama::quantise(source, &config, precision, seen, step)
             };
-            two_passes(source, config.layers, &text, pass, calibrate_llama, on_event).map(Weights::Llama)
+            passes(
+                source,
+                config.layers,
+                precision,
+                text,
+                pass,
+                calibrate_llama,
+                on_event,
+            )
+            .map(Weights::Llama)
         }
     }
 }
 
-/// Quantises, looks, and quantises again. The first model is dropped before the second is made.
-fn two_passes<W>(
+/// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is made.
+fn passes<W>(
     mut source: Source,
     layers: usize,
-    text: &Sequences,
+    precision: Precision,
+    text: impl FnOnce() -> Result<Sequences, ModelError>,
     pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
     look: impl Fn(&W, &Sequences) -> Result<Inputs, Fault>,
     on_event: OnConvert<'_>,
 ) -> Result<W, ConvertError> {
+    // Before the first pass: a tokenizer that does not fit is found at once.
+    let text = text()?;
     let mut step = Step {
         stage: Stage::Quantising,
         total: layers + 1,
         on_event,
     };
     let plain = pass(&mut source, None, &mut step)?;
+    if precision == Precision::Int12 {
+        // Smoothing and rounding would gain what is already below everything else.
+        return Ok(plain);
+    }
     step.stage = Stage::Calibrating;
     step.total = text.text.len() + text.made_up.len();
     step.done(0);
-    let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
+    let seen = look(&plain, &text).map_err(ConvertError::Calibration)?;
     drop(plain);
     step.stage = Stage::Smoothing;
     step.total = layers + 1;

@@ -1,7 +1,7 @@
-//! Float weights to int8 rows.
+//! Float weights to quantised rows.
 
 use rayon::prelude::*;
-use surety_exact::{groups, quantise_row, Fault};
+use surety_exact::{groups, quantise_row, Fault, Precision};
 
 use super::{
     calibration::Seen,
@@ -10,14 +10,27 @@ use super::{
     source::Source,
     ConvertError,
 };
-use crate::exact::weights::{Linear, Norm, Table};
+use crate::exact::weights::{Linear, Norm, Quanta, Table};
 
-/// What was chosen for an input. By default it is taken as it is, and rounding is plain.
-#[derive(Clone, Copy, Default)]
+/// What was chosen for an input.
+#[derive(Clone, Copy)]
 pub(super) struct Chosen<'a> {
+    precision: Precision,
     /// What the input is multiplied by.
     pre: Option<&'a [f32]>,
+    /// Of int8 alone.
     rounding: Option<&'a Rounding>,
+}
+
+impl Chosen<'_> {
+    /// The input is taken as it is, and rounding is plain.
+    pub(super) fn plain(precision: Precision) -> Self {
+        Self {
+            precision,
+            pre: None,
+            rounding: None,
+        }
+    }
 }
 
 /// What a linear layer is read from.
@@ -77,7 +90,7 @@ pub(super) fn table(
     let mut table = Table {
         rows,
         width,
-        q: Vec::new(),
+        q: Quanta::new(chosen.precision),
         scales: Vec::new(),
     };
     let mut batch = Vec::new();
@@ -89,7 +102,10 @@ pub(super) fn table(
             }
         }
         if table.q.is_empty() {
-            table.q.reserve_exact(rows * width);
+            match &mut table.q {
+                Quanta::Int8(q) => q.reserve_exact(rows * width),
+                Quanta::Int12(q) => q.reserve_exact(rows * width),
+            }
             table.scales.reserve_exact(rows * groups(width));
         }
         batch.extend_from_slice(row);
@@ -105,20 +121,36 @@ pub(super) fn table(
 
 /// Adds rows to a table. Each is quantised by itself: threads change nothing.
 fn quantise_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), Fault> {
-    let (width, count) = (into.width, groups(into.width));
-    let (done, done_scales) = (into.q.len(), into.scales.len());
-    into.q.resize(done + rows.len(), 0);
-    into.scales.resize(done_scales + rows.len() / width * count, 0.0);
-    let (_, q) = into.q.split_at_mut(done);
-    let (_, scales) = into.scales.split_at_mut(done_scales);
+    let Table { width, q, scales, .. } = into;
+    match q {
+        Quanta::Int8(q) => add_rows(rows, *width, q, scales, |row, q, scales| match rounding {
+            Some(rounding) => rounding.row(row, q, scales),
+            None => quantise_row(row, Precision::Int8, q, scales),
+        }),
+        Quanta::Int12(q) => add_rows(rows, *width, q, scales, |row, q, scales| {
+            quantise_row(row, Precision::Int12, q, scales)
+        }),
+    }
+}
+
+fn add_rows<Q: Clone + Default + Send>(
+    rows: &[f32],
+    width: usize,
+    q: &mut Vec<Q>,
+    scales: &mut Vec<f32>,
+    one: impl Fn(&[f32], &mut [Q], &mut [f32]) -> Result<(), Fault> + Sync,
+) -> Result<(), Fault> {
+    let count = groups(width);
+    let (done, done_scales) = (q.len(), scales.len());
+    q.resize(done + rows.len(), Q::default());
+    scales.resize(done_scales + rows.len() / width * count, 0.0);
+    let (_, q) = q.split_at_mut(done);
+    let (_, scales) = scales.split_at_mut(done_scales);
     let parts = rows
         .par_chunks(width)
         .zip(q.par_chunks_mut(width))
         .zip(scales.par_chunks_mut(count));
-    parts.try_for_each(|((row, q), scales)| match rounding {
-        Some(rounding) => rounding.row(row, q, scales),
-        None => quantise_row(row, q, scales),
-    })
+    parts.try_for_each(|((row, q), scales)| one(row, q, scales))
 }
 
 fn refused(stem: &str, fault: Fault) -> ConvertError {
@@ -151,6 +183,7 @@ pub(super) fn norm(
 /// Where nothing has been seen there is nothing to go by: no `pre`, and plain rounding.
 pub(super) fn sharing<const N: usize>(
     source: &mut Source,
+    precision: Precision,
     sites: [Site<'_>; N],
     seen: Option<&Seen>,
 ) -> Result<(Option<Vec<f32>>, [Linear; N]), ConvertError> {
@@ -170,6 +203,7 @@ pub(super) fn sharing<const N: usize>(
     };
     let rounding = seen.map(|seen| Rounding::new(seen, pre.as_deref()));
     let chosen = Chosen {
+        precision,
         pre: pre.as_deref(),
         rounding: rounding.as_ref(),
     };

@@ -6,12 +6,15 @@
 //! inputs that were seen tell. Scales are those of plain rounding.
 
 use rayon::prelude::*;
-use surety_exact::{quantise_row, round, Fault, GROUP, QUANTUM_MAX};
+use surety_exact::{quantise_row, round, Fault, Precision, GROUP};
 
 use super::calibration::Seen;
 
 /// Inputs that make up for each other: a block of so many, from the first on. Time grows with it, and memory.
 const BLOCK: usize = 8 * GROUP;
+
+/// Of int12 nothing is left to be made up for.
+const PRECISION: Precision = Precision::Int8;
 
 /// How much the inputs may be taken to vary by themselves, as a share of their mean square: what was seen is not all
 /// that there is.
@@ -58,7 +61,7 @@ impl Rounding {
     /// # Errors
     /// Those of [`quantise_row`].
     pub(super) fn row(&self, row: &[f32], q: &mut [i8], scales: &mut [f32]) -> Result<(), Fault> {
-        quantise_row(row, q, scales)?;
+        quantise_row(row, PRECISION, q, scales)?;
         let parts = row.chunks(BLOCK).zip(q.chunks_mut(BLOCK));
         let parts = parts.zip(scales.chunks(BLOCK / GROUP)).zip(&self.blocks);
         for (((row, q), scales), block) in parts {
@@ -114,6 +117,7 @@ impl Block {
     }
 
     fn round(&self, row: &[f32], q: &mut [i8], scales: &[f32]) {
+        let most = f32::from(PRECISION.max());
         let mut errors = Vec::with_capacity(row.len());
         let values = row.iter().zip(q).zip(&self.0);
         for (index, ((value, q), feedback)) in values.enumerate() {
@@ -121,7 +125,7 @@ impl Block {
             // A group of zeros has no steps.
             if scale > 0.0 {
                 let target = value + dot_f32(feedback, &errors);
-                *q = round((target / scale).clamp(-QUANTUM_MAX, QUANTUM_MAX)) as i8;
+                *q = round((target / scale).clamp(-most, most)) as i8;
             }
             errors.push(value - f32::from(*q) * scale);
         }
@@ -276,7 +280,7 @@ mod tests {
         for _ in 0..20 {
             let row = dice.rows(1, &[0.1; WIDTH]);
             let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-            quantise_row(&row, &mut q, &mut scales).unwrap();
+            quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
             let of_plain = scales.clone();
             plain += error(&others, &row, &q, &scales);
             rounding.row(&row, &mut q, &mut scales).unwrap();
@@ -297,7 +301,7 @@ mod tests {
         for _ in 0..20 {
             let row = dice.rows(1, &[0.1; WIDTH]);
             let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-            quantise_row(&row, &mut q, &mut scales).unwrap();
+            quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
             plain += error(&others, &row, &q, &scales);
             rounding.row(&row, &mut q, &mut scales).unwrap();
             made += error(&others, &row, &q, &scales);
@@ -312,7 +316,7 @@ mod tests {
         let dice = &mut Dice(5);
         let row = dice.rows(1, &[1.0; WIDTH]);
         let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-        quantise_row(&row, &mut q, &mut scales).unwrap();
+        quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
         for input in [0.0, f32::INFINITY, f32::NAN] {
             let rounding = Rounding::new(&seen(&[input; WIDTH]), None);
             let (mut found, mut found_scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);

@@ -159,7 +159,7 @@ fn divided(squares: &[f64], weights: &[f32], exponent: f64) -> Vec<f32> {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_exact::quantise_row;
+    use surety_exact::{quantise_row, Precision};
 
     use super::*;
 
@@ -184,7 +184,7 @@ pub(super) mod tests {
     fn rounded(row: &[f32], by: &[f32]) -> Vec<f64> {
         let row: Vec<f32> = row.iter().zip(by).map(|(value, by)| value * by).collect();
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-        quantise_row(&row, &mut q, &mut scales).unwrap();
+        quantise_row(&row, Precision::Int8, &mut q, &mut scales).unwrap();
         let value = |(index, q): (usize, &i8)| f64::from(*q) * f64::from(scales[index / GROUP]);
         q.iter().enumerate().map(value).collect()
     }

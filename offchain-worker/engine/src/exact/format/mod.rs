@@ -1,16 +1,16 @@
-//! The exact form of a model as a file: safetensors with int8 rows.
+//! The exact form of a model as a file: safetensors with quantised rows.
 //!
 //! The metadata says `"format": "surety-exact"`. What a name stands for:
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
-//! | `L.q`, `L.scales` of a linear layer `L` | I8, F32 | `[outputs, inputs]`, `[outputs, groups(inputs)]` |
+//! | `L.q`, `L.scales` of a linear layer `L` | I8 or I16, F32 | `[outputs, inputs]`, `[outputs, groups(inputs)]` |
 //! | `L.bias`, where it has one | F32 | `[outputs]` |
-//! | `T.q`, `T.scales` of a table `T` | I8, F32 | `[rows, width]`, `[rows, groups(width)]` |
+//! | `T.q`, `T.scales` of a table `T` | I8 or I16, F32 | `[rows, width]`, `[rows, groups(width)]` |
 //! | norms, and a `pre` for the input of linear layers | F32 | `[width]` |
 //! | `rotary.turns` | U64 | `[head_dim / 2]` |
 //!
-//! Linear layers and tables keep the stems of the published names. Query, key and value share the `pre` of their
+//! Rows are int8 or int12, all of one precision. Linear layers and tables keep the stems of the published names. Query, key and value share the `pre` of their
 //! layer's `attention.pre`, gate and up the one of `mlp.pre`; others have their own, `L.pre`. An absent `pre` is all
 //! ones. Tensors stand in the file by the size of their elements, largest first, then by name.
 

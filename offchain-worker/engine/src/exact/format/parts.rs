@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use surety_exact::Turns;
 use surety_types::ContentHash;
-use surety_verification::{merkle_root, weight_row_leaf};
+use surety_verification::{cells::quantised_bytes, merkle_root, weight_row_leaf};
 
 use crate::exact::weights::{BertWeights, Linear, LinearRows, LlamaWeights, Norm, Table, WeightRow};
 
@@ -58,7 +58,7 @@ impl<L: LinearRows> Part<'_, L> {
                 q: turns
                     .iter()
                     .flat_map(|turns| turns.0.to_le_bytes())
-                    .map(u8::cast_signed)
+                    .map(|byte| i16::from(byte.cast_signed()))
                     .collect(),
                 ..WeightRow::default()
             }),
@@ -177,11 +177,12 @@ impl<L: LinearRows + Sync> Parts<'_, L> {
 }
 
 fn leaf(name: &str, row: usize, weights: &WeightRow) -> Option<ContentHash> {
-    let WeightRow { q, scales, bias } = weights;
+    let WeightRow { scales, bias, .. } = weights;
+    let q = quantised_bytes(weights.precision, &weights.q);
     Some(weight_row_leaf(
         name.as_bytes(),
         u32::try_from(row).ok()?,
-        q,
+        &q,
         scales,
         *bias,
     ))

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use surety_exact::{groups, Turns};
+use surety_exact::{groups, Precision, Turns};
 use surety_types::model::ModelFamily;
 
 use super::{assemble, header_bytes, parse, Dtype, Entry, Parts, FORMAT, FORMAT_KEY, PREFIX_BYTES};
 use crate::{
     exact::{
         config::{BertConfig, LlamaConfig},
-        weights::{BertWeights, Linear, LlamaWeights, Norm, Table},
+        weights::{BertWeights, Linear, LlamaWeights, Norm, Quanta, Table},
     },
     model_error::ModelError,
 };
@@ -64,7 +64,7 @@ pub fn read(file: Vec<u8>, config: &[u8], family: ModelFamily) -> Result<Weights
 }
 
 enum Values {
-    Quantised(Vec<i8>),
+    Quantised(Quanta),
     Real(Vec<f32>),
     Whole(Vec<u64>),
 }
@@ -72,7 +72,8 @@ enum Values {
 impl Values {
     fn dtype(&self) -> Dtype {
         match self {
-            Self::Quantised(_) => Dtype::I8,
+            Self::Quantised(Quanta::Int8(_)) => Dtype::I8,
+            Self::Quantised(Quanta::Int12(_)) => Dtype::I16,
             Self::Real(_) => Dtype::F32,
             Self::Whole(_) => Dtype::U64,
         }
@@ -80,7 +81,11 @@ impl Values {
 }
 
 /// The tensors of a file, to be taken out one by one.
-pub(super) struct Tensors(BTreeMap<String, (Vec<usize>, Values)>);
+pub(super) struct Tensors {
+    left: BTreeMap<String, (Vec<usize>, Values)>,
+    /// That of the file's first quantised tensor; all must be of one.
+    precision: Precision,
+}
 
 impl Tensors {
     fn read(mut file: Vec<u8>) -> Result<Self, ModelError> {
@@ -109,17 +114,24 @@ impl Tensors {
             }
             tensors.insert(name, (entry.shape, values));
         }
-        Ok(Self(tensors))
+        let precision = tensors.values().find_map(|(_, values)| match values {
+            Values::Quantised(values) => Some(values.precision()),
+            _ => None,
+        });
+        Ok(Self {
+            left: tensors,
+            precision: precision.unwrap_or_default(),
+        })
     }
 
     /// Whether there is such a tensor.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.left.contains_key(name)
     }
 
     /// Everything must have been taken.
     pub(super) fn finish(mut self) -> Result<(), ModelError> {
-        match self.0.pop_first() {
+        match self.left.pop_first() {
             Some((name, _)) => Err(ModelError::UnknownTensor(name)),
             None => Ok(()),
         }
@@ -127,7 +139,7 @@ impl Tensors {
 
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Values, ModelError> {
         let missing = || ModelError::MissingTensor(name.into());
-        let (actual, values) = self.0.remove(name).ok_or_else(missing)?;
+        let (actual, values) = self.left.remove(name).ok_or_else(missing)?;
         if actual != shape {
             return Err(ModelError::WrongShape {
                 name: name.into(),
@@ -138,10 +150,16 @@ impl Tensors {
         Ok(values)
     }
 
-    fn quantised(&mut self, name: &str, shape: &[usize]) -> Result<Vec<i8>, ModelError> {
+    fn quantised(&mut self, name: &str, shape: &[usize]) -> Result<Quanta, ModelError> {
         match self.take(name, shape)? {
-            Values::Quantised(values) => Ok(values),
-            other => Err(wrong_type(name, Dtype::I8, other.dtype())),
+            Values::Quantised(values) if values.precision() == self.precision => Ok(values),
+            other => {
+                let expected = match self.precision {
+                    Precision::Int8 => Dtype::I8,
+                    Precision::Int12 => Dtype::I16,
+                };
+                Err(wrong_type(name, expected, other.dtype()))
+            }
         }
     }
 
@@ -232,6 +250,7 @@ fn wrong_type(name: &str, expected: Dtype, actual: Dtype) -> ModelError {
         name: name.into(),
         expected: match expected {
             Dtype::I8 => "I8",
+            Dtype::I16 => "I16",
             Dtype::U64 => "U64",
             _ => "F32",
         },
@@ -241,7 +260,14 @@ fn wrong_type(name: &str, expected: Dtype, actual: Dtype) -> ModelError {
 
 fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, ModelError> {
     Ok(match dtype {
-        Dtype::I8 => Values::Quantised(data.iter().map(|byte| byte.cast_signed()).collect()),
+        Dtype::I8 => Values::Quantised(Quanta::Int8(data.iter().map(|byte| byte.cast_signed()).collect())),
+        Dtype::I16 => Values::Quantised(Quanta::Int12(
+            data.as_chunks()
+                .0
+                .iter()
+                .map(|b| i16::from_le_bytes(*b))
+                .collect(),
+        )),
         Dtype::F32 => Values::Real(
             data.as_chunks()
                 .0
@@ -259,7 +285,7 @@ fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, ModelError> {
         other => {
             return Err(ModelError::WrongType {
                 name: name.into(),
-                expected: "I8, F32 or U64",
+                expected: "I8, I16, F32 or U64",
                 dtype: other.to_string(),
             })
         }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use surety_exact::groups;
 
 use super::{Part, Parts, FORMAT, FORMAT_KEY};
+use crate::exact::weights::Quanta;
 
 /// Enough for a few rows at a time.
 const CHUNK: usize = 64 * 1024;
@@ -14,7 +15,7 @@ const CHUNK: usize = 64 * 1024;
 enum Values<'a> {
     Whole(&'a [surety_exact::Turns]),
     Real(&'a [f32]),
-    Quantised(&'a [i8]),
+    Quantised(&'a Quanta),
 }
 
 impl Values<'_> {
@@ -23,7 +24,8 @@ impl Values<'_> {
         match self {
             Self::Whole(_) => ("U64", 8),
             Self::Real(_) => ("F32", 4),
-            Self::Quantised(_) => ("I8", 1),
+            Self::Quantised(Quanta::Int8(_)) => ("I8", 1),
+            Self::Quantised(Quanta::Int12(_)) => ("I16", 2),
         }
     }
 
@@ -40,7 +42,8 @@ impl Values<'_> {
         match self {
             Self::Whole(values) => chunks(values, into, |value| value.0.to_le_bytes()),
             Self::Real(values) => chunks(values, into, |value| value.to_le_bytes()),
-            Self::Quantised(values) => chunks(values, into, |value| value.to_le_bytes()),
+            Self::Quantised(Quanta::Int8(values)) => chunks(values, into, |value| value.to_le_bytes()),
+            Self::Quantised(Quanta::Int12(values)) => chunks(values, into, |value| value.to_le_bytes()),
         }
     }
 }
@@ -106,7 +109,7 @@ fn tensors<'a>(name: &str, part: Part<'a>) -> Vec<Tensor<'a>> {
         shape: shape.to_vec(),
         values,
     };
-    let rows = |rows: usize, width: usize, q: &'a [i8], scales: &'a [f32]| {
+    let rows = |rows: usize, width: usize, q: &'a Quanta, scales: &'a [f32]| {
         vec![
             tensor(format!("{name}.q"), &[rows, width], Values::Quantised(q)),
             tensor(

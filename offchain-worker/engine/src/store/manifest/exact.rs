@@ -1,7 +1,7 @@
 //! The part of `manifest.json` that models of the exact tier have.
 
 use serde::{Deserialize, Serialize};
-use surety_types::model::{Activation, Architecture, ExactForm, Smoothed};
+use surety_types::model::{Activation, Architecture, ExactForm, Precision, Smoothed};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,7 @@ struct ArchitectureJson {
     activation: ActivationName,
     smoothed: SmoothedJson,
     tied: bool,
+    precision: PrecisionName,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,6 +35,13 @@ enum ActivationName {
     Gelu,
     GeluTanh,
     SwiGlu,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PrecisionName {
+    Int8,
+    Int12,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,6 +86,10 @@ impl From<&ExactForm> for ExactJson {
                     down,
                 },
                 tied: architecture.tied,
+                precision: match architecture.precision {
+                    Precision::Int8 => PrecisionName::Int8,
+                    Precision::Int12 => PrecisionName::Int12,
+                },
             },
         }
     }
@@ -118,6 +130,10 @@ impl TryFrom<ExactJson> for ExactForm {
                     down,
                 },
                 tied: architecture.tied,
+                precision: match architecture.precision {
+                    PrecisionName::Int8 => Precision::Int8,
+                    PrecisionName::Int12 => Precision::Int12,
+                },
             },
         })
     }

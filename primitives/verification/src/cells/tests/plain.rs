@@ -6,6 +6,8 @@ use surety_exact::{
     rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Sampling, Turns,
 };
 
+use surety_types::model::{Architecture, Precision};
+
 use super::small::{bert, embed, generate, llama, Work, PROMPT};
 use crate::{
     cells::{InLayer, Part, Records, Tensor},
@@ -33,17 +35,18 @@ impl Plain<'_> {
             .collect()
     }
 
-    fn quantise(&self, row: &[f32], pre: Option<Tensor>) -> (Vec<i8>, Row) {
+    fn quantise(&self, row: &[f32], pre: Option<Tensor>) -> (Vec<i16>, Row) {
         let mut scaled = row.to_vec();
         if let Some(pre) = pre {
             scale_row(row, &self.vector(pre), &mut scaled).unwrap();
         }
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-        quantise_row(&scaled, &mut q, &mut scales).unwrap();
+        let precision = self.0.model.architecture().precision.into();
+        quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
         (q, scales)
     }
 
-    fn product(&self, (q, scales): &(Vec<i8>, Row), by: Tensor) -> Row {
+    fn product(&self, (q, scales): &(Vec<i16>, Row), by: Tensor) -> Row {
         let outputs = by.shape(self.0.model.architecture()).rows;
         let cell = |row| {
             let by = self.0.trace.weights(by, row).unwrap();
@@ -97,8 +100,14 @@ fn bits(row: &[f32]) -> Vec<u32> {
 
 #[test]
 fn an_encoders_vectors_are_those_of_a_plain_pass() {
+    for precision in [Precision::Int8, Precision::Int12] {
+        check_encoder(Architecture { precision, ..bert() });
+    }
+}
+
+fn check_encoder(architecture: Architecture) {
     let items: [&[u32]; 3] = [&[1, 9, 2], &[4], &[0, 23, 5, 5, 7, 11]];
-    let work = embed(bert(), &items);
+    let work = embed(architecture, &items);
     let plain = Plain(&work);
     for (item, tokens) in (0u32..).zip(items) {
         let first = |(position, token): (u32, &u32)| {
@@ -148,7 +157,13 @@ fn an_encoders_vectors_are_those_of_a_plain_pass() {
 
 #[test]
 fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
-    let work = generate(llama(), 4);
+    for precision in [Precision::Int8, Precision::Int12] {
+        check_decoder(Architecture { precision, ..llama() });
+    }
+}
+
+fn check_decoder(architecture: Architecture) {
+    let work = generate(architecture, 4);
     let plain = Plain(&work);
     let output = work.trace.output().unwrap();
     let tokens = output.integers(0, 3..7).unwrap();
@@ -159,7 +174,7 @@ fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
         .chunks(8)
         .map(|bytes| {
             Turns(u64::from_le_bytes(std::array::from_fn(|i| {
-                bytes[i].cast_unsigned()
+                bytes[i].to_le_bytes()[0]
             })))
         })
         .collect();

@@ -81,7 +81,7 @@ fn every_cell_of_a_minilm_can_be_opened() {
         println!("MiniLM, {length} tokens: {found:#?}");
         assert_eq!(beyond(&found), []);
         let longest = found.values().flatten().max().unwrap();
-        assert!(*longest < 6 * 1024, "{longest}");
+        assert!(*longest < 8 * 1024, "{longest}");
     }
     let output = layout.leaves() - 1;
     let at = Cell {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sp_core::H256;
-use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Smoothed};
+use surety_exact::Precision;
+use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
 
 use crate::{
     bisection::{Cell, CellValue, RowsShape, Shape, Trace},
@@ -39,6 +40,7 @@ pub fn bert() -> Architecture {
             ..Smoothed::default()
         },
         tied: false,
+        precision: model::Precision::Int12,
     }
 }
 
@@ -60,6 +62,7 @@ pub fn llama() -> Architecture {
             ..Smoothed::default()
         },
         tied: false,
+        precision: model::Precision::Int8,
     }
 }
 
@@ -250,12 +253,33 @@ pub fn write(rows: &mut Rows, row: u32, cell: u32, value: CellValue) {
         (Rows::Real { width, values }, CellValue::Word(word)) => {
             values[shape_width(*width)] = f32::from_le_bytes(word);
         }
-        (Rows::Quantised { width, q, .. }, CellValue::Byte(byte)) => {
-            q[shape_width(*width)] = byte.cast_signed();
+        (
+            Rows::Quantised {
+                width, precision, q, ..
+            },
+            CellValue::Byte(byte),
+        ) => {
+            let of_value = precision.bytes();
+            let value = &mut q[(row * *width) as usize + cell as usize / of_value];
+            let mut bytes = value.to_le_bytes();
+            bytes[cell as usize % of_value] = byte;
+            *value = match precision {
+                Precision::Int8 => i16::from(byte.cast_signed()),
+                Precision::Int12 => i16::from_le_bytes(bytes),
+            };
         }
-        (Rows::Quantised { width, scales, .. }, CellValue::Word(word)) => {
+        (
+            Rows::Quantised {
+                width,
+                precision,
+                scales,
+                ..
+            },
+            CellValue::Word(word),
+        ) => {
             let each = width.div_ceil(128);
-            scales[(row * each + cell - *width) as usize] = f32::from_le_bytes(word);
+            let values = *width * precision.bytes() as u32;
+            scales[(row * each + cell - values) as usize] = f32::from_le_bytes(word);
         }
         (Rows::Bytes { row_bytes, bytes }, CellValue::Word(word)) => {
             let start = (row * *row_bytes + 4 * cell) as usize;
