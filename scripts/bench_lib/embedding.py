@@ -9,7 +9,7 @@ from devnet_lib.folders import cache_dir
 from .contestant import all_of
 from .rounds import in_turns
 
-EXACT, CANDLE, ORT_F32 = "exact", "candle f32", "onnxruntime f32"
+EXACT, EXACT_INT8, CANDLE, ORT_F32 = "exact", "exact, int8", "candle f32", "onnxruntime f32"
 ORT_INT8 = {
     "onnxruntime int8, per channel": "int8-channel",
     "onnxruntime int8, per tensor": "int8-tensor",
@@ -22,7 +22,11 @@ TOGETHER = 3
 
 def starters(models, sentences, threads):
     """Everybody who makes vectors, as functions that start them."""
-    ours = {EXACT: (models.home, "encoder"), CANDLE: (cache_dir(), "all-MiniLM-L6-v2")}
+    ours = {
+        EXACT: (models.home, "encoder"),
+        EXACT_INT8: (models.home, "encoder-int8"),
+        CANDLE: (cache_dir(), "all-MiniLM-L6-v2"),
+    }
     started = {name: lambda where=where: models.embedder(*where, sentences, threads) for name, where in ours.items()}
     for name, file in {ORT_F32: "f32", **ORT_INT8}.items():
         started[name] = lambda file=file: models.onnxruntime(file, sentences, threads)
@@ -47,7 +51,7 @@ def speed(models, sentences, threads, stride, rounds, console):
     with all_of(starters(models, sentences, threads), console) as running:
         modes = {
             name: {"job": {"stride": stride}}
-            if name in (EXACT, CANDLE)
+            if name in (EXACT, EXACT_INT8, CANDLE)
             else {mode: {"mode": mode, "stride": stride} for mode in feeding}
             for name in running
         }

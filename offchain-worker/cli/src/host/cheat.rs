@@ -110,19 +110,28 @@ pub fn swap(mut files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
     Ok(Arc::new(Swapped { engine, manifest }))
 }
 
-/// Takes four of eight bits from every quantised weight of a safetensors file.
+/// Leaves four bits of every quantised weight of a safetensors file.
 fn coarsen(file: &mut [u8]) -> Option<()> {
     let header_bytes = usize::try_from(u64::from_le_bytes(*file.first_chunk()?)).ok()?;
     let data = header_bytes.checked_add(8)?;
     let header: serde_json::Value = serde_json::from_slice(file.get(8..data)?).ok()?;
     for tensor in header.as_object()?.values() {
-        if tensor.get("dtype").and_then(|dtype| dtype.as_str()) != Some("I8") {
-            continue;
-        }
+        let dtype = tensor.get("dtype").and_then(|dtype| dtype.as_str());
         let offset = |at: usize| usize::try_from(tensor.get("data_offsets")?.get(at)?.as_u64()?).ok();
         let range = data.checked_add(offset(0)?)?..data.checked_add(offset(1)?)?;
-        for byte in file.get_mut(range)? {
-            *byte = (byte.cast_signed() / 16 * 16).cast_unsigned();
+        let values = file.get_mut(range)?;
+        match dtype {
+            Some("I8") => {
+                for byte in values {
+                    *byte = (byte.cast_signed() / 16 * 16).cast_unsigned();
+                }
+            }
+            Some("I16") => {
+                for pair in values.as_chunks_mut::<2>().0 {
+                    *pair = (i16::from_le_bytes(*pair) / 256 * 256).to_le_bytes();
+                }
+            }
+            _ => {}
         }
     }
     Some(())
@@ -283,12 +292,15 @@ mod tests {
 
     #[test]
     fn coarse_weights_have_four_bits_and_everything_else_stays() {
-        let header = br#"{"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+        let header = br#"{"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"c":{"dtype":"I16","shape":[2],"data_offsets":[8,12]}}"#;
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
         file.extend_from_slice(header);
         file.extend([15, 16, 0xf1, 0x91, 1, 2, 3, 4]);
+        file.extend([0x11fi16, -2047].map(i16::to_le_bytes).as_flattened());
         coarsen(&mut file).unwrap();
-        assert_eq!(file[8 + header.len()..], [0, 16, 0, 0xa0, 1, 2, 3, 4]);
+        let right = [0, 16, 0, 0xa0, 1, 2, 3, 4].into_iter();
+        let right = right.chain([0x100i16, -0x700].map(i16::to_le_bytes).concat());
+        assert_eq!(file[8 + header.len()..], right.collect::<Vec<u8>>());
         assert_eq!(coarsen(&mut [1, 2]), None);
     }
 }

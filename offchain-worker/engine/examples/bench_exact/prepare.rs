@@ -7,6 +7,7 @@ use surety_engine::{
     exact::{
         convert::convert,
         format::{read, Weights},
+        kernels::Precision,
         weights::{BertWeights, LlamaWeights},
     },
     fetch, known, paths, train, FetchOptions, ModelFiles, ModelStore, Source, TrainEvent, TrainOptions,
@@ -16,10 +17,12 @@ use crate::{talk::say, Result};
 
 /// What the exact encoder is called in the bench's store.
 pub const ENCODER: &str = "encoder";
+/// The same in int8, for comparison.
+pub const ENCODER_INT8: &str = "encoder-int8";
 /// What the exact decoder is called there.
 pub const DECODER: &str = "decoder";
 
-/// Gets MiniLM as it is published, and converts it and the decoder.
+/// Gets MiniLM as it is published, and converts it, to both precisions, and the decoder.
 pub fn run(home: &Path, decoder: &Path) -> Result<()> {
     let cache = ModelStore::new(&paths::cache_home().ok_or("HOME is not set")?);
     let options = FetchOptions {
@@ -29,6 +32,8 @@ pub fn run(home: &Path, decoder: &Path) -> Result<()> {
     let published = fetch(&cache, &known::all_minilm_l6_v2(), &options, &mut |_| ())?;
     let store = ModelStore::new(home);
     convert(&published.path, &store, ENCODER, None, &mut |_| ())?;
+    let int8 = Some(Precision::Int8);
+    convert(&published.path, &store, ENCODER_INT8, int8, &mut |_| ())?;
     convert(decoder, &store, DECODER, None, &mut |_| ())?;
     say(&json!({"ready": true, "published": published.path}))
 }

@@ -271,7 +271,7 @@ impl<'l> LeafPlan<'l> {
     }
 
     /// That of quantised rows.
-    pub(super) fn precision(&self) -> Precision {
+    pub fn precision(&self) -> Precision {
         self.layout.architecture.precision.into()
     }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use surety_chain_client::{Chain, ChainError, When};
+use surety_engine::exact::kernels::Precision;
 use surety_types::{
     model::ModelManifest,
     task::{ResultClaim, TaskSpec},
@@ -70,7 +71,22 @@ impl NamedCell {
 /// What a cell is, such as "number 7 of row 0 of the activation function of layer 3, item 0".
 pub fn cell_text(layout: Option<&Layout>, cell: &Cell) -> String {
     let what = step_text(layout, cell.leaf, cell.length, cell.step);
-    format!("number {} of row {} of {what}", cell.cell, cell.row)
+    let number = number_text(layout, cell);
+    format!("{number} of row {} of {what}", cell.row)
+}
+
+/// Which of a row's numbers, or bytes of one.
+fn number_text(layout: Option<&Layout>, cell: &Cell) -> String {
+    let plan = layout.and_then(|layout| layout.plan(cell.leaf, cell.length));
+    let quantised = plan.and_then(|plan| Some((plan.rows_of(cell.step)?.quantised?, plan.precision())));
+    match quantised {
+        Some((bytes, _)) if cell.cell >= bytes => format!("scale {}", cell.cell - bytes),
+        Some((_, Precision::Int12)) => {
+            let byte = if cell.cell % 2 == 0 { "low" } else { "high" };
+            format!("the {byte} byte of number {}", cell.cell / 2)
+        }
+        _ => format!("number {}", cell.cell),
+    }
 }
 
 fn step_text(layout: Option<&Layout>, leaf: u32, length: u32, step: u32) -> String {
@@ -194,5 +210,49 @@ fn op_text(op: Op) -> &'static str {
         Op::FinalQuant => "the last state, quantised,",
         Op::Logits => "the logits",
         Op::Record => "what is recorded",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use surety_engine::known;
+    use surety_types::model::Operation;
+
+    use super::*;
+
+    #[test]
+    fn a_quantised_number_of_two_bytes_is_named_by_the_byte() {
+        let manifest = known::all_minilm_l6_v2_exact().manifest;
+        let facts = TaskFacts {
+            family: manifest.family,
+            operation: Operation::Embed,
+            input: Default::default(),
+            units: 1,
+            output: Default::default(),
+        };
+        let layout = Layout::new(&manifest.exact.unwrap().architecture, facts).unwrap();
+        let plan = layout.plan(1, 3).unwrap();
+        let step = (0..plan.steps()).find(|step| plan.rows_of(*step).unwrap().quantised == Some(768));
+        let named = |cell, byte| {
+            let value = match byte {
+                true => CellValue::Byte(0),
+                false => CellValue::Word([0; 4]),
+            };
+            let cell = Cell {
+                leaf: 1,
+                length: 3,
+                step: step.unwrap(),
+                row: 2,
+                cell,
+                value,
+            };
+            cell_text(Some(&layout), &cell)
+        };
+        let what = "row 2 of the quantised input of attention of layer 0, item 0";
+        assert_eq!(named(0, true), format!("the low byte of number 0 of {what}"));
+        assert_eq!(named(767, true), format!("the high byte of number 383 of {what}"));
+        assert_eq!(named(769, false), format!("scale 1 of {what}"));
     }
 }
