@@ -126,6 +126,8 @@ fn hash(field: &str, text: &str) -> Result<ContentHash, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use surety_types::model::Precision;
+
     use super::*;
     use crate::known;
 
@@ -164,5 +166,17 @@ mod tests {
         assert!(wrong("\"gelu\"", "\"relu\"").contains("relu"));
         assert!(wrong("\"kv_heads\"", "\"keys\"").contains("keys"));
         assert!(wrong("\"width\": 384", "\"width\": 4294967296").contains("u32"));
+        assert!(wrong("\"int12\"", "\"int11\"").contains("int11"));
+    }
+
+    #[test]
+    fn an_exact_form_that_does_not_say_its_precision_is_int8() {
+        let good = to_json(&known::all_minilm_l6_v2_exact().manifest);
+        let older = good
+            .replace("\"tied\": false,", "\"tied\": false")
+            .replace("\"precision\": \"int12\"", "");
+        assert_ne!(older, good);
+        let form = from_json(older.as_bytes()).unwrap().exact.unwrap();
+        assert_eq!(form.architecture.precision, Precision::Int8);
     }
 }

@@ -82,7 +82,11 @@ fn number_text(layout: Option<&Layout>, cell: &Cell) -> String {
     match quantised {
         Some((bytes, _)) if cell.cell >= bytes => format!("scale {}", cell.cell - bytes),
         Some((_, Precision::Int12)) => {
-            let byte = if cell.cell % 2 == 0 { "low" } else { "high" };
+            let byte = if cell.cell.is_multiple_of(2) {
+                "low"
+            } else {
+                "high"
+            };
             format!("the {byte} byte of number {}", cell.cell / 2)
         }
         _ => format!("number {}", cell.cell),

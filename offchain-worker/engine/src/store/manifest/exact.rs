@@ -26,6 +26,8 @@ struct ArchitectureJson {
     activation: ActivationName,
     smoothed: SmoothedJson,
     tied: bool,
+    /// Manifests that were written before there were two do not say it.
+    #[serde(default)]
     precision: PrecisionName,
 }
 
@@ -37,9 +39,10 @@ enum ActivationName {
     SwiGlu,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum PrecisionName {
+    #[default]
     Int8,
     Int12,
 }
