@@ -8,6 +8,7 @@
 // Rows are row-major; a null pointer stands for an absent operand; `faults` gathers what went wrong.
 
 typedef signed char i8;
+typedef short i16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -107,8 +108,9 @@ __device__ __forceinline__ u64 thread_index() { return (u64)blockIdx.x * blockDi
 
 // exact::quantise_group, a block of GROUP threads per group; before it exact::scale_row where there is `pre`.
 // `q` rows are `padded` wide, zeros at the end: they add nothing to a dot product.
-extern "C" __global__ void quantise(const float *rows, const float *pre, u32 width, u32 groups, i8 *q, float *scales,
-                                    u32 *faults) {
+template <typename Q>
+__device__ __forceinline__ void quantise_as(const float *rows, const float *pre, u32 width, u32 groups, float most,
+                                            Q *q, float *scales, u32 *faults) {
   __shared__ u32 largest;
   u32 row = blockIdx.x / groups;
   u32 group = blockIdx.x % groups;
@@ -126,45 +128,65 @@ extern "C" __global__ void quantise(const float *rows, const float *pre, u32 wid
   __syncthreads();
   float size = __uint_as_float(largest);
   bool vanishing = size < 1e-30f;
-  i8 quantum = 0;
+  Q quantum = 0;
   if (!vanishing) {
-    float shifted = add(mul(value, div(127.0f, size)), ROUNDER);
-    quantum = (i8)(int)(__float_as_uint(shifted) - __float_as_uint(ROUNDER));
+    float shifted = add(mul(value, div(most, size)), ROUNDER);
+    quantum = (Q)(int)(__float_as_uint(shifted) - __float_as_uint(ROUNDER));
   }
   q[(u64)blockIdx.x * GROUP + threadIdx.x] = quantum;
-  if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, 127.0f);
+  if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, most);
+}
+
+extern "C" __global__ void quantise(const float *rows, const float *pre, u32 width, u32 groups, i8 *q, float *scales,
+                                    u32 *faults) {
+  quantise_as(rows, pre, width, groups, 127.0f, q, scales, faults);
+}
+
+extern "C" __global__ void quantise12(const float *rows, const float *pre, u32 width, u32 groups, i16 *q, float *scales,
+                                      u32 *faults) {
+  quantise_as(rows, pre, width, groups, 2047.0f, q, scales, faults);
 }
 
 struct __align__(16) Quad {
   int a, b, c, d;
 };
 
+// What four bytes of two rows add to a dot product, modulo 2^32.
+__device__ __forceinline__ int part(int a, int b, int sum, const i8 *) { return dot4(a, b, sum); }
+
+__device__ __forceinline__ int part(int a, int b, int sum, const i16 *) {
+  int low = (int)(i16)(a & 0xffff) * (int)(i16)(b & 0xffff);
+  int high = (int)(i16)((u32)a >> 16) * (int)(i16)((u32)b >> 16);
+  return (int)((u32)sum + (u32)low + (u32)high);
+}
+
 // exact::dot of every group: what the vendor's library computes for many rows, here for few. A thread per output and
 // group, and TILE rows. `q` is [][groups * GROUP], from row `first`; `weights` [outputs][groups * GROUP]; `out`
 // [groups][rows][stride].
-extern "C" __global__ void dots(const i8 *q, const i8 *weights, u32 first, u32 rows, u32 outputs, u32 groups,
-                                u32 stride, int *out) {
+template <typename Q>
+__device__ __forceinline__ void dots_as(const Q *q, const Q *weights, u32 first, u32 rows, u32 outputs, u32 groups,
+                                        u32 stride, int *out) {
   u32 output = blockIdx.x * blockDim.x + threadIdx.x;
   u32 group = blockIdx.y;
   u32 tile = blockIdx.z * TILE;
   if (output >= outputs) return;
   u64 width = (u64)groups * GROUP;
   const Quad *w = (const Quad *)(weights + output * width + (u64)group * GROUP);
-  const i8 *x = q + (first + (u64)tile) * width + (u64)group * GROUP;
+  const Q *x = q + (first + (u64)tile) * width + (u64)group * GROUP;
   int sums[TILE];
 #pragma unroll
   for (u32 r = 0; r < TILE; r++) sums[r] = 0;
 #pragma unroll
-  for (u32 k = 0; k < GROUP / 16; k++) {
+  for (u32 k = 0; k < GROUP * sizeof(Q) / 16; k++) {
     Quad by = w[k];
 #pragma unroll
     for (u32 r = 0; r < TILE; r++) {
       if (tile + r < rows) {
         Quad of = ((const Quad *)(x + r * width))[k];
-        sums[r] = dot4(by.a, of.a, sums[r]);
-        sums[r] = dot4(by.b, of.b, sums[r]);
-        sums[r] = dot4(by.c, of.c, sums[r]);
-        sums[r] = dot4(by.d, of.d, sums[r]);
+        sums[r] = part(by.a, of.a, sums[r], q);
+        sums[r] = part(by.b, of.b, sums[r], q);
+        sums[r] = part(by.c, of.c, sums[r], q);
+        sums[r] = part(by.d, of.d, sums[r], q);
       }
     }
   }
@@ -172,6 +194,16 @@ extern "C" __global__ void dots(const i8 *q, const i8 *weights, u32 first, u32 r
   for (u32 r = 0; r < TILE; r++) {
     if (tile + r < rows) out[((u64)group * rows + tile + r) * stride + output] = sums[r];
   }
+}
+
+extern "C" __global__ void dots(const i8 *q, const i8 *weights, u32 first, u32 rows, u32 outputs, u32 groups,
+                                u32 stride, int *out) {
+  dots_as(q, weights, first, rows, outputs, groups, stride, out);
+}
+
+extern "C" __global__ void dots12(const i16 *q, const i16 *weights, u32 first, u32 rows, u32 outputs, u32 groups,
+                                  u32 stride, int *out) {
+  dots_as(q, weights, first, rows, outputs, groups, stride, out);
 }
 
 // exact::product_cell from the groups' dot products: a thread per output, a block row per activation row.
@@ -194,14 +226,25 @@ extern "C" __global__ void flush(const int *dots, const float *s, const float *t
 }
 
 // A row of a quantised table per token: quantum * scale. `scales` is [groups][stride].
-extern "C" __global__ void embed(const i8 *q, const float *scales, const u32 *tokens, u32 count, u32 width, u32 groups,
-                                 u32 stride, float *out) {
+template <typename Q>
+__device__ __forceinline__ void embed_as(const Q *q, const float *scales, const u32 *tokens, u32 count, u32 width,
+                                         u32 groups, u32 stride, float *out) {
   u64 index = thread_index();
   if (index >= (u64)count * width) return;
   u32 token = tokens[index / width];
   u32 column = index % width;
   float quantum = __int2float_rn(q[(u64)token * groups * GROUP + column]);
   out[index] = mul(quantum, scales[(u64)(column / GROUP) * stride + token]);
+}
+
+extern "C" __global__ void embed(const i8 *q, const float *scales, const u32 *tokens, u32 count, u32 width, u32 groups,
+                                 u32 stride, float *out) {
+  embed_as(q, scales, tokens, count, width, groups, stride, out);
+}
+
+extern "C" __global__ void embed12(const i16 *q, const float *scales, const u32 *tokens, u32 count, u32 width,
+                                   u32 groups, u32 stride, float *out) {
+  embed_as(q, scales, tokens, count, width, groups, stride, out);
 }
 
 // --- Rows -----------------------------------------------------------------------------------------------------------

@@ -16,4 +16,4 @@ pub use device::Device;
 pub use error::Error;
 pub use kernels::{Floats, Kernels, Numbers, Spans};
 pub use machine::{Argument, Machine, Product, Shape, OPTIONS, SOURCE};
-pub use product::{Packed, Path, Rows, Weights};
+pub use product::{Packed, Path, Quanta, Rows, Weights};

@@ -1,6 +1,6 @@
 //! Quantised matrix products.
 
-use surety_exact::{groups, Fault, GROUP};
+use surety_exact::{groups, Fault, Precision, GROUP};
 
 use crate::{
     kernels::{fits, size, Floats, Kernels, Numbers, BLOCK, GRID_MAX},
@@ -19,13 +19,71 @@ const OWN_ROWS_MAX: usize = 16;
 /// Who computes the groups' dot products. No choice changes a bit: they are integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// Our kernel for few rows, the library for many if there is one.
+    /// Our kernel for few rows, the library for many if there is one. Products of int12 are always our kernel's: the
+    /// library has none.
     #[default]
     Auto,
     /// The vendor's library, if there is one.
     Library,
     /// Our kernel.
     Own,
+}
+
+/// Quantised values in the computer's memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Quanta<'a> {
+    /// One byte each.
+    Int8(&'a [i8]),
+    /// Two bytes each.
+    Int12(&'a [i16]),
+}
+
+impl Quanta<'_> {
+    /// What they are.
+    pub fn precision(&self) -> Precision {
+        match self {
+            Self::Int8(_) => Precision::Int8,
+            Self::Int12(_) => Precision::Int12,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Int8(q) => q.len(),
+            Self::Int12(q) => q.len(),
+        }
+    }
+
+    /// Rows of `inputs` values as bytes, each padded with zeros to `padded` values.
+    fn padded(&self, inputs: usize, padded: usize) -> Vec<u8> {
+        match self {
+            Self::Int8(q) => lay_out(q, inputs, padded, |quantum| quantum.to_le_bytes()),
+            Self::Int12(q) => lay_out(q, inputs, padded, |quantum| quantum.to_le_bytes()),
+        }
+    }
+}
+
+fn lay_out<Q: Copy, const BYTES: usize>(
+    q: &[Q],
+    inputs: usize,
+    padded: usize,
+    bytes: impl Fn(Q) -> [u8; BYTES],
+) -> Vec<u8> {
+    let mut all = vec![0; q.len() / inputs * padded * BYTES];
+    for (into, row) in all.chunks_exact_mut(padded * BYTES).zip(q.chunks_exact(inputs)) {
+        for (into, quantum) in into.chunks_exact_mut(BYTES).zip(row) {
+            into.copy_from_slice(&bytes(*quantum));
+        }
+    }
+    all
+}
+
+/// The kernel of a precision.
+fn kernel(of_int8: &'static str, of_int12: &'static str, precision: Precision) -> &'static str {
+    match precision {
+        Precision::Int8 => of_int8,
+        Precision::Int12 => of_int12,
+    }
 }
 
 /// A quantised matrix or table in the computer's memory.
@@ -36,7 +94,7 @@ pub struct Weights<'a> {
     /// Rows of `q`.
     pub outputs: usize,
     /// `[outputs][inputs]`.
-    pub q: &'a [i8],
+    pub q: Quanta<'a>,
     /// `[outputs][groups(inputs)]`.
     pub scales: &'a [f32],
     /// `[outputs]`.
@@ -53,6 +111,7 @@ pub struct Packed<M: Machine> {
     bias: Option<Floats<M>>,
     inputs: usize,
     outputs: usize,
+    precision: Precision,
 }
 
 impl<M: Machine> Packed<M> {
@@ -80,23 +139,19 @@ pub struct Rows<M: Machine> {
     scales: Option<Floats<M>>,
     count: usize,
     width: usize,
+    precision: Precision,
 }
 
 impl<M: Machine> Rows<M> {
-    /// Empty.
-    pub fn new() -> Self {
+    /// Empty, for rows of a precision.
+    pub fn new(precision: Precision) -> Self {
         Self {
+            precision,
             q: None,
             scales: None,
             count: 0,
             width: 0,
         }
-    }
-}
-
-impl<M: Machine> Default for Rows<M> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -124,12 +179,8 @@ impl<M: Machine> Kernels<M> {
         fits(bias.is_none_or(|bias| bias.len() == outputs))?;
         let (stride, padded) = (outputs.next_multiple_of(OUTPUTS_STEP), groups * GROUP);
         size(stride)?;
-        let mut bytes = vec![0; stride * padded];
-        for (into, row) in bytes.chunks_exact_mut(padded).zip(q.chunks_exact(inputs)) {
-            for (into, quantum) in into.iter_mut().zip(row) {
-                *into = quantum.to_le_bytes()[0];
-            }
-        }
+        let mut bytes = q.padded(inputs, padded);
+        bytes.resize(stride * padded * q.precision().bytes(), 0);
         let mut memory = self.machine.allocate(bytes.len())?;
         self.machine.write(&mut memory, &bytes)?;
         drop(bytes);
@@ -147,6 +198,7 @@ impl<M: Machine> Kernels<M> {
             bias,
             inputs,
             outputs,
+            precision: q.precision(),
         })
     }
 
@@ -165,7 +217,7 @@ impl<M: Machine> Kernels<M> {
         let count = rows.rows(width)?;
         fits(pre.is_none_or(|pre| pre.len == width))?;
         let groups = groups(width);
-        let bytes = count * groups * GROUP;
+        let bytes = count * groups * GROUP * into.precision.bytes();
         if into.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
             into.q = None;
             into.q = Some((self.machine.allocate(bytes)?, bytes));
@@ -186,7 +238,8 @@ impl<M: Machine> Kernels<M> {
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
         ];
-        self.machine.launch("quantise", shape, &arguments)
+        let kernel = kernel("quantise", "quantise12", into.precision);
+        self.machine.launch(kernel, shape, &arguments)
     }
 
     /// `out[row][output] = exact::product_cell`.
@@ -195,7 +248,8 @@ impl<M: Machine> Kernels<M> {
     /// [`Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// [`Fault::NotFinite`].
     pub fn product(&mut self, rows: &Rows<M>, weights: &Packed<M>, out: &mut Floats<M>) -> Result<(), Error> {
-        fits(rows.width == weights.inputs && out.len == rows.count * weights.outputs)?;
+        fits(rows.width == weights.inputs && rows.precision == weights.precision)?;
+        fits(out.len == rows.count * weights.outputs)?;
         let (groups, stride) = (groups(rows.width), weights.stride());
         let most = (self.room / (groups * stride)).clamp(1, GRID_MAX);
         Self::ensure(
@@ -217,6 +271,7 @@ impl<M: Machine> Kernels<M> {
         let out = self.scratch.as_ref().ok_or(Fault::Shape)?;
         let (groups, stride) = (groups(rows.width), weights.stride());
         let own = match self.path {
+            _ if weights.precision == Precision::Int12 => true,
             Path::Auto => count <= OWN_ROWS_MAX,
             Path::Library => false,
             Path::Own => true,
@@ -257,7 +312,8 @@ impl<M: Machine> Kernels<M> {
             Argument::U32(size(stride)?),
             Argument::Memory(&out.memory),
         ];
-        self.machine.launch("dots", shape, &arguments)
+        let kernel = kernel("dots", "dots12", weights.precision);
+        self.machine.launch(kernel, shape, &arguments)
     }
 
     /// From the scratch to `out`.
@@ -317,7 +373,8 @@ impl<M: Machine> Kernels<M> {
             Argument::U32(size(table.stride())?),
             Argument::Memory(&out.memory),
         ];
-        Self::each(&mut self.machine, "embed", out.len, &arguments)
+        let kernel = kernel("embed", "embed12", table.precision);
+        Self::each(&mut self.machine, kernel, out.len, &arguments)
     }
 }
 

@@ -1,13 +1,15 @@
 //! What has no canonical result.
 
-use surety_cuda::{Error, Kernels, Machine, Mask, Rows, Weights};
-use surety_exact::Fault;
+use surety_cuda::{Error, Kernels, Machine, Mask, Quanta, Rows, Weights};
+use surety_exact::{Fault, Precision};
 
 pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
     let not_finite = Err(Error::Fault(Fault::NotFinite));
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = kernels.upload(&[1.0, bad, 2.0]).unwrap();
-        kernels.quantise(&rows, 3, None, &mut Rows::new()).unwrap();
+        kernels
+            .quantise(&rows, 3, None, &mut Rows::new(Precision::Int8))
+            .unwrap();
         assert_eq!(kernels.check(), not_finite, "{bad}");
         assert_eq!(kernels.check(), Ok(()), "a fault is reported once");
     }
@@ -17,12 +19,12 @@ pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
     let weights = Weights {
         inputs: 2,
         outputs: 1,
-        q: &[127, 127],
+        q: Quanta::Int8(&[127, 127]),
         scales: &[1e30],
         bias: None,
     };
     let packed = kernels.pack(&weights).unwrap();
-    let mut rows = Rows::new();
+    let mut rows = Rows::new(Precision::Int8);
     kernels.quantise(&large, 2, None, &mut rows).unwrap();
     let mut out = kernels.floats(1).unwrap();
     kernels.product(&rows, &packed, &mut out).unwrap();
@@ -72,7 +74,7 @@ fn shapes<M: Machine>(kernels: &mut Kernels<M>) {
     let weights = Weights {
         inputs: 2,
         outputs: 3,
-        q: &[1; 6],
+        q: Quanta::Int8(&[1; 6]),
         scales: &[1.0; 3],
         bias: None,
     };
@@ -106,7 +108,7 @@ fn shapes<M: Machine>(kernels: &mut Kernels<M>) {
     let packed = kernels.pack(&weights).unwrap();
 
     let four = kernels.upload(&[1.0; 4]).unwrap();
-    let mut rows = Rows::new();
+    let mut rows = Rows::new(Precision::Int8);
     let mut out = kernels.floats(6).unwrap();
     assert_eq!(
         kernels.quantise(&four, 3, None, &mut rows),

@@ -8,6 +8,7 @@ mod rows;
 use std::ops::Range;
 
 use surety_cuda::{Floats, Kernels, Machine};
+use surety_exact::Precision;
 
 pub use attention::{
     attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
@@ -60,8 +61,10 @@ impl Random {
         }
     }
 
-    fn quanta(&mut self, count: usize) -> Vec<i8> {
-        (0..count).map(|_| (self.below(255) as i32 - 127) as i8).collect()
+    fn quanta(&mut self, precision: Precision, count: usize) -> Vec<i16> {
+        let most = precision.max();
+        let ends = 2 * usize::from(most.unsigned_abs()) + 1;
+        (0..count).map(|_| self.below(ends) as i16 - most).collect()
     }
 
     fn scales(&mut self, count: usize) -> Vec<f32> {

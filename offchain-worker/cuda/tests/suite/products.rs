@@ -1,25 +1,38 @@
 //! Quantised products and tables.
 
-use surety_cuda::{Kernels, Machine, Path, Rows, Weights};
+use surety_cuda::{Kernels, Machine, Path, Quanta, Rows, Weights};
 use surety_exact as exact;
 
 use super::{assert_same, values, Random};
 
+const PRECISIONS: [exact::Precision; 2] = [exact::Precision::Int8, exact::Precision::Int12];
+
 struct Case {
     inputs: usize,
     outputs: usize,
-    q: Vec<i8>,
+    precision: exact::Precision,
+    q: Vec<i16>,
+    /// The same in bytes, of int8.
+    bytes: Vec<i8>,
     scales: Vec<f32>,
     bias: Option<Vec<f32>>,
     pre: Option<Vec<f32>>,
 }
 
 impl Case {
-    fn new(random: &mut Random, inputs: usize, outputs: usize, extras: bool) -> Self {
+    fn new(
+        random: &mut Random,
+        precision: exact::Precision,
+        (inputs, outputs): (usize, usize),
+        extras: bool,
+    ) -> Self {
+        let q = random.quanta(precision, inputs * outputs);
         Self {
             inputs,
             outputs,
-            q: random.quanta(inputs * outputs),
+            precision,
+            bytes: q.iter().map(|q| *q as i8).collect(),
+            q,
             scales: random.scales(outputs * exact::groups(inputs)),
             bias: extras.then(|| random.activations(outputs)),
             pre: extras.then(|| (0..inputs).map(|_| 0.5 + random.unit().abs()).collect()),
@@ -30,7 +43,10 @@ impl Case {
         Weights {
             inputs: self.inputs,
             outputs: self.outputs,
-            q: &self.q,
+            q: match self.precision {
+                exact::Precision::Int8 => Quanta::Int8(&self.bytes),
+                exact::Precision::Int12 => Quanta::Int12(&self.q),
+            },
             scales: &self.scales,
             bias: self.bias.as_deref(),
         }
@@ -46,7 +62,7 @@ impl Case {
                 exact::scale_row(&row.clone(), pre, &mut row).unwrap();
             }
             let (mut q, mut s) = (vec![0; self.inputs], vec![0.0; groups]);
-            exact::quantise_row(&row, exact::Precision::Int8, &mut q, &mut s).unwrap();
+            exact::quantise_row(&row, self.precision, &mut q, &mut s).unwrap();
             for output in 0..self.outputs {
                 let w = &self.q[output * self.inputs..][..self.inputs];
                 let t = &self.scales[output * groups..][..groups];
@@ -62,7 +78,7 @@ impl Case {
         let packed = kernels.pack(&self.weights()).unwrap();
         let pre = self.pre.as_ref().map(|pre| kernels.upload(pre).unwrap());
         let rows = kernels.upload(rows).unwrap();
-        let mut quantised = Rows::new();
+        let mut quantised = Rows::new(self.precision);
         kernels
             .quantise(&rows, self.inputs, pre.as_ref(), &mut quantised)
             .unwrap();
@@ -109,13 +125,16 @@ pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
         (1000, 7),
     ];
     for (inputs, outputs) in sizes {
-        for count in [1, 2, 8, 9, 33] {
-            let case = Case::new(&mut random, inputs, outputs, count % 2 == 1);
+        for (count, precision) in [1, 2, 8, 9, 33]
+            .into_iter()
+            .flat_map(|n| PRECISIONS.map(|p| (n, p)))
+        {
+            let case = Case::new(&mut random, precision, (inputs, outputs), count % 2 == 1);
             let rows = rows(&mut random, count, inputs);
             let expected = case.expected(&rows);
             for path in [Path::Own, Path::Library, Path::Auto] {
                 kernels.take(path);
-                let what = format!("{count} rows, {inputs} to {outputs}, {path:?}");
+                let what = format!("{precision:?}: {count} rows, {inputs} to {outputs}, {path:?}");
                 assert_same(&case.found(kernels, &rows), &expected, &what);
             }
         }
@@ -125,7 +144,7 @@ pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
 
 pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels<M>) {
     let mut random = Random(2);
-    let case = Case::new(&mut random, 256, 48, true);
+    let case = Case::new(&mut random, exact::Precision::Int12, (256, 48), true);
     let rows = random.activations(65 * 256);
     let alone: Vec<f32> = rows
         .chunks(256)
@@ -140,7 +159,7 @@ pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels
 /// Little room: a round takes few of the rows.
 pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
     let mut random = Random(9);
-    let case = Case::new(&mut random, 300, 20, true);
+    let case = Case::new(&mut random, exact::Precision::Int8, (300, 20), true);
     let rows = random.activations(23 * 300);
     let expected = case.expected(&rows);
     // A row takes 3 groups of 32 padded outputs.
@@ -160,8 +179,9 @@ pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
 
 pub fn embedding_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
     let mut random = Random(3);
-    for (rows, width) in [(1, 1), (50, 129), (20, 384)] {
-        let case = Case::new(&mut random, width, rows, false);
+    let tables = [(1, 1), (50, 129), (20, 384)];
+    for ((rows, width), precision) in tables.into_iter().flat_map(|t| PRECISIONS.map(|p| (t, p))) {
+        let case = Case::new(&mut random, precision, (width, rows), false);
         let table = kernels.pack(&case.weights()).unwrap();
         let tokens: Vec<u32> = (0..23).map(|_| random.below(rows) as u32).collect();
         let groups = exact::groups(width);
