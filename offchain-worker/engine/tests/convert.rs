@@ -156,14 +156,14 @@ fn encoders_are_finer_than_decoders_unless_somebody_wants_otherwise() {
         (Published::llama(true, false), ModelFamily::Llama),
     ] {
         let (_home, stored) = converted(&published);
-        let form = stored.manifest.exact.unwrap();
-        assert_eq!(
-            Precision::from(form.architecture.precision),
-            usual_precision(family)
-        );
+        let architecture = stored.manifest.exact.unwrap().architecture;
+        let usual = usual_precision(family, architecture.inner as usize);
+        assert_eq!(Precision::from(architecture.precision), usual);
     }
-    let usual = [ModelFamily::Bert, ModelFamily::Llama].map(usual_precision);
-    assert_eq!(usual, [Precision::Int12, Precision::Int8]);
+    // A MiniLM's, a BERT base's and a Llama's longest products.
+    assert_eq!(usual_precision(ModelFamily::Bert, 1536), Precision::Int12);
+    assert_eq!(usual_precision(ModelFamily::Bert, 3072), Precision::Int8);
+    assert_eq!(usual_precision(ModelFamily::Llama, 384), Precision::Int8);
 }
 
 #[test]

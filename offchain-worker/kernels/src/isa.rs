@@ -5,7 +5,8 @@ use std::sync::{
     Mutex, OnceLock, PoisonError,
 };
 
-/// An instruction set that there are kernels for.
+/// An instruction set that there are kernels for. What is said of products is about int8; the crate's introduction has a
+/// column for int12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {

@@ -63,7 +63,7 @@ struct Part<'a> {
     offsets: &'a mut [i32],
 }
 
-/// Quantises rows that lie `stride` bytes apart, and tells `group` of each group.
+/// Quantises rows that lie `stride` bytes apart, and notes `offset` of each group.
 #[inline(always)]
 fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> i32) -> Result<(), Fault> {
     let Part {
@@ -219,6 +219,9 @@ impl Rows {
 
     /// The values and scales of one row; nothing when there is no such row.
     pub fn row(&self, row: usize) -> Option<(Vec<i16>, &[f32])> {
+        if row >= self.count {
+            return None;
+        }
         let count = groups(self.width);
         let lines = self.lines.get(row * self.stride() / 64..)?;
         let q = match self.precision {

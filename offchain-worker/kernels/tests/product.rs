@@ -311,6 +311,11 @@ fn shapes_that_do_not_fit_are_faults() {
             Rows::new(precision).quantise(&[1.0; 8], 2, Some(&[1.0])),
             Err(Fault::Shape)
         );
+        let other = PRECISIONS.into_iter().find(|other| *other != precision).unwrap();
+        assert_eq!(
+            product(&quantised(&[1.0; 16], other, 8), &packed, &mut [0.0; 6]),
+            Err(Fault::Shape)
+        );
         let short = Linear {
             scales: Vec::new(),
             ..layer.clone()

@@ -135,12 +135,16 @@ impl Step<'_> {
     }
 }
 
+/// Most inputs of a product of int12 whose cells a dispute can show on chain beside its other moves.
+const INT12_INPUTS_MAX: usize = 1536;
+
 /// The precision that suits a family: vectors are compared with each other, where small errors count; a decoder reads all
-/// of its weights for every token, so that half as many bytes are twice as many tokens.
-pub const fn usual_precision(family: ModelFamily) -> Precision {
+/// of its weights for every token, so that half as many bytes are twice as many tokens. An encoder with a product of more
+/// `inputs` than fit a dispute with int12 is left to int8: a referee is worth more than digits.
+pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
     match family {
-        ModelFamily::Bert => Precision::Int12,
-        ModelFamily::Llama => Precision::Int8,
+        ModelFamily::Bert if inputs <= INT12_INPUTS_MAX => Precision::Int12,
+        ModelFamily::Bert | ModelFamily::Llama => Precision::Int8,
     }
 }
 
@@ -304,13 +308,15 @@ fn quantise(
     on_event: OnConvert<'_>,
 ) -> Result<Weights, ConvertError> {
     let family = family(config)?;
-    let precision = precision.unwrap_or(usual_precision(family));
     let source = Source::open(folder)?;
     match family {
         ModelFamily::Bert => {
             let config = BertConfig::parse(config)?;
+            let inputs = config.inner.max(config.width);
+            let precision = precision.unwrap_or(usual_precision(family, inputs));
             let source = source.with_prefix(bert::PREFIX, bert::ANCHOR);
-            let text = || calibration::for_encoder(tokenizer, &config);
+            // With int12, too: a tokenizer that does not fit is found.
+            let text = calibration::for_encoder(tokenizer, &config)?;
             let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
                 bert::quantise(source, &config, precision, seen, step)
             };
@@ -318,7 +324,7 @@ fn quantise(
                 source,
                 config.layers,
                 precision,
-                text,
+                &text,
                 pass,
                 calibrate_bert,
                 on_event,
@@ -327,7 +333,9 @@ fn quantise(
         }
         ModelFamily::Llama => {
             let config = LlamaConfig::parse(config)?;
-            let text = || calibration::for_decoder(tokenizer, &config);
+            let inputs = config.inner.max(config.width);
+            let precision = precision.unwrap_or(usual_precision(family, inputs));
+            let text = calibration::for_decoder(tokenizer, &config)?;
             let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
                 llama::quantise(source, &config, precision, seen, step)
             };
@@ -335,7 +343,7 @@ fn quantise(
                 source,
                 config.layers,
                 precision,
-                text,
+                &text,
                 pass,
                 calibrate_llama,
                 on_event,
@@ -350,13 +358,11 @@ fn passes<W>(
     mut source: Source,
     layers: usize,
     precision: Precision,
-    text: impl FnOnce() -> Result<Sequences, ModelError>,
+    text: &Sequences,
     pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
     look: impl Fn(&W, &Sequences) -> Result<Inputs, Fault>,
     on_event: OnConvert<'_>,
 ) -> Result<W, ConvertError> {
-    // Before the first pass: a tokenizer that does not fit is found at once.
-    let text = text()?;
     let mut step = Step {
         stage: Stage::Quantising,
         total: layers + 1,
@@ -370,7 +376,7 @@ fn passes<W>(
     step.stage = Stage::Calibrating;
     step.total = text.text.len() + text.made_up.len();
     step.done(0);
-    let seen = look(&plain, &text).map_err(ConvertError::Calibration)?;
+    let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
     drop(plain);
     step.stage = Stage::Smoothing;
     step.total = layers + 1;
