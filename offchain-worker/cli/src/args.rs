@@ -398,7 +398,7 @@ pub enum ModelCommand {
         /// What to call the result
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// How finely it is quantised; int12 for encoders and int8 for decoders unless said
+        /// How finely it is quantised; unless said int12 for encoders that are not too wide for it, else int8
         #[arg(long, value_enum)]
         precision: Option<PrecisionArg>,
     },

@@ -199,7 +199,9 @@ fn install_converted(
     }
     let staging = fresh(store, &model.name(), "convert")?;
     let report = &mut |event| on_event(FetchEvent::Converting(event));
-    let converted = convert_into(&published.path, &staging, &model.name(), None, report);
+    let form = model.manifest.exact.as_ref();
+    let precision = form.map(|form| form.architecture.precision.into());
+    let converted = convert_into(&published.path, &staging, &model.name(), precision, report);
     let installed = match converted {
         Ok(manifest) if manifest == model.manifest => install(model, &staging, folder),
         Ok(manifest) => Err(FetchError::OtherConversion {
