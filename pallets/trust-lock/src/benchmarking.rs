@@ -30,8 +30,7 @@ use surety_verification::{
 };
 
 use crate::{
-    asset, types::DisputeReferee, verdict, Call, Config, Demands, Disputes, Facts, HoldReason, Pallet,
-    Rounds, Slashes,
+    asset, types::LongCell, verdict, Call, Config, Demands, Disputes, HoldReason, Pallet, Rounds, Slashes,
 };
 
 #[benchmarks]
@@ -100,8 +99,7 @@ mod benchmarks {
     /// The last member of a full round, whose claim a court looks at.
     #[benchmark]
     fn authorize_reveal() -> Result<(), BenchmarkError> {
-        let (facts, said, _) = T::Referee::for_benchmark();
-        Facts::<T>::insert(TASK, facts);
+        let said = disputable::<T>();
         let last = REDUNDANCY_MAX - 1;
         let (provider, _) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
@@ -209,8 +207,7 @@ mod benchmarks {
 
     #[benchmark]
     fn reveal_audit() {
-        let (facts, said, _) = T::Referee::for_benchmark();
-        Facts::<T>::insert(TASK, facts);
+        let said = disputable::<T>();
         let (verifier, agent) = verifier_of::<T>(account("auditors agent", 0, 0));
         let mut round = challengeable::<T>(&said, |_| None);
         let provider: T::AccountId = account("provider", 0, 0);
@@ -236,8 +233,7 @@ mod benchmarks {
 
     #[benchmark]
     fn challenge() {
-        let (facts, said, _) = T::Referee::for_benchmark();
-        Facts::<T>::insert(TASK, facts);
+        let said = disputable::<T>();
         frame_system::Pallet::<T>::set_block_number(One::one());
         let round = challengeable::<T>(&said, |_| None);
         let challenger: T::AccountId = account("challenger", 0, 0);
@@ -297,39 +293,40 @@ mod benchmarks {
         assert!(!Demands::<T>::contains_key(TASK, provider));
     }
 
-    /// A cell is opened in the most bytes, computed again and refuted; the defender is convicted, and the challenger
-    /// goes on against the next.
     #[benchmark]
-    fn play() {
-        let (facts, said, mut moves) = T::Referee::for_benchmark();
-        Facts::<T>::insert(TASK, facts);
-        let (provider, agent) = agent_of::<T>(0);
-        let mut round = challengeable::<T>(&said, |_| None);
-        let last = moves.pop().expect("a game has moves");
-        let challenger: T::AccountId = account("challenger", 0, 0);
-        asset::endow::<T>(&challenger, stake::<T>());
-        let bond = T::Balance::from(2u32);
-        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Challenge, &challenger, bond));
-        fill_convictions::<T>(One::one());
-        let party = Party::Account(challenger);
-        dispute_about::<T>(&mut round, (&said, &moves), party, Clocks::equal(100));
-        Rounds::<T>::insert(TASK, round);
+    fn play_int8_product() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Int8Product);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), 0, 0, last);
+        play(RawOrigin::Signed(agent), 0, 0, opening);
 
-        let members = Rounds::<T>::get(TASK)
-            .map(|round| round.members)
-            .unwrap_or_default();
-        let member = members.iter().find(|member| member.provider == provider);
-        assert!(member.is_some_and(|member| member.fault == Some(FaultKind::WrongResult)));
+        assert!(is_convicted::<T>());
+    }
+
+    #[benchmark]
+    fn play_int12_product() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Int12Product);
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(agent), 0, 0, opening);
+
+        assert!(is_convicted::<T>());
+    }
+
+    #[benchmark]
+    fn play_choice() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Choice);
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(agent), 0, 0, opening);
+
+        assert!(is_convicted::<T>());
     }
 
     /// Time is over, and as many further disputes are opened as are opened at once.
     #[benchmark]
     fn advance_dispute() {
-        let (facts, said, _) = T::Referee::for_benchmark();
-        Facts::<T>::insert(TASK, facts);
+        let said = disputable::<T>();
         agent_of::<T>(0);
         let other = |seat| {
             let output = H256::repeat_byte(u8::try_from(seat).unwrap_or_default());

@@ -30,6 +30,8 @@ mod verdict;
 pub mod weights;
 
 pub use pallet::*;
+#[cfg(feature = "runtime-benchmarks")]
+pub use types::LongCell;
 pub use types::{DisputeReferee, PhaseName};
 pub use weights::WeightInfo;
 

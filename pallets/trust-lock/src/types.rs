@@ -30,14 +30,28 @@ pub trait DisputeReferee {
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(facts: &Self::Facts, claim: &ResultClaim) -> Option<u32>;
 
-    /// Facts, a claim that their court refutes, and the moves of a game about it, for benchmarks. The last one opens a
-    /// cell, in as many bytes as one takes.
+    /// Facts, a claim that their court refutes, and the moves of a game about it, for benchmarks. The last one opens
+    /// such a cell, in as many bytes as are taken.
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (
+    fn for_benchmark(
+        cell: LongCell,
+    ) -> (
         Self::Facts,
         ResultClaim,
         alloc::vec::Vec<surety_verification::bisection::Move>,
     );
+}
+
+/// The cells that may take longest to compute again, of all whose opening is taken.
+#[cfg(feature = "runtime-benchmarks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongCell {
+    /// A product of numbers of one byte.
+    Int8Product,
+    /// A product of numbers of two bytes.
+    Int12Product,
+    /// A token that is drawn.
+    Choice,
 }
 
 /// Which phase a round entered: a [`RoundPhase`] without its data.

@@ -28,8 +28,21 @@ pub trait WeightInfo {
     /// The largest piece of output is supplied.
     fn supply() -> Weight;
 
-    /// The longest opening of a cell: it is computed again, and who loses is convicted in a full round.
-    fn play() -> Weight;
+    /// The longest opening of a product in int8: it is computed again, and who loses is convicted in a full round.
+    fn play_int8_product() -> Weight;
+
+    /// The same of a product in int12.
+    fn play_int12_product() -> Weight;
+
+    /// The same of a token that is drawn from the largest vocabulary.
+    fn play_choice() -> Weight;
+
+    /// Any move: which cell it opens is not known before it is read.
+    fn play() -> Weight {
+        Self::play_int8_product()
+            .max(Self::play_int12_product())
+            .max(Self::play_choice())
+    }
 
     /// A side's time is over: it is convicted in a full round, and further disputes are opened.
     fn advance_dispute() -> Weight;
@@ -111,7 +124,15 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
-    fn play() -> Weight {
+    fn play_int8_product() -> Weight {
+        Weight::zero()
+    }
+
+    fn play_int12_product() -> Weight {
+        Weight::zero()
+    }
+
+    fn play_choice() -> Weight {
         Weight::zero()
     }
 

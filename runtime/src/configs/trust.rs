@@ -196,8 +196,10 @@ impl DisputeReferee for ExactReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (ExactFacts, ResultClaim, Vec<surety_verification::bisection::Move>) {
-        benchmark::game()
+    fn for_benchmark(
+        cell: surety_pallet_trust_lock::LongCell,
+    ) -> (ExactFacts, ResultClaim, Vec<surety_verification::bisection::Move>) {
+        benchmark::game(cell)
     }
 }
 

@@ -61,8 +61,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1520`
 		//  Estimated: `43677`
-		// Minimum execution time: 258_073_000 picoseconds.
-		Weight::from_parts(368_990_000, 0)
+		// Minimum execution time: 203_643_000 picoseconds.
+		Weight::from_parts(210_223_000, 0)
 			.saturating_add(Weight::from_parts(0, 43677))
 			.saturating_add(T::DbWeight::get().reads(24))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -87,8 +87,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `2908`
 		//  Estimated: `8248`
-		// Minimum execution time: 96_430_000 picoseconds.
-		Weight::from_parts(162_864_000, 0)
+		// Minimum execution time: 71_917_000 picoseconds.
+		Weight::from_parts(75_823_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -107,8 +107,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1946`
 		//  Estimated: `8248`
-		// Minimum execution time: 77_574_000 picoseconds.
-		Weight::from_parts(129_652_000, 0)
+		// Minimum execution time: 56_063_000 picoseconds.
+		Weight::from_parts(61_662_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -123,8 +123,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1636`
 		//  Estimated: `8248`
-		// Minimum execution time: 32_992_000 picoseconds.
-		Weight::from_parts(51_235_000, 0)
+		// Minimum execution time: 23_985_000 picoseconds.
+		Weight::from_parts(25_839_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			.saturating_add(T::DbWeight::get().reads(3))
 	}
@@ -153,11 +153,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `2293 + b * (241 ±0)`
 		//  Estimated: `8248 + b * (3234 ±0)`
-		// Minimum execution time: 377_575_000 picoseconds.
-		Weight::from_parts(319_768_748, 0)
+		// Minimum execution time: 158_866_000 picoseconds.
+		Weight::from_parts(167_510_030, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 732_213
-			.saturating_add(Weight::from_parts(30_724_644, 0).saturating_mul(b.into()))
+			// Standard Error: 33_869
+			.saturating_add(Weight::from_parts(16_331_362, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -174,8 +174,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1463`
 		//  Estimated: `8248`
-		// Minimum execution time: 30_858_000 picoseconds.
-		Weight::from_parts(54_842_000, 0)
+		// Minimum execution time: 22_113_000 picoseconds.
+		Weight::from_parts(23_765_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -207,11 +207,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `3536 + b * (370 ±0)`
 		//  Estimated: `36144 + b * (3377 ±0)`
-		// Minimum execution time: 1_240_297_000 picoseconds.
-		Weight::from_parts(2_024_269_064, 0)
+		// Minimum execution time: 1_013_267_000 picoseconds.
+		Weight::from_parts(691_188_924, 0)
 			.saturating_add(Weight::from_parts(0, 36144))
-			// Standard Error: 1_683_891
-			.saturating_add(Weight::from_parts(26_641_662, 0).saturating_mul(b.into()))
+			// Standard Error: 369_777
+			.saturating_add(Weight::from_parts(25_673_266, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(19))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(20))
@@ -232,11 +232,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `597 + b * (390 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 10_099_000 picoseconds.
-		Weight::from_parts(12_142_000, 0)
+		// Minimum execution time: 4_767_000 picoseconds.
+		Weight::from_parts(5_198_000, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 525_284
-			.saturating_add(Weight::from_parts(104_466_790, 0).saturating_mul(b.into()))
+			// Standard Error: 275_758
+			.saturating_add(Weight::from_parts(52_188_014, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -265,13 +265,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `7600 + a * (86 ±0) + m * (63 ±0)`
 		//  Estimated: `18567 + a * (1824 ±134) + m * (4496 ±510)`
-		// Minimum execution time: 450_272_000 picoseconds.
-		Weight::from_parts(601_744_000, 0)
+		// Minimum execution time: 354_217_000 picoseconds.
+		Weight::from_parts(362_149_000, 0)
 			.saturating_add(Weight::from_parts(0, 18567))
-			// Standard Error: 6_609_550
-			.saturating_add(Weight::from_parts(150_327_081, 0).saturating_mul(m.into()))
-			// Standard Error: 1_651_634
-			.saturating_add(Weight::from_parts(62_853_057, 0).saturating_mul(a.into()))
+			// Standard Error: 3_126_716
+			.saturating_add(Weight::from_parts(96_236_092, 0).saturating_mul(m.into()))
+			// Standard Error: 781_323
+			.saturating_add(Weight::from_parts(32_723_213, 0).saturating_mul(a.into()))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
@@ -297,8 +297,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `17305`
 		//  Estimated: `163086`
-		// Minimum execution time: 2_154_235_000 picoseconds.
-		Weight::from_parts(3_343_337_000, 0)
+		// Minimum execution time: 1_766_216_000 picoseconds.
+		Weight::from_parts(1_834_047_000, 0)
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(157))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -316,11 +316,11 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1510 + b * (85 ±0)`
 		//  Estimated: `8248 + b * (2640 ±0)`
-		// Minimum execution time: 59_030_000 picoseconds.
-		Weight::from_parts(74_776_854, 0)
+		// Minimum execution time: 28_032_000 picoseconds.
+		Weight::from_parts(31_779_830, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 54_837
-			.saturating_add(Weight::from_parts(2_891_564, 0).saturating_mul(b.into()))
+			// Standard Error: 4_009
+			.saturating_add(Weight::from_parts(1_286_875, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -333,8 +333,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `32`
 		//  Estimated: `1489`
-		// Minimum execution time: 5_270_000 picoseconds.
-		Weight::from_parts(11_191_000, 0)
+		// Minimum execution time: 3_435_000 picoseconds.
+		Weight::from_parts(3_956_000, 0)
 			.saturating_add(Weight::from_parts(0, 1489))
 			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -345,8 +345,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `358`
 		//  Estimated: `41038`
-		// Minimum execution time: 24_025_000 picoseconds.
-		Weight::from_parts(38_191_000, 0)
+		// Minimum execution time: 18_317_000 picoseconds.
+		Weight::from_parts(19_619_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
@@ -358,8 +358,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `1038`
 		//  Estimated: `8248`
-		// Minimum execution time: 20_608_000 picoseconds.
-		Weight::from_parts(30_507_000, 0)
+		// Minimum execution time: 13_640_000 picoseconds.
+		Weight::from_parts(14_922_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			.saturating_add(T::DbWeight::get().reads(1))
 			.saturating_add(T::DbWeight::get().writes(2))

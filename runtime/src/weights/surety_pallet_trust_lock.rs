@@ -63,8 +63,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8699`
 		//  Estimated: `15624`
-		// Minimum execution time: 142_346_000 picoseconds.
-		Weight::from_parts(232_144_000, 0)
+		// Minimum execution time: 110_194_000 picoseconds.
+		Weight::from_parts(117_916_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -81,8 +81,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8365`
 		//  Estimated: `15624`
-		// Minimum execution time: 94_377_000 picoseconds.
-		Weight::from_parts(154_680_000, 0)
+		// Minimum execution time: 69_513_000 picoseconds.
+		Weight::from_parts(76_724_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -97,8 +97,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8001`
 		//  Estimated: `15624`
-		// Minimum execution time: 66_795_000 picoseconds.
-		Weight::from_parts(97_482_000, 0)
+		// Minimum execution time: 46_670_000 picoseconds.
+		Weight::from_parts(53_640_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(3))
 	}
@@ -114,8 +114,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11209`
 		//  Estimated: `259710`
-		// Minimum execution time: 2_243_542_000 picoseconds.
-		Weight::from_parts(3_503_246_000, 0)
+		// Minimum execution time: 1_880_235_000 picoseconds.
+		Weight::from_parts(1_955_298_000, 0)
 			.saturating_add(Weight::from_parts(0, 259710))
 			.saturating_add(T::DbWeight::get().reads(92))
 			.saturating_add(T::DbWeight::get().writes(34))
@@ -136,8 +136,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11191`
 		//  Estimated: `256476`
-		// Minimum execution time: 559_626_000 picoseconds.
-		Weight::from_parts(904_110_000, 0)
+		// Minimum execution time: 453_244_000 picoseconds.
+		Weight::from_parts(461_796_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(97))
 			.saturating_add(T::DbWeight::get().writes(50))
@@ -156,8 +156,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8256`
 		//  Estimated: `16056`
-		// Minimum execution time: 727_650_000 picoseconds.
-		Weight::from_parts(895_784_000, 0)
+		// Minimum execution time: 592_391_000 picoseconds.
+		Weight::from_parts(606_212_000, 0)
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -186,8 +186,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9693`
 		//  Estimated: `15624`
-		// Minimum execution time: 153_867_000 picoseconds.
-		Weight::from_parts(195_245_000, 0)
+		// Minimum execution time: 104_565_000 picoseconds.
+		Weight::from_parts(124_605_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -214,8 +214,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9401`
 		//  Estimated: `15624`
-		// Minimum execution time: 188_893_000 picoseconds.
-		Weight::from_parts(344_223_000, 0)
+		// Minimum execution time: 148_641_000 picoseconds.
+		Weight::from_parts(162_872_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -236,8 +236,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9224`
 		//  Estimated: `15624`
-		// Minimum execution time: 126_106_000 picoseconds.
-		Weight::from_parts(198_601_000, 0)
+		// Minimum execution time: 97_215_000 picoseconds.
+		Weight::from_parts(101_180_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -260,8 +260,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9514`
 		//  Estimated: `15624`
-		// Minimum execution time: 204_582_000 picoseconds.
-		Weight::from_parts(341_719_000, 0)
+		// Minimum execution time: 131_285_000 picoseconds.
+		Weight::from_parts(150_243_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -296,12 +296,92 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
-	fn play() -> Weight {
+	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `23397`
 		//  Estimated: `15624`
-		// Minimum execution time: 337_381_000 picoseconds.
-		Weight::from_parts(575_205_000, 0)
+		// Minimum execution time: 329_350_000 picoseconds.
+		Weight::from_parts(337_582_000, 0)
+			.saturating_add(Weight::from_parts(0, 15624))
+			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().writes(11))
+	}
+	/// Storage: `TrustLock::Disputes` (r:1 w:2)
+	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Rounds` (r:1 w:1)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Facts` (r:1 w:0)
+	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
+	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Committees` (r:0 w:1)
+	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn play_int12_product() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `23397`
+		//  Estimated: `15624`
+		// Minimum execution time: 320_787_000 picoseconds.
+		Weight::from_parts(330_442_000, 0)
+			.saturating_add(Weight::from_parts(0, 15624))
+			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().writes(11))
+	}
+	/// Storage: `TrustLock::Disputes` (r:1 w:2)
+	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Rounds` (r:1 w:1)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Facts` (r:1 w:0)
+	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
+	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Committees` (r:0 w:1)
+	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn play_choice() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `23397`
+		//  Estimated: `15624`
+		// Minimum execution time: 479_663_000 picoseconds.
+		Weight::from_parts(510_289_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
@@ -338,8 +418,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `22692`
 		//  Estimated: `40848`
-		// Minimum execution time: 295_443_000 picoseconds.
-		Weight::from_parts(571_218_000, 0)
+		// Minimum execution time: 230_402_000 picoseconds.
+		Weight::from_parts(243_332_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(14))
@@ -356,8 +436,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `13938`
 		//  Estimated: `14799`
-		// Minimum execution time: 71_634_000 picoseconds.
-		Weight::from_parts(120_345_000, 0)
+		// Minimum execution time: 50_956_000 picoseconds.
+		Weight::from_parts(55_923_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -380,8 +460,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `14810`
 		//  Estimated: `14799`
-		// Minimum execution time: 977_927_000 picoseconds.
-		Weight::from_parts(1_509_410_000, 0)
+		// Minimum execution time: 820_099_000 picoseconds.
+		Weight::from_parts(877_845_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -406,8 +486,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11667`
 		//  Estimated: `40848`
-		// Minimum execution time: 781_640_000 picoseconds.
-		Weight::from_parts(1_138_458_000, 0)
+		// Minimum execution time: 636_476_000 picoseconds.
+		Weight::from_parts(663_877_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -446,8 +526,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `31378`
 		//  Estimated: `40848`
-		// Minimum execution time: 444_871_000 picoseconds.
-		Weight::from_parts(732_879_000, 0)
+		// Minimum execution time: 356_200_000 picoseconds.
+		Weight::from_parts(375_007_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(28))
 			.saturating_add(T::DbWeight::get().writes(25))
@@ -476,8 +556,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `30969`
 		//  Estimated: `40848`
-		// Minimum execution time: 349_483_000 picoseconds.
-		Weight::from_parts(509_803_000, 0)
+		// Minimum execution time: 285_514_000 picoseconds.
+		Weight::from_parts(301_288_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(17))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -510,8 +590,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `22775`
 		//  Estimated: `15624`
-		// Minimum execution time: 314_959_000 picoseconds.
-		Weight::from_parts(513_259_000, 0)
+		// Minimum execution time: 216_982_000 picoseconds.
+		Weight::from_parts(230_763_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -536,8 +616,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8107`
 		//  Estimated: `15624`
-		// Minimum execution time: 216_284_000 picoseconds.
-		Weight::from_parts(329_977_000, 0)
+		// Minimum execution time: 189_872_000 picoseconds.
+		Weight::from_parts(203_112_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -554,8 +634,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `7609`
 		//  Estimated: `15624`
-		// Minimum execution time: 206_145_000 picoseconds.
-		Weight::from_parts(296_914_000, 0)
+		// Minimum execution time: 183_673_000 picoseconds.
+		Weight::from_parts(189_141_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -576,8 +656,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9745`
 		//  Estimated: `256476`
-		// Minimum execution time: 502_389_000 picoseconds.
-		Weight::from_parts(589_922_000, 0)
+		// Minimum execution time: 408_677_000 picoseconds.
+		Weight::from_parts(431_502_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(82))
 			.saturating_add(T::DbWeight::get().writes(36))

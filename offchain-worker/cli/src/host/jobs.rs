@@ -310,7 +310,10 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
             Event::EffectDone { task, kind }
         }
         Err(e) => {
-            tracing::warn!(task, ?kind, error = %e, "not on the chain");
+            match is_settled(&e) {
+                true => tracing::info!(task, ?kind, "no longer needed: the dispute was settled elsewhere"),
+                false => tracing::warn!(task, ?kind, error = %e, "not on the chain"),
+            }
             let refused = matches!(e, ChainError::Rejected { .. });
             failed(task, kind, may_succeed_later(&e) || refused && may_be_taken_later)
         }
@@ -320,6 +323,11 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
 /// A heartbeat that came late makes a provider unavailable only until the next one.
 fn may_succeed_later(error: &ChainError) -> bool {
     error.is_retryable() || error.is_fault("TaskAuction", "ProviderUnavailable")
+}
+
+/// A party of a dispute was convicted in another one while a call about it was on its way: nothing is wrong.
+fn is_settled(error: &ChainError) -> bool {
+    error.is_fault("TrustLock", "Moot")
 }
 
 async fn fetch(tools: &Tools, task: TaskId, hash: ContentHash, bytes: u32, sources: &Endpoints) -> Event {

@@ -13,11 +13,8 @@ use surety_verification::{
     snowflake::{seal, ROUNDS_MAX, SEATS},
 };
 
-use super::setup::{challengeable, dispute_about, TASK};
-use crate::{
-    committee::FINED_AT_ONCE, types::DisputeReferee, CommitteeOf, Committees, Config, Disputes, Facts,
-    Pallet, Rounds,
-};
+use super::setup::{challengeable, disputable, dispute_about, TASK};
+use crate::{committee::FINED_AT_ONCE, CommitteeOf, Committees, Config, Disputes, Pallet, Rounds};
 
 const QUESTION: H256 = H256::repeat_byte(5);
 
@@ -31,8 +28,7 @@ fn claimed() -> CellValue {
 
 /// A dispute that waits for others to decide about a cell, in a full round.
 fn waiting<T: Config>() {
-    let (facts, said, _) = T::Referee::for_benchmark();
-    Facts::<T>::insert(TASK, facts);
+    let said = disputable::<T>();
     let mut round = challengeable::<T>(&said, |_| None);
     let party = Party::Provider(account("provider", 1, 0));
     dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(1));

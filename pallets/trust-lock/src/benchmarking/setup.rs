@@ -29,8 +29,10 @@ use surety_verification::{
 };
 
 use crate::{
-    asset, types::DisputeReferee, verdict, Call, Config, Convictions, Demands, Disputes, Facts, HoldReason,
-    Pallet, PartyOf, RoundOf, Rounds, Slashes,
+    asset,
+    types::{DisputeReferee, LongCell},
+    verdict, Call, Config, Convictions, Demands, Disputes, Facts, HoldReason, Pallet, PartyOf, RoundOf,
+    Rounds, Slashes,
 };
 
 pub(super) const TASK: TaskId = 7;
@@ -104,6 +106,40 @@ pub(super) fn verifier_of<T: Config>(agent: T::AccountId) -> (T::AccountId, T::A
     let stash = account("auditor", 0, 0);
     T::Stake::endow(&stash, &agent, Role::Verifier, stake::<T>());
     (stash, agent)
+}
+
+/// A claim about [`TASK`] that can be disputed.
+pub(super) fn disputable<T: Config>() -> ResultClaim {
+    let (facts, claim, _) = T::Referee::for_benchmark(LongCell::Choice);
+    Facts::<T>::insert(TASK, facts);
+    claim
+}
+
+/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
+/// agent, and the opening. It is refuted, the provider convicted, and the challenger goes on against the next.
+pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
+    let (facts, said, mut moves) = T::Referee::for_benchmark(cell);
+    Facts::<T>::insert(TASK, facts);
+    let (_, agent) = agent_of::<T>(0);
+    let mut round = challengeable::<T>(&said, |_| None);
+    let last = moves.pop().expect("a game has moves");
+    let challenger: T::AccountId = account("challenger", 0, 0);
+    asset::endow::<T>(&challenger, stake::<T>());
+    let bond = T::Balance::from(2u32);
+    frame_support::assert_ok!(asset::hold::<T>(HoldReason::Challenge, &challenger, bond));
+    fill_convictions::<T>(One::one());
+    let party = Party::Account(challenger);
+    dispute_about::<T>(&mut round, (&said, &moves), party, Clocks::equal(100));
+    Rounds::<T>::insert(TASK, round);
+    (agent, last)
+}
+
+/// Whether the first provider's result was proven wrong.
+pub(super) fn is_convicted<T: Config>() -> bool {
+    let provider: T::AccountId = account("provider", 0, 0);
+    let members = Rounds::<T>::get(TASK).map(|round| round.members);
+    let mut members = members.into_iter().flatten();
+    members.any(|member| member.provider == provider && member.fault == Some(FaultKind::WrongResult))
 }
 
 /// A challenge of the first provider's `claim`, after these moves.

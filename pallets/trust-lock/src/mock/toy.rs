@@ -220,7 +220,7 @@ impl DisputeReferee for ToyReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark() -> (u8, ResultClaim, Vec<surety_verification::bisection::Move>) {
+    fn for_benchmark(_: crate::LongCell) -> (u8, ResultClaim, Vec<surety_verification::bisection::Move>) {
         unimplemented!("benchmarks run over the runtime")
     }
 }

@@ -1,24 +1,15 @@
-//! What the trust lock's benchmarks need: a draw, and a game that ends with a long opening.
+//! What the trust lock's benchmarks need: draws, signatures, and games ([`game`]).
 
-use alloc::{sync::Arc, vec::Vec};
+mod game;
+
+use alloc::vec::Vec;
 use codec::{Decode, Encode};
 use sp_consensus_babe::AuthorityId;
-use sp_core::H256;
 use sp_runtime::RuntimeAppPublic;
-use surety_types::{
-    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
-    task::ResultClaim,
-    trust::AuditProof,
-};
-use surety_verification::{
-    bisection::{challenge, defend, Clocks, Game, Move, Side, State},
-    cells::{encoder_tokens, MemoryModel, MemoryTrace, Player},
-    content_hash,
-};
+use surety_types::trust::AuditProof;
 
-use super::{ExactFacts, ExactReferee};
 use crate::AccountId;
-use surety_pallet_trust_lock::DisputeReferee;
+pub(super) use game::game;
 
 /// The public key of `//Benchmark`.
 const AGENT: [u8; 32] = [
@@ -77,97 +68,4 @@ pub(super) fn signatures(messages: &[[u8; 32]]) -> (AccountId, Vec<[u8; 64]>) {
     let signed = messages.iter().map(|message| bytes(message).expect("64 bytes"));
     let account = AccountId::decode(&mut key.encode().as_slice()).expect("32 bytes");
     (account, signed.collect())
-}
-
-/// A layer as wide as MiniLM's: its last product reads the longest rows, and opens in the most bytes.
-fn architecture() -> Architecture {
-    Architecture {
-        vocabulary: 16,
-        width: 384,
-        layers: 1,
-        heads: 12,
-        kv_heads: 12,
-        head_dim: 32,
-        inner: 1_536,
-        positions: 4,
-        epsilon: 1e-12f32.to_bits(),
-        activation: Activation::Gelu,
-        smoothed: Smoothed::default(),
-        tied: false,
-        precision: Precision::Int12,
-    }
-}
-
-/// A claim with one wrong cell, what its task's court knows, and the game that finds it.
-pub(super) fn game() -> (ExactFacts, ResultClaim, Vec<Move>) {
-    make().expect("the model is one that can be played over")
-}
-
-fn make() -> Option<(ExactFacts, ResultClaim, Vec<Move>)> {
-    let architecture = architecture();
-    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture.clone(), 1));
-    let mut facts = ExactFacts {
-        family: ModelFamily::Bert,
-        operation: Operation::Embed,
-        input: H256::zero(),
-        exact: ExactForm {
-            weight_root: model.weight_root(),
-            architecture,
-        },
-    };
-    facts.input = content_hash(b"benchmark");
-    let mut claim = ResultClaim {
-        output: H256::zero(),
-        trace_root: H256::zero(),
-        units: 1,
-    };
-    let tokens = encoder_tokens(core::iter::once(&[1, 2][..]), facts.exact.architecture.positions);
-    // The output is part of the layout: once to find it, once with it.
-    let layout = ExactReferee::court(&facts, &claim)?.layout;
-    let own = MemoryTrace::compute(model.clone(), &layout, tokens.clone(), None)
-        .ok()?
-        .own()?;
-    claim.output = content_hash(&own);
-    let court = ExactReferee::court(&facts, &claim)?;
-    let trace = MemoryTrace::compute(model, &court.layout, tokens, Some(own)).ok()?;
-
-    let mut honest = Player::new(court.layout.clone(), trace.clone());
-    let mut liar = Player::new(court.layout.clone(), trace);
-    let step = longest_step(&court.layout)?;
-    claim.trace_root = liar.alter(1, step, 0, 0).ok()?;
-    let mut game = Game::new(claim.trace_root, &court, Clocks::equal(1_000)).ok()?;
-    let mut moves = Vec::new();
-    while let Some(side) = game.to_move() {
-        let played = match side {
-            Side::Defender => defend(&game, &court, &mut liar).ok()?,
-            Side::Challenger => challenge(&game, &mut honest).ok()?,
-        };
-        game.step(side, played.clone(), &court, &court).ok()?;
-        moves.push(played);
-    }
-    matches!(game.state(), State::Over(_)).then_some((facts, claim, moves))
-}
-
-/// The step of leaf 1 whose first cell takes the longest opening that fits.
-fn longest_step(layout: &surety_verification::cells::Layout) -> Option<u32> {
-    use surety_verification::{
-        bisection::{opening_room, Cell, CellValue, Referee, Shape},
-        cells::CellReferee,
-    };
-
-    let (leaf, length) = (1, 2);
-    let bytes = |step: u32| {
-        let cell = Cell {
-            leaf,
-            length,
-            step,
-            row: 0,
-            cell: 0,
-            value: CellValue::Word([0; 4]),
-        };
-        let bytes = CellReferee::new(layout, H256::zero()).opening_bytes(&cell)?;
-        let room = opening_room(layout, leaf, length, step)?;
-        (bytes <= room).then_some(bytes)
-    };
-    (0..layout.steps(leaf, length)?).max_by_key(|step| bytes(*step))
 }

@@ -1,0 +1,167 @@
+//! Games that end with an opening of a cell that takes long to compute again.
+
+use alloc::{sync::Arc, vec::Vec};
+use sp_core::H256;
+use surety_pallet_trust_lock::{DisputeReferee, LongCell};
+use surety_types::{
+    model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
+    task::ResultClaim,
+};
+use surety_verification::{
+    bisection::{
+        challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
+        State,
+    },
+    cells::{
+        generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Op, Part, Player,
+        Prompt,
+    },
+    content_hash,
+};
+
+use crate::configs::trust::{ExactFacts, ExactReferee};
+
+/// One token is drawn after one, from the whole vocabulary.
+const PROMPT: Prompt<'static> = Prompt {
+    tokens: &[1],
+    output_bytes: 16,
+    temperature_milli: 1_000,
+    top_k: 0,
+    top_p_milli: 999,
+    seed: 1,
+};
+
+/// A claim with one wrong cell, what its task's court knows, and the game that finds it. Its last move opens the cell.
+pub fn game(cell: LongCell) -> (ExactFacts, ResultClaim, Vec<Move>) {
+    make(cell).expect("the model is one that can be played over")
+}
+
+fn make(cell: LongCell) -> Option<(ExactFacts, ResultClaim, Vec<Move>)> {
+    let architecture = largest(cell)?;
+    let model = Arc::new(MemoryModel::arbitrary(
+        ModelFamily::Llama,
+        architecture.clone(),
+        1,
+    ));
+    let facts = facts(architecture, model.weight_root());
+    let (mut claim, trace) = honest(&facts, &model)?;
+    let court = ExactReferee::court(&facts, &claim)?;
+    let mut honest = Player::new(court.layout.clone(), trace.clone());
+    let mut liar = Player::new(court.layout.clone(), trace);
+    let (leaf, _, step) = place(&court.layout, cell)?;
+    claim.trace_root = liar.alter(leaf, step, 0, 0).ok()?;
+    let mut game = Game::new(claim.trace_root, &court, Clocks::equal(1_000)).ok()?;
+    let mut moves = Vec::new();
+    while let Some(side) = game.to_move() {
+        let played = match side {
+            Side::Defender => defend(&game, &court, &mut liar).ok()?,
+            Side::Challenger => challenge(&game, &mut honest).ok()?,
+        };
+        game.step(side, played.clone(), &court, &court).ok()?;
+        moves.push(played);
+    }
+    matches!(game.state(), State::Over(_)).then_some((facts, claim, moves))
+}
+
+fn facts(architecture: Architecture, weight_root: H256) -> ExactFacts {
+    ExactFacts {
+        family: ModelFamily::Llama,
+        operation: Operation::Generate,
+        input: content_hash(b"benchmark"),
+        exact: ExactForm {
+            weight_root,
+            architecture,
+        },
+    }
+}
+
+/// What the prompt leads to, and the work behind it.
+fn honest(facts: &ExactFacts, model: &Arc<MemoryModel>) -> Option<(ResultClaim, MemoryTrace)> {
+    let of_token = |token| {
+        let output = generation_output(1, &[token], false, "");
+        let claim = claim(content_hash(&output));
+        let layout = ExactReferee::court(facts, &claim)?.layout;
+        let tokens = prompt_tokens(&PROMPT, claim.units);
+        let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(output)).ok()?;
+        let chosen = *trace.choices(&layout).first()?;
+        Some((chosen, claim, trace))
+    };
+    // The output is part of the layout: once to find it, once with it.
+    let (chosen, ..) = of_token(0)?;
+    let (_, claim, trace) = of_token(chosen)?;
+    Some((claim, trace))
+}
+
+fn claim(output: H256) -> ResultClaim {
+    ResultClaim {
+        output,
+        trace_root: H256::zero(),
+        units: 2,
+    }
+}
+
+/// As narrow as can be, but for what the cell is computed from.
+fn architecture(cell: LongCell, size: u32) -> Architecture {
+    let (precision, inner, vocabulary) = match cell {
+        LongCell::Int8Product => (Precision::Int8, size, 16),
+        LongCell::Int12Product => (Precision::Int12, size, 16),
+        LongCell::Choice => (Precision::Int8, 32, size),
+    };
+    Architecture {
+        vocabulary,
+        width: 32,
+        layers: 1,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 32,
+        inner,
+        positions: 4,
+        epsilon: 1e-5f32.to_bits(),
+        activation: Activation::SwiGlu,
+        smoothed: Smoothed::default(),
+        tied: true,
+        precision,
+    }
+}
+
+/// The largest of these models of which the cell's opening is still taken.
+fn largest(cell: LongCell) -> Option<Architecture> {
+    let sizes = (1..=192).rev().map(|size| 32 * size);
+    let mut models = sizes.map(|size| architecture(cell, size));
+    models.find(|model| is_taken(model, cell).unwrap_or(false))
+}
+
+fn is_taken(model: &Architecture, cell: LongCell) -> Option<bool> {
+    let facts = facts(model.clone(), H256::zero());
+    let layout = ExactReferee::court(&facts, &claim(H256::zero()))?.layout;
+    let (leaf, length, step) = place(&layout, cell)?;
+    let at = Cell {
+        leaf,
+        length,
+        step,
+        row: 0,
+        cell: 0,
+        value: CellValue::Word([0; 4]),
+    };
+    let bytes = CellReferee::new(&layout, H256::zero()).opening_bytes(&at)?;
+    Some(bytes <= opening_room(&layout, leaf, length, step)?)
+}
+
+/// Where the cell is: its leaf, the leaf's length, its step.
+fn place(layout: &Layout, cell: LongCell) -> Option<(u32, u32, u32)> {
+    let rows = Part::Rows {
+        sequence: 0,
+        chunk: 0,
+        stride: 0,
+    };
+    let (part, op) = match cell {
+        LongCell::Int8Product | LongCell::Int12Product => (rows, Op::Down),
+        LongCell::Choice => (Part::Choices { chunk: 0 }, Op::Record),
+    };
+    let leaf = layout.leaf_of(part)?;
+    let Length::Known(length) = layout.leaf(leaf)?.length else {
+        return None;
+    };
+    let step = layout.plan(leaf, length)?.number(0, op)?;
+    Some((leaf, length, step))
+}
