@@ -63,8 +63,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8699`
 		//  Estimated: `15624`
-		// Minimum execution time: 110_194_000 picoseconds.
-		Weight::from_parts(117_916_000, 0)
+		// Minimum execution time: 110_945_000 picoseconds.
+		Weight::from_parts(116_113_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -81,8 +81,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8365`
 		//  Estimated: `15624`
-		// Minimum execution time: 69_513_000 picoseconds.
-		Weight::from_parts(76_724_000, 0)
+		// Minimum execution time: 70_254_000 picoseconds.
+		Weight::from_parts(74_200_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(4))
 			.saturating_add(T::DbWeight::get().writes(3))
@@ -97,8 +97,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8001`
 		//  Estimated: `15624`
-		// Minimum execution time: 46_670_000 picoseconds.
-		Weight::from_parts(53_640_000, 0)
+		// Minimum execution time: 51_647_000 picoseconds.
+		Weight::from_parts(56_003_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(3))
 	}
@@ -114,8 +114,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11209`
 		//  Estimated: `259710`
-		// Minimum execution time: 1_880_235_000 picoseconds.
-		Weight::from_parts(1_955_298_000, 0)
+		// Minimum execution time: 1_928_107_000 picoseconds.
+		Weight::from_parts(2_016_488_000, 0)
 			.saturating_add(Weight::from_parts(0, 259710))
 			.saturating_add(T::DbWeight::get().reads(92))
 			.saturating_add(T::DbWeight::get().writes(34))
@@ -136,8 +136,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11191`
 		//  Estimated: `256476`
-		// Minimum execution time: 453_244_000 picoseconds.
-		Weight::from_parts(461_796_000, 0)
+		// Minimum execution time: 461_916_000 picoseconds.
+		Weight::from_parts(479_332_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(97))
 			.saturating_add(T::DbWeight::get().writes(50))
@@ -156,8 +156,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8256`
 		//  Estimated: `16056`
-		// Minimum execution time: 592_391_000 picoseconds.
-		Weight::from_parts(606_212_000, 0)
+		// Minimum execution time: 592_511_000 picoseconds.
+		Weight::from_parts(604_098_000, 0)
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(2))
@@ -186,8 +186,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9693`
 		//  Estimated: `15624`
-		// Minimum execution time: 104_565_000 picoseconds.
-		Weight::from_parts(124_605_000, 0)
+		// Minimum execution time: 120_589_000 picoseconds.
+		Weight::from_parts(124_004_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -214,8 +214,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9401`
 		//  Estimated: `15624`
-		// Minimum execution time: 148_641_000 picoseconds.
-		Weight::from_parts(162_872_000, 0)
+		// Minimum execution time: 149_853_000 picoseconds.
+		Weight::from_parts(164_715_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -236,8 +236,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9224`
 		//  Estimated: `15624`
-		// Minimum execution time: 97_215_000 picoseconds.
-		Weight::from_parts(101_180_000, 0)
+		// Minimum execution time: 97_315_000 picoseconds.
+		Weight::from_parts(102_783_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(5))
@@ -260,8 +260,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9514`
 		//  Estimated: `15624`
-		// Minimum execution time: 131_285_000 picoseconds.
-		Weight::from_parts(150_243_000, 0)
+		// Minimum execution time: 138_186_000 picoseconds.
+		Weight::from_parts(168_130_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -300,8 +300,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `23397`
 		//  Estimated: `15624`
-		// Minimum execution time: 329_350_000 picoseconds.
-		Weight::from_parts(337_582_000, 0)
+		// Minimum execution time: 328_959_000 picoseconds.
+		Weight::from_parts(339_205_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
@@ -340,8 +340,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `23397`
 		//  Estimated: `15624`
-		// Minimum execution time: 320_787_000 picoseconds.
-		Weight::from_parts(330_442_000, 0)
+		// Minimum execution time: 316_390_000 picoseconds.
+		Weight::from_parts(328_398_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
@@ -380,8 +380,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `23397`
 		//  Estimated: `15624`
-		// Minimum execution time: 479_663_000 picoseconds.
-		Weight::from_parts(510_289_000, 0)
+		// Minimum execution time: 501_235_000 picoseconds.
+		Weight::from_parts(530_438_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
@@ -418,8 +418,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `22692`
 		//  Estimated: `40848`
-		// Minimum execution time: 230_402_000 picoseconds.
-		Weight::from_parts(243_332_000, 0)
+		// Minimum execution time: 225_636_000 picoseconds.
+		Weight::from_parts(247_898_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(14))
@@ -436,8 +436,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `13938`
 		//  Estimated: `14799`
-		// Minimum execution time: 50_956_000 picoseconds.
-		Weight::from_parts(55_923_000, 0)
+		// Minimum execution time: 51_557_000 picoseconds.
+		Weight::from_parts(55_813_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -460,8 +460,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `14810`
 		//  Estimated: `14799`
-		// Minimum execution time: 820_099_000 picoseconds.
-		Weight::from_parts(877_845_000, 0)
+		// Minimum execution time: 835_453_000 picoseconds.
+		Weight::from_parts(867_970_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(7))
@@ -486,8 +486,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `11667`
 		//  Estimated: `40848`
-		// Minimum execution time: 636_476_000 picoseconds.
-		Weight::from_parts(663_877_000, 0)
+		// Minimum execution time: 647_463_000 picoseconds.
+		Weight::from_parts(664_508_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -526,8 +526,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `31378`
 		//  Estimated: `40848`
-		// Minimum execution time: 356_200_000 picoseconds.
-		Weight::from_parts(375_007_000, 0)
+		// Minimum execution time: 361_988_000 picoseconds.
+		Weight::from_parts(380_476_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(28))
 			.saturating_add(T::DbWeight::get().writes(25))
@@ -556,8 +556,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `30969`
 		//  Estimated: `40848`
-		// Minimum execution time: 285_514_000 picoseconds.
-		Weight::from_parts(301_288_000, 0)
+		// Minimum execution time: 287_307_000 picoseconds.
+		Weight::from_parts(296_671_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(17))
 			.saturating_add(T::DbWeight::get().writes(21))
@@ -590,8 +590,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `22775`
 		//  Estimated: `15624`
-		// Minimum execution time: 216_982_000 picoseconds.
-		Weight::from_parts(230_763_000, 0)
+		// Minimum execution time: 218_505_000 picoseconds.
+		Weight::from_parts(231_394_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().writes(6))
@@ -616,8 +616,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `8107`
 		//  Estimated: `15624`
-		// Minimum execution time: 189_872_000 picoseconds.
-		Weight::from_parts(203_112_000, 0)
+		// Minimum execution time: 188_260_000 picoseconds.
+		Weight::from_parts(192_676_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -634,8 +634,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `7609`
 		//  Estimated: `15624`
-		// Minimum execution time: 183_673_000 picoseconds.
-		Weight::from_parts(189_141_000, 0)
+		// Minimum execution time: 179_677_000 picoseconds.
+		Weight::from_parts(186_397_000, 0)
 			.saturating_add(Weight::from_parts(0, 15624))
 			.saturating_add(T::DbWeight::get().reads(5))
 			.saturating_add(T::DbWeight::get().writes(4))
@@ -656,8 +656,8 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 		// Proof Size summary in bytes:
 		//  Measured:  `9745`
 		//  Estimated: `256476`
-		// Minimum execution time: 408_677_000 picoseconds.
-		Weight::from_parts(431_502_000, 0)
+		// Minimum execution time: 421_948_000 picoseconds.
+		Weight::from_parts(443_720_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(82))
 			.saturating_add(T::DbWeight::get().writes(36))

@@ -10,26 +10,30 @@ use surety_types::{
 use surety_verification::{
     bisection::{
         challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
-        State,
+        State, OPENING_BYTES_MAX,
     },
     cells::{
         generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Op, Part, Player,
         Prompt,
     },
-    content_hash,
+    content_hash, sampling_random,
 };
 
 use crate::configs::trust::{ExactFacts, ExactReferee};
 
-/// One token is drawn after one, from the whole vocabulary.
-const PROMPT: Prompt<'static> = Prompt {
-    tokens: &[1],
-    output_bytes: 16,
-    temperature_milli: 1_000,
-    top_k: 0,
-    top_p_milli: 999,
-    seed: 1,
-};
+/// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task can look
+/// for such a seed.
+fn prompt(input: &H256) -> Option<Prompt<'static>> {
+    let seed = (0..u64::MAX).find(|seed| sampling_random(input, *seed, 0) > u64::MAX / 1_000 * 999)?;
+    Some(Prompt {
+        tokens: &[1],
+        output_bytes: 16,
+        temperature_milli: 1_000,
+        top_k: 0,
+        top_p_milli: 1_000,
+        seed,
+    })
+}
 
 /// A claim with one wrong cell, what its task's court knows, and the game that finds it. Its last move opens the cell.
 pub fn game(cell: LongCell) -> (ExactFacts, ResultClaim, Vec<Move>) {
@@ -77,11 +81,12 @@ fn facts(architecture: Architecture, weight_root: H256) -> ExactFacts {
 
 /// What the prompt leads to, and the work behind it.
 fn honest(facts: &ExactFacts, model: &Arc<MemoryModel>) -> Option<(ResultClaim, MemoryTrace)> {
+    let prompt = prompt(&facts.input)?;
     let of_token = |token| {
         let output = generation_output(1, &[token], false, "");
         let claim = claim(content_hash(&output));
         let layout = ExactReferee::court(facts, &claim)?.layout;
-        let tokens = prompt_tokens(&PROMPT, claim.units);
+        let tokens = prompt_tokens(&prompt, claim.units);
         let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(output)).ok()?;
         let chosen = *trace.choices(&layout).first()?;
         Some((chosen, claim, trace))
@@ -126,7 +131,8 @@ fn architecture(cell: LongCell, size: u32) -> Architecture {
 
 /// The largest of these models of which the cell's opening is still taken.
 fn largest(cell: LongCell) -> Option<Architecture> {
-    let sizes = (1..=192).rev().map(|size| 32 * size);
+    // A cell is computed from at least two bytes of each place: of a row and of a weight, or of a logit.
+    let sizes = (1..=OPENING_BYTES_MAX / 2 / 32).rev().map(|size| 32 * size);
     let mut models = sizes.map(|size| architecture(cell, size));
     models.find(|model| is_taken(model, cell).unwrap_or(false))
 }
