@@ -111,6 +111,7 @@ overrides! {
     auction: Auction {
         bid_window: BidWindow(BlockNumber),
         reveal_window: RevealWindow(BlockNumber),
+        late_reveal_window: LateRevealWindow(BlockNumber),
         bid_deposit: BidDeposit(Balance),
         units_max: UnitsMax(u32),
         input_bytes_max: InputBytesMax(u32),
@@ -147,6 +148,7 @@ overrides! {
         dissent_part: DissentPart(Permill),
         vote_no_show_part: VoteNoShowPart(Permill),
         input_window: InputWindow(BlockNumber),
+        opening_window: OpeningWindow(BlockNumber),
         auditors_basic: AuditorsBasic(FixedU128),
         auditors_high: AuditorsHigh(FixedU128),
         verifiers_corrupt: VerifiersCorrupt(Permill),

@@ -1,5 +1,8 @@
 //! Windows and prices that governance changes without an upgrade.
 //!
+//! Blocks are those of the running clock, unless it says otherwise: it stands still while finality does, or while blocks have
+//! no room for answers. A window that somebody loses money by missing has ten minutes at least in production.
+//!
 //! The values here are production's. Genesis presets override some of them through
 //! [`genesis_parameters`](crate::genesis_parameters); ADR 0003 says why.
 
@@ -23,7 +26,7 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static MinBond: Balance = 1_000 * SURE;
 
-        /// Blocks from unbonding to withdrawal. Longer than the longest challenge.
+        /// Blocks from unbonding to withdrawal. Longer than a task's result can be challenged, opened late and disputed.
         #[codec(index = 1)]
         pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
     }
@@ -32,7 +35,7 @@ pub mod dynamic {
     #[dynamic_pallet_params]
     #[codec(index = 1)]
     pub mod provider_registry {
-        /// Blocks since its last heartbeat for which a provider counts as available.
+        /// Blocks of the chain since its last heartbeat for which a provider counts as available.
         #[codec(index = 0)]
         pub static HeartbeatWindow: BlockNumber = 10 * MINUTES;
     }
@@ -54,7 +57,7 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static BidWindow: BlockNumber = 15;
 
-        /// Blocks for opening bids.
+        /// Blocks for opening bids. The draw is held when they are over and all bids are open.
         #[codec(index = 1)]
         pub static RevealWindow: BlockNumber = 15;
 
@@ -74,9 +77,14 @@ pub mod dynamic {
         #[codec(index = 5)]
         pub static RedundancyMax: u32 = 16;
 
-        /// Blocks for which a finished task can be read.
+        /// Blocks of the chain for which a finished task can be read.
         #[codec(index = 6)]
         pub static FinishedRetention: BlockNumber = 7 * DAYS;
+
+        /// Blocks beyond them for bids that are still sealed. Who does not open its bid loses a deposit: a worker that restarts, or
+        /// a line that fails, has to have the time.
+        #[codec(index = 7)]
+        pub static LateRevealWindow: BlockNumber = 10 * MINUTES;
     }
 
     /// Parameters of trust-lock.
@@ -91,9 +99,9 @@ pub mod dynamic {
         #[codec(index = 1)]
         pub static AuditWindow: BlockNumber = 2 * MINUTES;
 
-        /// Blocks for opening commitments.
+        /// Blocks for opening commitments. Over as soon as all are open. Who is late is not paid.
         #[codec(index = 2)]
-        pub static RevealWindow: BlockNumber = MINUTES;
+        pub static RevealWindow: BlockNumber = 10 * MINUTES;
 
         /// Blocks for challenging a verdict.
         #[codec(index = 3)]
@@ -119,7 +127,7 @@ pub mod dynamic {
         #[codec(index = 8)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// Audits in a row that a verifier may announce and not reveal before it gets none for a while.
+        /// Audits in a row that a verifier may announce and never open before it gets none for a while.
         #[codec(index = 9)]
         pub static AbsencesMax: u32 = 3;
 
@@ -131,7 +139,7 @@ pub mod dynamic {
         #[codec(index = 11)]
         pub static DefenceCost: Balance = 100 * MILLI_SURE;
 
-        /// Finalised blocks that each side of a dispute has in all.
+        /// Blocks that each side of a dispute has in all.
         #[codec(index = 12)]
         pub static DisputeClock: u32 = 30 * MINUTES;
 
@@ -155,7 +163,7 @@ pub mod dynamic {
         #[codec(index = 17)]
         pub static StakePart: Permill = Permill::from_percent(5);
 
-        /// Part of its lock that a provider loses beside its price when it commits and does not reveal.
+        /// Part of its lock that a provider loses beside its price when it commits and never opens that.
         #[codec(index = 18)]
         pub static NoRevealPart: Permill = Permill::from_percent(10);
 
@@ -175,15 +183,15 @@ pub mod dynamic {
         #[codec(index = 22)]
         pub static JailPeriod: BlockNumber = 7 * DAYS;
 
-        /// Finalised blocks in which seats of a committee are taken. Its members compute meanwhile.
+        /// Blocks in which seats of a committee are taken. Its members compute meanwhile.
         #[codec(index = 30)]
         pub static SeatWindow: u32 = 20 * MINUTES;
 
-        /// Finalised blocks in which the members of a committee open their answers.
+        /// Blocks in which the members of a committee open their answers.
         #[codec(index = 31)]
-        pub static VoteWindow: u32 = 5 * MINUTES;
+        pub static VoteWindow: u32 = 10 * MINUTES;
 
-        /// Blocks before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
+        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
         /// epoch's randomness is made in the one before the last: three epochs.
         #[codec(index = 32)]
         pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
@@ -199,6 +207,11 @@ pub mod dynamic {
         /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
         #[codec(index = 35)]
         pub static InputWindow: BlockNumber = 10 * MINUTES;
+
+        /// Blocks after a verdict in which whatever was sealed for it has to be opened: audits, and commitments that were not
+        /// opened in time. Only silence beyond it costs stake.
+        #[codec(index = 36)]
+        pub static OpeningWindow: BlockNumber = 6 * HOURS;
 
         /// Auditors expected for a provider's result in a task at the basic level.
         #[codec(index = 40)]

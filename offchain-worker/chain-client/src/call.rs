@@ -1,7 +1,9 @@
 //! Every call that the worker and the command line make.
 
 use codec::{Compact, Encode};
+use scale_info::{meta_type, MetaType, TypeInfo};
 use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::MultiAddress;
 use surety_types::{
     model::ModelManifest,
     multiaddr::Endpoints,
@@ -132,12 +134,14 @@ pub enum Call {
         /// The sealed result.
         seal: H256,
     },
-    /// `TrustLock.reveal_audit`: opens it.
+    /// `TrustLock.reveal_audit`: opens it. Goes without a signature.
     RevealAudit {
         /// Of which task.
         task: TaskId,
         /// Whose result it is held against.
         provider: AccountId32,
+        /// Whose audit: the stash.
+        verifier: AccountId32,
         /// The verifier's own result.
         claim: ResultClaim,
         /// What the seal was salted with.
@@ -207,10 +211,12 @@ pub enum Call {
         /// The sealed answer.
         seal: H256,
     },
-    /// `TrustLock.reveal_vote`: opens it.
+    /// `TrustLock.reveal_vote`: opens it. Goes without a signature.
     RevealVote {
         /// Of which dispute.
         dispute: DisputeId,
+        /// Whose answer: the stash.
+        verifier: AccountId32,
         /// The answer.
         value: H256,
         /// What the seal was salted with.
@@ -248,10 +254,34 @@ pub struct CallName {
     pub arguments: &'static [&'static str],
 }
 
+/// An argument of a call, as this program knows it.
+pub(crate) struct Argument {
+    /// Its value in SCALE.
+    pub bytes: Vec<u8>,
+    /// Its type.
+    pub ty: MetaType,
+}
+
+impl Argument {
+    fn of<T: Encode + TypeInfo + 'static>(value: &T) -> Self {
+        Self {
+            bytes: value.encode(),
+            ty: meta_type::<T>(),
+        }
+    }
+}
+
+macro_rules! args {
+    ($($value:expr),*) => { vec![$(Argument::of($value)),*] };
+}
+
 impl Call {
     /// Whether it opens something that stands on the chain, and so needs neither signature nor fee.
     pub fn proves_itself(&self) -> bool {
-        matches!(self, Self::RevealBid { .. } | Self::Reveal { .. })
+        matches!(
+            self,
+            Self::RevealBid { .. } | Self::Reveal { .. } | Self::RevealAudit { .. } | Self::RevealVote { .. }
+        )
     }
 
     /// Pallet, call and arguments by name.
@@ -284,7 +314,7 @@ impl Call {
             Self::RevealAudit { .. } => (
                 "TrustLock",
                 "reveal_audit",
-                &["task", "provider", "claim", "salt"],
+                &["task", "provider", "verifier", "claim", "salt"],
             ),
             Self::Challenge { .. } => ("TrustLock", "challenge", &["task", "provider"]),
             Self::Demand { .. } => ("TrustLock", "demand", &["task", "provider", "segment"]),
@@ -298,7 +328,11 @@ impl Call {
                 "join_committee",
                 &["dispute", "ballot", "proof", "seal"],
             ),
-            Self::RevealVote { .. } => ("TrustLock", "reveal_vote", &["dispute", "value", "salt"]),
+            Self::RevealVote { .. } => (
+                "TrustLock",
+                "reveal_vote",
+                &["dispute", "verifier", "value", "salt"],
+            ),
             Self::ReportEquivocation { .. } => ("TrustLock", "report_equivocation", &["statement", "other"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
@@ -310,72 +344,86 @@ impl Call {
         }
     }
 
-    /// The arguments in SCALE.
+    /// The arguments in SCALE, one after the other, as this program knows the call.
     pub fn encode_arguments(&self) -> Vec<u8> {
+        let arguments = self.arguments().into_iter();
+        arguments.flat_map(|argument| argument.bytes).collect()
+    }
+
+    /// The arguments, each with its type.
+    pub(crate) fn arguments(&self) -> Vec<Argument> {
         match self {
-            Self::Bond { role, amount } => (role, amount).encode(),
-            Self::Unbond { amount } | Self::Rebond { amount } => amount.encode(),
+            Self::Bond { role, amount } => args![role, amount],
+            Self::Unbond { amount } | Self::Rebond { amount } => args![amount],
             Self::WithdrawUnbonded | Self::RemoveAgent | Self::Heartbeat | Self::DeregisterProvider => {
                 Vec::new()
             }
-            Self::SetAgent { agent } => agent.encode(),
-            Self::ConfirmAgent { stash } => stash.encode(),
-            Self::RegisterProvider { device, endpoints } => (device, endpoints).encode(),
-            Self::RegisterModel { manifest } => manifest.encode(),
-            Self::RetireModel { model } => model.encode(),
-            Self::PostTask { spec, cap } => (spec, cap).encode(),
-            Self::Bid { task, seal } => (task, seal).encode(),
-            Self::RevealBid { task, provider, bid } => (task, provider, bid).encode(),
-            Self::CancelTask { task } | Self::AdvanceTask { task } => task.encode(),
-            Self::Commit { task, commitment } => (task, commitment).encode(),
+            Self::SetAgent { agent } => args![agent],
+            Self::ConfirmAgent { stash } => args![stash],
+            Self::RegisterProvider { device, endpoints } => args![device, endpoints],
+            Self::RegisterModel { manifest } => args![manifest],
+            Self::RetireModel { model } => args![model],
+            Self::PostTask { spec, cap } => args![spec, cap],
+            Self::Bid { task, seal } => args![task, seal],
+            Self::RevealBid { task, provider, bid } => args![task, provider, bid],
+            Self::CancelTask { task } | Self::AdvanceTask { task } => args![task],
+            Self::Commit { task, commitment } => args![task, commitment],
             Self::Reveal {
                 task,
                 provider,
                 claim,
                 salt,
-            } => (task, provider, claim, salt).encode(),
+            } => args![task, provider, claim, salt],
             Self::AnnounceAudit {
                 task,
                 provider,
                 proof,
                 seal,
-            } => (task, provider, proof, seal).encode(),
+            } => args![task, provider, proof, seal],
             Self::RevealAudit {
                 task,
                 provider,
+                verifier,
                 claim,
                 salt,
-            } => (task, provider, claim, salt).encode(),
-            Self::Challenge { task, provider } => (task, provider).encode(),
+            } => args![task, provider, verifier, claim, salt],
+            Self::Challenge { task, provider } => args![task, provider],
             Self::Demand {
                 task,
                 provider,
                 segment,
-            } => (task, provider, segment).encode(),
+            } => args![task, provider, segment],
             Self::Supply {
                 task,
                 output_bytes,
                 opening,
-            } => (task, output_bytes, opening).encode(),
-            Self::DemandInput { task, segment } => (task, segment).encode(),
-            Self::SupplyInput { task, opening } => (task, opening).encode(),
+            } => args![task, output_bytes, opening],
+            Self::DemandInput { task, segment } => args![task, segment],
+            Self::SupplyInput { task, opening } => args![task, opening],
             Self::Play {
                 dispute,
                 number,
                 played,
-            } => (dispute, number, played).encode(),
-            Self::AdvanceDispute { dispute } => dispute.encode(),
+            } => args![dispute, number, played],
+            Self::AdvanceDispute { dispute } => args![dispute],
             Self::JoinCommittee {
                 dispute,
                 ballot,
                 proof,
                 seal,
-            } => (dispute, ballot, proof, seal).encode(),
-            Self::RevealVote { dispute, value, salt } => (dispute, value, salt).encode(),
-            Self::ReportEquivocation { statement, other } => (statement, other).encode(),
-            Self::CarryOutSlash { slash } => slash.encode(),
-            // An address is a `MultiAddress`, of which the account id is the first variant.
-            Self::Transfer { to, amount } => (0u8, to, Compact(*amount)).encode(),
+            } => args![dispute, ballot, proof, seal],
+            Self::RevealVote {
+                dispute,
+                verifier,
+                value,
+                salt,
+            } => args![dispute, verifier, value, salt],
+            Self::ReportEquivocation { statement, other } => args![statement, other],
+            Self::CarryOutSlash { slash } => args![slash],
+            Self::Transfer { to, amount } => {
+                let to = MultiAddress::<AccountId32, ()>::Id(to.clone());
+                vec![Argument::of(&to), Argument::of(&Compact(*amount))]
+            }
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use async_trait::async_trait;
 use codec::{Decode, Encode};
+use scale_info::TypeInfo;
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::FixedU128;
 use surety_types::{
     model::ModelManifest,
     provider::Provider,
     stake::StakeRecord,
-    task::{Bid, Round, Task},
+    task::{Bid, Round, Task, TaskState},
     trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
     view::TaskView,
     ModelId, TaskId,
@@ -45,10 +46,10 @@ pub type TrustInfo = TrustRecord<BlockNumber>;
 /// Which state a question is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// The last finalised block: the only state on which a worker acts.
+    /// The last finalised block: the state on which a worker decides what it promises.
     #[default]
     Finalised,
-    /// The best block, which may still be replaced.
+    /// The best block, which may still be replaced: enough for opening what was promised before.
     Best,
     /// This block.
     At(H256),
@@ -61,6 +62,22 @@ pub enum Until {
     Included,
     /// Until the call's block is final.
     Finalised,
+}
+
+/// How [`Chain::submit`] goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubmitOptions {
+    /// How long it waits.
+    pub until: Until,
+    /// What the author of the block gets on top of the fee, in plancks. Calls that [prove themselves](Call::proves_itself)
+    /// cannot give any.
+    pub tip: Balance,
+}
+
+impl From<Until> for SubmitOptions {
+    fn from(until: Until) -> Self {
+        Self { until, tip: 0 }
+    }
 }
 
 /// A block.
@@ -95,7 +112,7 @@ pub struct Funds {
 }
 
 /// A bid as the chain keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
 pub struct BidRecord {
     /// What was sent while bids were sealed.
     pub seal: H256,
@@ -106,7 +123,7 @@ pub struct BidRecord {
 }
 
 /// A model as the chain keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
 pub struct RegisteredModel {
     /// Who registered it.
     pub owner: AccountId32,
@@ -127,6 +144,17 @@ pub struct OpenTask {
     pub round: Option<RoundRecord>,
     /// The bid of the stash asked about.
     pub bid: Option<BidRecord>,
+}
+
+/// Whether a task is not finished.
+pub(crate) fn is_open(task: &TaskRecord) -> bool {
+    match task.state {
+        TaskState::Bidding { .. }
+        | TaskState::Revealing { .. }
+        | TaskState::Drawing { .. }
+        | TaskState::Running { .. } => true,
+        TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. } => false,
+    }
 }
 
 /// A protocol parameter that governance has set. Those never set are at the runtime's default and not listed.
@@ -158,15 +186,16 @@ impl Included {
     }
 }
 
-/// Finalised blocks as they come, each later than the one before.
+/// Blocks as they come.
 ///
 /// Blocks may be skipped (after a reconnection, or when the reader is slow): it is state that counts, not events.
 #[async_trait]
-pub trait FinalisedBlocks: Send {
-    /// The next finalised block that is newer than the last one returned. The first call answers at once.
+pub trait BlockStream: Send {
+    /// The next block that is another than the last one returned. The first call answers at once. Each finalised block is
+    /// higher than the one before; a best block may be as high or lower, on another fork.
     ///
     /// # Errors
-    /// [`ChainError::Unreachable`] when the node could not be reached for longer than the client is told to try.
+    /// [`ChainError::Unreachable`] when no node could be reached for longer than the client is told to try.
     /// Calling again tries again.
     async fn next(&mut self) -> Result<BlockRef, ChainError>;
 }
@@ -178,13 +207,20 @@ pub trait Chain: Send + Sync {
     fn info(&self) -> &ChainInfo;
 
     /// Finalised blocks from now on.
-    async fn finalised_blocks(&self) -> Result<Box<dyn FinalisedBlocks>, ChainError>;
+    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;
+
+    /// Best blocks from now on.
+    async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;
 
     /// The block that `when` names now.
     async fn block(&self, when: When) -> Result<BlockRef, ChainError>;
 
     /// The block at that height, on the chain that the best block is on.
     async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError>;
+
+    /// The time on the chain's own clock, which stands still while finality does. Windows of a task's life end on it: every
+    /// `until` of a record is a value of this clock.
+    async fn clock(&self, when: When) -> Result<BlockNumber, ChainError>;
 
     /// A task with its round and escrow; nothing when it is unknown or long finished.
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
@@ -267,11 +303,20 @@ pub trait Chain: Send + Sync {
     async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError>;
 
     /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time. A call that
-    /// [proves itself](Call::proves_itself) is not signed and costs nothing. A pool that refuses it now may take it later:
-    /// somebody may have passed the same one on, and what became of that the chain's state shows.
+    /// [proves itself](Call::proves_itself) is not signed and costs nothing.
+    ///
+    /// What a fresh signature cures (a used nonce, a dead era, an upgraded runtime, a full pool) is tried again for a while
+    /// before it is reported. A call that is given again while its fate is unknown is the same call: it replaces the first
+    /// in the pool, with a higher tip, or is found to have been carried out; it is never carried out twice.
     ///
     /// # Errors
     /// [`ChainError::Dispatch`] when it was carried out and failed, [`ChainError::Rejected`] when it never got into a
     /// block, [`ChainError::Unknown`] when we lost sight of it: it may still be carried out.
-    async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError>;
+    /// [`ChainError::class`] says what to make of them.
+    async fn submit(
+        &self,
+        signer: &Signer,
+        call: Call,
+        options: SubmitOptions,
+    ) -> Result<Included, ChainError>;
 }

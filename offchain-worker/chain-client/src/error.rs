@@ -2,6 +2,19 @@
 
 use std::fmt;
 
+use crate::Refusal;
+
+/// What an error means for whoever wanted something done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// It cost nothing, never got into a block or its fate is unknown, or no node answers: try again soon.
+    Refused,
+    /// It was carried out and failed, and cost its fee: look at the chain's state before trying again.
+    Failed,
+    /// This program or its key cannot do it: somebody has to change something.
+    Fatal,
+}
+
 /// Why the chain did not do or answer what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
@@ -23,9 +36,18 @@ pub enum ChainError {
         /// The specification found.
         found: String,
     },
-    /// The runtime lacks something this program relies on, or has it in another shape.
+    /// The runtime lacks something this program relies on, or has it in another shape. Found when connecting.
     #[error("this program does not fit the chain's runtime (version {spec_version}): {what}; update it")]
     Incompatible {
+        /// Version of the runtime.
+        spec_version: u32,
+        /// What does not fit.
+        what: String,
+    },
+    /// The chain's runtime was upgraded to one that this program cannot use for what was asked. Other questions and calls
+    /// may still work, and the next runtime may fit again.
+    #[error("the chain was upgraded to a runtime (version {spec_version}) that this program does not fit: {what}; update it")]
+    Outgrown {
         /// Version of the runtime.
         spec_version: u32,
         /// What does not fit.
@@ -34,12 +56,9 @@ pub enum ChainError {
     /// The call got into a block and failed.
     #[error("{0}")]
     Dispatch(DispatchFault),
-    /// The call did not get into a block and never will.
-    #[error("the node refused the call: {reason}")]
-    Rejected {
-        /// Why, and what to do.
-        reason: String,
-    },
+    /// The call did not get into a block.
+    #[error("the node refused the call: {0}")]
+    Rejected(#[from] Refusal),
     /// We lost sight of a submitted call: it may or may not be carried out.
     #[error("the call was sent, but its fate is unknown: {reason}")]
     Unknown {
@@ -52,6 +71,14 @@ pub enum ChainError {
         /// What was asked.
         what: String,
         /// The node's answer.
+        reason: String,
+    },
+    /// The node's answer cannot be true: it lacks what was there before, or contradicts itself.
+    #[error("the node at {url} is not believed: {reason}")]
+    Implausible {
+        /// Where the node is.
+        url: String,
+        /// What cannot be true.
         reason: String,
     },
     /// The node does not keep the state of this block.
@@ -83,14 +110,36 @@ pub enum ChainError {
 }
 
 impl ChainError {
+    /// What it means for whoever wanted something done.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Outgrown { .. }
+            | Self::Rejected(_)
+            | Self::Unknown { .. }
+            | Self::Rpc { .. }
+            | Self::Implausible { .. }
+            | Self::Pruned { .. }
+            | Self::Decode { .. }
+            | Self::Busy { .. } => ErrorClass::Refused,
+            Self::Dispatch(_) => ErrorClass::Failed,
+            Self::WrongChain { .. } | Self::Incompatible { .. } | Self::Key { .. } => ErrorClass::Fatal,
+        }
+    }
+
     /// Whether the same question or call may succeed later without anybody changing anything.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Unknown { .. } | Self::Rpc { .. } | Self::Busy { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Outgrown { .. }
+            | Self::Unknown { .. }
+            | Self::Rpc { .. }
+            | Self::Implausible { .. }
+            | Self::Busy { .. } => true,
+            Self::Rejected(refusal) => refusal.is_retryable(),
             Self::WrongChain { .. }
             | Self::Incompatible { .. }
             | Self::Dispatch(_)
-            | Self::Rejected { .. }
             | Self::Pruned { .. }
             | Self::Decode { .. }
             | Self::Key { .. } => false,

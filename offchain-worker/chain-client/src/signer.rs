@@ -4,8 +4,11 @@ use std::{fmt, str::FromStr};
 
 use codec::{DecodeAll, Encode};
 use sp_core::{
-    crypto::{AccountId32, Pair as _, VrfSecret},
-    sr25519::{vrf::VrfTranscript, Pair, Public, Signature},
+    crypto::{AccountId32, Pair as _, VrfPublic, VrfSecret},
+    sr25519::{
+        vrf::{VrfSignature, VrfTranscript},
+        Pair, Public, Signature,
+    },
     H256,
 };
 use subxt_signer::{sr25519::Keypair, SecretUri};
@@ -77,6 +80,11 @@ impl Signer {
         }
     }
 
+    /// Signs a hash. Whoever makes it begins what is hashed with words of its own: no signature may stand for two things.
+    pub fn sign_hash(&self, hash: &[u8; 32]) -> [u8; 64] {
+        self.pair.sign(hash).0
+    }
+
     /// Evaluates the key's VRF for an audit. The draw is the same every time, the proof need not be.
     ///
     /// # Errors
@@ -119,6 +127,29 @@ pub fn is_signed(signed: &SignedStatement<AccountId32>, genesis: &H256) -> bool 
     let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(&signed.agent));
     let signature = Signature::from_raw(signed.signature);
     Pair::verify(&signature, signed.statement.message(genesis), &key)
+}
+
+/// Whether a hash was signed with the key of this account.
+pub fn is_hash_signed(account: &AccountId32, hash: &[u8; 32], signature: [u8; 64]) -> bool {
+    let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(account));
+    Pair::verify(&Signature::from_raw(signature), hash, &key)
+}
+
+/// What an agent drew for an audit, by its proof; nothing when the proof is not its own, or for something else.
+pub fn checked_draw(
+    agent: &AccountId32,
+    input: &AuditInput<AccountId32>,
+    proof: &AuditProof,
+) -> Option<[u8; 32]> {
+    let signature = VrfSignature::decode_all(&mut proof.encode().as_slice()).ok()?;
+    let key = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(agent));
+    let fields = input.fields();
+    let transcript = VrfTranscript::new(draw::LABEL, &draw::borrowed(&fields));
+    let output = key
+        .make_bytes(draw::CONTEXT, &transcript, &signature.pre_output)
+        .ok()?;
+    let is_its_own = key.vrf_verify(&transcript.into_sign_data(), &signature);
+    is_its_own.then_some(output)
 }
 
 /// What a VRF gave.
@@ -166,7 +197,6 @@ mod tests {
 
     #[test]
     fn a_draw_is_the_keys_own_and_can_be_checked() {
-        use sp_core::{crypto::VrfPublic, sr25519::vrf::VrfSignature};
         let signer = Signer::from_uri("//Alice//agent").unwrap();
         let input = AuditInput {
             seed: H256([1; 32]),
@@ -180,12 +210,28 @@ mod tests {
         let other = Signer::from_uri("//Bob//agent").unwrap();
         assert_ne!(drawn.output, other.draw_audit(&input).unwrap().output);
 
-        let transcript = VrfTranscript::new(draw::LABEL, &draw::borrowed(&input.fields()));
-        let signature = VrfSignature::decode_all(&mut drawn.proof.encode().as_slice()).unwrap();
-        let public = Public::from_raw(*AsRef::<[u8; 32]>::as_ref(signer.account()));
-        let bytes = public.make_bytes::<32>(draw::CONTEXT, &transcript, &signature.pre_output);
-        assert_eq!(bytes.unwrap(), drawn.output);
-        assert!(public.vrf_verify(&transcript.into_sign_data(), &signature));
+        let checked = |agent: &Signer, input| checked_draw(agent.account(), input, &drawn.proof);
+        assert_eq!(checked(&signer, &input), Some(drawn.output));
+        assert_eq!(checked(&other, &input), None);
+        assert_eq!(
+            checked(
+                &signer,
+                &AuditInput {
+                    task: 8,
+                    ..input.clone()
+                }
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn a_signed_hash_is_one_key_s() {
+        let [signer, other] = ["//Alice", "//Bob"].map(|uri| Signer::from_uri(uri).unwrap());
+        let signature = signer.sign_hash(&[7; 32]);
+        assert!(is_hash_signed(signer.account(), &[7; 32], signature));
+        assert!(!is_hash_signed(signer.account(), &[8; 32], signature));
+        assert!(!is_hash_signed(other.account(), &[7; 32], signature));
     }
 
     #[test]

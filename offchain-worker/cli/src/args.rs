@@ -53,9 +53,10 @@ pub struct Global {
     /// Configuration file in TOML [default: HOME/config.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "SURETY_CONFIG")]
     pub config: Option<PathBuf>,
-    /// RPC address of a node [default: ws://127.0.0.1:9944]
-    #[arg(long, global = true, value_name = "URL")]
-    pub rpc: Option<String>,
+    /// RPC address of a node; repeatable, or several with commas between them: where one fails, or tells nonsense, another
+    /// is asked [default: ws://127.0.0.1:9944]
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',')]
+    pub rpc: Vec<String>,
     /// File with the secret of the key that signs, mode 0600 [default: HOME/account.key]
     #[arg(long, global = true, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -123,12 +124,26 @@ pub struct UpArgs {
     /// Threads that compute [default: one less than there are cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// How it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Test aid: abort, as if killed, at the given point of a task's life
     #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
     pub crash_at: Option<CrashPoint>,
     /// Test aid: do this wrong, to see what comes of it
     #[arg(long, value_name = "KIND", hide = true, env = "SURETY_CHEAT", value_parser = provider_cheat)]
     pub cheat: Option<Cheat>,
+}
+
+/// Flags of providers and verifiers alike.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RunArgs {
+    /// Answer there for /health and /metrics (Prometheus): IP:PORT, such as 127.0.0.1:9616 [default: nowhere]
+    #[arg(long, value_name = "ADDR")]
+    pub metrics_listen: Option<String>,
+    /// Most to add to a call's fee where its deadline is near [default: 0.01 SURE]
+    #[arg(long, value_name = "AMOUNT")]
+    pub tip_max: Option<Amount>,
 }
 
 /// Where a worker can be made to abort, to test that it recovers.

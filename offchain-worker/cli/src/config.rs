@@ -3,8 +3,9 @@
 //! [`RawConfig`] is what was written, in any of the three places; flags win over the environment, which wins over the
 //! file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
 
+mod raw;
+
 use std::{
-    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
@@ -13,125 +14,28 @@ use figment::{
     providers::{Env, Format, Serialized, Toml},
     Figment,
 };
-use serde::{Deserialize, Serialize};
 use surety_chain_client::AccountId;
 use surety_network::{check_listen, StoreLimits};
 
 use crate::{amount::Amount, keys, prices::Prices};
+pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawVerifier};
 
-/// Settings as written. Every one may be missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RawConfig {
-    /// See [`Config::home`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<PathBuf>,
-    /// See [`Config::rpc`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rpc: Option<String>,
-    /// See [`Config::key_file`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_file: Option<PathBuf>,
-    /// See [`Config::log`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-    /// See [`ProviderConfig`].
-    #[serde(skip_serializing_if = "is_default")]
-    pub provider: RawProvider,
-    /// See [`VerifierConfig`].
-    #[serde(skip_serializing_if = "is_default")]
-    pub verifier: RawVerifier,
-    /// See [`DataConfig`].
-    #[serde(skip_serializing_if = "is_default")]
-    pub task: RawTask,
-    /// See [`StoreLimits`].
-    #[serde(skip_serializing_if = "is_default")]
-    pub storage: RawStorage,
-}
+/// Where a node of this machine answers.
+const RPC: &str = "ws://127.0.0.1:9944";
 
-/// The section `[provider]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RawProvider {
-    /// See [`ProviderConfig::stash`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stash: Option<String>,
-    /// See [`DataConfig::listen`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub listen: Option<Vec<String>>,
-    /// See [`DataConfig::external`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub external: Option<Vec<String>>,
-    /// See [`ProviderConfig::models`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub models: Option<Vec<String>>,
-    /// Of everything that `prices` does not name; see [`ProviderConfig::prices`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub price_per_unit: Option<Amount>,
-    /// By `operation` or `model/operation`; see [`ProviderConfig::prices`].
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub prices: BTreeMap<String, Amount>,
-    /// See [`ProviderConfig::threads`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-    /// See [`ProviderConfig::units_per_second`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub units_per_second: Option<u32>,
-    /// See [`ProviderConfig::tasks_max`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks_max: Option<usize>,
-}
+/// More nodes than this would only make finding out that none answers take longer.
+const RPC_NODES_MAX: usize = 8;
 
-/// The section `[verifier]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RawVerifier {
-    /// See [`VerifierConfig::stash`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stash: Option<String>,
-    /// See [`VerifierConfig::models`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub models: Option<Vec<String>>,
-    /// See [`VerifierConfig::threads`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-}
-
-/// The section `[task]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RawTask {
-    /// See [`DataConfig::listen`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub listen: Option<Vec<String>>,
-    /// See [`DataConfig::external`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub external: Option<Vec<String>>,
-}
-
-/// The section `[storage]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RawStorage {
-    /// Largest blob, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blob_mib_max: Option<u64>,
-    /// All blobs together, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total_mib_max: Option<u64>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
+/// A hundred times a small call's fee: enough to pass whatever does not tip, and a loss that nobody notices.
+const TIP_MAX: Amount = Amount(crate::SURE / 100);
 
 /// Settings as meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where everything is kept.
     pub home: PathBuf,
-    /// RPC address of a node.
-    pub rpc: String,
+    /// RPC addresses of nodes of one chain, the one to ask first in front.
+    pub rpc: Vec<String>,
     /// The key that signs.
     pub key_file: PathBuf,
     /// What to log; the command's own default when nothing was said.
@@ -159,9 +63,12 @@ pub struct ProviderConfig {
     pub prices: Prices,
     /// Threads that compute.
     pub threads: usize,
-    /// What the machine is expected to do in a second. Only breaks ties between equal bids.
+    /// What it has in common with a verifier.
+    pub run: RunConfig,
+    /// Units that the machine is expected to do in a second, until it has measured that itself.
     pub units_per_second: u32,
-    /// Most tasks at once, open bids included.
+    /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on memory, since what
+    /// does not fit into the time is not bid for.
     pub tasks_max: usize,
 }
 
@@ -174,6 +81,17 @@ pub struct VerifierConfig {
     pub models: Vec<String>,
     /// Threads that compute.
     pub threads: usize,
+    /// What it has in common with a provider.
+    pub run: RunConfig,
+}
+
+/// How a worker runs, whatever its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunConfig {
+    /// Where it answers for health and metrics; nothing: nowhere.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Most that is added to a call's fee where its deadline is near, in plancks. Openings and moves cost nothing.
+    pub tip_max: Amount,
 }
 
 /// Where a data plane is.
@@ -240,7 +158,7 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
 }
 
 /// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so on.
-const ENVIRONMENT: [&str; 20] = [
+const ENVIRONMENT: [&str; 24] = [
     "home",
     "rpc",
     "key_file",
@@ -254,9 +172,13 @@ const ENVIRONMENT: [&str; 20] = [
     "provider_threads",
     "provider_units_per_second",
     "provider_tasks_max",
+    "provider_metrics_listen",
+    "provider_tip_max",
     "verifier_stash",
     "verifier_models",
     "verifier_threads",
+    "verifier_metrics_listen",
+    "verifier_tip_max",
     "task_listen",
     "task_external",
     "storage_blob_mib_max",
@@ -329,11 +251,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         "home: neither --home nor $HOME says where to keep things",
     );
     let home = home.unwrap_or_default();
-    let rpc = raw.rpc.unwrap_or_else(|| "ws://127.0.0.1:9944".into());
-    problems.require(
-        rpc.starts_with("ws://") || rpc.starts_with("wss://"),
-        &format!("rpc: {rpc:?} must start with ws:// or wss://"),
-    );
+    let rpc = validate_rpc(raw.rpc, &mut problems);
     if let Some(log) = &raw.log {
         problems.check("log", tracing_subscriber::EnvFilter::try_new(log));
     }
@@ -359,6 +277,38 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
     })
 }
 
+fn validate_rpc(raw: Option<OneOrMore>, problems: &mut Problems) -> Vec<String> {
+    let urls = raw.map_or_else(|| vec![RPC.to_owned()], OneOrMore::texts);
+    for url in &urls {
+        problems.require(
+            url.starts_with("ws://") || url.starts_with("wss://"),
+            &format!("rpc: {url:?} must start with ws:// or wss://"),
+        );
+    }
+    problems.require(
+        (1..=RPC_NODES_MAX).contains(&urls.len()),
+        &format!("rpc: must name between 1 and {RPC_NODES_MAX} nodes"),
+    );
+    urls
+}
+
+fn validate_run(
+    metrics_listen: Option<String>,
+    tip_max: Option<Amount>,
+    section: &str,
+    problems: &mut Problems,
+) -> RunConfig {
+    let name = format!("{section}.metrics_listen");
+    let parse = |text: String| {
+        let fault = |_| format!("{text:?} is no IP:PORT, such as 127.0.0.1:9616");
+        problems.check(&name, text.parse().map_err(fault))
+    };
+    RunConfig {
+        metrics_listen: metrics_listen.and_then(parse),
+        tip_max: tip_max.unwrap_or(TIP_MAX),
+    }
+}
+
 /// One less than there are cores, unless something else was said.
 fn validate_threads(threads: Option<usize>, section: &str, problems: &mut Problems) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -377,6 +327,7 @@ fn validate_verifier(raw: RawVerifier, problems: &mut Problems) -> VerifierConfi
             .and_then(|text| problems.check("verifier.stash", keys::parse_account(&text))),
         models: raw.models.unwrap_or_default(),
         threads: validate_threads(raw.threads, "verifier", problems),
+        run: validate_run(raw.metrics_listen, raw.tip_max, "verifier", problems),
     }
 }
 
@@ -394,10 +345,10 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         units_per_second > 0,
         "provider.units_per_second: must be at least 1",
     );
-    let tasks_max = raw.tasks_max.unwrap_or(16);
+    let tasks_max = raw.tasks_max.unwrap_or(4096);
     problems.require(
-        (1..=256).contains(&tasks_max),
-        "provider.tasks_max: must be between 1 and 256",
+        (1..=65_536).contains(&tasks_max),
+        "provider.tasks_max: must be between 1 and 65536",
     );
     ProviderConfig {
         stash: raw
@@ -410,6 +361,7 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         models: raw.models.unwrap_or_default(),
         prices,
         threads,
+        run: validate_run(raw.metrics_listen, raw.tip_max, "provider", problems),
         units_per_second,
         tasks_max,
     }

@@ -124,6 +124,16 @@ pub enum CliError {
         /// Who was asked, and what each did.
         attempts: String,
     },
+    /// A part of a worker died again and again.
+    #[error("{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive")]
+    PartDied {
+        /// Which.
+        part: &'static str,
+        /// How often.
+        deaths: usize,
+        /// Why it did the last time.
+        reason: String,
+    },
     /// Doctor found faults.
     #[error("{0} of the checks failed")]
     Unhealthy(usize),
@@ -139,12 +149,14 @@ impl CliError {
     /// The program's exit code. Listed in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Internal(_) | Self::Interrupted(_) => 1,
+            Self::Internal(_) | Self::Interrupted(_) | Self::PartDied { .. } => 1,
             Self::Usage(_) | Self::Config(_) | Self::Request(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
             Self::Chain(e) => match e {
                 ChainError::Unreachable { .. }
                 | ChainError::WrongChain { .. }
                 | ChainError::Incompatible { .. }
+                | ChainError::Outgrown { .. }
+                | ChainError::Implausible { .. }
                 | ChainError::Rpc { .. }
                 | ChainError::Pruned { .. }
                 | ChainError::Decode { .. } => 3,

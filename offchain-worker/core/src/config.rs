@@ -15,16 +15,25 @@ pub struct Config {
     pub stash: AccountId,
     /// The key that signs, where it may be a party to disputes of its own.
     pub agent: Option<AccountId>,
-    /// Most tasks it has anything to do with at once, open bids included.
-    pub tasks_max: usize,
-    /// Most inputs it fetches, or computes on, at once; a verifier, most things it computes at once.
+    /// Most tasks it has anything to do with at once, open bids and those that only wait for time to pass included. A bound
+    /// on memory; what bounds work is [`Config::commit_seconds`].
+    pub lives_max: usize,
+    /// Most tasks, or audits, it computes at once. Moves of disputes have as many places of their own.
     pub computing_max: usize,
-    /// Most times it tries any one thing for a task.
-    pub attempts_max: u32,
-    /// Blocks it waits after a first failure; doubles with every further one.
+    /// Most inputs it fetches at once. No client has more than half of the places.
+    pub fetching_max: usize,
+    /// Most draws it makes at once. Each asks the chain two things.
+    pub draws_max: usize,
+    /// How long the chain gives a provider to compute and commit, in seconds. Work that does not fit is not bid for.
+    pub commit_seconds: u32,
+    /// How much of a bid's work counts before it is decided who gets the task, in per cent.
+    pub undecided_percent: u32,
+    /// Blocks it waits after a first failure that cost something; doubles with every further one.
     pub backoff_blocks: BlockNumber,
     /// Most blocks it waits between two attempts.
     pub backoff_blocks_max: BlockNumber,
+    /// What is left of the running clock when a deadline is near: attempts then follow each other with every block.
+    pub near_blocks: BlockNumber,
     /// Blocks it waits for finalised state to show an extrinsic that made it into a block, before it sends it again.
     pub confirm_blocks: BlockNumber,
     /// What it takes on.
@@ -39,11 +48,15 @@ impl Config {
         Self {
             stash,
             agent: None,
-            tasks_max: 64,
+            lives_max: 4096,
             computing_max: 1,
-            attempts_max: 24,
+            fetching_max: 8,
+            draws_max: 32,
+            commit_seconds: 600,
+            undecided_percent: 50,
             backoff_blocks: 1,
             backoff_blocks_max: 8,
+            near_blocks: 10,
             // Finality lags by two or three blocks; a block that is this far behind has been replaced.
             confirm_blocks: 8,
             policy: Box::new(policy),
@@ -57,8 +70,10 @@ impl Config {
 pub struct Offer {
     /// For `units_max` units, in plancks.
     pub price: Balance,
-    /// Seconds from assignment within which it expects to commit.
-    pub seconds: u32,
+    /// Seconds it needs besides computing, to fetch the input and load the model.
+    pub seconds_ahead: u32,
+    /// Units it computes in a second, until that has been measured; 0 counts as 1.
+    pub units_per_second: u32,
 }
 
 /// Decides which tasks to bid for.
@@ -93,7 +108,7 @@ pub struct PriceList {
 pub struct Rate {
     /// Plancks for each unit.
     pub price_per_unit: Balance,
-    /// Units it computes in a second; 0 counts as 1.
+    /// Units it computes in a second, until that has been measured; 0 counts as 1.
     pub units_per_second: u32,
     /// Seconds it needs besides, to fetch the input and load the model.
     pub seconds_ahead: u32,
@@ -116,7 +131,7 @@ impl PriceList {
     }
 }
 
-fn operation_key(operation: Operation) -> u8 {
+pub(crate) fn operation_key(operation: Operation) -> u8 {
     match operation {
         Operation::Embed => 0,
         Operation::Generate => 1,
@@ -130,10 +145,10 @@ impl Policy for PriceList {
         }
         let rate = self.rates.get(&(spec.model, operation_key(spec.operation)))?;
         let price = rate.price_per_unit.checked_mul(spec.units_max.into())?.max(1);
-        let computing = spec.units_max.div_ceil(rate.units_per_second.max(1));
         Some(Offer {
             price,
-            seconds: rate.seconds_ahead.saturating_add(computing),
+            seconds_ahead: rate.seconds_ahead,
+            units_per_second: rate.units_per_second,
         })
     }
 }
@@ -216,7 +231,8 @@ mod tests {
             offer,
             Offer {
                 price: 175,
-                seconds: 6
+                seconds_ahead: 3,
+                units_per_second: 10,
             }
         );
         assert_eq!(list.offer(&spec(101, 1000)), None);

@@ -4,14 +4,14 @@
 //! there is one move of ours for each number: journalled before it is sent, sent again when it got lost, and never
 //! another one.
 
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
 use surety_verification::bisection::{Move, Side};
 
 use crate::{
-    effort::{Effort, Efforts},
-    AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
+    effort::Efforts, places::Wanted, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind,
+    Record, TaskSnapshot,
 };
 
 /// Disputes about a task in which a side is ours.
@@ -49,9 +49,24 @@ impl Duels {
         }
     }
 
-    /// What is to be done, and by when.
-    pub fn wants(&self, block: BlockNumber) -> impl Iterator<Item = (BlockNumber, EffectKind)> + '_ {
-        self.0.iter().filter_map(move |(id, duel)| duel.want(*id, block))
+    /// What is to be done, at this time of the running clock. A call that the best block has heard of waits for finality.
+    pub fn wants<'a>(
+        &'a self,
+        clock: BlockNumber,
+        best: Option<&'a TaskSnapshot>,
+    ) -> impl Iterator<Item = Wanted> + 'a {
+        let wants = self
+            .0
+            .iter()
+            .filter_map(move |(id, duel)| Some((*id, duel, duel.want(*id, clock)?)));
+        wants.filter_map(move |(id, duel, wanted)| {
+            let is_as_it_was = |best: &TaskSnapshot| {
+                let mut open = best.disputes.iter();
+                open.any(|(other, record)| *other == id && Some(record.moves) == duel.moves())
+            };
+            let is_heard = wanted.kind.is_call() && best.is_some_and(|best| !is_as_it_was(best));
+            (!is_heard).then_some(wanted)
+        })
     }
 
     pub fn effect(&self, kind: EffectKind, task: TaskId, spec: &TaskSpec) -> Option<Effect> {
@@ -131,7 +146,7 @@ impl Duels {
             } => {
                 let newest = self.0.get(&dispute).and_then(|duel| duel.made.as_ref());
                 if newest.is_some_and(|(made, _)| *made == number) {
-                    *efforts.of(EffectKind::Play(dispute)) = Effort::done_at(at, config);
+                    efforts.done(EffectKind::Play(dispute), at, config);
                 }
                 true
             }
@@ -145,22 +160,25 @@ impl Duel {
         self.seen.as_ref().map(|(_, record)| record.moves)
     }
 
-    fn want(&self, id: DisputeId, block: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
+    fn want(&self, id: DisputeId, clock: BlockNumber) -> Option<Wanted> {
         let (side, record) = self.seen.as_ref()?;
         let to_move = record.game.to_move()?;
-        let until = record
-            .ticked_at
-            .saturating_add(record.game.clocks().left(to_move));
-        if to_move != *side {
-            return (block > until).then_some((until, EffectKind::Advance(id)));
-        }
-        match self.made.as_ref().map(|(number, _)| number.cmp(&record.moves)) {
-            Some(std::cmp::Ordering::Equal) => Some((until, EffectKind::Play(id))),
+        let left = record.game.clocks().left(to_move);
+        let until = record.ticked_at.saturating_add(left);
+        let kind = match self.made.as_ref().map(|(number, _)| number.cmp(&record.moves)) {
+            _ if to_move != *side => return (clock > until).then(|| advance(id)),
+            Some(Ordering::Equal) => EffectKind::Play(id),
             // Finalised state does not go back.
-            Some(std::cmp::Ordering::Greater) => None,
-            Some(std::cmp::Ordering::Less) | None => Some((until, EffectKind::ComputeMove(id))),
-        }
+            Some(Ordering::Greater) => return None,
+            Some(Ordering::Less) | None => EffectKind::ComputeMove(id),
+        };
+        Some(Wanted::new(kind, until))
     }
+}
+
+/// The other side's time is over: nothing hurries.
+fn advance(dispute: DisputeId) -> Wanted {
+    Wanted::new(EffectKind::Advance(dispute), BlockNumber::MAX)
 }
 
 fn kinds(dispute: DisputeId) -> [EffectKind; 3] {

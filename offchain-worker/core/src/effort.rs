@@ -1,84 +1,136 @@
 //! How often something was tried, and when it may be tried again.
+//!
+//! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a call: that is
+//! for its deadline, which is on the chain's running clock.
 
 use std::collections::BTreeMap;
 
-use crate::{BlockNumber, Config, EffectKind};
+use crate::{BlockNumber, Config, EffectKind, Failure};
+
+/// Blocks until the best state shows what was in a block, unless that block was replaced.
+const SHOWN_BLOCKS: BlockNumber = 3;
+/// Most blocks between two attempts that cost nothing.
+const REFUSED_BLOCKS: BlockNumber = 2;
+/// Refusals in a row after which a call is urgent.
+const REFUSALS_MAX: u32 = 2;
 
 /// The attempts at all effects of one task.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Efforts(BTreeMap<EffectKind, Effort>);
+pub(crate) struct Efforts {
+    of: BTreeMap<EffectKind, Effort>,
+    /// Under way while nobody waits for them any more; to be stopped.
+    cancelled: Vec<EffectKind>,
+}
 
 impl Efforts {
-    pub fn of(&mut self, kind: EffectKind) -> &mut Effort {
-        self.0.entry(kind).or_default()
-    }
-
-    pub fn is_ready(&self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
-        self.0
-            .get(&kind)
-            .is_none_or(|effort| effort.is_ready(now, config))
+    pub fn is_ready(&self, kind: EffectKind, now: BlockNumber, pace: Pace) -> bool {
+        self.of.get(&kind).is_none_or(|effort| effort.is_ready(now, pace))
     }
 
     pub fn is_under_way(&self, kind: EffectKind) -> bool {
-        self.0.get(&kind).is_some_and(Effort::is_under_way)
+        self.of.get(&kind).is_some_and(Effort::is_under_way)
     }
 
     pub fn is_given_up(&self, kind: EffectKind) -> bool {
-        self.0.get(&kind).is_some_and(Effort::is_given_up)
+        let effort = self.of.get(&kind);
+        effort.is_some_and(|effort| matches!(effort.phase, Phase::GivenUp))
+    }
+
+    /// Whether it was refused so often that a tip is in place.
+    pub fn is_refused(&self, kind: EffectKind) -> bool {
+        let effort = self.of.get(&kind);
+        effort.is_some_and(|effort| effort.refusals >= REFUSALS_MAX)
     }
 
     /// How often this was tried.
     pub fn attempts(&self, kind: EffectKind) -> u32 {
-        self.0.get(&kind).map_or(0, Effort::attempts)
+        self.of.get(&kind).map_or(0, |effort| effort.attempts)
     }
 
-    /// Audits under way, and what is computed for committees.
-    pub fn audits_under_way(&self) -> usize {
-        self.count(|kind| matches!(kind, EffectKind::Audit(_) | EffectKind::ComputeVote(_)))
+    /// Everything under way.
+    pub fn under_way(&self) -> impl Iterator<Item = EffectKind> + '_ {
+        let under_way = self.of.iter().filter(|(_, effort)| effort.is_under_way());
+        under_way.map(|(kind, _)| *kind)
     }
 
-    /// Moves that are being looked for.
-    pub fn moves_under_way(&self) -> usize {
-        self.count(|kind| matches!(kind, EffectKind::ComputeMove(_)))
+    pub fn start(&mut self, kind: EffectKind) {
+        let effort = self.of.entry(kind).or_default();
+        effort.attempts = effort.attempts.saturating_add(1);
+        effort.phase = Phase::UnderWay;
     }
 
-    fn count(&self, counts: impl Fn(&EffectKind) -> bool) -> usize {
-        let under_way = |(kind, effort): &(&EffectKind, &Effort)| counts(kind) && effort.is_under_way();
-        self.0.iter().filter(under_way).count()
-    }
-
-    /// Effects of this kind under way.
-    pub fn under_way(&self, kind: EffectKind) -> usize {
-        usize::from(self.is_under_way(kind))
-    }
-
-    /// What was tried does not count for what comes.
+    /// What was tried does not count for what comes, and what is under way is stopped.
     pub fn forget(&mut self, kind: EffectKind) {
-        self.0.remove(&kind);
-    }
-
-    /// Takes in that an effect failed, if it is one that was started.
-    pub fn fail(&mut self, kind: EffectKind, now: BlockNumber, retryable: bool, config: &Config) {
-        if self.is_under_way(kind) {
-            self.of(kind).fail(now, retryable, config);
+        if self.of.remove(&kind).is_some_and(|effort| effort.is_under_way()) {
+            self.cancelled.push(kind);
         }
     }
 
-    /// Takes in that an effect succeeded, if it is one that was started. Says whether it is.
+    /// Stops heavy effects under way that are not among those wanted.
+    pub fn keep_only(&mut self, is_wanted: impl Fn(EffectKind) -> bool) {
+        let useless: Vec<_> = self
+            .under_way()
+            .filter(|kind| kind.is_heavy() && !is_wanted(*kind))
+            .collect();
+        for kind in useless {
+            self.forget(kind);
+        }
+    }
+
+    /// What is to be stopped, once.
+    pub fn take_cancelled(&mut self) -> Vec<EffectKind> {
+        std::mem::take(&mut self.cancelled)
+    }
+
+    /// Takes in that an effect failed, if it is one that was started. Says whether it is.
+    pub fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) -> bool {
+        let effort = self.of.get_mut(&kind).filter(|effort| effort.is_under_way());
+        let is_known = effort.is_some();
+        if let Some(effort) = effort {
+            effort.fail(kind, now, failure, config);
+        }
+        is_known
+    }
+
+    /// Takes in that an effect succeeded, if it is one that was started. Says whether it is. If its outcome does not show
+    /// up in time, it may be tried again.
     pub fn succeed(&mut self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
-        let known = self.is_under_way(kind);
-        if known {
-            self.of(kind).succeed(now, config);
+        let is_known = self.is_under_way(kind);
+        if is_known {
+            self.done(kind, now, config);
         }
-        known
+        is_known
+    }
+
+    /// One that is known to have succeeded at `at`, perhaps before a restart.
+    pub fn done(&mut self, kind: EffectKind, at: BlockNumber, config: &Config) {
+        let effort = self.of.entry(kind).or_default();
+        effort.refusals = 0;
+        effort.phase = Phase::Done {
+            at,
+            confirm_blocks: config.confirm_blocks,
+        };
     }
 }
 
 /// The attempts at one effect of one task.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Effort {
+struct Effort {
     attempts: u32,
+    /// Failures that cost something.
+    failures: u32,
+    /// In a row, those that cost nothing.
+    refusals: u32,
     phase: Phase,
+}
+
+/// How fast attempts follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The deadline is near.
+    pub is_near: bool,
+    /// The best block's state is known: what it does not show by now was replaced, whether finality goes on or not.
+    pub sees_best: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,66 +138,69 @@ enum Phase {
     #[default]
     Ready,
     UnderWay,
+    /// It worked, and is not shown yet.
+    Done {
+        at: BlockNumber,
+        confirm_blocks: BlockNumber,
+    },
+    /// It did not.
     Waiting {
-        until: BlockNumber,
+        since: BlockNumber,
+        pause: BlockNumber,
+        /// When the deadline is near.
+        pause_near: BlockNumber,
     },
     GivenUp,
 }
 
 impl Effort {
-    /// One that is known to have succeeded at `at`, before a restart.
-    pub fn done_at(at: BlockNumber, config: &Config) -> Self {
-        Self {
-            attempts: 1,
-            phase: Phase::Waiting {
-                until: at.saturating_add(config.confirm_blocks),
-            },
-        }
-    }
-
-    /// Whether an attempt may be made now.
-    pub fn is_ready(&self, now: BlockNumber, config: &Config) -> bool {
-        let due = match self.phase {
-            Phase::Ready => true,
-            Phase::Waiting { until } => now >= until,
-            Phase::UnderWay | Phase::GivenUp => false,
+    fn is_ready(&self, now: BlockNumber, pace: Pace) -> bool {
+        let (since, pause) = match self.phase {
+            Phase::Ready => return true,
+            Phase::UnderWay | Phase::GivenUp => return false,
+            Phase::Done { at, confirm_blocks } if pace.is_near || pace.sees_best => {
+                (at, confirm_blocks.min(SHOWN_BLOCKS))
+            }
+            Phase::Done { at, confirm_blocks } => (at, confirm_blocks),
+            Phase::Waiting {
+                since,
+                pause,
+                pause_near,
+            } => (
+                since,
+                if pace.is_near {
+                    pause_near.min(pause)
+                } else {
+                    pause
+                },
+            ),
         };
-        due && self.attempts < config.attempts_max
+        now >= since.saturating_add(pause)
     }
 
-    pub fn is_under_way(&self) -> bool {
+    fn is_under_way(&self) -> bool {
         matches!(self.phase, Phase::UnderWay)
     }
 
-    pub fn is_given_up(&self) -> bool {
-        matches!(self.phase, Phase::GivenUp)
-    }
-
-    pub fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    pub fn start(&mut self) {
-        self.attempts = self.attempts.saturating_add(1);
-        self.phase = Phase::UnderWay;
-    }
-
-    /// It worked; if its outcome does not show up in finalised state in time, it may be tried again.
-    pub fn succeed(&mut self, now: BlockNumber, config: &Config) {
-        self.phase = Phase::Waiting {
-            until: now.saturating_add(config.confirm_blocks),
-        };
-    }
-
-    pub fn fail(&mut self, now: BlockNumber, retryable: bool, config: &Config) {
-        if !retryable || self.attempts >= config.attempts_max {
+    fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) {
+        let may_end = kind.is_heavy() && !matches!(kind, EffectKind::ComputeMove(_));
+        if failure == Failure::Permanent && may_end {
             self.phase = Phase::GivenUp;
             return;
         }
-        let doublings = self.attempts.saturating_sub(1).min(16);
-        let pause = config.backoff_blocks.saturating_mul(1 << doublings);
+        let (pause, pause_near) = if failure == Failure::Refused && kind.is_call() {
+            self.refusals = self.refusals.saturating_add(1);
+            (self.refusals.min(REFUSED_BLOCKS), 1)
+        } else {
+            let doublings = self.failures.min(16);
+            self.failures = self.failures.saturating_add(1);
+            let pause = config.backoff_blocks.saturating_mul(1 << doublings);
+            (pause.min(config.backoff_blocks_max), REFUSED_BLOCKS)
+        };
         self.phase = Phase::Waiting {
-            until: now.saturating_add(pause.min(config.backoff_blocks_max)),
+            since: now,
+            pause,
+            pause_near,
         };
     }
 }
@@ -162,41 +217,86 @@ mod tests {
             SecretSalts::new([0; 32]),
         );
         (config.backoff_blocks, config.backoff_blocks_max) = (2, 7);
-        config.attempts_max = 4;
         config
     }
 
-    #[test]
-    fn pauses_double_up_to_a_bound_and_attempts_end() {
-        let (config, mut effort, mut now) = (config(), Effort::default(), 100);
-        for pause in [2, 4, 7] {
-            assert!(effort.is_ready(now, &config));
-            effort.start();
-            assert!(!effort.is_ready(now, &config) && effort.is_under_way());
-            effort.fail(now, true, &config);
-            assert!(!effort.is_ready(now + pause - 1, &config));
-            now += pause;
-        }
-        effort.start();
-        effort.fail(now, true, &config);
-        assert!(effort.is_given_up());
-        assert!(!effort.is_ready(BlockNumber::MAX, &config));
+    /// Blocks until it is ready again.
+    fn pause(efforts: &Efforts, kind: EffectKind, now: BlockNumber, is_near: bool) -> BlockNumber {
+        let pace = Pace {
+            is_near,
+            sees_best: false,
+        };
+        (0..100)
+            .find(|blocks| efforts.is_ready(kind, now + blocks, pace))
+            .unwrap_or(100)
+    }
+
+    fn fail(efforts: &mut Efforts, kind: EffectKind, failure: Failure) -> BlockNumber {
+        efforts.start(kind);
+        assert!(efforts.is_under_way(kind) && !efforts.is_ready(kind, 200, Pace::default()));
+        assert!(efforts.fail(kind, 100, failure, &config()));
+        pause(efforts, kind, 100, false)
     }
 
     #[test]
-    fn what_cannot_be_retried_is_given_up_at_once() {
-        let (config, mut effort) = (config(), Effort::default());
-        effort.start();
-        effort.fail(1, false, &config);
-        assert!(effort.is_given_up());
+    fn pauses_after_what_cost_something_double_up_to_a_bound_and_never_end() {
+        let mut efforts = Efforts::default();
+        let mut pauses = (0..1000).map(|_| fail(&mut efforts, EffectKind::Commit, Failure::Failed));
+        assert_eq!(pauses.by_ref().take(4).collect::<Vec<_>>(), [2, 4, 7, 7]);
+        assert!(pauses.all(|pause| pause == 7));
+        assert_eq!(pause(&efforts, EffectKind::Commit, 100, true), 2);
+    }
+
+    #[test]
+    fn what_was_refused_is_tried_again_within_two_blocks_and_with_every_block_near_the_deadline() {
+        let mut efforts = Efforts::default();
+        for attempt in 1..1000 {
+            let blocks = fail(&mut efforts, EffectKind::Commit, Failure::Refused);
+            assert_eq!(blocks, attempt.min(2));
+            assert_eq!(pause(&efforts, EffectKind::Commit, 100, true), 1);
+            assert_eq!(efforts.is_refused(EffectKind::Commit), attempt >= 2);
+        }
+    }
+
+    #[test]
+    fn only_work_of_this_machine_can_fail_for_good() {
+        let mut efforts = Efforts::default();
+        for kind in [EffectKind::Fetch, EffectKind::Compute] {
+            assert_eq!(fail(&mut efforts, kind, Failure::Permanent), 100);
+            assert!(efforts.is_given_up(kind));
+        }
+        for kind in [EffectKind::Commit, EffectKind::ComputeMove(1)] {
+            assert_eq!(fail(&mut efforts, kind, Failure::Permanent), 2);
+            assert!(!efforts.is_given_up(kind));
+        }
     }
 
     #[test]
     fn success_is_waited_for_before_it_is_tried_again() {
-        let (config, mut effort) = (config(), Effort::default());
-        effort.start();
-        effort.succeed(10, &config);
-        assert!(!effort.is_ready(10 + config.confirm_blocks - 1, &config));
-        assert!(effort.is_ready(10 + config.confirm_blocks, &config));
+        let (config, mut efforts) = (config(), Efforts::default());
+        efforts.start(EffectKind::Commit);
+        assert!(efforts.succeed(EffectKind::Commit, 10, &config));
+        assert_eq!(
+            pause(&efforts, EffectKind::Commit, 10, false),
+            config.confirm_blocks
+        );
+        assert_eq!(pause(&efforts, EffectKind::Commit, 10, true), SHOWN_BLOCKS);
+        let sees_best = Pace {
+            sees_best: true,
+            ..Pace::default()
+        };
+        assert!(efforts.is_ready(EffectKind::Commit, 10 + SHOWN_BLOCKS, sees_best));
+        assert!(!efforts.succeed(EffectKind::Commit, 11, &config));
+    }
+
+    #[test]
+    fn what_is_forgotten_while_under_way_is_stopped_once() {
+        let mut efforts = Efforts::default();
+        efforts.start(EffectKind::Compute);
+        efforts.start(EffectKind::Commit);
+        efforts.keep_only(|_| false);
+        assert_eq!(efforts.take_cancelled(), [EffectKind::Compute]);
+        assert_eq!(efforts.take_cancelled(), []);
+        assert!(efforts.is_under_way(EffectKind::Commit));
     }
 }

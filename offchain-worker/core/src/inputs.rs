@@ -12,8 +12,8 @@ use surety_types::{
 use surety_verification::{majority, segments};
 
 use crate::{
-    effort::Efforts, life::member, AccountId, Balance, BlockNumber, Config, EffectKind, Hash, Purpose,
-    RoundRecord, TaskSnapshot,
+    effort::Efforts, life::member, places::Wanted, AccountId, Balance, BlockNumber, Config, EffectKind, Hash,
+    Purpose, RoundRecord, TaskSnapshot,
 };
 
 /// Times that an input could not be fetched before a piece of it is demanded while another attempt is under way.
@@ -32,7 +32,8 @@ pub(crate) struct InputDemands {
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// When we were put to work, or the last piece was shown: since then the input has been to be had, for all we know.
+    /// When we were put to work, or the last piece was shown, on the running clock: since then the input has been to be
+    /// had, for all we know.
     since: BlockNumber,
     /// Demands of ours that the chain had taken by then.
     demands: u32,
@@ -46,7 +47,7 @@ impl InputDemands {
         &mut self,
         snapshot: &TaskSnapshot,
         stash: &AccountId,
-        block: BlockNumber,
+        clock: BlockNumber,
         efforts: &mut Efforts,
     ) {
         let Some((round, ours, _)) = waiting(snapshot, stash) else {
@@ -56,6 +57,11 @@ impl InputDemands {
         };
         let (is_open, demands) = (round.input_demand.is_some(), ours.input_demands);
         let known = self.waiting.filter(|waiting| waiting.demands == demands);
+        // A record from before the clock was what counts may be ahead of it.
+        let known = known.map(|known| Waiting {
+            since: known.since.min(clock),
+            ..known
+        });
         let is_shown = !is_open && (self.was_open || (known.is_none() && demands > 0));
         if is_shown {
             // The client is there: what was tried before does not count.
@@ -66,7 +72,7 @@ impl InputDemands {
         }
         self.was_open = is_open;
         self.waiting = known.filter(|_| !is_shown).or(Some(Waiting {
-            since: block,
+            since: clock,
             demands,
             has_failed: false,
         }));
@@ -85,9 +91,9 @@ impl InputDemands {
         &self,
         snapshot: &TaskSnapshot,
         config: &Config,
-        now: BlockNumber,
+        clock: BlockNumber,
         efforts: &Efforts,
-    ) -> Option<(BlockNumber, EffectKind)> {
+    ) -> Option<Wanted> {
         let (round, ours, until) = waiting(snapshot, &config.stash)?;
         let since = self.waiting.filter(|waiting| waiting.has_failed)?.since;
         let half = until.saturating_sub(since) / 2;
@@ -96,10 +102,15 @@ impl InputDemands {
             .attempts(EffectKind::Fetch)
             .saturating_sub(u32::from(under_way));
         let has_tried = failures >= if under_way { FAILURES_MIN } else { 1 };
-        let is_due = has_tried && now >= since.saturating_add(half) && now < until;
-        let is_allowed =
-            round.input_demand.is_none() && ours.input_demands < INPUT_DEMANDS_MAX && !has_majority(round);
-        (is_due && is_allowed).then_some((until, EffectKind::DemandInput(ours.input_demands)))
+        let is_due = has_tried && clock >= since.saturating_add(half) && clock < until;
+        let kind = EffectKind::DemandInput(ours.input_demands);
+        (is_due && is_allowed(round, ours)).then(|| Wanted::new(kind, until))
+    }
+
+    /// Whether the chain would take that demand in this state.
+    pub fn is_taken(number: u32, snapshot: &TaskSnapshot, stash: &AccountId) -> bool {
+        waiting(snapshot, stash)
+            .is_some_and(|(round, ours, _)| ours.input_demands == number && is_allowed(round, ours))
     }
 
     /// The piece of demand `number`, and whether it is a new one, to be journalled before it is sent.
@@ -145,6 +156,10 @@ fn waiting<'a>(
     let ours = member(round, stash)?;
     let works = ours.progress == MemberProgress::Working && ours.fault.is_none();
     works.then_some((round, ours, until))
+}
+
+fn is_allowed(round: &RoundRecord, ours: &RoundMember<AccountId, Balance>) -> bool {
+    round.input_demand.is_none() && ours.input_demands < INPUT_DEMANDS_MAX && !has_majority(round)
 }
 
 /// Whether a majority has committed: the chain takes no demand then.

@@ -17,6 +17,7 @@
 //!  Running, Working       fetch the input, compute, send a commitment   ResultMade, CommitSubmitted
 //!  half the time is over  demand a piece of an input not to be had      InputMissed, InputDemandMade
 //!  Committed, Revealing   open the commitment                           RevealSubmitted
+//!  verdict, ours sealed   open the commitment late: unpaid, no fault
 //!  finished, or not ours  forget it                                     Finished
 //! ```
 //!
@@ -34,28 +35,40 @@
 //! A provider plays in its disputes the same way, and shows what is demanded of it.
 //!
 //! # What holds whatever happens
-//! - Decisions come from finalised state only, and a state older than one seen before changes nothing.
+//! - Promises (bids, commitments, seals, moves, demands) rest on finalised state only, and a state older than one seen before
+//!   changes nothing. What was promised is opened and shown as soon as the best block asks for it: that can be repeated
+//!   without harm. A call that the best block has heard of is not repeated, however long finality takes.
+//! - A call to the chain is sent until its deadline, whatever it met: after a refusal within two blocks, after what cost a fee
+//!   with growing pauses, and with every block when the deadline is near.
+//! - Deadlines are on the chain's running clock, pauses between attempts in blocks. A clock that stands still ends nothing.
+//! - A state without a task ends no promise: that takes several of them, and many where something of ours is sealed still.
 //! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart sends
 //!   the very commitment that the journal holds, and a task that is done is never taken up again.
 //! - At most one audit exists for a result, one move for a state of a dispute, and one answer for a ballot of a committee,
 //!   in the same way.
 //! - A commitment on the chain that is not in the journal (the journal was lost) is opened only if computing again
 //!   gives exactly that commitment.
-//! - Tasks, effects under way, and retries are bounded.
+//! - Tasks and effects under way are bounded, by kind; what can no longer matter is stopped. Moves and openings wait for
+//!   neither fetching nor computing, and no client has more than half of the places for fetching.
+//! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a window is no work.
 
+mod absence;
 mod config;
 mod duel;
 mod effort;
 mod inputs;
 mod life;
 mod messages;
+mod places;
 mod provider;
+mod schedule;
 mod seat;
+mod speed;
 mod verifier;
 
 pub use config::{Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts};
-pub use messages::{key_of, BidSeen, Effect, EffectKind, Event, Record, Step, TaskSnapshot};
-pub use provider::{Progress, Provider, ReplayError, FINISHED_MAX};
+pub use messages::{key_of, BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot};
+pub use provider::{Progress, Provider, ReplayError};
 pub use verifier::{AuditProgress, Verifier};
 
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};

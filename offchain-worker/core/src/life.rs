@@ -1,11 +1,16 @@
 //! One task on this provider: what we promised, what the chain shows, and what follows from the two.
 
 use sp_core::H256;
-use surety_types::task::{Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
+use surety_types::task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
 
 use crate::{
-    duel::Duels, effort::Efforts, inputs::InputDemands, AccountId, Balance, BlockNumber, Config, Effect,
-    EffectKind, Record, RoundRecord, TaskSnapshot,
+    absence::Absence,
+    duel::Duels,
+    effort::Efforts,
+    inputs::InputDemands,
+    places::{Clocks, Wanted},
+    schedule::Subject,
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
 };
 
 /// A result, once and for all.
@@ -29,6 +34,10 @@ pub(crate) struct Life {
     pub input_ready: bool,
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
     pub seen: Option<TaskSnapshot>,
+    /// As the best block shows it, while that is ahead of the finalised one.
+    pub best: Option<TaskSnapshot>,
+    best_at: BlockNumber,
+    pub absence: Absence,
     pub duels: Duels,
     pub inputs: InputDemands,
     pub efforts: Efforts,
@@ -43,7 +52,7 @@ pub(crate) enum Want {
     Consider,
     /// The chain shows a bid that the journal lacks.
     AdoptBid(H256),
-    /// This, by this block.
+    /// This, by this time of the running clock.
     Do(EffectKind, BlockNumber),
     /// Nothing, ever again.
     Over,
@@ -56,112 +65,129 @@ impl Life {
         self.abandoned || given_up(EffectKind::Fetch) || given_up(EffectKind::Compute)
     }
 
-    /// Takes a snapshot in.
-    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
+    /// Takes finalised state in.
+    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber, clock: BlockNumber) {
+        self.absence.end(block);
         self.duels.see(&snapshot.disputes, config, &mut self.efforts);
         self.inputs
-            .see(&snapshot, &config.stash, block, &mut self.efforts);
+            .see(&snapshot, &config.stash, clock, &mut self.efforts);
         self.seen = Some(snapshot);
     }
 
-    /// Everything that the last snapshot asks of us now, and by when.
-    pub fn wants(
-        &self,
-        config: &Config,
-        block: BlockNumber,
-        now: BlockNumber,
-    ) -> Vec<(BlockNumber, EffectKind)> {
-        let mut wants: Vec<_> = self.duels.wants(block).collect();
-        if let Want::Do(kind, by) = self.want(&config.stash, now) {
-            wants.push((by, kind));
+    /// Takes the best block's state in. A state that does not list the task says nothing of it.
+    pub fn see_best(&mut self, snapshot: TaskSnapshot, block: BlockNumber) {
+        (self.best, self.best_at) = (Some(snapshot), block);
+    }
+
+    /// Finality has overtaken what we know of the best block.
+    pub fn forget_best_before(&mut self, block: BlockNumber) {
+        if self.best_at < block {
+            self.best = None;
         }
-        wants.extend(self.demanded(&config.stash, now));
-        wants.extend(self.missing_input(config, now));
-        wants
+    }
+
+    /// What a state asks of us for the task itself, and for its output.
+    fn wants_in(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Vec<Wanted> {
+        let wanted = match self.want_of(seen, stash, clock) {
+            Want::Do(kind, by) => Some(Wanted::new(kind, by)),
+            _ => None,
+        };
+        let demanded = self.demanded(seen, stash, clock);
+        wanted.into_iter().chain(demanded).collect()
     }
 
     /// The piece of an input to demand that cannot be had.
-    fn missing_input(&self, config: &Config, now: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
+    fn missing_input(&self, seen: &TaskSnapshot, config: &Config, clock: BlockNumber) -> Option<Wanted> {
         if self.input_ready || self.abandoned || self.result.is_some() {
             return None;
         }
-        self.inputs.want(self.seen.as_ref()?, config, now, &self.efforts)
+        self.inputs.want(seen, config, clock, &self.efforts)
     }
 
-    /// Chooses the piece for demand `number`, once and for all. What is new has to be journalled.
-    pub fn demand_input(&mut self, number: u32, config: &Config, at: BlockNumber) -> Option<Record> {
-        let seen = self.seen.as_ref()?;
-        let (segment, is_new) = self.inputs.piece(number, seen, config);
-        is_new.then_some(Record::InputDemandMade {
-            task: seen.id,
-            at,
-            number,
-            segment,
-        })
-    }
-
-    /// The piece of our output that we have to show.
-    fn demanded(&self, stash: &AccountId, now: BlockNumber) -> Option<(BlockNumber, EffectKind)> {
-        let seen = self.seen.as_ref()?;
+    /// The piece of our output that we have to show. Where the journal was lost, it is computed again.
+    fn demanded(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Option<Wanted> {
         let (_, demand) = seen.demands.iter().find(|(provider, _)| provider == stash)?;
-        let due = now <= demand.until && self.result.is_some();
-        due.then_some((demand.until, EffectKind::Supply(demand.segment)))
+        let until = demand.until;
+        let kind = match (&self.result, self.want_result(until)) {
+            (Some(_), _) => EffectKind::Supply(demand.segment),
+            (None, Want::Do(kind, _)) if clock <= until => kind,
+            _ => return None,
+        };
+        Some(Wanted::new(kind, until))
     }
 
-    /// What the last snapshot asks of us for the task itself.
-    pub fn want(&self, stash: &AccountId, now: BlockNumber) -> Want {
-        self.seen
-            .as_ref()
-            .map_or(Want::Nothing, |seen| self.want_of(seen, stash, now))
+    /// Whether finalised state says that nothing will ever be asked of us again.
+    pub fn is_over(&self, stash: &AccountId, clock: BlockNumber) -> bool {
+        let over = |seen| self.want_of(seen, stash, clock) == Want::Over;
+        self.absence.is_listed() && self.duels.is_empty() && self.seen.as_ref().is_some_and(over)
     }
 
-    /// What `seen` asks of us.
-    pub fn want_of(&self, seen: &TaskSnapshot, stash: &AccountId, now: BlockNumber) -> Want {
+    /// Whether finalised state has not listed the task for so long that it is over.
+    pub fn is_gone(&self, stash: &AccountId, clock: BlockNumber) -> bool {
+        let last = self.seen.as_ref();
+        let in_auction = last.is_none_or(|seen| {
+            matches!(
+                seen.task.state,
+                TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Drawing { .. }
+            )
+        });
+        let has_revealed = |seen: &TaskSnapshot| {
+            let ours = seen.round.as_ref().and_then(|round| member(round, stash));
+            ours.is_some_and(|ours| ours.claim().is_some())
+        };
+        let owes = (self.result.is_some() && !last.is_some_and(has_revealed))
+            || (self.bid.is_some() && in_auction)
+            || last.is_some_and(|seen| owes_opening(seen, stash));
+        self.absence.is_over(last, clock, owes)
+    }
+
+    /// What `seen` asks of us for the task itself.
+    pub fn want_of(&self, seen: &TaskSnapshot, stash: &AccountId, clock: BlockNumber) -> Want {
         match &seen.task.state {
-            TaskState::Bidding { until } => self.want_while_bidding(seen, *until, now),
-            TaskState::Revealing { until } => self.want_while_opening(seen, *until, now),
+            TaskState::Bidding { until } => self.want_while_bidding(seen, *until, clock),
+            TaskState::Revealing { until } => self.want_while_opening(seen, *until, clock),
+            // Who has not opened its bid is not drawn.
+            TaskState::Drawing { .. } => match seen.bid {
+                Some(bid) if bid.opened => Want::Nothing,
+                _ => Want::Over,
+            },
             TaskState::Running {
                 assignments,
                 reserves,
             } => {
                 let member = seen.round.as_ref().and_then(|round| member(round, stash));
                 if let (Some(round), Some(member)) = (&seen.round, member) {
-                    return self.want_while_running(round, member, now);
+                    return self.want_while_running(round, member, clock);
                 }
-                let listed = |list: &[_]| -> bool {
-                    let mut list = list.iter();
-                    list.any(|entry: &surety_types::task::Assignment<AccountId, Balance>| {
-                        entry.provider == *stash
-                    })
-                };
+                let mut reserves = reserves.iter();
+                let mut assigned = assignments.iter().filter(|_| seen.round.is_none());
+                let ours = |entry: &Assignment<AccountId, Balance>| entry.provider == *stash;
                 // A reserve may still be called up.
-                let may_come = listed(reserves) || (seen.round.is_none() && listed(assignments));
-                if may_come {
-                    Want::Nothing
-                } else {
-                    Want::Over
+                match reserves.any(ours) || assigned.any(ours) {
+                    true => Want::Nothing,
+                    false => Want::Over,
                 }
             }
             TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. } => Want::Over,
         }
     }
 
-    fn want_while_bidding(&self, seen: &TaskSnapshot, until: BlockNumber, now: BlockNumber) -> Want {
+    fn want_while_bidding(&self, seen: &TaskSnapshot, until: BlockNumber, clock: BlockNumber) -> Want {
         match (&self.bid, &seen.bid) {
             (Some(_), Some(_)) => Want::Nothing,
             (None, Some(bid)) => Want::AdoptBid(bid.seal),
             // The best chain is ahead of the finalised one: in the last block it would come too late.
-            _ if now >= until => Want::Nothing,
+            _ if clock >= until => Want::Nothing,
             (Some(_), None) => Want::Do(EffectKind::Bid, until),
             (None, None) => Want::Consider,
         }
     }
 
-    fn want_while_opening(&self, seen: &TaskSnapshot, until: BlockNumber, now: BlockNumber) -> Want {
+    fn want_while_opening(&self, seen: &TaskSnapshot, until: BlockNumber, clock: BlockNumber) -> Want {
         match (&self.bid, &seen.bid) {
             (_, None) => Want::Over,
             (None, Some(bid)) => Want::AdoptBid(bid.seal),
-            (Some(_), Some(bid)) if bid.opened || now > until => Want::Nothing,
+            (Some(_), Some(bid)) if bid.opened || clock > until => Want::Nothing,
             (Some(_), Some(_)) => Want::Do(EffectKind::BidReveal, until),
         }
     }
@@ -170,31 +196,40 @@ impl Life {
         &self,
         round: &RoundRecord,
         member: &RoundMember<AccountId, Balance>,
-        now: BlockNumber,
+        clock: BlockNumber,
     ) -> Want {
-        let by = match &round.phase {
-            RoundPhase::Committing { until }
-            | RoundPhase::Auditing { until }
-            | RoundPhase::Revealing { until }
-            | RoundPhase::Challengeable { until, .. } => *until,
+        if member.fault.is_some() {
+            return Want::Nothing;
+        }
+        let (committing, opening) = match &round.phase {
+            RoundPhase::Committing { until } => (Some(*until), None),
+            // The first opening ends this phase, where nobody else has.
+            RoundPhase::Auditing { until } => (None, (clock > *until).then_some(*until)),
+            RoundPhase::Revealing { until } => (None, Some(*until)),
+            // Missed, but still owed: only silence beyond this is a fault.
+            RoundPhase::Challengeable { .. } => (None, round.openings_until),
         };
-        let committing = matches!(round.phase, RoundPhase::Committing { .. });
-        let revealing = matches!(round.phase, RoundPhase::Revealing { .. });
-        let done = matches!(round.phase, RoundPhase::Challengeable { .. });
         match (&member.progress, &self.result) {
             (MemberProgress::Revealed(_), _) => Want::Nothing,
-            _ if done || now > by => Want::Nothing,
-            (MemberProgress::Working, _) if !committing => Want::Nothing,
-            (MemberProgress::Working, Some(_)) => Want::Do(EffectKind::Commit, by),
-            (MemberProgress::Committed(shown), Some(made)) => {
-                if revealing && made.commitment == *shown {
-                    Want::Do(EffectKind::Reveal, by)
-                } else {
-                    Want::Nothing
-                }
-            }
+            (MemberProgress::Working, made) => match (committing, made) {
+                (Some(until), Some(_)) if clock <= until => Want::Do(EffectKind::Commit, until),
+                (Some(until), None) if clock <= until => self.want_result(until),
+                _ => Want::Nothing,
+            },
+            // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
+            (MemberProgress::Committed(shown), Some(made)) => match opening {
+                Some(until) if made.commitment == *shown => Want::Do(EffectKind::Reveal, until),
+                _ => Want::Nothing,
+            },
             // Committed without a result in the journal: the journal was lost, and computing again may find it.
-            (MemberProgress::Working | MemberProgress::Committed(_), None) => self.want_result(by),
+            (MemberProgress::Committed(_), None) => match &round.phase {
+                RoundPhase::Committing { until }
+                | RoundPhase::Auditing { until }
+                | RoundPhase::Revealing { until } => self.want_result(*until),
+                RoundPhase::Challengeable { .. } => {
+                    opening.map_or(Want::Nothing, |until| self.want_result(until))
+                }
+            },
         }
     }
 
@@ -208,18 +243,83 @@ impl Life {
         }
     }
 
-    /// The commitment that the chain shows as ours.
-    pub fn commitment_shown(&self, stash: &AccountId) -> Option<H256> {
-        let round = self.seen.as_ref()?.round.as_ref()?;
-        match member(round, stash)?.progress {
-            MemberProgress::Committed(commitment) => Some(commitment),
-            MemberProgress::Working | MemberProgress::Revealed(_) => None,
+    /// Whether a result would be ours to open or to show: it is, where the chain shows nothing of ours yet.
+    pub fn fits_what_is_shown(&self, stash: &AccountId, made: &Made) -> bool {
+        let shown = self.seen.as_ref().and_then(|seen| seen.round.as_ref());
+        match shown
+            .and_then(|round| member(round, stash))
+            .map(|ours| &ours.progress)
+        {
+            Some(MemberProgress::Committed(commitment)) => *commitment == made.commitment,
+            Some(MemberProgress::Revealed(claim)) => *claim == made.claim,
+            Some(MemberProgress::Working) | None => true,
         }
     }
+}
 
-    /// The effect of that kind, where everything for it is at hand.
-    pub fn effect(&self, kind: EffectKind, stash: &AccountId) -> Option<Effect> {
+impl Subject for Life {
+    /// Everything that is to be done now, and by when. What was promised is opened and shown as soon as the best block asks
+    /// for it, and for as long as the task is not known to be over. Everything else goes by finalised state; a call that the
+    /// best block has heard of waits for finality.
+    fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
+        let mut wants = Vec::new();
+        if let Some(seen) = &self.seen {
+            wants.extend(self.duels.wants(clocks.finalised, self.best.as_ref()));
+            wants.extend(self.missing_input(seen, config, clocks.finalised));
+            wants.extend(self.wants_in(seen, &config.stash, clocks.finalised));
+        }
+        if self.absence.is_likely_over() {
+            wants.retain(|wanted| wanted.kind.is_opening());
+        }
+        let Some(best) = &self.best else { return wants };
+        let in_best = self.wants_in(best, &config.stash, clocks.best);
+        wants.retain(|wanted| match wanted.kind {
+            EffectKind::DemandInput(number) => InputDemands::is_taken(number, best, &config.stash),
+            EffectKind::Play(_) | EffectKind::Advance(_) => true,
+            kind if kind.is_call() => in_best.iter().any(|other| other.kind == kind),
+            _ => true,
+        });
+        for opening in in_best.into_iter().filter(|wanted| wanted.kind.is_opening()) {
+            wants.retain(|wanted| wanted.kind != opening.kind);
+            wants.push(opening);
+        }
+        wants
+    }
+
+    fn efforts(&self) -> &Efforts {
+        &self.efforts
+    }
+
+    fn efforts_mut(&mut self) -> &mut Efforts {
+        &mut self.efforts
+    }
+
+    fn sees_best(&self) -> bool {
+        self.best.is_some()
+    }
+
+    fn client(&self) -> Option<&AccountId> {
+        self.seen.as_ref().map(|seen| &seen.task.client)
+    }
+
+    /// Chooses the piece of an input to demand.
+    fn prepare(&mut self, kind: EffectKind, config: &Config, at: BlockNumber) -> Option<Record> {
+        let EffectKind::DemandInput(number) = kind else {
+            return None;
+        };
         let seen = self.seen.as_ref()?;
+        let (segment, is_new) = self.inputs.piece(number, seen, config);
+        is_new.then_some(Record::InputDemandMade {
+            task: seen.id,
+            at,
+            number,
+            segment,
+        })
+    }
+
+    fn effect(&self, kind: EffectKind, config: &Config) -> Option<Effect> {
+        let stash = &config.stash;
+        let seen = self.best.as_ref().or(self.seen.as_ref())?;
         let (task, spec) = (seen.id, &seen.task.spec);
         Some(match kind {
             EffectKind::Bid => Effect::SubmitBid {
@@ -269,6 +369,12 @@ impl Life {
             other => return self.duels.effect(other, task, spec),
         })
     }
+}
+
+/// Whether the chain waits for `stash` to open its commitment.
+pub(crate) fn owes_opening(seen: &TaskSnapshot, stash: &AccountId) -> bool {
+    let ours = seen.round.as_ref().and_then(|round| member(round, stash));
+    ours.is_some_and(RoundMember::owes_opening)
 }
 
 /// `stash` in a round.

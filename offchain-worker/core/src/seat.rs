@@ -12,8 +12,8 @@ use surety_verification::{
 };
 
 use crate::{
-    effort::Efforts, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind,
-    Hash, Purpose, Record,
+    effort::Efforts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect,
+    EffectKind, Hash, Purpose, Record, TaskSnapshot,
 };
 
 /// Committees of disputes about a task in which we are no party.
@@ -58,6 +58,10 @@ impl Seats {
         self.0.values().any(|seat| seat.made.is_some())
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes in what finalised state shows. Disputes that are over go.
     pub fn see(
         &mut self,
@@ -89,16 +93,28 @@ impl Seats {
         }
     }
 
-    /// What is to be done, and by when.
+    /// What is to be done, at this time of the running clock. The best block says whether an answer is to be opened.
     pub fn wants<'a>(
         &'a self,
         config: &'a Config,
-        block: BlockNumber,
-    ) -> impl Iterator<Item = (BlockNumber, EffectKind)> + 'a {
+        clock: BlockNumber,
+        best: Option<&'a TaskSnapshot>,
+    ) -> impl Iterator<Item = Wanted> + 'a {
         self.0.iter().filter_map(move |(id, seat)| {
-            let (_, committee) = seat.seen.as_ref()?;
-            let until = block.saturating_add(committee.machine.left());
-            Some((until, seat.want(*id, config)?))
+            let (_, finalised) = seat.seen.as_ref()?;
+            let in_finalised = seat.want(finalised, *id, config);
+            let newest = best.and_then(|best| best.committees.iter().find(|(open, _)| open == id));
+            let (kind, committee) = match newest {
+                None => (in_finalised?, finalised),
+                Some((_, newest)) => {
+                    let in_best = seat.want(newest, *id, config);
+                    let promises = in_finalised.filter(|kind| !kind.is_call() || in_best == Some(*kind));
+                    let opens = in_best.filter(|kind| kind.is_opening());
+                    (opens.or(promises)?, newest)
+                }
+            };
+            let until = clock.saturating_add(committee.machine.left());
+            Some(Wanted::new(kind, until))
         })
     }
 
@@ -213,12 +229,6 @@ impl Seats {
 }
 
 impl Seat {
-    fn ballot(&self) -> Option<u32> {
-        self.seen
-            .as_ref()
-            .map(|(_, committee)| committee.machine.rounds())
-    }
-
     fn shown(&self, committee: &CommitteeRecord, stash: &AccountId) -> Shown {
         match committee.machine.vote_of(stash) {
             Some(Vote::Committed(seal)) => return Shown::Sealed(seal),
@@ -243,9 +253,8 @@ impl Seat {
         }
     }
 
-    fn want(&self, id: DisputeId, config: &Config) -> Option<EffectKind> {
-        let (_, committee) = self.seen.as_ref()?;
-        let of_ballot = self.made.filter(|made| Some(made.ballot) == self.ballot());
+    fn want(&self, committee: &CommitteeRecord, id: DisputeId, config: &Config) -> Option<EffectKind> {
+        let of_ballot = self.made.filter(|made| made.ballot == committee.machine.rounds());
         match self.shown(committee, &config.stash) {
             Shown::Sealed(seal) => match of_ballot {
                 Some(made) => (made.seal == seal).then_some(EffectKind::Vote(id)),

@@ -9,8 +9,8 @@ use surety_types::{
     trust::InputDemand,
 };
 use surety_worker_core::{
-    AccountId, Config, Effect, EffectKind, Event, PriceList, Provider, Record, RoundRecord, SecretSalts,
-    Step, TaskSnapshot,
+    AccountId, Config, Effect, EffectKind, Event, Failure, PriceList, Provider, Record, RoundRecord,
+    SecretSalts, Step, TaskSnapshot,
 };
 
 /// Last block for commitments.
@@ -71,11 +71,16 @@ fn working() -> TaskSnapshot {
 }
 
 fn see(worker: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
-    worker.step(block, Event::Finalised { block, tasks })
+    let clock = block;
+    worker.step(block, Event::Finalised { block, clock, tasks })
+}
+
+fn effects(step: &Step) -> Vec<Effect> {
+    step.effects.iter().map(|due| due.effect.clone()).collect()
 }
 
 fn kinds(step: &Step) -> Vec<EffectKind> {
-    step.effects.iter().map(Effect::kind).collect()
+    effects(step).iter().map(Effect::kind).collect()
 }
 
 /// That task, after the chain has taken as many demands of ours, with one open or not.
@@ -100,7 +105,7 @@ fn miss(worker: &mut Provider, blocks: std::ops::RangeInclusive<u32>, seen: &Tas
         steps.push(see(worker, block, vec![seen.clone()]));
         let failed = Event::InputFailed {
             task: 1,
-            retryable: true,
+            failure: Failure::Failed,
         };
         steps.push(worker.step(block, failed));
     }
@@ -108,12 +113,12 @@ fn miss(worker: &mut Provider, blocks: std::ops::RangeInclusive<u32>, seen: &Tas
 }
 
 fn demanded(steps: &[Step]) -> Vec<(u32, u32)> {
-    let effects = steps.iter().flat_map(|step| &step.effects);
-    let demand = |effect: &Effect| match effect {
-        Effect::SubmitInputDemand { number, segment, .. } => Some((*number, *segment)),
+    let all = steps.iter().flat_map(effects);
+    let demand = |effect: Effect| match effect {
+        Effect::SubmitInputDemand { number, segment, .. } => Some((number, segment)),
         _ => None,
     };
-    effects.filter_map(demand).collect()
+    all.filter_map(demand).collect()
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub use hash::{file_hash, file_hash_of};
 pub use input::InputError;
 pub use known::KnownModel;
 pub use model_error::ModelError;
-pub use pool::{EnginePool, PoolConfig, Progress, Ticket, Token};
+pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket, Token};
 pub use process::prepare_process;
 pub use prompt::{prompt_size, PromptSize};
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};

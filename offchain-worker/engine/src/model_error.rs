@@ -1,6 +1,6 @@
 //! Why a model's files make no model.
 
-use surety_types::model::Architecture;
+use surety_types::model::{Architecture, ArchitectureError};
 use surety_verification::cells::LayoutError;
 
 /// Why files with the right hashes make no model.
@@ -19,6 +19,9 @@ pub enum ModelError {
         /// The limit.
         max: usize,
     },
+    /// Dimensions of which no chain would register a model.
+    #[error("config.json: a model of these dimensions cannot be registered: {0}")]
+    Unregistrable(ArchitectureError),
     /// The safetensors file ends early, or says that it is longer than it is.
     #[error("model.safetensors is cut off")]
     Truncated,

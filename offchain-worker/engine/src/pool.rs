@@ -1,18 +1,20 @@
 //! Inference on threads of its own.
 //!
-//! One driver thread takes jobs in order and runs each inside a rayon pool of the configured size. One job at a
-//! time: a job uses all threads there are, so two at once would only make both late.
+//! One driver thread takes jobs, the most urgent first, and runs each inside a rayon pool of the configured size. One
+//! job at a time: a job uses all threads there are, so two at once would only make both late. What is more urgent than
+//! the job that runs does not wait for its end, though: at its next event it stands aside, and the other runs on the same
+//! threads, on top of its stack. There is one job of each [`Priority`] on the stack at most.
 
 use std::{
     any::Any,
+    collections::VecDeque,
     future::Future,
     ops::ControlFlow,
     panic::{catch_unwind, AssertUnwindSafe},
     pin::Pin,
     sync::{
         atomic::{AtomicBool, Ordering},
-        mpsc::{sync_channel, Receiver, SyncSender, TrySendError},
-        Arc,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
     },
     task::{Context, Poll},
     thread,
@@ -29,8 +31,8 @@ use crate::{
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on top of
-/// its own stack.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
+/// its own stack; and a more urgent job runs on top of the one that stands aside for it.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Longest text of one token that is passed on, in bytes. No vocabulary needs as much; together with
 /// [`NEW_TOKENS_MAX`] it bounds what a job that nobody listens to keeps in memory.
@@ -41,7 +43,7 @@ const TOKEN_BYTES_MAX: usize = 4096;
 pub struct PoolConfig {
     /// Threads that compute, at least 1. Leave some cores to a node on the same machine.
     pub threads: usize,
-    /// Jobs that may wait behind the one that runs. More are refused.
+    /// Jobs of each priority that may wait. More are refused: of one priority only, whatever waits of the others.
     pub queue: usize,
 }
 
@@ -73,13 +75,90 @@ pub struct Token {
     pub text: String,
 }
 
-type Task = Box<dyn FnOnce(&rayon::ThreadPool) + Send>;
+/// What a job is for, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Answers that a clock runs against, and whose lack costs stake: moves in disputes, votes.
+    Urgent,
+    /// Checking what somebody else has computed.
+    Audit,
+    /// Everything else: results for clients, loading of models.
+    Inference,
+}
+
+impl Priority {
+    const ALL: [Self; 3] = [Self::Urgent, Self::Audit, Self::Inference];
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Jobs that wait, by priority.
+struct Queues {
+    waiting: Mutex<[VecDeque<Task>; Priority::ALL.len()]>,
+    changed: Condvar,
+    closing: AtomicBool,
+    /// Of each priority.
+    limit: usize,
+}
+
+impl Queues {
+    fn lock(&self) -> MutexGuard<'_, [VecDeque<Task>; Priority::ALL.len()]> {
+        // Jobs run outside of the lock: nothing panics within it.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, priority: Priority, task: Task) -> Result<(), EngineError> {
+        let mut waiting = self.lock();
+        // Every priority has a queue.
+        let queue = waiting.get_mut(priority as usize).ok_or(EngineError::Closed)?;
+        if queue.len() >= self.limit {
+            return Err(EngineError::QueueFull { limit: self.limit });
+        }
+        queue.push_back(task);
+        drop(waiting);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// The next job that is more urgent than `than`, if one waits.
+    fn take_before(&self, than: Priority) -> Option<Task> {
+        let mut waiting = self.lock();
+        waiting
+            .iter_mut()
+            .take(than as usize)
+            .find_map(VecDeque::pop_front)
+    }
+
+    /// The next job; nothing when the pool has closed and none is left.
+    fn wait(&self) -> Option<Task> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(task) = waiting.iter_mut().find_map(VecDeque::pop_front) {
+                return Some(task);
+            }
+            if self.closing.load(Ordering::Relaxed) {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn waiting(&self) -> [(Priority, usize); Priority::ALL.len()] {
+        let waiting = self.lock();
+        Priority::ALL.map(|priority| (priority, waiting.get(priority as usize).map_or(0, VecDeque::len)))
+    }
+
+    fn close(&self) {
+        let waiting = self.lock();
+        self.closing.store(true, Ordering::Relaxed);
+        drop(waiting);
+        self.changed.notify_all();
+    }
+}
 
 /// Runs jobs, one after the other. Dropping it stops the one that runs at its next event and forgets the others.
 pub struct EnginePool {
-    tasks: SyncSender<Task>,
-    queue: usize,
-    closing: Arc<AtomicBool>,
+    queues: Arc<Queues>,
 }
 
 impl EnginePool {
@@ -91,58 +170,66 @@ impl EnginePool {
             .thread_name(|index| format!("infer-{index}"))
             .build()
             .map_err(|error| EngineError::Threads(error.to_string()))?;
-        let (tasks, queue) = sync_channel::<Task>(config.queue.max(1));
+        let queues = Arc::new(Queues {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            closing: AtomicBool::new(false),
+            limit: config.queue.max(1),
+        });
+        let driven = queues.clone();
         thread::Builder::new()
             .name("engine".into())
-            .spawn(move || drive(&queue, &threads))
+            .spawn(move || {
+                while let Some(task) = driven.wait() {
+                    threads.install(task);
+                }
+            })
             .map_err(|error| EngineError::Threads(error.to_string()))?;
-        Ok(Self {
-            tasks,
-            queue: config.queue.max(1),
-            closing: Arc::default(),
-        })
+        Ok(Self { queues })
     }
 
     /// Queues a job. Await the ticket for its outcome.
     pub fn submit(&self, engine: Arc<dyn Engine>, job: Job) -> Result<Ticket<Outcome>, EngineError> {
-        self.queue(move |sink| engine.run(&job, sink))
+        self.work(Priority::Inference, move |sink| engine.run(&job, sink))
     }
 
     /// Queues the loading of a model: reading and hashing its files, and building its engine, take a while.
     pub fn load(&self, store: &ModelStore, model: ModelId) -> Result<Ticket<Arc<dyn Engine>>, EngineError> {
         let store = store.clone();
-        self.queue(move |_| open(store.load(model)?))
+        self.work(Priority::Inference, move |_| open(store.load(model)?))
+    }
+
+    /// Jobs that wait, of each priority.
+    pub fn waiting(&self) -> [(Priority, usize); Priority::ALL.len()] {
+        self.queues.waiting()
     }
 
     /// Queues anything else that takes an engine's time: an audit, a move in a dispute.
     pub fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
-    ) -> Result<Ticket<T>, EngineError> {
-        self.queue(|sink| work(sink))
-    }
-
-    fn queue<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut PoolSink) -> Result<T, EngineError> + Send + 'static,
+        priority: Priority,
+        work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Ticket<T>, EngineError> {
         let (result_sender, result) = oneshot::channel();
         let (progress_sender, progress) = watch::channel(Progress::default());
         // Room for every token there can be: the sender never waits, and drops nothing. It takes memory as it fills.
         let (token_sender, tokens) = mpsc::channel(NEW_TOKENS_MAX as usize);
         let cancelled = Arc::<AtomicBool>::default();
-        let mut sink = PoolSink {
-            cancelled: cancelled.clone(),
-            closing: self.closing.clone(),
+        let mut sink = JobSink {
+            leave: Leave {
+                cancelled: cancelled.clone(),
+                queues: self.queues.clone(),
+                priority,
+            },
             progress: progress_sender,
             tokens: Some(token_sender),
             next_token: 0,
         };
-        let task: Task = Box::new(move |threads| {
-            let outcome = if sink.stopped() {
+        let task: Task = Box::new(move || {
+            let outcome = if sink.leave.is_stopped() {
                 Err(EngineError::Cancelled)
             } else {
-                let run = AssertUnwindSafe(|| threads.install(|| work(&mut sink)));
+                let run = AssertUnwindSafe(|| work(&mut sink));
                 catch_unwind(run).unwrap_or_else(|panic| Err(EngineError::Panicked(message(&*panic))))
             };
             // Whoever follows the tokens learns that there are no more, before the outcome.
@@ -150,28 +237,19 @@ impl EnginePool {
             // Nobody may be waiting any more.
             result_sender.send(outcome).ok();
         });
-        match self.tasks.try_send(task) {
-            Ok(()) => Ok(Ticket {
-                result,
-                progress,
-                tokens: Some(tokens),
-                cancelled,
-            }),
-            Err(TrySendError::Full(_)) => Err(EngineError::QueueFull { limit: self.queue }),
-            Err(TrySendError::Disconnected(_)) => Err(EngineError::Closed),
-        }
+        self.queues.push(priority, task)?;
+        Ok(Ticket {
+            result,
+            progress,
+            tokens: Some(tokens),
+            cancelled,
+        })
     }
 }
 
 impl Drop for EnginePool {
     fn drop(&mut self) {
-        self.closing.store(true, Ordering::Relaxed);
-    }
-}
-
-fn drive(queue: &Receiver<Task>, threads: &rayon::ThreadPool) {
-    while let Ok(task) = queue.recv() {
-        task(threads);
+        self.queues.close();
     }
 }
 
@@ -181,16 +259,48 @@ fn message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "no message".into())
 }
 
-struct PoolSink {
+/// A job's leave to go on.
+#[derive(Clone)]
+pub struct Leave {
     cancelled: Arc<AtomicBool>,
-    closing: Arc<AtomicBool>,
+    queues: Arc<Queues>,
+    priority: Priority,
+}
+
+impl Leave {
+    fn is_stopped(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) || self.queues.closing.load(Ordering::Relaxed)
+    }
+
+    /// Lets what is more urgent go first, on this thread; then says whether the job is to go on. Only for the thread that
+    /// runs the job.
+    pub fn ask(&self) -> ControlFlow<()> {
+        while let Some(urgent) = self.queues.take_before(self.priority) {
+            urgent();
+        }
+        match self.is_stopped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Where the events of a job in a pool go.
+pub struct JobSink {
+    leave: Leave,
     progress: watch::Sender<Progress>,
     /// Nothing once somebody has stopped listening, or there is more than is passed on.
     tokens: Option<mpsc::Sender<Token>>,
     next_token: u32,
 }
 
-impl PoolSink {
+impl JobSink {
+    /// The job's leave by itself, for what has a sink of its own and outlives the job: a trace that is kept from move to
+    /// move.
+    pub fn leave(&self) -> Leave {
+        self.leave.clone()
+    }
+
     /// Never waits. A stream with a gap would be worse than one that ends: the first token that cannot be passed on is
     /// the end of it.
     fn pass_on(&mut self, index: u32, id: u32, text: String) {
@@ -202,13 +312,9 @@ impl PoolSink {
             self.tokens = None;
         }
     }
-
-    fn stopped(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed)
-    }
 }
 
-impl Sink for PoolSink {
+impl Sink for JobSink {
     fn event(&mut self, event: Event) -> ControlFlow<()> {
         match event {
             Event::Progress { done, total } => {
@@ -216,10 +322,7 @@ impl Sink for PoolSink {
             }
             Event::Token { index, token, text } => self.pass_on(index, token, text),
         }
-        match self.stopped() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        self.leave.ask()
     }
 }
 

@@ -254,11 +254,11 @@ const CASES: u32 = 1_000;
 
 /// Runs a property over damages.
 fn hostile(cases: u32, test: impl Fn(&[Damage])) {
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases,
+    let config = proptest::test_runner::contextualize_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::default()
+        ..ProptestConfig::with_cases(cases)
     });
+    let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&vec(damage(), 1..4), |damages| {
         test(&damages);
         Ok(())

@@ -1,4 +1,4 @@
-//! The pool: order, limits, cancelling, and jobs that panic.
+//! The pool: order, urgency, limits, cancelling, and jobs that panic.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,8 +15,8 @@ use std::{
 
 use common::{embed_job, files, store_files, Tiny};
 use surety_engine::{
-    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, ModelStore, Outcome,
-    PoolConfig, Progress, Sink, StoreError, Ticket, Token,
+    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, JobSink, ModelStore,
+    Outcome, PoolConfig, Priority, Progress, Sink, StoreError, Ticket, Token,
 };
 use surety_types::{model::ModelManifest, task::ResultClaim, ContentHash, ModelId};
 
@@ -220,6 +220,111 @@ async fn dropping_the_pool_ends_its_jobs() {
     assert!(matches!(running.await, Err(EngineError::Cancelled)));
     assert!(matches!(waiting.await, Err(EngineError::Cancelled)));
     assert_eq!(stage.puppet.ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_move_is_answered_while_a_long_job_is_running() {
+    let stage = stage(1);
+    let long = stage.submit("until cancelled").unwrap();
+    stage.started.recv().unwrap();
+    let threads = |_: &mut JobSink| Ok(rayon::current_num_threads());
+    let urgent = stage.pool.work(Priority::Urgent, threads).unwrap();
+    assert_eq!(urgent.await.unwrap(), 3, "on the threads of the pool");
+    let mut progress = long.progress();
+    progress.mark_unchanged();
+    progress.changed().await.unwrap();
+    long.cancel();
+    assert!(matches!(long.await, Err(EngineError::Cancelled)));
+}
+
+#[tokio::test]
+async fn a_flood_of_jobs_does_not_delay_a_move() {
+    let stage = stage(2);
+    let long = stage.submit("until cancelled").unwrap();
+    stage.started.recv().unwrap();
+    let _flood = [stage.submit("").unwrap(), stage.submit("").unwrap()];
+    assert!(matches!(stage.submit(""), Err(EngineError::QueueFull { .. })));
+    let waiting = stage.pool.waiting();
+    assert_eq!(waiting.map(|(_, jobs)| jobs), [0, 0, 2]);
+    let urgent = stage.pool.work(Priority::Urgent, |_| Ok(())).unwrap();
+    urgent.await.unwrap();
+    assert_eq!(
+        stage.puppet.ran.load(Ordering::SeqCst),
+        1,
+        "the flood still waits"
+    );
+    drop(long);
+}
+
+#[tokio::test]
+async fn what_waits_runs_by_its_urgency() {
+    let stage = stage(2);
+    let first = stage.submit("wait").unwrap();
+    stage.started.recv().unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let asked = [Priority::Inference, Priority::Audit, Priority::Urgent];
+    let tickets = asked.map(|priority| {
+        let order = order.clone();
+        let note = move |_: &mut JobSink| {
+            order.lock().unwrap().push(priority);
+            Ok(())
+        };
+        stage.pool.work(priority, note).unwrap()
+    });
+    stage.go.send(()).unwrap();
+    first.await.unwrap();
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    let expected = [Priority::Urgent, Priority::Audit, Priority::Inference];
+    assert_eq!(*order.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn an_audit_stands_aside_for_a_move_and_for_no_inference() {
+    let stage = stage(1);
+    let (began, has_begun) = channel();
+    let audit = stage.pool.work(Priority::Audit, move |sink| {
+        began.send(()).unwrap();
+        while sink.event(Event::Progress { done: 1, total: 2 }).is_continue() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err::<(), _>(EngineError::Cancelled)
+    });
+    let audit = audit.unwrap();
+    has_begun.recv().unwrap();
+    let inference = stage.submit("").unwrap();
+    for _ in 0..2 {
+        let urgent = stage.pool.work(Priority::Urgent, |_| Ok(())).unwrap();
+        urgent.await.unwrap();
+    }
+    assert_eq!(stage.puppet.ran.load(Ordering::SeqCst), 0);
+    audit.cancel();
+    inference.await.unwrap();
+    assert!(matches!(audit.await, Err(EngineError::Cancelled)));
+}
+
+#[tokio::test]
+async fn a_move_that_panics_does_not_harm_the_job_beneath() {
+    let stage = stage(1);
+    let long = stage.submit("until cancelled").unwrap();
+    stage.started.recv().unwrap();
+    let panics = |_: &mut JobSink| -> Result<(), EngineError> { panic!("as asked for") };
+    let urgent = stage.pool.work(Priority::Urgent, panics).unwrap();
+    assert!(matches!(urgent.await, Err(EngineError::Panicked(_))));
+    long.cancel();
+    assert!(matches!(long.await, Err(EngineError::Cancelled)));
+}
+
+#[tokio::test]
+async fn what_outlives_a_job_learns_by_its_leave_that_it_was_cancelled() {
+    let stage = stage(1);
+    let leave = stage.pool.work(Priority::Urgent, |sink| Ok(sink.leave()));
+    let mut ticket = leave.unwrap();
+    let leave = (&mut ticket).await.unwrap();
+    assert!(leave.ask().is_continue());
+    drop(ticket);
+    assert!(leave.ask().is_break());
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@
 //! same step be carried out. [`Journal::load`] gives back what a restart has to know.
 //!
 //! The journal stays bounded by itself: a [`Record::Finished`] takes the place of everything else about its task, and
-//! the oldest of those go once there are [`FINISHED_MAX`] of them. What is left besides are the records of the tasks
-//! at hand, which the core bounds.
+//! those that finished first go once there are 4,096 of them. What is left besides are the records of the tasks at hand,
+//! which the core bounds.
 //!
 //! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a promise
 //! that got lost could be broken. The functions block for as long as the disk does.
@@ -25,7 +25,6 @@ use surety_types::TaskId;
 use surety_worker_core::Record;
 
 pub use error::JournalError;
-pub use surety_worker_core::FINISHED_MAX;
 
 use storage::{Opener, Storage};
 

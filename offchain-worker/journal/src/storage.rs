@@ -9,17 +9,21 @@ use std::{
 
 use redb::{Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 use surety_types::TaskId;
-use surety_worker_core::{BlockNumber, Record, FINISHED_MAX};
+use surety_worker_core::{BlockNumber, Record};
 
 use crate::{
     error::{JournalError, CORRUPT_HINT},
     format,
 };
 
-/// Grows with every change of the layout, and with new kinds of records. 2: audits and moves.
-pub(crate) const VERSION: u64 = 2;
+/// Grows with every change of the layout, and with new kinds of records. 2: audits and moves. 3: answers for committees, and
+/// inputs that are missed and demanded; programs that said 2 wrote those, too.
+pub(crate) const VERSION: u64 = 3;
 /// The oldest version whose records are read as they are.
 const VERSION_MIN: u64 = 1;
+/// How many finished tasks are remembered. One is needed only until the chain no longer lists its task, so that those that
+/// finished first can go.
+pub(crate) const FINISHED_MAX: u64 = 4096;
 /// The journal is a few kilobytes; redb's default would be a gigabyte.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -226,14 +230,16 @@ impl Storage {
                     open.retain_in(of_task(*task), |_, _| false)?;
                     finished.insert(*task, *at)?;
                 } else {
+                    if is_promise(record) {
+                        // Finished by mistake, and taken up again: the new promise holds.
+                        finished.remove(record.task())?;
+                    }
                     let key = (record.task(), next);
                     open.insert(key, format::encode(key, record).as_slice())?;
                     next = next.saturating_add(1);
                 }
             }
-            while redb::ReadableTableMetadata::len(&finished)? > FINISHED_MAX as u64 {
-                finished.pop_first()?;
-            }
+            drop_oldest(&mut finished)?;
         }
         transaction.commit()?;
         Ok(next)
@@ -285,6 +291,38 @@ impl Storage {
             Ok(())
         })
     }
+}
+
+/// Whether a record binds us to something, rather than noting how far it is.
+fn is_promise(record: &Record) -> bool {
+    matches!(
+        record,
+        Record::BidMade { .. }
+            | Record::ResultMade { .. }
+            | Record::AuditMade { .. }
+            | Record::MoveMade { .. }
+            | Record::VoteMade { .. }
+            | Record::InputDemandMade { .. }
+    )
+}
+
+/// Keeps the tasks that finished last: those may still be listed by a node that lags behind, whatever their numbers.
+fn drop_oldest(finished: &mut redb::Table<TaskId, BlockNumber>) -> Result<(), redb::Error> {
+    let surplus = redb::ReadableTableMetadata::len(finished)?.saturating_sub(FINISHED_MAX);
+    if surplus == 0 {
+        return Ok(());
+    }
+    let mut by_age = Vec::new();
+    for entry in finished.iter()? {
+        let (task, at) = entry?;
+        by_age.push((at.value(), task.value()));
+    }
+    by_age.sort_unstable();
+    let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);
+    for (_, task) in by_age.into_iter().take(surplus) {
+        finished.remove(task)?;
+    }
+    Ok(())
 }
 
 fn of_task(task: TaskId) -> std::ops::RangeInclusive<format::Key> {

@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use codec::Encode;
 use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
 use sp_core::H256;
 use surety_types::task::{Bid, ResultClaim};
@@ -18,8 +19,8 @@ use surety_verification::bisection::Move;
 use surety_worker_core::Record;
 
 use crate::{
-    storage::{builder, Opener, META, OPEN, VERSION_KEY},
-    Journal, JournalError, FINISHED_MAX,
+    storage::{builder, Opener, FINISHED_MAX, META, OPEN, VERSION, VERSION_KEY},
+    Journal, JournalError,
 };
 
 fn bid(task: u64) -> Record {
@@ -94,11 +95,22 @@ fn a_finished_task_leaves_one_record_and_only_so_many_are_kept() {
     journal.append(&[finished(3)]).unwrap();
     assert_eq!(journal.load().unwrap(), vec![finished(3), bid(4)]);
 
-    let many: Vec<_> = (100..100 + FINISHED_MAX as u64).map(finished).collect();
-    journal.append(&many).unwrap();
+    // Those that finished first go, whatever their numbers: a task with a low number may last the longest.
+    let late = Record::Finished { task: 1, at: 10 };
+    let many: Vec<_> = (100..100 + FINISHED_MAX).map(finished).collect();
+    journal.append(&[vec![late.clone()], many].concat()).unwrap();
     let kept = journal.load().unwrap();
-    assert_eq!(kept.len(), FINISHED_MAX + 1);
-    assert!(!kept.contains(&finished(3)));
+    assert_eq!(kept.len() as u64, FINISHED_MAX + 1);
+    assert!(!kept.contains(&finished(3)) && kept.contains(&late) && kept.contains(&bid(4)));
+}
+
+#[test]
+fn a_promise_for_a_task_that_was_finished_by_mistake_counts_again() {
+    let (_folder, path) = folder();
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&[bid(1), finished(1)]).unwrap();
+    journal.append(&[result(1)]).unwrap();
+    assert_eq!(journal.load().unwrap(), vec![result(1)]);
 }
 
 #[test]
@@ -139,70 +151,134 @@ fn another_version_is_refused() {
     assert!(matches!(error, JournalError::Version { found: 9, .. }), "{error}");
 }
 
-#[test]
-fn a_journal_of_the_version_before_is_taken_up_and_kept_from_older_programs() {
-    let (_folder, path) = folder();
-    let journal = Journal::open(&path).unwrap();
-    journal.append(&[bid(1), result(1)]).unwrap();
-    drop(journal);
-    let set_version = |version| {
-        let database = builder().create(&path).unwrap();
-        let transaction = database.begin_write().unwrap();
-        let mut meta = transaction.open_table(META).unwrap();
-        let before = meta.insert(VERSION_KEY, version).unwrap().map(|old| old.value());
-        drop(meta);
-        transaction.commit().unwrap();
-        before
-    };
-    set_version(1);
-    let journal = Journal::open(&path).unwrap();
-    assert_eq!(journal.load().unwrap(), vec![bid(1), result(1)]);
-    drop(journal);
-    assert_eq!(set_version(2), Some(2));
+/// Writes another version into a journal, as the program that said so would. Gives back what was there.
+fn set_version(path: &Path, version: u64) -> Option<u64> {
+    let database = builder().create(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut meta = transaction.open_table(META).unwrap();
+    let before = meta.insert(VERSION_KEY, version).unwrap().map(|old| old.value());
+    drop(meta);
+    transaction.commit().unwrap();
+    before
 }
 
 #[test]
-fn audits_and_moves_come_back_as_they_were_written() {
-    let (_folder, path) = folder();
+fn journals_of_the_versions_before_are_taken_up_and_kept_from_older_programs() {
+    for (older, records) in [(1, vec![bid(1), result(1)]), (2, every_kind())] {
+        let (_folder, path) = folder();
+        Journal::open(&path).unwrap().append(&records).unwrap();
+        set_version(&path, older);
+        let journal = Journal::open(&path).unwrap();
+        assert_eq!(journal.load().unwrap(), records);
+        drop(journal);
+        assert_eq!(set_version(&path, VERSION), Some(VERSION));
+    }
+}
+
+/// One record of each kind but the last, in the order of their numbers on disk.
+fn every_kind() -> Vec<Record> {
     let provider = surety_worker_core::AccountId::new([3; 32]);
     let Record::ResultMade { claim, salt, .. } = result(1) else {
         panic!("a result")
     };
-    let records = [
-        Record::AuditMade {
-            task: 1,
-            at: 2,
-            provider: provider.clone(),
-            claim,
-            salt,
-            seal: H256([6; 32]),
-        },
+    let (task, at, dispute, number, seal) = (1, 2, 7, 1, H256([6; 32]));
+    let made = Record::AuditMade {
+        task,
+        at,
+        provider: provider.clone(),
+        claim,
+        salt,
+        seal,
+    };
+    let vote = Record::VoteMade {
+        task,
+        at,
+        dispute,
+        ballot: 0,
+        value: H256([8; 32]),
+        salt,
+        seal,
+    };
+    let missed = Record::InputMissed {
+        task,
+        at,
+        since: 1,
+        demands: 0,
+    };
+    let demanded = Record::InputDemandMade {
+        task,
+        at,
+        number: 0,
+        segment: 5,
+    };
+    let played = Record::MoveMade {
+        task,
+        at,
+        dispute,
+        number,
+        played: Move::Name(3),
+    };
+    let sent = Record::MoveSubmitted {
+        task,
+        at,
+        dispute,
+        number,
+    };
+    vec![
+        bid(1),
+        result(1),
+        Record::CommitSubmitted { task, at },
+        Record::RevealSubmitted { task, at },
+        made,
         Record::AuditAnnounced {
-            task: 1,
-            at: 3,
+            task,
+            at,
             provider: provider.clone(),
         },
-        Record::AuditRevealed {
-            task: 1,
-            at: 4,
-            provider,
-        },
-        Record::MoveMade {
-            task: 1,
-            at: 5,
-            dispute: 7,
-            number: 1,
-            played: Move::Name(3),
-        },
-        Record::MoveSubmitted {
-            task: 1,
-            at: 6,
-            dispute: 7,
-            number: 1,
-        },
-    ];
-    Journal::open(&path).unwrap().append(&records).unwrap();
-    assert_eq!(Journal::open(&path).unwrap().load().unwrap(), records);
+        Record::AuditRevealed { task, at, provider },
+        played,
+        sent,
+        vote,
+        missed,
+        demanded,
+    ]
+}
+
+/// A record's number on disk, and the first version whose programs know it. Whoever adds a kind comes by here: it gets
+/// the next number, and a new version if the last one is out.
+fn numbered(record: &Record) -> (u8, u64) {
+    match record {
+        Record::BidMade { .. } => (0, 1),
+        Record::ResultMade { .. } => (1, 1),
+        Record::CommitSubmitted { .. } => (2, 1),
+        Record::RevealSubmitted { .. } => (3, 1),
+        Record::Finished { .. } => (4, 1),
+        Record::AuditMade { .. } => (5, 2),
+        Record::AuditAnnounced { .. } => (6, 2),
+        Record::AuditRevealed { .. } => (7, 2),
+        Record::MoveMade { .. } => (8, 2),
+        Record::MoveSubmitted { .. } => (9, 2),
+        Record::VoteMade { .. } => (10, 3),
+        Record::InputMissed { .. } => (11, 3),
+        Record::InputDemandMade { .. } => (12, 3),
+    }
+}
+
+#[test]
+fn each_kind_of_record_keeps_its_number_and_the_version_covers_the_newest() {
+    let records = [every_kind(), vec![finished(1)]].concat();
+    for record in &records {
+        assert_eq!(record.encode().first(), Some(&numbered(record).0), "{record:?}");
+    }
+    let newest = records.iter().map(|record| numbered(record).1).max();
+    assert_eq!(newest, Some(VERSION));
+}
+
+#[test]
+fn records_of_every_kind_come_back_as_they_were_written() {
+    let (_folder, path) = folder();
+    Journal::open(&path).unwrap().append(&every_kind()).unwrap();
+    assert_eq!(Journal::open(&path).unwrap().load().unwrap(), every_kind());
 }
 
 #[test]

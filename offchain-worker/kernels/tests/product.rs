@@ -73,7 +73,7 @@ fn packed_weights_are_read_back_as_they_were_given() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(24)))]
     #[test]
     fn every_instruction_set_gives_the_cells_of_the_definition(
         seed: u64,

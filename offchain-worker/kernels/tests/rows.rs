@@ -52,7 +52,7 @@ fn functions_are_the_definitions() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(24)))]
     #[test]
     fn norms_are_the_definitions(seed: u64, m in 1usize..9, n in 1usize..900) {
         let mut random = Random(seed);
@@ -152,7 +152,7 @@ impl Sequence {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(32)))]
     #[test]
     fn attention_is_the_definition(
         seed: u64,

@@ -167,6 +167,8 @@ pub(crate) fn announceable(addresses: &[Multiaddr], peer: PeerId) -> Vec<Endpoin
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use proptest::{collection::vec, prelude::*, sample::select};
+
     use super::*;
 
     const PEER: &str = "12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp";
@@ -227,6 +229,53 @@ mod tests {
         );
         assert_eq!(announceable(&both[..1], peer).len(), 1);
         assert!(announceable(&parse(&["/ip4/0.0.0.0/tcp/1"]), peer).is_empty());
+    }
+
+    /// Parts of which some endpoints are made, and much that is none.
+    const PARTS: [&str; 20] = [
+        "/ip4/",
+        "/ip6/",
+        "/dns/",
+        "/dns4/",
+        "127.0.0.1",
+        "::1",
+        "a.example",
+        "-",
+        "/tcp/",
+        "/udp/",
+        "0",
+        "80",
+        "65536",
+        "/quic-v1",
+        "/p2p/",
+        PEER,
+        "Qm",
+        "/",
+        "",
+        "é",
+    ];
+
+    proptest! {
+        #[test]
+        fn what_the_chain_takes_is_taken_apart_and_put_together_again(
+            host in select(vec!["/ip4/127.0.0.1", "/ip6/::1", "/dns/a.example", "/dns6/b"]),
+            transport in select(vec!["/tcp/80", "/udp/443/quic-v1"]),
+            parts in vec(select(&PARTS[..]), 0..9),
+        ) {
+            let right = format!("{host}{transport}/p2p/{PEER}");
+            let endpoint = parse_endpoint(&right).unwrap();
+            let (address, peer) = split_endpoint(&endpoint).unwrap();
+            prop_assert_eq!(format!("{address}/p2p/{peer}"), right);
+            // Anything else is an error, or an endpoint like that.
+            let text = parts.concat();
+            prop_assert_eq!(parse_endpoint(&text).is_ok(), check(text.as_bytes()).is_ok());
+            if let Ok((address, peer)) = Endpoint::try_from(text.clone().into_bytes())
+                .map_err(drop)
+                .and_then(|endpoint| split_endpoint(&endpoint).map_err(drop))
+            {
+                prop_assert_eq!(format!("{address}/p2p/{peer}"), text);
+            }
+        }
     }
 
     #[tokio::test]

@@ -5,15 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use libp2p::PeerId;
 use surety_types::TaskId;
 
-/// Who may know of something.
-pub(crate) enum Audience {
-    Everyone,
-    Only(Vec<PeerId>),
-}
+use crate::access::Audience;
 
 /// A bounded table by task. What was put in first is forgotten first.
 pub(crate) struct Announced<T> {
-    entries: HashMap<TaskId, (T, Audience)>,
+    entries: HashMap<TaskId, (T, Audience<PeerId>)>,
     /// The tasks in `entries`, oldest first.
     order: VecDeque<TaskId>,
     max: usize,
@@ -29,7 +25,7 @@ impl<T> Announced<T> {
     }
 
     /// Replaces what was said before.
-    pub(crate) fn insert(&mut self, task: TaskId, what: T, audience: Audience) {
+    pub(crate) fn insert(&mut self, task: TaskId, what: T, audience: Audience<PeerId>) {
         if self.entries.insert(task, (what, audience)).is_none() {
             self.order.push_back(task);
         }
@@ -48,11 +44,13 @@ impl<T> Announced<T> {
 
     /// What `peer` may know.
     pub(crate) fn get(&self, task: TaskId, peer: &PeerId) -> Option<&T> {
-        let (what, audience) = self.entries.get(&task)?;
-        match audience {
-            Audience::Only(peers) if !peers.contains(peer) => None,
-            _ => Some(what),
-        }
+        self.entry(task)
+            .and_then(|(what, audience)| audience.has(peer).then_some(what))
+    }
+
+    /// What is said, and to whom.
+    pub(crate) fn entry(&self, task: TaskId) -> Option<&(T, Audience<PeerId>)> {
+        self.entries.get(&task)
     }
 }
 

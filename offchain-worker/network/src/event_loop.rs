@@ -1,17 +1,18 @@
 //! The one task that owns the swarm.
 //!
-//! It does nothing that waits: disk is read on blocking threads, and every table is bounded by [`Limits`].
+//! It does nothing that waits: disk is read on blocking threads, tickets are judged by tasks of their own, and every table
+//! is bounded by [`Limits`].
 
+mod blobs;
 mod streams;
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt;
 use libp2p::{
-    connection_limits,
     multiaddr::Multiaddr,
     ping,
-    request_response::{self, Event, InboundRequestId, Message, OutboundRequestId, ResponseChannel},
+    request_response::{self, InboundRequestId, OutboundRequestId, ResponseChannel},
     swarm::{
         dial_opts::{DialOpts, PeerCondition},
         ConnectionId, DialError, NetworkBehaviour, SwarmEvent,
@@ -20,22 +21,25 @@ use libp2p::{
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, Semaphore},
     task::JoinSet,
 };
 
 use crate::{
-    announced::{Announced, Audience},
+    access::{Allowances, Audience, Grants},
+    announced::Announced,
+    pace::Pace,
+    places::{Guest, Named, Places},
     plane::{Fault, Statement},
-    store::{BlobStore, StoreError},
+    shared::Shared,
     stream::StreamReader,
-    wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams, BLOBS, CHUNK_BYTES},
+    wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
     Limits,
 };
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
-    pub(crate) limits: connection_limits::Behaviour,
+    pub(crate) places: Places,
     pub(crate) blobs: request_response::Behaviour<ScaleCodec<Blobs>>,
     pub(crate) streams: request_response::Behaviour<ScaleCodec<Streams>>,
     /// Finds connections that died silently.
@@ -57,6 +61,13 @@ impl Question {
             Self::Page(_, reply) => answer(reply, Err(fault)),
         }
     }
+
+    fn is_waited_for(&self) -> bool {
+        match self {
+            Self::Blob(_, reply) => !reply.is_closed(),
+            Self::Page(_, reply) => !reply.is_closed(),
+        }
+    }
 }
 
 /// What the node's handle asks of the loop.
@@ -72,13 +83,21 @@ pub(crate) enum Command {
         task: TaskId,
         output: ContentHash,
         statement: Option<Statement>,
-        audience: Audience,
+        audience: Audience<PeerId>,
     },
+    /// Let these read this blob, for this task.
+    Grant {
+        task: TaskId,
+        blob: ContentHash,
+        audience: Audience<PeerId>,
+    },
+    /// These are the peers named on chain.
+    Name(Named),
     /// Serve this task's stream.
     OpenStream {
         task: TaskId,
         stream: StreamReader,
-        audience: Audience,
+        audience: Audience<PeerId>,
     },
     /// No longer serve it.
     CloseStream { task: TaskId },
@@ -88,12 +107,14 @@ pub(crate) enum Command {
 enum Answer {
     Blob(ResponseChannel<Response>, Response),
     Page(ResponseChannel<PageResponse>, PageResponse),
+    /// Of a ticket.
+    Judged(blobs::Case, bool),
 }
 
 pub(crate) struct EventLoop {
     swarm: Swarm<Behaviour>,
     commands: mpsc::Receiver<Command>,
-    store: Arc<BlobStore>,
+    shared: Arc<Shared>,
     genesis: ContentHash,
     limits: Limits,
     /// Requests waiting for a connection.
@@ -103,26 +124,31 @@ pub(crate) struct EventLoop {
     /// The same for pages of streams.
     pages_asked: HashMap<OutboundRequestId, Reply<PageResponse>>,
     /// Requests of others that are not fully answered, and who asked.
-    inbound: HashMap<InboundRequestId, PeerId>,
+    inbound: HashMap<InboundRequestId, Guest>,
     /// The same for pages of streams. Counted apart: they wait for news, and must not keep others from blobs.
-    polls: HashMap<InboundRequestId, PeerId>,
+    polls: HashMap<InboundRequestId, Guest>,
     answers: JoinSet<Answer>,
     outputs: Announced<(ContentHash, Option<Statement>)>,
     streams: Announced<StreamReader>,
+    grants: Grants<PeerId>,
+    allowances: Allowances,
+    pace: Pace<PeerId>,
+    /// Tickets that may be judged beside those that are.
+    gate_checks: Arc<Semaphore>,
 }
 
 impl EventLoop {
     pub(crate) fn new(
         swarm: Swarm<Behaviour>,
         commands: mpsc::Receiver<Command>,
-        store: Arc<BlobStore>,
+        shared: Arc<Shared>,
         genesis: ContentHash,
         limits: Limits,
     ) -> Self {
         Self {
             swarm,
             commands,
-            store,
+            shared,
             genesis,
             dialling: HashMap::new(),
             asked: HashMap::new(),
@@ -132,6 +158,10 @@ impl EventLoop {
             answers: JoinSet::new(),
             outputs: Announced::new(limits.outputs_max),
             streams: Announced::new(limits.streams_max),
+            grants: Grants::new(limits.grants_max),
+            allowances: Allowances::new(limits.gate_memory, limits.grants_max),
+            pace: Pace::new(limits.bytes_per_second_per_peer_max),
+            gate_checks: Arc::new(Semaphore::new(limits.gate_checks_max)),
             limits,
         }
     }
@@ -140,16 +170,20 @@ impl EventLoop {
     pub(crate) async fn run(mut self) {
         loop {
             tokio::select! {
+                // What the host says counts for all that others ask after it. The first two are soon through: commands are
+                // the host's own, and answers no more than the requests that were let in.
+                biased;
                 command = self.commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => return,
                 },
-                event = self.swarm.select_next_some() => self.on_event(event),
                 Some(answer) = self.answers.join_next() => match answer {
                     Ok(Answer::Blob(channel, response)) => self.send(channel, response),
                     Ok(Answer::Page(channel, response)) => self.send_page(channel, response),
+                    Ok(Answer::Judged(case, allowed)) => self.on_judged(case, allowed),
                     Err(e) => tracing::error!(error = %e, "making an answer panicked"),
                 },
+                event = self.swarm.select_next_some() => self.on_event(event),
             }
         }
     }
@@ -161,7 +195,9 @@ impl EventLoop {
                 output,
                 statement,
                 audience,
-            } => self.outputs.insert(task, (output, statement), audience),
+            } => self.announce(task, output, statement, audience),
+            Command::Grant { task, blob, audience } => self.grants.insert(task, blob, audience),
+            Command::Name(named) => self.swarm.behaviour_mut().places.set_named(named),
             Command::OpenStream {
                 task,
                 stream,
@@ -177,8 +213,7 @@ impl EventLoop {
     }
 
     fn ask(&mut self, peer: PeerId, addresses: Vec<Multiaddr>, question: Question) {
-        let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();
-        if under_way >= self.limits.outbound_requests_max {
+        if !self.may_ask() {
             question.fail(Fault::Busy);
             return;
         }
@@ -197,6 +232,24 @@ impl EventLoop {
             }
             Err(e) => question.fail(dial_fault(&e)),
         }
+    }
+
+    /// Whether there is room for another request. Those that nobody waits for any more, because their peer was too slow,
+    /// count half: their time is up soon.
+    fn may_ask(&self) -> bool {
+        let max = self.limits.outbound_requests_max;
+        let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();
+        let waited_for = || {
+            let dialling = self.dialling.values().filter(|(_, q)| q.is_waited_for()).count();
+            let asked = self.asked.values().filter(|reply| !reply.is_closed()).count();
+            let pages = self
+                .pages_asked
+                .values()
+                .filter(|reply| !reply.is_closed())
+                .count();
+            dialling + asked + pages
+        };
+        under_way < max || (under_way < max.saturating_mul(2) && waited_for() < max)
     }
 
     /// Asks a peer that is connected.
@@ -242,116 +295,6 @@ impl EventLoop {
             } => tracing::error!(?addresses, ?reason, "no longer listening"),
             SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
             other => tracing::trace!(event = ?other, "swarm"),
-        }
-    }
-
-    fn on_blob_event(&mut self, event: Event<Request, Response>) {
-        match event {
-            Event::Message {
-                peer,
-                message:
-                    Message::Request {
-                        request_id,
-                        request,
-                        channel,
-                    },
-                ..
-            } => self.on_request(peer, request_id, request, channel),
-            Event::Message {
-                message: Message::Response { request_id, response },
-                ..
-            } => {
-                if let Some(reply) = self.asked.remove(&request_id) {
-                    answer(reply, Ok(response));
-                }
-            }
-            Event::OutboundFailure {
-                request_id,
-                error,
-                connection_id,
-                ..
-            } => {
-                if matches!(error, request_response::OutboundFailure::Timeout) {
-                    // Whoever asks next shall find out at once whether the peer is still there.
-                    self.swarm.close_connection(connection_id);
-                }
-                if let Some(reply) = self.asked.remove(&request_id) {
-                    answer(reply, Err(request_fault(error, &BLOBS)));
-                }
-            }
-            Event::InboundFailure {
-                request_id,
-                peer,
-                error,
-                ..
-            } => {
-                tracing::debug!(%peer, %error, "could not answer");
-                self.inbound.remove(&request_id);
-            }
-            Event::ResponseSent { request_id, .. } => {
-                self.inbound.remove(&request_id);
-            }
-        }
-    }
-
-    fn on_request(
-        &mut self,
-        peer: PeerId,
-        id: InboundRequestId,
-        request: Request,
-        channel: ResponseChannel<Response>,
-    ) {
-        let of_peer = self.inbound.values().filter(|p| **p == peer).count();
-        let busy = self.inbound.len() >= self.limits.inbound_requests_max
-            || of_peer >= self.limits.inbound_per_peer_max;
-        self.inbound.insert(id, peer);
-        if busy {
-            self.send(channel, Response::Busy);
-            return;
-        }
-        match request {
-            Request::Output { genesis, task } => {
-                let output = self.outputs.get(task, &peer).filter(|_| genesis == self.genesis);
-                let found = output.and_then(|(hash, statement)| {
-                    Some(Response::Output {
-                        hash: *hash,
-                        bytes: self.store.size(hash)?,
-                        statement: statement.clone(),
-                    })
-                });
-                let response = found.unwrap_or(Response::NotFound);
-                self.send(channel, response);
-            }
-            Request::Blob { hash, offset, len } => {
-                let store = self.store.clone();
-                self.answers
-                    .spawn_blocking(move || Answer::Blob(channel, read_part(&store, hash, offset, len)));
-            }
-        }
-    }
-
-    fn send(&mut self, channel: ResponseChannel<Response>, response: Response) {
-        // An error hands the response back: the peer is gone, which arrives as an event of its own.
-        if self
-            .swarm
-            .behaviour_mut()
-            .blobs
-            .send_response(channel, response)
-            .is_err()
-        {
-            tracing::debug!("the peer is gone before it was answered");
-        }
-    }
-}
-
-fn read_part(store: &BlobStore, hash: ContentHash, offset: u64, len: u32) -> Response {
-    match store.read_part(&hash, offset, len.min(CHUNK_BYTES)) {
-        Ok((bytes, total)) => Response::Chunk { total, bytes },
-        Err(StoreError::OutOfRange { .. }) => Response::Refused,
-        Err(StoreError::NotFound(_)) => Response::NotFound,
-        Err(e) => {
-            tracing::error!(error = %e, "cannot read a blob that was asked for");
-            Response::NotFound
         }
     }
 }

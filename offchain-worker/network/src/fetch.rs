@@ -1,4 +1,8 @@
-//! Putting a blob together from one peer's chunks.
+//! Putting a blob together from peers' chunks.
+//!
+//! The blob's outline is asked for first: its chunks' content hashes, which lead to the blob's own. From then on every chunk
+//! is checked as it arrives, and what one peer has delivered is not asked of the next. Of a peer that
+//! speaks no outlines (`/surety/blob/2`) the blob is checked at the end, and kept only as a whole.
 
 use std::time::Duration;
 
@@ -8,102 +12,258 @@ use surety_verification::content_hash;
 use tokio::time::Instant;
 
 use crate::{
+    access::Ticket,
+    address::endpoint_text,
+    outline,
     plane::{Attempt, Fault},
-    wire::{Request, Response, CHUNK_BYTES},
+    wire::{Request, Response, Wanted, CHUNK_BYTES},
     Limits,
 };
 
 /// Asks one peer one thing.
 #[async_trait]
 pub(crate) trait Ask: Sync {
+    /// Held while a peer is being asked for one blob.
+    type Turn: Send;
+
+    /// Waits until it is this fetch's turn to ask the peer.
+    async fn turn(&self, endpoint: &Endpoint) -> Result<Self::Turn, Fault>;
+
     async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault>;
 }
 
-/// The blob from the first of `sources` that delivers it, or what each of them did instead.
-///
-/// Peers whose fault may pass are asked once more in each further round; the others never again.
-pub(crate) async fn from_any(
-    net: &impl Ask,
-    limits: &Limits,
+/// What is there of a blob, and who has failed to deliver it. Survives a fetch that is cut off.
+pub(crate) struct Fetch<'a> {
+    limits: &'a Limits,
     hash: ContentHash,
-    bytes_expected: Option<u64>,
-    sources: &[Endpoint],
-) -> Result<Vec<u8>, Vec<Attempt>> {
-    let mut candidates: Vec<&Endpoint> = sources.iter().take(limits.sources_max).collect();
-    let mut attempts = Vec::new();
-    for round in 0..limits.fetch_rounds {
-        if round > 0 {
-            tokio::time::sleep(limits.round_pause).await;
-        }
-        let mut again = Vec::new();
-        for endpoint in candidates {
-            match from_one(net, limits, hash, bytes_expected, endpoint).await {
-                Ok(bytes) => return Ok(bytes),
-                Err(fault) => {
-                    let text = crate::address::endpoint_text(endpoint);
-                    tracing::info!(peer = %text, ?hash, %fault, "fetch failed, going on");
-                    if fault.may_pass() {
-                        again.push(endpoint);
-                    }
-                    attempts.push(Attempt {
-                        endpoint: text,
-                        fault,
-                    });
-                }
-            }
-        }
-        candidates = again;
-    }
-    Err(attempts)
+    ticket: Option<Ticket>,
+    /// The size, if whoever fetches knows it.
+    expected: Option<u64>,
+    /// The chunks' content hashes; they lead to `hash`. Certain where the size is known.
+    outline: Option<Vec<ContentHash>>,
+    blob: Vec<u8>,
+    /// How many chunks at the start of `blob` are checked.
+    checked: usize,
+    attempts: Vec<Attempt>,
+    /// Who is being asked.
+    current: Option<&'a Endpoint>,
 }
 
-async fn from_one(
-    net: &impl Ask,
-    limits: &Limits,
-    hash: ContentHash,
-    bytes_expected: Option<u64>,
-    endpoint: &Endpoint,
-) -> Result<Vec<u8>, Fault> {
-    let started = Instant::now();
-    let mut blob: Vec<u8> = Vec::new();
-    let mut total_before = bytes_expected;
-    loop {
-        let offset = blob.len() as u64;
-        let request = Request::Blob {
+impl<'a> Fetch<'a> {
+    pub(crate) fn new(
+        limits: &'a Limits,
+        hash: ContentHash,
+        bytes_expected: Option<u64>,
+        ticket: Option<Ticket>,
+    ) -> Self {
+        Self {
+            limits,
             hash,
-            offset,
-            len: CHUNK_BYTES,
+            ticket,
+            expected: bytes_expected,
+            // A blob of one chunk is its own outline.
+            outline: bytes_expected
+                .filter(|bytes| outline::chunks_of(*bytes) == 1)
+                .map(|_| vec![hash]),
+            blob: Vec::new(),
+            checked: 0,
+            attempts: Vec::new(),
+            current: None,
+        }
+    }
+
+    /// The blob from the first of `sources` that delivers it, or from several of them, or what each did instead.
+    ///
+    /// Peers whose fault may pass are asked once more in each further round; the others never again.
+    pub(crate) async fn run(&mut self, net: &impl Ask, sources: &'a [Endpoint]) -> Option<Vec<u8>> {
+        let mut candidates: Vec<&Endpoint> = sources.iter().take(self.limits.sources_max).collect();
+        let mut pause = self.limits.round_pause;
+        for round in 0..self.limits.fetch_rounds {
+            if round > 0 && !candidates.is_empty() {
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2);
+            }
+            let mut again = Vec::new();
+            for endpoint in candidates {
+                let outcome = match net.turn(endpoint).await {
+                    Ok(_turn) => {
+                        self.current = Some(endpoint);
+                        self.from_one(net, endpoint).await
+                    }
+                    Err(fault) => Err(fault),
+                };
+                self.current = None;
+                let Err(fault) = outcome else {
+                    return Some(std::mem::take(&mut self.blob));
+                };
+                if fault.may_pass() {
+                    again.push(endpoint);
+                }
+                self.failed(endpoint, fault);
+            }
+            candidates = again;
+        }
+        None
+    }
+
+    /// Who has failed, and how; whoever was being asked when the time was up among them.
+    pub(crate) fn into_attempts(mut self) -> Vec<Attempt> {
+        if let Some(endpoint) = self.current.take() {
+            self.failed(endpoint, Fault::TimedOut);
+        }
+        self.attempts
+    }
+
+    fn failed(&mut self, endpoint: &Endpoint, fault: Fault) {
+        let endpoint = endpoint_text(endpoint);
+        tracing::info!(peer = %endpoint, hash = ?self.hash, %fault, "fetch failed, going on");
+        self.attempts.push(Attempt { endpoint, fault });
+    }
+
+    /// Goes on by this outline, with the chunks that are the same in the one before.
+    fn take_outline(&mut self, outline: Option<Vec<ContentHash>>) {
+        let before = self.outline.as_deref().unwrap_or_default();
+        let now = outline.as_deref().unwrap_or_default();
+        let same = before.iter().zip(now).take_while(|(a, b)| a == b).count();
+        self.checked = self.checked.min(same);
+        self.outline = outline;
+    }
+
+    async fn from_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), Fault> {
+        let mut source = Source::new(net, endpoint, self.limits, self.ticket.clone());
+        // Each peer has its own word on a size that is not known: an outline does not prove it. It does not prove either
+        // how many chunks there are, since nodes further up lead to the same hash; so each peer has its own outline, too.
+        let mut total = self.expected;
+        if self.expected.is_none() || self.outline.is_none() {
+            let outline = source.outline(self.hash, &mut total).await?;
+            self.take_outline(outline);
+        }
+        // What cannot be checked by itself is no good together with another peer's.
+        self.blob
+            .truncate(self.checked.saturating_mul(CHUNK_BYTES as usize));
+        loop {
+            let bytes = source
+                .chunk(self.hash, self.blob.len() as u64, &mut total)
+                .await?;
+            if let Some(outline) = &self.outline {
+                if total.map(outline::chunks_of) != Some(outline.len() as u64)
+                    || outline.get(self.checked) != Some(&content_hash(&bytes))
+                {
+                    return Err(Fault::WrongHash);
+                }
+                self.checked += 1;
+            }
+            self.blob.extend_from_slice(&bytes);
+            if total == Some(self.blob.len() as u64) {
+                break;
+            }
+        }
+        if self.outline.is_none() && content_hash(&self.blob) != self.hash {
+            return Err(Fault::WrongHash);
+        }
+        Ok(())
+    }
+}
+
+/// One peer that is being asked for one blob, and how fast it answers.
+struct Source<'a, N> {
+    net: &'a N,
+    endpoint: &'a Endpoint,
+    limits: &'a Limits,
+    ticket: Option<Ticket>,
+    started: Instant,
+    /// Received from this peer.
+    bytes: u64,
+}
+
+impl<'a, N: Ask> Source<'a, N> {
+    fn new(net: &'a N, endpoint: &'a Endpoint, limits: &'a Limits, ticket: Option<Ticket>) -> Self {
+        Self {
+            net,
+            endpoint,
+            limits,
+            ticket,
+            started: Instant::now(),
+            bytes: 0,
+        }
+    }
+
+    /// The blob's chunks, if the peer speaks of such, and its word on the size.
+    async fn outline(
+        &mut self,
+        hash: ContentHash,
+        total: &mut Option<u64>,
+    ) -> Result<Option<Vec<ContentHash>>, Fault> {
+        let answer = self.ask(Wanted::Outline { hash }, CHUNK_BYTES.into()).await?;
+        let (said, chunks) = match answer {
+            Response::Outline { total, chunks } => (total, Some(chunks)),
+            Response::Chunk { total, bytes } if bytes.is_empty() => (total, None),
+            other => return Err(instead(&other)),
         };
-        let (total, bytes) = match net.ask(endpoint, request).await? {
-            Response::Chunk { total, bytes } => (total, bytes),
-            Response::NotFound => return Err(Fault::NotFound),
-            Response::Busy => return Err(Fault::Busy),
-            other => return Err(Fault::Protocol(format!("unexpected answer {}", name(&other)))),
+        check_total(said, *total, self.limits.blob_bytes_max)?;
+        *total = Some(said);
+        if let Some(chunks) = &chunks {
+            if chunks.len() as u64 != outline::chunks_of(said) {
+                let reason = format!("{} chunks of {said} bytes", chunks.len());
+                return Err(Fault::Protocol(reason));
+            }
+            if outline::root(chunks) != Some(hash) {
+                return Err(Fault::WrongHash);
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// A whole chunk. The first tells the size where that is not known.
+    async fn chunk(
+        &mut self,
+        hash: ContentHash,
+        offset: u64,
+        total: &mut Option<u64>,
+    ) -> Result<Vec<u8>, Fault> {
+        let len = CHUNK_BYTES;
+        let expects = total.map_or(u64::from(len), |total| {
+            total.saturating_sub(offset).min(len.into())
+        });
+        let answer = self.ask(Wanted::Blob { hash, offset, len }, expects).await?;
+        let Response::Chunk { total: said, bytes } = answer else {
+            return Err(instead(&answer));
         };
-        check_total(total, total_before, limits.blob_bytes_max)?;
-        total_before = Some(total);
-        let after = offset.saturating_add(bytes.len() as u64);
-        if after > total || (bytes.is_empty() && after < total) || bytes.len() > CHUNK_BYTES as usize {
+        check_total(said, *total, self.limits.blob_bytes_max)?;
+        *total = Some(said);
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if bytes.len() as u64 != said.saturating_sub(offset).min(len.into()) {
             return Err(Fault::Protocol(format!(
-                "{} bytes at {offset} of {total}",
+                "{} bytes at {offset} of {said}",
                 bytes.len()
             )));
         }
-        blob.extend_from_slice(&bytes);
-        if after == total {
-            break;
-        }
-        if started.elapsed() > time_allowed(limits, after) {
-            return Err(Fault::TooSlow {
-                bytes: after,
-                seconds: started.elapsed().as_secs(),
-            });
+        Ok(bytes)
+    }
+
+    /// Asks, and waits for as long as a peer may take for what it has sent so far and `expects` more bytes.
+    async fn ask(&mut self, wanted: Wanted, expects: u64) -> Result<Response, Fault> {
+        let request = Request {
+            wanted,
+            ticket: self.ticket.clone(),
+        };
+        let allowed = self.time_allowed(self.bytes.saturating_add(expects));
+        let answer = self.net.ask(self.endpoint, request);
+        match tokio::time::timeout_at(self.started + allowed, answer).await {
+            Ok(answer) => answer,
+            Err(_) if self.bytes == 0 => Err(Fault::TimedOut),
+            Err(_) => Err(Fault::TooSlow {
+                bytes: self.bytes,
+                seconds: self.started.elapsed().as_secs(),
+            }),
         }
     }
-    if content_hash(&blob) != hash {
-        return Err(Fault::WrongHash);
+
+    /// A peer must have sent `bytes` within this time: otherwise one that trickles could hold a fetch for hours.
+    fn time_allowed(&self, bytes: u64) -> Duration {
+        let millis = bytes.saturating_mul(1000) / self.limits.bytes_per_second_min.max(1);
+        self.limits.slow_grace + Duration::from_millis(millis)
     }
-    Ok(blob)
 }
 
 fn check_total(total: u64, expected: Option<u64>, max: u64) -> Result<(), Fault> {
@@ -119,110 +279,19 @@ fn check_total(total: u64, expected: Option<u64>, max: u64) -> Result<(), Fault>
     }
 }
 
-/// A peer must have sent `bytes` within this time: otherwise one that trickles could hold a fetch for hours.
-fn time_allowed(limits: &Limits, bytes: u64) -> Duration {
-    let seconds = bytes / limits.bytes_per_second_min.max(1);
-    limits.slow_grace + Duration::from_secs(seconds)
-}
-
-fn name(response: &Response) -> &'static str {
-    match response {
+/// The fault of a peer that answers with something else than what was asked for.
+fn instead(response: &Response) -> Fault {
+    let name = match response {
+        Response::NotFound => return Fault::NotFound,
+        Response::Busy => return Fault::Busy,
+        Response::Refused => return Fault::Refused,
         Response::Chunk { .. } => "chunk",
         Response::Output { .. } => "output",
-        Response::NotFound => "not found",
-        Response::Busy => "busy",
-        Response::Refused => "refused",
-    }
+        Response::Outline { .. } => "outline",
+        Response::Malformed => "malformed request",
+    };
+    Fault::Protocol(format!("unexpected answer {name}"))
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    /// Answers from a script, whatever the endpoint.
-    struct Scripted<F>(F, AtomicUsize);
-
-    #[async_trait]
-    impl<F: Fn(usize, u64) -> Result<Response, Fault> + Sync> Ask for Scripted<F> {
-        async fn ask(&self, _: &Endpoint, request: Request) -> Result<Response, Fault> {
-            let Request::Blob { offset, .. } = request else {
-                return Err(Fault::NotFound);
-            };
-            (self.0)(self.1.fetch_add(1, Ordering::SeqCst), offset)
-        }
-    }
-
-    fn chunk(total: u64, bytes: usize) -> Result<Response, Fault> {
-        Ok(Response::Chunk {
-            total,
-            bytes: vec![0; bytes],
-        })
-    }
-
-    async fn fault(script: impl Fn(usize, u64) -> Result<Response, Fault> + Sync) -> (Fault, usize) {
-        let limits = Limits {
-            blob_bytes_max: 10,
-            fetch_rounds: 2,
-            round_pause: Duration::ZERO,
-            ..Limits::default()
-        };
-        let net = Scripted(script, AtomicUsize::new(0));
-        let endpoint = Endpoint::try_from(b"/somewhere".to_vec()).unwrap();
-        let faults = from_any(&net, &limits, ContentHash::zero(), None, &[endpoint])
-            .await
-            .unwrap_err();
-        (faults[0].fault.clone(), net.1.load(Ordering::SeqCst))
-    }
-
-    #[tokio::test]
-    async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
-        let over = fault(|_, _| chunk(11, 1)).await;
-        assert_eq!(over, (Fault::TooLarge { bytes: 11, max: 10 }, 1));
-        assert!(matches!(fault(|_, _| chunk(4, 0)).await, (Fault::Protocol(_), 1)));
-        assert!(matches!(fault(|_, _| chunk(4, 5)).await, (Fault::Protocol(_), 1)));
-        assert!(matches!(
-            fault(|_, _| Ok(Response::Refused)).await,
-            (Fault::Protocol(_), 1)
-        ));
-        let changing = fault(|call, _| chunk(4 + call as u64, 1)).await;
-        assert_eq!(
-            changing.0,
-            Fault::WrongSize {
-                found: 5,
-                expected: 4
-            }
-        );
-        assert_eq!(fault(|_, _| chunk(4, 4)).await, (Fault::WrongHash, 1));
-    }
-
-    #[tokio::test]
-    async fn a_peer_that_is_busy_is_asked_once_more() {
-        assert_eq!(fault(|_, _| Ok(Response::Busy)).await, (Fault::Busy, 2));
-        assert_eq!(fault(|_, _| Err(Fault::TimedOut)).await, (Fault::TimedOut, 2));
-    }
-
-    #[tokio::test]
-    async fn a_trickling_peer_is_given_up() {
-        struct Trickle;
-        #[async_trait]
-        impl Ask for Trickle {
-            async fn ask(&self, _: &Endpoint, _: Request) -> Result<Response, Fault> {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                chunk(1 << 20, 1)
-            }
-        }
-        let endpoint = Endpoint::try_from(b"/somewhere".to_vec()).unwrap();
-        let limits = Limits {
-            slow_grace: Duration::from_millis(20),
-            fetch_rounds: 1,
-            ..Limits::default()
-        };
-        let faults = from_any(&Trickle, &limits, ContentHash::zero(), None, &[endpoint])
-            .await
-            .unwrap_err();
-        assert!(matches!(faults[0].fault, Fault::TooSlow { .. }), "{faults:?}");
-    }
-}
+mod tests;

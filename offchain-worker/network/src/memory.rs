@@ -1,4 +1,7 @@
 //! A data plane within one process, for tests of what is built on it.
+//!
+//! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk and no
+//! limit. An endpoint's whole text stands for its peer's id, and need not be an address.
 
 use std::{
     collections::HashMap,
@@ -12,23 +15,39 @@ use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 use surety_verification::content_hash;
 
 use crate::{
+    access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
-    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers, Statement},
+    counters::{Counters, Tally},
+    plane::{Attempt, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Statement},
     stream::{StreamPage, StreamReader, StreamWriter},
+    Limits,
 };
 
 /// How long a page waits for news: tests wait for nothing long.
 const POLL_WAIT: Duration = Duration::from_millis(100);
 
-/// Who may read something; nothing: everyone.
-type Allowed = Option<Vec<Endpoint>>;
-
-#[derive(Default)]
 struct Peer {
     blobs: HashMap<ContentHash, Bytes>,
-    outputs: HashMap<TaskId, (ContentHash, Option<Statement>, Allowed)>,
-    streams: HashMap<TaskId, (StreamReader, Allowed)>,
+    grants: Grants<Endpoint>,
+    outputs: HashMap<TaskId, (ContentHash, Option<Statement>, Audience<Endpoint>)>,
+    streams: HashMap<TaskId, (StreamReader, Audience<Endpoint>)>,
+    gate: Option<Arc<dyn AccessGate>>,
+    tally: Tally,
     down: bool,
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self {
+            blobs: HashMap::new(),
+            grants: Grants::new(Limits::default().grants_max),
+            outputs: HashMap::new(),
+            streams: HashMap::new(),
+            gate: None,
+            tally: Tally::default(),
+            down: false,
+        }
+    }
 }
 
 type Peers = Arc<Mutex<HashMap<Endpoint, Peer>>>;
@@ -66,53 +85,162 @@ pub struct MemoryPlane {
 }
 
 impl MemoryPlane {
-    fn with<T>(&self, endpoint: &Endpoint, read: impl FnOnce(&mut Peer) -> Option<T>) -> Result<T, Fault> {
+    fn with<T>(
+        &self,
+        endpoint: &Endpoint,
+        read: impl FnOnce(&mut Peer) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let peer = peers
             .get_mut(endpoint)
             .filter(|peer| !peer.down || *endpoint == self.own)
             .ok_or_else(|| Fault::Unreachable("no such peer".into()))?;
-        read(peer).ok_or(Fault::NotFound)
+        read(peer)
     }
 
-    fn is_among(&self, allowed: &Allowed) -> bool {
-        allowed.as_ref().is_none_or(|readers| readers.contains(&self.own))
+    fn change<T>(&self, change: impl FnOnce(&mut Peer) -> T) -> Result<T, PlaneError> {
+        self.with(&self.own, |peer| Ok(change(peer)))
+            .map_err(|_| PlaneError::Closed)
+    }
+
+    /// Whether `endpoint`, which has the blob, lets us know of it.
+    async fn let_in(
+        &self,
+        endpoint: &Endpoint,
+        blob: ContentHash,
+        task: Option<TaskId>,
+        ticket: Option<&Ticket>,
+    ) -> Result<(), Fault> {
+        let gate = self.with(endpoint, |peer| {
+            if ticket.is_none() {
+                peer.tally.requests_refused_reader.one();
+            }
+            Ok(peer.gate.clone())
+        })?;
+        let (Some(gate), Some(ticket)) = (gate, ticket) else {
+            return Err(Fault::Refused);
+        };
+        let asked = Asked {
+            peer: &endpoint_text(&self.own),
+            blob,
+            task,
+            ticket,
+        };
+        match gate.may_read(asked).await {
+            Decision::Allow => Ok(()),
+            Decision::Refuse => self.with(endpoint, |peer| {
+                peer.tally.requests_refused_ticket.one();
+                Err(Fault::Refused)
+            }),
+        }
+    }
+
+    async fn fetch_from(
+        &self,
+        hash: ContentHash,
+        endpoint: &Endpoint,
+        options: &FetchOptions,
+    ) -> Result<Bytes, Fault> {
+        let (bytes, listed) = self.with(endpoint, |peer| {
+            let bytes = peer.blobs.get(&hash).cloned().ok_or(Fault::NotFound)?;
+            Ok((bytes, peer.grants.may_read(&hash, &self.own)))
+        })?;
+        if !listed && *endpoint != self.own {
+            self.let_in(endpoint, hash, None, options.ticket.as_ref()).await?;
+        }
+        let found = bytes.len() as u64;
+        match options.bytes {
+            Some(expected) if expected != found => Err(Fault::WrongSize { found, expected }),
+            _ => Ok(bytes),
+        }
+    }
+
+    async fn locate(
+        &self,
+        task: TaskId,
+        endpoint: &Endpoint,
+        ticket: Option<&Ticket>,
+    ) -> Result<OutputLocation, Fault> {
+        let (location, told) = self.with(endpoint, |peer| {
+            let (hash, statement, audience) = peer.outputs.get(&task).ok_or(Fault::NotFound)?;
+            let bytes = peer.blobs.get(hash).ok_or(Fault::NotFound)?.len() as u64;
+            let location = OutputLocation {
+                hash: *hash,
+                bytes,
+                statement: statement.clone(),
+            };
+            Ok((location, audience.has(&self.own)))
+        })?;
+        if !told {
+            self.let_in(endpoint, location.hash, Some(task), ticket).await?;
+        }
+        Ok(location)
     }
 }
 
-fn allowed(readers: Readers<'_>) -> Allowed {
+fn audience(readers: Readers<'_>) -> Audience<Endpoint> {
     match readers {
-        Readers::Everyone => None,
-        Readers::Only(endpoints) => Some(endpoints.to_vec()),
+        Readers::Everyone => Audience::Everyone,
+        Readers::Only(endpoints) => Audience::Only(endpoints.to_vec()),
     }
 }
 
 #[async_trait]
 impl DataPlane for MemoryPlane {
+    fn peer_id(&self) -> String {
+        endpoint_text(&self.own)
+    }
+
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![self.own.clone()]
     }
 
+    fn counters(&self) -> Counters {
+        self.change(|peer| peer.tally.snapshot()).unwrap_or_default()
+    }
+
+    async fn stopped(&self) {
+        std::future::pending().await
+    }
+
+    fn set_gate(&self, gate: Arc<dyn AccessGate>) {
+        // A peer that has left the net serves nobody.
+        self.change(|peer| peer.gate = Some(gate)).ok();
+    }
+
+    async fn set_named_peers(&self, _: &[Endpoint]) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {
         let hash = content_hash(&bytes);
-        self.with(&self.own, |peer| {
+        self.change(|peer| {
             peer.blobs.insert(hash, bytes);
-            Some(hash)
+            hash
         })
-        .map_err(|_| PlaneError::Closed)
     }
 
     async fn release(&self, _: ContentHash) {}
 
+    async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError> {
+        self.change(|peer| peer.grants.insert(task, hash, audience(readers)))
+    }
+
     async fn fetch(
         &self,
         hash: ContentHash,
-        _: Option<u64>,
         sources: &[Endpoint],
+        options: &FetchOptions,
     ) -> Result<Bytes, PlaneError> {
+        if let Ok(bytes) = self.fetch_from(hash, &self.own, &FetchOptions::default()).await {
+            return Ok(bytes);
+        }
+        if sources.is_empty() {
+            return Err(PlaneError::NoSources(hash));
+        }
         let mut attempts = Vec::new();
-        for endpoint in std::iter::once(&self.own).chain(sources) {
-            match self.with(endpoint, |peer| peer.blobs.get(&hash).cloned()) {
+        for endpoint in sources {
+            match self.fetch_from(hash, endpoint, options).await {
                 Ok(bytes) => return self.publish(bytes.clone()).await.map(|_| bytes),
                 Err(fault) => attempts.push(Attempt {
                     endpoint: endpoint_text(endpoint),
@@ -133,25 +261,19 @@ impl DataPlane for MemoryPlane {
         statement: Option<Statement>,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
-        self.with(&self.own, |peer| {
-            peer.outputs.insert(task, (hash, statement, allowed(readers)));
-            Some(())
+        self.change(|peer| {
+            peer.grants.insert(task, hash, audience(readers));
+            peer.outputs.insert(task, (hash, statement, audience(readers)));
         })
-        .map_err(|_| PlaneError::Closed)
     }
 
-    async fn locate_output(&self, task: TaskId, endpoint: &Endpoint) -> Result<OutputLocation, PlaneError> {
-        let found = self.with(endpoint, |peer| {
-            let (hash, statement, readers) = peer.outputs.get(&task)?;
-            let hash = self.is_among(readers).then_some(*hash)?;
-            let bytes = peer.blobs.get(&hash)?.len() as u64;
-            let statement = statement.clone();
-            Some(OutputLocation {
-                hash,
-                bytes,
-                statement,
-            })
-        });
+    async fn locate_output(
+        &self,
+        task: TaskId,
+        endpoint: &Endpoint,
+        ticket: Option<&Ticket>,
+    ) -> Result<OutputLocation, PlaneError> {
+        let found = self.locate(task, endpoint, ticket).await;
         found.map_err(|fault| PlaneError::AllFailed {
             what: format!("the output of task {task}"),
             attempts: vec![Attempt {
@@ -163,22 +285,24 @@ impl DataPlane for MemoryPlane {
 
     async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError> {
         let (writer, reader) = StreamWriter::new();
-        self.with(&self.own, |peer| {
-            peer.streams.insert(task, (reader, allowed(readers)));
-            Some(writer)
+        self.change(|peer| {
+            peer.streams.insert(task, (reader, audience(readers)));
+            writer
         })
-        .map_err(|_| PlaneError::Closed)
     }
 
     async fn close_stream(&self, task: TaskId) {
         // Closing what is not open is no error.
-        self.with(&self.own, |peer| peer.streams.remove(&task)).ok();
+        self.change(|peer| peer.streams.remove(&task)).ok();
     }
 
     async fn read_stream(&self, task: TaskId, endpoint: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
         let stream = self.with(endpoint, |peer| {
-            let (stream, readers) = peer.streams.get(&task)?;
-            self.is_among(readers).then(|| stream.clone())
+            let (stream, audience) = peer.streams.get(&task).ok_or(Fault::NotFound)?;
+            audience
+                .has(&self.own)
+                .then(|| stream.clone())
+                .ok_or(Fault::NotFound)
         })?;
         Ok(stream.page(from, POLL_WAIT).await)
     }

@@ -1,114 +1,35 @@
 //! The data plane over libp2p.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use libp2p::{
-    bytes::Bytes,
-    connection_limits::{self, ConnectionLimits},
-    identity::Keypair,
-    multiaddr::Multiaddr,
-    noise, ping,
-    request_response::{self, ProtocolSupport},
-    swarm::SwarmEvent,
-    tcp, yamux, PeerId, Swarm, SwarmBuilder,
-};
+use libp2p::{bytes::Bytes, multiaddr::Multiaddr, PeerId};
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 use tokio::{
-    sync::{mpsc, oneshot, Semaphore},
+    sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     task::JoinHandle,
 };
 
 use crate::{
-    address::{announceable, endpoint_text, parse_endpoint, parse_listen, resolve, split_endpoint},
-    announced::Audience,
-    event_loop::{root_cause, Behaviour, Command, EventLoop, Question, Reply},
-    fetch::{self, Ask},
+    access::{AccessGate, Audience, Readers, Ticket},
+    address::{announceable, endpoint_text, parse_endpoint, resolve, split_endpoint},
+    counters::Counters,
+    event_loop::{Command, EventLoop, Question, Reply},
+    fetch::{Ask, Fetch},
     identity,
-    plane::{Attempt, DataPlane, Fault, OutputLocation, PlaneError, Readers, Statement},
+    limits::Limits,
+    places::Named,
+    plane::{Attempt, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Statement},
+    shared::Shared,
     store::{BlobStore, StoreError},
     stream::{StreamPage, StreamWriter},
-    wire::{PageRequest, PageResponse, Request, Response, BLOBS, STREAMS},
+    swarm,
+    wire::{PageRequest, PageResponse, Request, Response, Wanted},
 };
-
-/// How much a node does at once, and for how long it waits.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Largest blob that is fetched, in bytes.
-    pub blob_bytes_max: u64,
-    /// For one chunk, there and back.
-    pub request_timeout: Duration,
-    /// For one connection, until it is encrypted.
-    pub dial_timeout: Duration,
-    /// A peer that sends slower, after `slow_grace`, is given up.
-    pub bytes_per_second_min: u64,
-    /// Time in which a peer may be slower than that.
-    pub slow_grace: Duration,
-    /// How often all sources are tried.
-    pub fetch_rounds: u32,
-    /// Pause between two rounds.
-    pub round_pause: Duration,
-    /// Sources that one fetch asks. A task has at most 16 providers with 4 endpoints each.
-    pub sources_max: usize,
-    /// Blobs that are fetched at once; each may take `blob_bytes_max` of memory.
-    pub fetches_max: usize,
-    /// Own requests in flight.
-    pub outbound_requests_max: usize,
-    /// Requests of others in flight; each may take 1 MiB of memory.
-    pub inbound_requests_max: usize,
-    /// The same for one peer, so that one cannot starve the others.
-    pub inbound_per_peer_max: usize,
-    /// Connections from others.
-    pub inbound_connections_max: u32,
-    /// Connections in all with one peer.
-    pub connections_per_peer_max: u32,
-    /// Outputs that are remembered; the oldest are forgotten first.
-    pub outputs_max: usize,
-    /// Streams that are served; the oldest are forgotten first. Each may take 2 MiB of memory.
-    pub streams_max: usize,
-    /// A request for a page of a stream waits so long for news; see [`Limits::poll_wait`].
-    pub poll_wait_max: Duration,
-    /// Requests of others for pages that wait.
-    pub polls_max: usize,
-    /// The same for one peer.
-    pub polls_per_peer_max: usize,
-}
-
-impl Limits {
-    /// How long a page may wait: whoever asked must not have given up before.
-    pub fn poll_wait(&self) -> Duration {
-        self.poll_wait_max.min(self.request_timeout / 2)
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            blob_bytes_max: 64 << 20,
-            request_timeout: Duration::from_secs(20),
-            dial_timeout: Duration::from_secs(8),
-            bytes_per_second_min: 128 << 10,
-            slow_grace: Duration::from_secs(20),
-            fetch_rounds: 2,
-            round_pause: Duration::from_millis(500),
-            sources_max: 64,
-            fetches_max: 4,
-            outbound_requests_max: 64,
-            inbound_requests_max: 64,
-            inbound_per_peer_max: 8,
-            inbound_connections_max: 256,
-            connections_per_peer_max: 8,
-            outputs_max: 4096,
-            // More than a provider computes at once, with those that are done and not settled yet.
-            streams_max: 64,
-            // Long enough that an idle stream costs next to nothing.
-            poll_wait_max: Duration::from_secs(5),
-            polls_max: 64,
-            polls_per_peer_max: 8,
-        }
-    }
-}
 
 /// What a node needs to start.
 #[derive(Clone, Debug)]
@@ -129,10 +50,11 @@ pub struct NetworkConfig {
 pub struct Node {
     commands: mpsc::Sender<Command>,
     event_loop: JoinHandle<()>,
-    store: Arc<BlobStore>,
+    shared: Arc<Shared>,
     genesis: ContentHash,
     limits: Limits,
     fetches: Semaphore,
+    turns: Turns,
     peer: PeerId,
     endpoints: Vec<Endpoint>,
 }
@@ -145,8 +67,9 @@ impl Node {
     pub async fn start(config: NetworkConfig, store: Arc<BlobStore>) -> Result<Self, PlaneError> {
         let key = identity::load_or_create(&config.key_file)?;
         let peer = key.public().to_peer_id();
-        let mut swarm = build_swarm(key, &config.limits)?;
-        let listening = listen(&mut swarm, &config.listen).await?;
+        let shared = Arc::new(Shared::new(store));
+        let mut swarm = swarm::build(key, &config.limits, &shared)?;
+        let listening = swarm::listen(&mut swarm, &config.listen).await?;
         let endpoints = if config.external.is_empty() {
             announceable(&listening, peer)
         } else {
@@ -161,7 +84,7 @@ impl Node {
         let event_loop = EventLoop::new(
             swarm,
             receiver,
-            store.clone(),
+            shared.clone(),
             config.genesis,
             config.limits.clone(),
         );
@@ -169,23 +92,19 @@ impl Node {
         Ok(Self {
             commands,
             event_loop: tokio::spawn(event_loop.run()),
-            store,
+            shared,
             genesis: config.genesis,
             fetches: Semaphore::new(config.limits.fetches_max),
+            turns: Turns::new(config.limits.fetches_per_peer_max),
             limits: config.limits,
             peer,
             endpoints,
         })
     }
 
-    /// The peer id, as it stands in addresses.
-    pub fn peer_id(&self) -> String {
-        self.peer.to_base58()
-    }
-
     /// The store behind it.
     pub fn store(&self) -> &Arc<BlobStore> {
-        &self.store
+        &self.shared.store
     }
 
     /// Closes all connections.
@@ -200,8 +119,8 @@ impl Node {
         &self,
         work: impl FnOnce(&BlobStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, PlaneError> {
-        let store = self.store.clone();
-        tokio::task::spawn_blocking(move || work(&store))
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || work(&shared.store))
             .await
             .map_err(|_| PlaneError::Closed)?
             .map_err(PlaneError::from)
@@ -232,24 +151,107 @@ impl Node {
     }
 }
 
+impl Node {
+    /// The blob from other peers, within the caller's time.
+    async fn fetch_from(
+        &self,
+        hash: ContentHash,
+        sources: &[Endpoint],
+        options: &FetchOptions,
+    ) -> Result<Bytes, PlaneError> {
+        let time = options.timeout.unwrap_or(self.limits.fetch_timeout);
+        let mut fetch = Fetch::new(&self.limits, hash, options.bytes, options.ticket.clone());
+        let outcome = tokio::time::timeout(time, fetch.run(&Asking(self), sources)).await;
+        let attempts = fetch.into_attempts();
+        self.shared.tally.sources_failed.add(attempts.len() as u64);
+        let what = format!("blob {hash:?}");
+        match outcome {
+            Ok(Some(blob)) => Ok(blob.into()),
+            Ok(None) => Err(PlaneError::AllFailed { what, attempts }),
+            Err(_) => Err(PlaneError::OutOfTime {
+                what,
+                seconds: time.as_secs(),
+                attempts,
+            }),
+        }
+    }
+}
+
+/// Peers that are being asked for blobs, each for a few at once.
+struct Turns {
+    peers: Mutex<HashMap<PeerId, Arc<Semaphore>>>,
+    per_peer: usize,
+}
+
+impl Turns {
+    fn new(per_peer: usize) -> Self {
+        Self {
+            peers: Mutex::default(),
+            per_peer,
+        }
+    }
+
+    fn of(&self, peer: PeerId) -> Arc<Semaphore> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waits or asks holds one: the others are of no use.
+        peers.retain(|_, turns| Arc::strong_count(turns) > 1);
+        peers
+            .entry(peer)
+            .or_insert_with(|| Arc::new(Semaphore::new(self.per_peer)))
+            .clone()
+    }
+}
+
+/// The peer's turn first, then one of the places for fetches: who waits for a slow peer takes no place.
+pub(crate) struct Turn<'a> {
+    _peer: OwnedSemaphorePermit,
+    _place: SemaphorePermit<'a>,
+}
+
+/// A node as one fetch sees it.
+struct Asking<'a>(&'a Node);
+
 #[async_trait]
-impl Ask for Node {
+impl<'a> Ask for Asking<'a> {
+    type Turn = Turn<'a>;
+
+    async fn turn(&self, endpoint: &Endpoint) -> Result<Turn<'a>, Fault> {
+        let (_, peer) = split_endpoint(endpoint).map_err(Fault::Address)?;
+        let stopped = |_| Fault::Unreachable("the data plane has stopped".into());
+        let of_peer = self.0.turns.of(peer);
+        Ok(Turn {
+            _peer: of_peer.acquire_owned().await.map_err(stopped)?,
+            _place: self.0.fetches.acquire().await.map_err(stopped)?,
+        })
+    }
+
     async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault> {
-        self.put(endpoint, |reply| Question::Blob(request, reply)).await
+        let answer = self
+            .0
+            .put(endpoint, |reply| Question::Blob(request, reply))
+            .await?;
+        if let Response::Chunk { bytes, .. } = &answer {
+            self.0.shared.tally.bytes_fetched.add(bytes.len() as u64);
+        }
+        Ok(answer)
     }
 }
 
 /// The peers at the readers' endpoints.
-fn audience(readers: Readers<'_>) -> Result<Audience, PlaneError> {
+fn audience(readers: Readers<'_>) -> Audience<PeerId> {
     match readers {
-        Readers::Everyone => Ok(Audience::Everyone),
-        Readers::Only(endpoints) => {
-            let peers = endpoints
-                .iter()
-                .map(|endpoint| split_endpoint(endpoint).map(|(_, peer)| peer));
-            Ok(Audience::Only(peers.collect::<Result<_, _>>()?))
-        }
+        Readers::Everyone => Audience::Everyone,
+        Readers::Only(endpoints) => Audience::Only(named(endpoints).map(|(_, peer)| peer).collect()),
     }
+}
+
+/// The peers at endpoints. What is no endpoint names nobody: it comes from others, and the rest of them are not to suffer.
+fn named(endpoints: &[Endpoint]) -> impl Iterator<Item = (Multiaddr, PeerId)> + '_ {
+    endpoints.iter().filter_map(|endpoint| {
+        split_endpoint(endpoint)
+            .inspect_err(|e| tracing::warn!(error = %e, "an endpoint names no peer"))
+            .ok()
+    })
 }
 
 /// What is said when one peer was asked in vain.
@@ -265,31 +267,55 @@ fn in_vain(what: String, peer: &Endpoint, fault: Fault) -> PlaneError {
 
 #[async_trait]
 impl DataPlane for Node {
+    fn peer_id(&self) -> String {
+        self.peer.to_base58()
+    }
+
     fn endpoints(&self) -> Vec<Endpoint> {
         self.endpoints.clone()
     }
 
+    fn counters(&self) -> Counters {
+        self.shared.tally.snapshot()
+    }
+
+    async fn stopped(&self) {
+        self.commands.closed().await;
+    }
+
+    fn set_gate(&self, gate: Arc<dyn AccessGate>) {
+        self.shared.set_gate(gate);
+    }
+
+    async fn set_named_peers(&self, endpoints: &[Endpoint]) -> Result<(), PlaneError> {
+        self.send(Command::Name(Named::new(named(endpoints)))).await
+    }
+
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError> {
-        self.with_store(move |store| {
-            let hash = store.put(&bytes)?;
-            store.pin(&hash)?;
-            Ok(hash)
-        })
-        .await
+        self.with_store(move |store| store.put_pinned(&bytes)).await
     }
 
     async fn release(&self, hash: ContentHash) {
-        self.store.unpin(&hash);
+        self.shared.store.unpin(&hash);
+    }
+
+    async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError> {
+        let command = Command::Grant {
+            task,
+            blob: hash,
+            audience: audience(readers),
+        };
+        self.send(command).await
     }
 
     async fn fetch(
         &self,
         hash: ContentHash,
-        bytes_expected: Option<u64>,
         sources: &[Endpoint],
+        options: &FetchOptions,
     ) -> Result<Bytes, PlaneError> {
-        if let Some(bytes) = bytes_expected.filter(|bytes| *bytes > self.limits.blob_bytes_max) {
-            let max = self.limits.blob_bytes_max;
+        let max = self.limits.blob_bytes_max;
+        if let Some(bytes) = options.bytes.filter(|bytes| *bytes > max) {
             return Err(PlaneError::TooLarge { bytes, max });
         }
         match self.with_store(move |store| store.get(&hash)).await {
@@ -303,14 +329,13 @@ impl DataPlane for Node {
         if sources.is_empty() {
             return Err(PlaneError::NoSources(hash));
         }
-        let _permit = self.fetches.acquire().await.map_err(|_| PlaneError::Closed)?;
-        let blob = fetch::from_any(self, &self.limits, hash, bytes_expected, sources)
-            .await
-            .map_err(|attempts| PlaneError::AllFailed {
-                what: format!("blob {hash:?}"),
-                attempts,
-            })?;
-        let blob = Bytes::from(blob);
+        let fetched = self.fetch_from(hash, sources, options).await;
+        let tally = &self.shared.tally;
+        match &fetched {
+            Ok(_) => tally.fetches_done.one(),
+            Err(_) => tally.fetches_failed.one(),
+        }
+        let blob = fetched?;
         let stored = blob.clone();
         self.with_store(move |store| store.put(&stored)).await?;
         Ok(blob)
@@ -323,24 +348,32 @@ impl DataPlane for Node {
         statement: Option<Statement>,
         readers: Readers<'_>,
     ) -> Result<(), PlaneError> {
-        if self.store.size(&hash).is_none() {
+        if self.shared.store.size(&hash).is_none() {
             return Err(StoreError::NotFound(hash).into());
         }
         let command = Command::Announce {
             task,
             output: hash,
             statement,
-            audience: audience(readers)?,
+            audience: audience(readers),
         };
         self.send(command).await
     }
 
-    async fn locate_output(&self, task: TaskId, peer: &Endpoint) -> Result<OutputLocation, PlaneError> {
-        let request = Request::Output {
-            genesis: self.genesis,
-            task,
+    async fn locate_output(
+        &self,
+        task: TaskId,
+        peer: &Endpoint,
+        ticket: Option<&Ticket>,
+    ) -> Result<OutputLocation, PlaneError> {
+        let request = Request {
+            wanted: Wanted::Output {
+                genesis: self.genesis,
+                task,
+            },
+            ticket: ticket.cloned(),
         };
-        let fault = match self.ask(peer, request).await {
+        let fault = match self.put(peer, |reply| Question::Blob(request, reply)).await {
             Ok(Response::Output {
                 hash,
                 bytes,
@@ -353,6 +386,7 @@ impl DataPlane for Node {
                 })
             }
             Ok(Response::NotFound) => Fault::NotFound,
+            Ok(Response::Refused) => Fault::Refused,
             Ok(Response::Busy) => Fault::Busy,
             Ok(_) => Fault::Protocol("unexpected answer".into()),
             Err(fault) => fault,
@@ -365,7 +399,7 @@ impl DataPlane for Node {
         let command = Command::OpenStream {
             task,
             stream,
-            audience: audience(readers)?,
+            audience: audience(readers),
         };
         self.send(command).await?;
         Ok(writer)
@@ -390,95 +424,5 @@ impl DataPlane for Node {
     }
 }
 
-fn build_swarm(key: Keypair, limits: &Limits) -> Result<Swarm<Behaviour>, PlaneError> {
-    let transport_error = |reason: String| PlaneError::Listen {
-        address: "any address".into(),
-        reason,
-    };
-    let request_timeout = limits.request_timeout;
-    let dial_timeout = limits.dial_timeout;
-    let blobs_config = request_response::Config::default()
-        .with_request_timeout(request_timeout)
-        // Of one connection, in both directions; the event loop's own limits are what others notice.
-        .with_max_concurrent_streams(limits.inbound_per_peer_max + limits.outbound_requests_max);
-    let streams_config = request_response::Config::default()
-        .with_request_timeout(request_timeout)
-        .with_max_concurrent_streams(limits.polls_per_peer_max + limits.outbound_requests_max);
-    let connections = ConnectionLimits::default()
-        .with_max_pending_incoming(Some(limits.inbound_connections_max / 4))
-        .with_max_established_incoming(Some(limits.inbound_connections_max))
-        .with_max_established_per_peer(Some(limits.connections_per_peer_max));
-    let swarm = SwarmBuilder::with_existing_identity(key)
-        .with_tokio()
-        .with_tcp(
-            tcp::Config::default().nodelay(true),
-            noise::Config::new,
-            yamux::Config::default,
-        )
-        .map_err(|e| transport_error(e.to_string()))?
-        .with_quic_config(|mut config| {
-            config.handshake_timeout = dial_timeout;
-            config
-        })
-        .with_behaviour(|_| Behaviour {
-            limits: connection_limits::Behaviour::new(connections),
-            blobs: request_response::Behaviour::new([(BLOBS, ProtocolSupport::Full)], blobs_config),
-            streams: request_response::Behaviour::new([(STREAMS, ProtocolSupport::Full)], streams_config),
-            ping: ping::Behaviour::new(ping::Config::new().with_timeout(request_timeout)),
-        })
-        .map_err(|e| transport_error(e.to_string()))?
-        // Long enough for the next chunk or task, short enough not to collect peers.
-        .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(30)))
-        .with_connection_timeout(dial_timeout)
-        .build();
-    Ok(swarm)
-}
-
-/// Listens, and waits until the system has said at which addresses.
-async fn listen(swarm: &mut Swarm<Behaviour>, texts: &[String]) -> Result<Vec<Multiaddr>, PlaneError> {
-    let mut waiting = Vec::new();
-    for text in texts {
-        let address = parse_listen(text)?;
-        let id = swarm.listen_on(address).map_err(|e| PlaneError::Listen {
-            address: text.clone(),
-            reason: root_cause(&e),
-        })?;
-        waiting.push((id, text.clone()));
-    }
-    if waiting.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    // Interfaces of one listener arrive one by one: the last of them may come a moment after the first.
-    let mut patience = Duration::from_secs(5);
-    while let Ok(event) = tokio::time::timeout(patience, swarm.select_next_some()).await {
-        match event {
-            SwarmEvent::NewListenAddr { listener_id, address } => {
-                found.push(address);
-                waiting.retain(|(id, _)| *id != listener_id);
-            }
-            SwarmEvent::ListenerClosed {
-                listener_id,
-                reason: Err(e),
-                ..
-            } => {
-                let address = waiting.iter().find(|(id, _)| *id == listener_id);
-                return Err(PlaneError::Listen {
-                    address: address.map_or_else(String::new, |(_, text)| text.clone()),
-                    reason: root_cause(&e),
-                });
-            }
-            _ => {}
-        }
-        if waiting.is_empty() {
-            patience = Duration::from_millis(50);
-        }
-    }
-    match waiting.first() {
-        Some((_, text)) => Err(PlaneError::Listen {
-            address: text.clone(),
-            reason: "the system did not answer in 5 s".into(),
-        }),
-        None => Ok(found),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The data plane as the rest of the worker sees it.
 
-use std::fmt;
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
@@ -9,7 +9,9 @@ use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 use surety_verification::SignedStatement;
 
 use crate::{
+    access::{AccessGate, Readers, Ticket},
     address::AddressError,
+    counters::Counters,
     identity::IdentityError,
     store::StoreError,
     stream::{StreamPage, StreamWriter},
@@ -30,42 +32,93 @@ pub struct OutputLocation {
     pub statement: Option<Statement>,
 }
 
-/// Who is told of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers<'a> {
-    /// Whoever asks.
-    Everyone,
-    /// The peers at these endpoints.
-    Only(&'a [Endpoint]),
+/// How a blob is fetched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// Its size in bytes, where that is known. A peer that offers another is not asked on.
+    pub bytes: Option<u64>,
+    /// For all of it, waiting for a place and all sources included; [`crate::Limits::fetch_timeout`] when nothing is
+    /// said.
+    pub timeout: Option<Duration>,
+    /// What is shown to each source.
+    pub ticket: Option<Ticket>,
+}
+
+impl FetchOptions {
+    /// A blob of so many bytes.
+    pub fn sized(bytes: u64) -> Self {
+        Self {
+            bytes: Some(bytes),
+            ..Self::default()
+        }
+    }
+
+    /// Given up when it takes longer.
+    #[must_use]
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// With something to show where this peer is not named.
+    #[must_use]
+    pub fn showing(mut self, ticket: Ticket) -> Self {
+        self.ticket = Some(ticket);
+        self
+    }
 }
 
 /// Moves blobs between peers.
+///
+/// Nothing is served that was not granted: see [`crate::access`].
 #[async_trait]
 pub trait DataPlane: Send + Sync {
+    /// This peer's id, as it stands in endpoints: what others judge it by.
+    fn peer_id(&self) -> String;
+
     /// Where this peer can be reached, best first; at most as many as the chain takes.
     fn endpoints(&self) -> Vec<Endpoint>;
 
-    /// Stores a blob, pins it, and serves it to whoever asks for its hash.
+    /// What was moved and what was refused since the start.
+    fn counters(&self) -> Counters;
+
+    /// Returns when the data plane has stopped by itself: it serves nobody any more.
+    async fn stopped(&self);
+
+    /// Who judges tickets from now on; before the first, all are refused.
+    fn set_gate(&self, gate: Arc<dyn AccessGate>);
+
+    /// Replaces the peers that are named on chain: providers, and clients of open tasks. For them places are kept that
+    /// strangers cannot take, and limits per address do not count them.
+    async fn set_named_peers(&self, endpoints: &[Endpoint]) -> Result<(), PlaneError>;
+
+    /// Stores a blob and pins it. It is read by nobody until it is granted or announced.
     async fn publish(&self, bytes: Bytes) -> Result<ContentHash, PlaneError>;
 
     /// No longer keeps the blob from making room for others.
     async fn release(&self, hash: ContentHash);
 
-    /// The blob, from the own store or from the first of `sources` that has it. Checked against its hash and, when
-    /// given, its size. What was fetched is stored, and served to others while it is kept.
+    /// Lets `readers` read the blob `hash` as part of `task`, whether it is here already or comes later. Granting again
+    /// replaces what was granted for this task and blob before: [`Readers::NOBODY`] takes it back. Readers of other tasks
+    /// with the same blob are not affected.
+    ///
+    /// Grants are not kept over a restart: the chain knows who is in the round.
+    async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError>;
+
+    /// The blob, from the own store or from the first of `sources` that delivers it. Checked against its hash and, when
+    /// given, its size. What was fetched is stored, and served to others as far as it is granted.
     async fn fetch(
         &self,
         hash: ContentHash,
-        bytes_expected: Option<u64>,
         sources: &[Endpoint],
+        options: &FetchOptions,
     ) -> Result<Bytes, PlaneError>;
 
     /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`, with the `statement`
     /// that binds it to that. Announcing again replaces what was said before.
     ///
-    /// With `readers`, only these peers are told. A provider names its client there until results are revealed: the
-    /// client has its answer at once, and no other provider can copy it. The blob itself needs no such guard, since
-    /// nobody can ask for a hash that it does not know.
+    /// Only `readers` are told, and may read the blob; and whom the gate lets in. A provider names its client there until
+    /// results are revealed: the client has its answer at once, and no other provider can copy it.
     async fn announce_output(
         &self,
         task: TaskId,
@@ -74,8 +127,13 @@ pub trait DataPlane: Send + Sync {
         readers: Readers<'_>,
     ) -> Result<(), PlaneError>;
 
-    /// Asks `peer` for its output of `task`.
-    async fn locate_output(&self, task: TaskId, peer: &Endpoint) -> Result<OutputLocation, PlaneError>;
+    /// Asks `peer` for its output of `task`, showing the ticket if there is one.
+    async fn locate_output(
+        &self,
+        task: TaskId,
+        peer: &Endpoint,
+        ticket: Option<&Ticket>,
+    ) -> Result<OutputLocation, PlaneError>;
 
     /// Starts serving what this peer computes for `task`, token by token, to `readers`. Opening again starts over.
     async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError>;
@@ -109,6 +167,16 @@ pub enum PlaneError {
         /// What was asked for.
         what: String,
         /// Who failed, and how, in order.
+        attempts: Vec<Attempt>,
+    },
+    /// The caller's time is up.
+    #[error("{what} did not arrive within {seconds} s:{}", Attempts(attempts))]
+    OutOfTime {
+        /// What was asked for.
+        what: String,
+        /// The time there was.
+        seconds: u64,
+        /// Who failed until then, and how, in order.
         attempts: Vec<Attempt>,
     },
     /// The local store failed.
@@ -171,6 +239,9 @@ pub enum Fault {
     /// It does not have it.
     #[error("does not have it")]
     NotFound,
+    /// It has it, and this peer may not read it: it is not of the round, or not yet, or its ticket was not taken.
+    #[error("refuses: this peer is not among the readers")]
+    Refused,
     /// It has too much to do.
     #[error("is busy")]
     Busy,
@@ -202,7 +273,8 @@ impl Fault {
     /// Whether asking again a little later may help. A peer that lied is not asked twice.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::TimedOut | Self::NotFound | Self::Busy => true,
+            // Who is of the round is learnt from the chain, by some peers a moment later than by others.
+            Self::Unreachable(_) | Self::TimedOut | Self::NotFound | Self::Refused | Self::Busy => true,
             Self::Address(_)
             | Self::WrongPeer { .. }
             | Self::TooSlow { .. }

@@ -3,21 +3,31 @@
 //! Layout: `DIR/ab/abcd…` for blobs (`ab` is the first byte of the hash), `DIR/tmp/` for blobs being written. A blob
 //! appears under its name only when all of it is on disk. When the quota is reached the oldest blobs that nobody has
 //! pinned make room.
+//!
+//! The index in memory is locked for moments only, never while the disk is at work: whoever asks what is here, the event
+//! loop among them, is not kept waiting by a disk that syncs. What is being written has its room reserved, and hashes
+//! whose files are just being written or removed are marked, so that two threads never work on one file.
+
+mod error;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
         atomic::{AtomicU64, Ordering},
-        Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
     },
     time::SystemTime,
 };
 
 use surety_types::ContentHash;
 use surety_verification::content_hash;
+
+use self::error::io_error;
+pub use self::error::StoreError;
+use crate::{outline, wire::CHUNK_BYTES};
 
 /// What a store may take up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,76 +48,38 @@ impl Default for StoreLimits {
     }
 }
 
-/// Why a blob could not be stored or read.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The blob is larger than the store takes.
-    #[error("blob of {bytes} bytes is over the limit of {max} bytes")]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The limit.
-        max: u64,
-    },
-    /// The quota is used up by blobs that are needed.
-    #[error("blob store is full: {bytes} bytes more would exceed its quota of {max} bytes, and what it holds is in use")]
-    QuotaExceeded {
-        /// What was to be added.
-        bytes: u64,
-        /// The quota.
-        max: u64,
-    },
-    /// Another process uses it.
-    #[error("{} is in use by another process; give this one a home of its own with --home", path.display())]
-    InUse {
-        /// The store.
-        path: PathBuf,
-    },
-    /// The file system has no room.
-    #[error("disk is full: {bytes} bytes could not be written to {}", path.display())]
-    DiskFull {
-        /// What was to be written.
-        bytes: u64,
-        /// Where.
-        path: PathBuf,
-    },
-    /// There is no such blob.
-    #[error("blob {0:?} is not in the store")]
-    NotFound(ContentHash),
-    /// What is on disk is not what was stored. The file has been removed.
-    #[error("blob {0:?} is damaged on disk and was removed")]
-    Damaged(ContentHash),
-    /// A part outside the blob was asked for.
-    #[error("blob has {total} bytes: there is nothing at {offset}")]
-    OutOfRange {
-        /// Where the part was to start.
-        offset: u64,
-        /// The blob's size.
-        total: u64,
-    },
-    /// Anything else that the file system reported.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// What.
-        source: io::Error,
-    },
-}
-
 /// What is known of one blob without reading it.
 struct Entry {
     bytes: u64,
-    /// Orders blobs by age; larger is younger.
+    /// Orders blobs by age; larger is younger. No two entries ever have the same.
     age: u64,
     pins: u32,
+    /// The content hashes of its chunks; none: not yet asked for since the store was opened.
+    outline: Option<Arc<[ContentHash]>>,
 }
 
 #[derive(Default)]
 struct Index {
     entries: HashMap<ContentHash, Entry>,
+    /// Blobs whose files are just being written or removed. They have no entry.
+    busy: HashSet<ContentHash>,
+    /// Bytes of all entries and of what is being written.
     total: u64,
     next_age: u64,
+}
+
+impl Index {
+    fn insert(&mut self, hash: ContentHash, bytes: u64, pins: u32, outline: Option<Arc<[ContentHash]>>) {
+        let age = self.next_age;
+        self.next_age += 1;
+        let entry = Entry {
+            bytes,
+            age,
+            pins,
+            outline,
+        };
+        self.entries.insert(hash, entry);
+    }
 }
 
 type WriteFile = fn(&Path, &[u8]) -> io::Result<()>;
@@ -117,8 +89,10 @@ pub struct BlobStore {
     dir: PathBuf,
     limits: StoreLimits,
     index: Mutex<Index>,
+    /// Told when something is no longer busy.
+    settled: Condvar,
     next_temp: AtomicU64,
-    write_file: WriteFile,
+    pub(crate) write_file: WriteFile,
     /// Held for as long as the store is open.
     _lock: File,
 }
@@ -142,6 +116,7 @@ impl BlobStore {
             dir,
             limits,
             index: Mutex::new(index),
+            settled: Condvar::new(),
             next_temp: AtomicU64::new(0),
             write_file: write_and_sync,
             _lock: lock,
@@ -168,6 +143,18 @@ impl BlobStore {
     /// # Errors
     /// When it is too large, or there is no room; nothing is changed then, except that old blobs may be gone.
     pub fn put(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
+        self.put_with(bytes, 0)
+    }
+
+    /// The same, and pins it: no other blob comes in between and takes its room.
+    ///
+    /// # Errors
+    /// As for [`Self::put`].
+    pub fn put_pinned(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
+        self.put_with(bytes, 1)
+    }
+
+    fn put_with(&self, bytes: &[u8], pins: u32) -> Result<ContentHash, StoreError> {
         let size = bytes.len() as u64;
         if size > self.limits.blob_bytes_max {
             return Err(StoreError::TooLarge {
@@ -175,26 +162,49 @@ impl BlobStore {
                 max: self.limits.blob_bytes_max,
             });
         }
-        let hash = content_hash(bytes);
-        // Held while writing: the quota is then exact, and writers of one blob do not meet.
-        let mut index = self.index();
-        if index.entries.contains_key(&hash) {
+        let outline: Arc<[ContentHash]> = outline::outline(bytes).into();
+        let hash = outline::root(&outline).unwrap_or_default();
+        let Some(victims) = self.reserve(&hash, size, pins)? else {
             return Ok(hash);
+        };
+        let written = self.remove_all(victims).and_then(|()| self.write(&hash, bytes));
+        let mut index = self.index();
+        index.busy.remove(&hash);
+        match &written {
+            Ok(()) => index.insert(hash, size, pins, Some(outline)),
+            Err(_) => index.total = index.total.saturating_sub(size),
         }
-        self.make_room(&mut index, size)?;
-        self.write(&hash, bytes)?;
-        let age = index.next_age;
-        index.next_age += 1;
-        index.total += size;
-        index.entries.insert(
-            hash,
-            Entry {
-                bytes: size,
-                age,
-                pins: 0,
-            },
-        );
-        Ok(hash)
+        self.settled.notify_all();
+        written.map(|()| hash)
+    }
+
+    /// Takes room for a blob that is to be written, and says which others have to go for it; nothing when it is here.
+    /// Waits while threads are busy with this blob, or with as much room as is missing.
+    fn reserve(
+        &self,
+        hash: &ContentHash,
+        size: u64,
+        pins: u32,
+    ) -> Result<Option<Vec<(ContentHash, Entry)>>, StoreError> {
+        let mut index = self.index();
+        loop {
+            if let Some(entry) = index.entries.get_mut(hash) {
+                entry.pins = entry.pins.saturating_add(pins);
+                return Ok(None);
+            }
+            if !index.busy.contains(hash) {
+                match self.choose_victims(&mut index, size) {
+                    Ok(victims) => {
+                        index.busy.insert(*hash);
+                        index.total = index.total.saturating_add(size);
+                        return Ok(Some(victims));
+                    }
+                    Err(e) if index.busy.is_empty() => return Err(e),
+                    Err(_) => {}
+                }
+            }
+            index = self.settled.wait(index).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// A whole blob, checked against its hash.
@@ -202,20 +212,16 @@ impl BlobStore {
     /// # Errors
     /// When it is not here, or damaged: then it is removed, so that it can be fetched again.
     pub fn get(&self, hash: &ContentHash) -> Result<Vec<u8>, StoreError> {
-        let size = self.size(hash).ok_or(StoreError::NotFound(*hash))?;
+        let (size, age) = self.look_up(hash)?;
         let path = self.path(hash);
         let read = fs::read(&path);
         match read {
             Ok(bytes) if content_hash(&bytes) == *hash => Ok(bytes),
             Ok(_) => {
-                self.forget(hash);
+                self.forget(hash, age);
                 Err(StoreError::Damaged(*hash))
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.forget(hash);
-                Err(StoreError::NotFound(*hash))
-            }
-            Err(e) => Err(io_error(&path, size, e)),
+            Err(e) => Err(self.unreadable(hash, age, size, e)),
         }
     }
 
@@ -224,7 +230,7 @@ impl BlobStore {
     /// # Errors
     /// When the blob is not here or ends before `offset`.
     pub fn read_part(&self, hash: &ContentHash, offset: u64, len: u32) -> Result<(Vec<u8>, u64), StoreError> {
-        let total = self.size(hash).ok_or(StoreError::NotFound(*hash))?;
+        let (total, age) = self.look_up(hash)?;
         if offset > total || (offset == total && total > 0) {
             return Err(StoreError::OutOfRange { offset, total });
         }
@@ -236,8 +242,43 @@ impl BlobStore {
             file.take(u64::from(len)).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        let bytes = read().map_err(|e| io_error(&path, u64::from(len), e))?;
+        let bytes = read().map_err(|e| self.unreadable(hash, age, u64::from(len), e))?;
         Ok((bytes, total))
+    }
+
+    /// The content hashes of a blob's chunks, and its size.
+    ///
+    /// # Errors
+    /// When it is not here, or damaged: then it is removed.
+    pub(crate) fn outline(&self, hash: &ContentHash) -> Result<(Arc<[ContentHash]>, u64), StoreError> {
+        let (size, age) = self.look_up(hash)?;
+        if let Some(outline) = self.index().entries.get(hash).and_then(|e| e.outline.clone()) {
+            return Ok((outline, size));
+        }
+        let path = self.path(hash);
+        let read = || -> io::Result<Vec<ContentHash>> {
+            let (mut file, mut outline) = (File::open(&path)?, Vec::new());
+            let mut chunk = Vec::new();
+            loop {
+                chunk.clear();
+                let read = (&mut file).take(u64::from(CHUNK_BYTES)).read_to_end(&mut chunk)?;
+                if read > 0 || outline.is_empty() {
+                    outline.push(content_hash(&chunk));
+                }
+                if read < CHUNK_BYTES as usize {
+                    return Ok(outline);
+                }
+            }
+        };
+        let outline: Arc<[ContentHash]> = read().map_err(|e| self.unreadable(hash, age, size, e))?.into();
+        if outline::root(&outline) != Some(*hash) {
+            self.forget(hash, age);
+            return Err(StoreError::Damaged(*hash));
+        }
+        if let Some(entry) = self.index().entries.get_mut(hash) {
+            entry.outline = Some(outline.clone());
+        }
+        Ok((outline, size))
     }
 
     /// Keeps a blob from making room for others until it is unpinned as often.
@@ -268,17 +309,42 @@ impl BlobStore {
         self.dir.join(name.get(..2).unwrap_or_default()).join(name)
     }
 
-    fn forget(&self, hash: &ContentHash) {
+    /// A blob's size and age.
+    fn look_up(&self, hash: &ContentHash) -> Result<(u64, u64), StoreError> {
+        let index = self.index();
+        let entry = index.entries.get(hash).ok_or(StoreError::NotFound(*hash))?;
+        Ok((entry.bytes, entry.age))
+    }
+
+    /// What it means that a blob cannot be read that was here a moment ago.
+    fn unreadable(&self, hash: &ContentHash, age: u64, bytes: u64, error: io::Error) -> StoreError {
+        if error.kind() == io::ErrorKind::NotFound {
+            self.forget(hash, age);
+            return StoreError::NotFound(*hash);
+        }
+        io_error(&self.path(hash), bytes, error)
+    }
+
+    /// Removes the blob of this age. One that has been stored anew since then is another.
+    fn forget(&self, hash: &ContentHash, age: u64) {
         let mut index = self.index();
-        remove(&mut index, hash);
+        if index.entries.get(hash).is_none_or(|entry| entry.age != age) {
+            return;
+        }
+        take(&mut index, hash);
+        index.busy.insert(*hash);
         drop(index);
         if let Err(e) = fs::remove_file(self.path(hash)) {
             tracing::debug!(error = %e, "damaged blob was already gone");
         }
+        self.index().busy.remove(hash);
+        self.settled.notify_all();
     }
 
-    fn make_room(&self, index: &mut Index, bytes: u64) -> Result<(), StoreError> {
+    /// Takes the oldest blobs that nobody has pinned out of the index, until there is room for so many bytes.
+    fn choose_victims(&self, index: &mut Index, bytes: u64) -> Result<Vec<(ContentHash, Entry)>, StoreError> {
         let max = self.limits.total_bytes_max;
+        let mut victims = Vec::new();
         while index.total.saturating_add(bytes) > max {
             let oldest = index
                 .entries
@@ -286,16 +352,37 @@ impl BlobStore {
                 .filter(|(_, e)| e.pins == 0)
                 .min_by_key(|(_, e)| e.age)
                 .map(|(hash, _)| *hash);
-            let Some(hash) = oldest else {
+            let victim = oldest.and_then(|hash| Some((hash, take(index, &hash)?)));
+            let Some(victim) = victim else {
+                for (hash, entry) in victims {
+                    put_back(index, hash, entry);
+                }
                 return Err(StoreError::QuotaExceeded { bytes, max });
             };
+            victims.push(victim);
+        }
+        index.busy.extend(victims.iter().map(|(hash, _)| *hash));
+        Ok(victims)
+    }
+
+    /// Removes the files of blobs that are out of the index; what cannot be removed is put back into it.
+    fn remove_all(&self, victims: Vec<(ContentHash, Entry)>) -> Result<(), StoreError> {
+        let mut result = Ok(());
+        for (hash, entry) in victims {
             let path = self.path(&hash);
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error(&path, 0, e)),
-                _ => remove(index, &hash),
+            let removed = match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(io_error(&path, 0, e)),
+                _ => Ok(()),
+            };
+            let mut index = self.index();
+            index.busy.remove(&hash);
+            if removed.is_err() {
+                put_back(&mut index, hash, entry);
+                result = removed;
             }
         }
-        Ok(())
+        self.settled.notify_all();
+        result
     }
 
     fn write(&self, hash: &ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
@@ -317,10 +404,15 @@ impl BlobStore {
     }
 }
 
-fn remove(index: &mut Index, hash: &ContentHash) {
-    if let Some(entry) = index.entries.remove(hash) {
-        index.total = index.total.saturating_sub(entry.bytes);
-    }
+fn take(index: &mut Index, hash: &ContentHash) -> Option<Entry> {
+    let entry = index.entries.remove(hash)?;
+    index.total = index.total.saturating_sub(entry.bytes);
+    Some(entry)
+}
+
+fn put_back(index: &mut Index, hash: ContentHash, entry: Entry) {
+    index.total = index.total.saturating_add(entry.bytes);
+    index.entries.insert(hash, entry);
 }
 
 /// The system releases it when the process ends, however it ends.
@@ -338,18 +430,10 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-fn io_error(path: &Path, bytes: u64, source: io::Error) -> StoreError {
-    let path = path.to_owned();
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull { bytes, path },
-        _ => StoreError::Io { path, source },
-    }
 }
 
 /// Finds the blobs of an earlier process, oldest first. Foreign files are left alone.
@@ -379,10 +463,8 @@ fn scan(dir: &Path) -> Result<Index, StoreError> {
     found.sort();
     let mut index = Index::default();
     for (_, hash, bytes) in found {
-        let age = index.next_age;
-        index.next_age += 1;
         index.total = index.total.saturating_add(bytes);
-        index.entries.insert(hash, Entry { bytes, age, pins: 0 });
+        index.insert(hash, bytes, 0, None);
     }
     Ok(index)
 }

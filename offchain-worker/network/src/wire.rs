@@ -1,7 +1,11 @@
-//! `/surety/blob/2` and `/surety/stream/1`: messages and their framing.
+//! `/surety/blob/3`, its elder `/surety/blob/2`, and `/surety/stream/1`: messages and their framing.
 //!
 //! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The length is
 //! checked before anything is allocated.
+//!
+//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, and [`Response::Refused`]. A
+//! peer speaks both and prefers 3. What version 2 has no words for is left out: a ticket is not sent, an outline is asked
+//! for as an empty part (the answer tells the size), a refusal reads "not found". Who may read what is the same in both.
 
 use std::{io, marker::PhantomData};
 
@@ -11,29 +15,44 @@ use libp2p::{request_response::Codec, StreamProtocol};
 use surety_types::{ContentHash, TaskId};
 
 use crate::{
+    access::{Ticket, TICKET_BYTES_MAX},
     plane::Statement,
     stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX},
 };
 
 /// Blobs, and which blob is a task's output.
-pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/2");
+pub(crate) const BLOBS: StreamProtocol = StreamProtocol::new("/surety/blob/3");
+
+/// The same without tickets, outlines and refusals.
+pub(crate) const BLOBS_2: StreamProtocol = StreamProtocol::new("/surety/blob/2");
 
 /// Tokens of tasks that are being computed.
 pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
 
 /// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round trips
-/// do not matter on fast links.
+/// do not matter on fast links. A power of two of segments, so that each part's own content hash is a node of the
+/// blob's tree.
 pub(crate) const CHUNK_BYTES: u32 = 1 << 20;
 
-/// The largest request (`Blob`) takes 45 bytes.
-const REQUEST_BYTES_MAX: u32 = 64;
+/// What is asked (`Blob`) takes at most 45 bytes, the ticket its own, its length and whether it is there.
+const REQUEST_BYTES_MAX: u32 = 64 + TICKET_BYTES_MAX as u32;
 
 /// A chunk with its total, its own length and the variant: at most 16 bytes more than the chunk.
 const RESPONSE_BYTES_MAX: u32 = CHUNK_BYTES + 16;
 
-/// What one peer asks another.
+/// Most chunks in an outline: as many hashes as a response takes, which is a blob of 32 GiB.
+pub(crate) const OUTLINE_CHUNKS_MAX: usize = CHUNK_BYTES as usize / 32 - 1;
+
+/// What one peer asks another, and what it shows to be told.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) enum Request {
+pub(crate) struct Request {
+    pub(crate) wanted: Wanted,
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// What can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum Wanted {
     /// Up to `len` bytes of a blob, from `offset` on.
     Blob {
         hash: ContentHash,
@@ -42,6 +61,8 @@ pub(crate) enum Request {
     },
     /// The hash of the output for a task of the chain with this genesis.
     Output { genesis: ContentHash, task: TaskId },
+    /// The size of a blob and the content hashes of its chunks. Not in version 2.
+    Outline { hash: ContentHash },
 }
 
 /// What it is told.
@@ -61,7 +82,11 @@ pub(crate) enum Response {
     /// Ask later, or somebody else.
     Busy,
     /// The request makes no sense.
+    Malformed,
+    /// It is here, and not for whoever asked. Not in version 2.
     Refused,
+    /// The blob's size and the content hash of each [`CHUNK_BYTES`] of it. Not in version 2.
+    Outline { total: u64, chunks: Vec<ContentHash> },
 }
 
 /// One page of a task's stream. Answered as soon as there is something new, or when there was nothing for a while.
@@ -90,9 +115,21 @@ pub(crate) trait Messages: Send + 'static {
     type Response: Encode + Decode + Send;
     const REQUEST_BYTES_MAX: u32;
     const RESPONSE_BYTES_MAX: u32;
+
+    fn request_to_bytes(_: &StreamProtocol, request: &Self::Request) -> Vec<u8> {
+        request.encode()
+    }
+
+    fn request_from_bytes(_: &StreamProtocol, mut bytes: &[u8]) -> Result<Self::Request, codec::Error> {
+        Self::Request::decode_all(&mut bytes)
+    }
+
+    fn response_to_bytes(_: &StreamProtocol, response: &Self::Response) -> Vec<u8> {
+        response.encode()
+    }
 }
 
-/// Those of `/surety/blob/2`.
+/// Those of `/surety/blob/3` and `/surety/blob/2`.
 pub(crate) enum Blobs {}
 
 impl Messages for Blobs {
@@ -100,6 +137,40 @@ impl Messages for Blobs {
     type Response = Response;
     const REQUEST_BYTES_MAX: u32 = REQUEST_BYTES_MAX;
     const RESPONSE_BYTES_MAX: u32 = RESPONSE_BYTES_MAX;
+
+    fn request_to_bytes(protocol: &StreamProtocol, request: &Request) -> Vec<u8> {
+        if *protocol != BLOBS_2 {
+            return request.encode();
+        }
+        match &request.wanted {
+            Wanted::Outline { hash } => {
+                let empty = Wanted::Blob {
+                    hash: *hash,
+                    offset: 0,
+                    len: 0,
+                };
+                empty.encode()
+            }
+            wanted => wanted.encode(),
+        }
+    }
+
+    fn request_from_bytes(protocol: &StreamProtocol, mut bytes: &[u8]) -> Result<Request, codec::Error> {
+        if *protocol != BLOBS_2 {
+            return Request::decode_all(&mut bytes);
+        }
+        match Wanted::decode_all(&mut bytes)? {
+            Wanted::Outline { .. } => Err("version 2 has no outlines".into()),
+            wanted => Ok(Request { wanted, ticket: None }),
+        }
+    }
+
+    fn response_to_bytes(protocol: &StreamProtocol, response: &Response) -> Vec<u8> {
+        match response {
+            Response::Refused if *protocol == BLOBS_2 => Response::NotFound.encode(),
+            response => response.encode(),
+        }
+    }
 }
 
 /// Those of `/surety/stream/1`.
@@ -133,50 +204,77 @@ impl<M: Messages> Codec for ScaleCodec<M> {
     type Request = M::Request;
     type Response = M::Response;
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Request>
+    async fn read_request<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<M::Request>
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io, M::REQUEST_BYTES_MAX).await
+        let frame = read_frame(io, M::REQUEST_BYTES_MAX).await?;
+        M::request_from_bytes(protocol, &frame).map_err(not_scale)
     }
 
     async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<M::Response>
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io, M::RESPONSE_BYTES_MAX).await
+        let frame = read_frame(io, M::RESPONSE_BYTES_MAX).await?;
+        M::Response::decode_all(&mut frame.as_slice()).map_err(not_scale)
     }
 
     async fn write_request<T>(
         &mut self,
-        _: &StreamProtocol,
+        protocol: &StreamProtocol,
         io: &mut T,
         request: M::Request,
     ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &request.encode(), M::REQUEST_BYTES_MAX).await
+        let frame = M::request_to_bytes(protocol, &request);
+        write_frame(io, &frame, M::REQUEST_BYTES_MAX).await
     }
 
     async fn write_response<T>(
         &mut self,
-        _: &StreamProtocol,
+        protocol: &StreamProtocol,
         io: &mut T,
         response: M::Response,
     ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &response.encode(), M::RESPONSE_BYTES_MAX).await
+        let frame = M::response_to_bytes(protocol, &response);
+        write_frame(io, &frame, M::RESPONSE_BYTES_MAX).await
     }
+}
+
+/// Whether these bytes are read the same once they have been read as each message that others may send, and written
+/// again. They always are; for the fuzz target `wire`.
+#[doc(hidden)]
+pub fn reads_back(bytes: &[u8]) -> bool {
+    let same = |again: Option<Vec<u8>>| again.is_none_or(|again| again == bytes);
+    let request = |protocol: &StreamProtocol| {
+        let read = Blobs::request_from_bytes(protocol, bytes).ok();
+        same(read.map(|request| Blobs::request_to_bytes(protocol, &request)))
+    };
+    fn again<M: Encode + DecodeAll>(mut bytes: &[u8]) -> Option<Vec<u8>> {
+        M::decode_all(&mut bytes).ok().map(|message| message.encode())
+    }
+    request(&BLOBS)
+        && request(&BLOBS_2)
+        && same(again::<Response>(bytes))
+        && same(again::<PageRequest>(bytes))
+        && same(again::<PageResponse>(bytes))
 }
 
 fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-async fn read_frame<M: Decode, T: AsyncRead + Unpin>(io: &mut T, max: u32) -> io::Result<M> {
+fn not_scale(error: codec::Error) -> io::Error {
+    invalid(format!("message is not SCALE: {error}"))
+}
+
+async fn read_frame<T: AsyncRead + Unpin>(io: &mut T, max: u32) -> io::Result<Vec<u8>> {
     let mut prefix = [0u8; 4];
     io.read_exact(&mut prefix).await?;
     let len = u32::from_le_bytes(prefix);
@@ -191,7 +289,7 @@ async fn read_frame<M: Decode, T: AsyncRead + Unpin>(io: &mut T, max: u32) -> io
     if frame.len() as u64 != u64::from(len) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    M::decode_all(&mut frame.as_slice()).map_err(|e| invalid(format!("message is not SCALE: {e}")))
+    Ok(frame)
 }
 
 async fn write_frame<T: AsyncWrite + Unpin>(io: &mut T, frame: &[u8], max: u32) -> io::Result<()> {
@@ -209,113 +307,4 @@ async fn write_frame<T: AsyncWrite + Unpin>(io: &mut T, frame: &[u8], max: u32) 
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use futures::io::Cursor;
-
-    use super::*;
-    use crate::stream::{StreamEnd, StreamToken};
-
-    fn blobs() -> ScaleCodec<Blobs> {
-        ScaleCodec::default()
-    }
-
-    fn streams() -> ScaleCodec<Streams> {
-        ScaleCodec::default()
-    }
-
-    async fn read(bytes: Vec<u8>) -> io::Result<Response> {
-        blobs().read_response(&BLOBS, &mut Cursor::new(bytes)).await
-    }
-
-    #[tokio::test]
-    async fn the_largest_messages_pass() {
-        let chunk = Response::Chunk {
-            total: u64::MAX,
-            bytes: vec![7; CHUNK_BYTES as usize],
-        };
-        let mut io = Cursor::new(Vec::new());
-        blobs()
-            .write_response(&BLOBS, &mut io, chunk.clone())
-            .await
-            .unwrap();
-        assert_eq!(read(io.into_inner()).await.unwrap(), chunk);
-
-        let request = Request::Blob {
-            hash: ContentHash::repeat_byte(1),
-            offset: u64::MAX,
-            len: u32::MAX,
-        };
-        let mut io = Cursor::new(Vec::new());
-        blobs()
-            .write_request(&BLOBS, &mut io, request.clone())
-            .await
-            .unwrap();
-        io.set_position(0);
-        assert_eq!(blobs().read_request(&BLOBS, &mut io).await.unwrap(), request);
-    }
-
-    #[tokio::test]
-    async fn the_largest_page_passes() {
-        let mut tokens = vec![
-            StreamToken {
-                id: u32::MAX,
-                text: String::new()
-            };
-            PAGE_TOKENS_MAX
-        ];
-        // As many tokens as there may be, most of them with texts whose lengths take two bytes.
-        for token in tokens.iter_mut() {
-            token.text = "x".repeat(PAGE_BYTES_MAX / PAGE_TOKENS_MAX);
-        }
-        let end = Some(StreamEnd::Failed {
-            reason: "y".repeat(REASON_BYTES_MAX),
-        });
-        let page = PageResponse::Page(StreamPage { tokens, end });
-        let mut io = Cursor::new(Vec::new());
-        streams()
-            .write_response(&STREAMS, &mut io, page.clone())
-            .await
-            .unwrap();
-        io.set_position(0);
-        assert_eq!(streams().read_response(&STREAMS, &mut io).await.unwrap(), page);
-    }
-
-    #[tokio::test]
-    async fn a_page_that_is_no_text_is_an_error() {
-        let page = PageResponse::Page(StreamPage {
-            tokens: vec![StreamToken {
-                id: 1,
-                text: "ab".into(),
-            }],
-            end: None,
-        });
-        let mut frame = page.encode();
-        let at = frame.iter().position(|byte| *byte == b'a').unwrap();
-        frame[at] = 0xff;
-        let bytes = [(frame.len() as u32).to_le_bytes().to_vec(), frame].concat();
-        let read = streams().read_response(&STREAMS, &mut Cursor::new(bytes)).await;
-        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
-    }
-
-    #[tokio::test]
-    async fn bad_frames_are_errors() {
-        let over = (RESPONSE_BYTES_MAX + 1).to_le_bytes().to_vec();
-        assert_eq!(read(over).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
-        let short = [8u32.to_le_bytes().to_vec(), vec![2]].concat();
-        assert_eq!(
-            read(short).await.unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
-        let trailing = [2u32.to_le_bytes().to_vec(), vec![2, 2]].concat();
-        assert_eq!(
-            read(trailing).await.unwrap_err().kind(),
-            io::ErrorKind::InvalidData
-        );
-        let unknown = [1u32.to_le_bytes().to_vec(), vec![9]].concat();
-        assert_eq!(
-            read(unknown).await.unwrap_err().kind(),
-            io::ErrorKind::InvalidData
-        );
-    }
-}
+mod tests;

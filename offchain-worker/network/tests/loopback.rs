@@ -5,21 +5,14 @@ mod common;
 
 use std::{fs, net::TcpListener};
 
-use common::{endpoint, limits, peer, peer_with, Peer, QUIC, TCP};
+use common::{attempts, endpoint, limits, peer, peer_with, refused, share, Peer, QUIC, TCP};
 use sp_core::crypto::AccountId32;
 use surety_network::{
-    parse_endpoint, Attempt, Bytes, DataPlane, Fault, Limits, OutputLocation, PlaneError, Readers, Statement,
+    parse_endpoint, DataPlane, Fault, FetchOptions, Limits, OutputLocation, PlaneError, Readers, Statement,
     StoreError,
 };
 use surety_types::{multiaddr::Endpoint, ContentHash};
 use surety_verification::{CommitStatement, SignedStatement};
-
-fn attempts(result: Result<Bytes, PlaneError>) -> Vec<Attempt> {
-    match result {
-        Err(PlaneError::AllFailed { attempts, .. }) => attempts,
-        other => panic!("expected AllFailed, got {other:?}"),
-    }
-}
 
 /// Puts other bytes where a peer keeps a blob, as a lying peer would.
 fn corrupt(peer: &Peer, hash: ContentHash, bytes: &[u8]) {
@@ -29,19 +22,19 @@ fn corrupt(peer: &Peer, hash: ContentHash, bytes: &[u8]) {
 
 async fn round_trip(listen: &str) {
     let (server, client) = (peer(&[listen]).await, peer(&[]).await);
-    let hash = server
-        .node
-        .publish(Bytes::from_static(b"some blob"))
-        .await
-        .unwrap();
+    let hash = share(&server, b"some blob").await;
     let bytes = client
         .node
-        .fetch(hash, Some(9), &[endpoint(&server)])
+        .fetch(hash, &[endpoint(&server)], &FetchOptions::sized(9))
         .await
         .unwrap();
     assert_eq!(&bytes[..], b"some blob");
     server.node.stop().await;
-    let again = client.node.fetch(hash, Some(9), &[]).await.unwrap();
+    let again = client
+        .node
+        .fetch(hash, &[], &FetchOptions::sized(9))
+        .await
+        .unwrap();
     assert_eq!(again, bytes, "what was fetched is kept");
 }
 
@@ -60,10 +53,10 @@ async fn a_blob_of_many_chunks_and_an_empty_one_arrive() {
     let (server, client) = (peer(&[QUIC, TCP]).await, peer(&[]).await);
     for size in [0usize, 1 << 20, (5 << 20) + 3] {
         let blob: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
-        let hash = server.node.publish(blob.clone().into()).await.unwrap();
+        let hash = share(&server, &blob).await;
         let bytes = client
             .node
-            .fetch(hash, None, &server.node.endpoints())
+            .fetch(hash, &server.node.endpoints(), &FetchOptions::default())
             .await
             .unwrap();
         assert!(bytes == blob, "{size} bytes");
@@ -73,14 +66,23 @@ async fn a_blob_of_many_chunks_and_an_empty_one_arrive() {
 #[tokio::test]
 async fn a_lying_peer_costs_a_retry_elsewhere() {
     let (liar, honest, client) = (peer(&[QUIC]).await, peer(&[TCP]).await, peer(&[]).await);
-    let hash = liar.node.publish(Bytes::from_static(b"truth")).await.unwrap();
-    honest.node.publish(Bytes::from_static(b"truth")).await.unwrap();
+    let hash = share(&liar, b"truth").await;
+    share(&honest, b"truth").await;
     corrupt(&liar, hash, b"liars");
 
-    let alone = attempts(client.node.fetch(hash, Some(5), &[endpoint(&liar)]).await);
+    let alone = attempts(
+        client
+            .node
+            .fetch(hash, &[endpoint(&liar)], &FetchOptions::sized(5))
+            .await,
+    );
     assert_eq!(alone[0].fault, Fault::WrongHash);
     let both = [endpoint(&liar), endpoint(&honest)];
-    let bytes = client.node.fetch(hash, Some(5), &both).await.unwrap();
+    let bytes = client
+        .node
+        .fetch(hash, &both, &FetchOptions::sized(5))
+        .await
+        .unwrap();
     assert_eq!(&bytes[..], b"truth");
 }
 
@@ -91,9 +93,13 @@ async fn a_dead_peer_costs_a_retry_elsewhere() {
     let sources = [endpoint(&dead_quic), endpoint(&dead_tcp), endpoint(&honest)];
     dead_quic.node.stop().await;
     dead_tcp.node.stop().await;
-    let hash = honest.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let hash = share(&honest, b"x").await;
     assert_eq!(
-        &client.node.fetch(hash, Some(1), &sources).await.unwrap()[..],
+        &client
+            .node
+            .fetch(hash, &sources, &FetchOptions::sized(1))
+            .await
+            .unwrap()[..],
         b"x"
     );
 }
@@ -105,31 +111,46 @@ async fn a_silent_peer_costs_a_retry_elsewhere() {
     let (honest, client) = (peer(&[QUIC]).await, peer(&[]).await);
     let port = silent.local_addr().unwrap().port();
     let address = format!("/ip4/127.0.0.1/tcp/{port}/p2p/{}", honest.node.peer_id());
-    let hash = honest.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let hash = share(&honest, b"x").await;
     let silent_endpoint = parse_endpoint(&address).unwrap();
     let alone = attempts(
         client
             .node
-            .fetch(hash, None, std::slice::from_ref(&silent_endpoint))
+            .fetch(
+                hash,
+                std::slice::from_ref(&silent_endpoint),
+                &FetchOptions::default(),
+            )
             .await,
     );
     assert!(matches!(alone[0].fault, Fault::Unreachable(_)), "{alone:?}");
     let sources = [silent_endpoint, endpoint(&honest)];
-    assert_eq!(&client.node.fetch(hash, None, &sources).await.unwrap()[..], b"x");
+    assert_eq!(
+        &client
+            .node
+            .fetch(hash, &sources, &FetchOptions::default())
+            .await
+            .unwrap()[..],
+        b"x"
+    );
 }
 
 #[tokio::test]
 async fn when_all_fail_the_error_says_how_each_did() {
     let (liar, empty, dead) = (peer(&[QUIC]).await, peer(&[QUIC]).await, peer(&[TCP]).await);
     let client = peer(&[]).await;
-    let hash = liar.node.publish(Bytes::from_static(b"truth")).await.unwrap();
+    let hash = share(&liar, b"truth").await;
     corrupt(&liar, hash, b"liars");
     let sources = [endpoint(&liar), endpoint(&empty), endpoint(&dead)];
     dead.node.stop().await;
 
-    let error = client.node.fetch(hash, Some(5), &sources).await.unwrap_err();
+    let error = client
+        .node
+        .fetch(hash, &sources, &FetchOptions::sized(5))
+        .await
+        .unwrap_err();
     let text = error.to_string();
-    let causes = attempts(Err(error));
+    let causes = attempts(Err::<(), _>(error));
     assert_eq!(causes[0].fault, Fault::WrongHash);
     assert_eq!(causes[1].fault, Fault::NotFound);
     assert!(matches!(causes[2].fault, Fault::Unreachable(_)), "{text}");
@@ -142,13 +163,17 @@ async fn when_all_fail_the_error_says_how_each_did() {
 #[tokio::test]
 async fn a_peer_with_another_key_is_refused() {
     let (server, other, client) = (peer(&[QUIC]).await, peer(&[TCP]).await, peer(&[]).await);
-    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let hash = share(&server, b"x").await;
     let text = String::from_utf8(endpoint(&server).into_inner()).unwrap();
     let impostor = text.replace(&server.node.peer_id(), &other.node.peer_id());
     let causes = attempts(
         client
             .node
-            .fetch(hash, None, &[parse_endpoint(&impostor).unwrap()])
+            .fetch(
+                hash,
+                &[parse_endpoint(&impostor).unwrap()],
+                &FetchOptions::default(),
+            )
             .await,
     );
     assert!(
@@ -165,15 +190,28 @@ async fn blobs_over_the_limit_are_refused_before_they_are_fetched() {
         ..limits()
     };
     let client = peer_with(&[], 0, small).await.unwrap();
-    let hash = server.node.publish(Bytes::from_static(b"large")).await.unwrap();
+    let hash = share(&server, b"large").await;
     assert!(matches!(
-        client.node.fetch(hash, Some(5), &[endpoint(&server)]).await,
+        client
+            .node
+            .fetch(hash, &[endpoint(&server)], &FetchOptions::sized(5))
+            .await,
         Err(PlaneError::TooLarge { bytes: 5, max: 4 })
     ));
-    let causes = attempts(client.node.fetch(hash, None, &[endpoint(&server)]).await);
+    let causes = attempts(
+        client
+            .node
+            .fetch(hash, &[endpoint(&server)], &FetchOptions::default())
+            .await,
+    );
     assert_eq!(causes[0].fault, Fault::TooLarge { bytes: 5, max: 4 });
     let client = peer(&[]).await;
-    let causes = attempts(client.node.fetch(hash, Some(4), &[endpoint(&server)]).await);
+    let causes = attempts(
+        client
+            .node
+            .fetch(hash, &[endpoint(&server)], &FetchOptions::sized(4))
+            .await,
+    );
     assert_eq!(
         causes[0].fault,
         Fault::WrongSize {
@@ -191,10 +229,18 @@ async fn blobs_over_the_limit_are_refused_before_they_are_fetched() {
 async fn malformed_sources_are_named() {
     let client = peer(&[]).await;
     let bad = Endpoint::try_from(b"/ip4/127.0.0.1/tcp/1".to_vec()).unwrap();
-    let causes = attempts(client.node.fetch(ContentHash::zero(), None, &[bad]).await);
+    let causes = attempts(
+        client
+            .node
+            .fetch(ContentHash::zero(), &[bad], &FetchOptions::default())
+            .await,
+    );
     assert!(matches!(causes[0].fault, Fault::Address(_)));
     assert!(matches!(
-        client.node.fetch(ContentHash::zero(), None, &[]).await,
+        client
+            .node
+            .fetch(ContentHash::zero(), &[], &FetchOptions::default())
+            .await,
         Err(PlaneError::NoSources(_))
     ));
 }
@@ -224,22 +270,32 @@ fn statement() -> Statement {
 async fn an_output_can_be_kept_from_all_but_its_client() {
     let server = peer(&[QUIC]).await;
     let (client, rival) = (peer(&[TCP]).await, peer(&[TCP]).await);
-    let hash = server.node.publish(Bytes::from_static(b"answer")).await.unwrap();
+    let hash = share(&server, b"answer").await;
     let sources = client.node.endpoints();
     server
         .node
         .announce_output(7, hash, Some(statement()), Readers::Only(&sources))
         .await
         .unwrap();
-    let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    let found = client
+        .node
+        .locate_output(7, &endpoint(&server), None)
+        .await
+        .unwrap();
     assert_eq!((found.hash, found.statement), (hash, Some(statement())));
-    assert!(not_found(rival.node.locate_output(7, &endpoint(&server)).await));
+    assert!(refused(
+        rival.node.locate_output(7, &endpoint(&server), None).await
+    ));
     server
         .node
         .announce_output(7, hash, None, Readers::Everyone)
         .await
         .unwrap();
-    let found = rival.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    let found = rival
+        .node
+        .locate_output(7, &endpoint(&server), None)
+        .await
+        .unwrap();
     assert_eq!(found.statement, None);
 }
 
@@ -252,18 +308,24 @@ async fn outputs_are_located_on_their_own_chain_only() {
         .node
         .announce_output(7, ContentHash::zero(), None, everyone);
     assert!(unknown.await.is_err());
-    let hash = server.node.publish(Bytes::from_static(b"answer")).await.unwrap();
+    let hash = share(&server, b"answer").await;
     server
         .node
         .announce_output(7, hash, None, everyone)
         .await
         .unwrap();
 
-    let found = client.node.locate_output(7, &endpoint(&server)).await.unwrap();
+    let found = client
+        .node
+        .locate_output(7, &endpoint(&server), None)
+        .await
+        .unwrap();
     assert_eq!((found.hash, found.bytes), (hash, 6));
-    assert!(not_found(client.node.locate_output(8, &endpoint(&server)).await));
     assert!(not_found(
-        stranger.node.locate_output(7, &endpoint(&server)).await
+        client.node.locate_output(8, &endpoint(&server), None).await
+    ));
+    assert!(not_found(
+        stranger.node.locate_output(7, &endpoint(&server), None).await
     ));
 }
 
@@ -275,8 +337,13 @@ async fn a_peer_that_asks_too_much_is_told_to_wait() {
     };
     let server = peer_with(&[QUIC], 0, greedy_limits).await.unwrap();
     let client = peer(&[]).await;
-    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
-    let causes = attempts(client.node.fetch(hash, None, &[endpoint(&server)]).await);
+    let hash = share(&server, b"x").await;
+    let causes = attempts(
+        client
+            .node
+            .fetch(hash, &[endpoint(&server)], &FetchOptions::default())
+            .await,
+    );
     assert_eq!(causes[0].fault, Fault::Busy);
 }
 

@@ -5,8 +5,8 @@ mod common;
 
 use std::time::Instant;
 
-use common::{endpoint, limits, peer, peer_with, Peer, QUIC, TCP};
-use surety_network::{Bytes, DataPlane, Fault, Limits, Readers, StreamEnd, StreamToken};
+use common::{endpoint, limits, peer, peer_with, share, Peer, QUIC, TCP};
+use surety_network::{DataPlane, Fault, FetchOptions, Limits, Readers, StreamEnd, StreamToken};
 
 const TASK: u64 = 7;
 
@@ -154,7 +154,7 @@ async fn waiting_readers_are_bounded_and_do_not_keep_others_from_blobs() {
         peer_with(&[], 0, few).await.unwrap(),
     );
     let stream = server.node.open_stream(TASK, Readers::Everyone).await.unwrap();
-    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let hash = share(&server, b"x").await;
     let at = endpoint(&server);
     let reading = async {
         loop {
@@ -168,7 +168,10 @@ async fn waiting_readers_are_bounded_and_do_not_keep_others_from_blobs() {
     let meanwhile = async {
         // One of the two waits; the other is refused at once.
         while client.node.read_stream(TASK, &at, 0).await != Err(Fault::Busy) {}
-        let blob = client.node.fetch(hash, None, std::slice::from_ref(&at)).await;
+        let blob = client
+            .node
+            .fetch(hash, std::slice::from_ref(&at), &FetchOptions::default())
+            .await;
         assert_eq!(&blob.unwrap()[..], b"x");
         stream.push(token(0));
     };

@@ -39,8 +39,11 @@ pub mod pallet {
     use sp_runtime::Permill;
     use surety_types::TaskId;
 
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+
     /// Escrow of all tasks.
     #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
     pub struct Pallet<T>(_);
 
     /// What the runtime provides.

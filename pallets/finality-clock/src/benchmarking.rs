@@ -1,10 +1,20 @@
-//! The benchmark, with as many notes as are kept.
+//! Benchmarks, with as many authorities as there may be, each of whom has noted something.
 
 use frame_benchmarking::v2::*;
+use frame_support::traits::Get;
 use frame_system::RawOrigin;
-use sp_runtime::SaturatedConversion;
 
-use crate::{Call, Config, Finalised, Notes, Pallet, NOTES_MAX};
+use crate::{BlockAuthors, Call, Config, Elapsed, Finalised, NotedAt, Notes, Pallet};
+
+fn fill<T: Config>() {
+    T::Authors::set_for_benchmark(T::AuthoritiesMax::get());
+    for (place, authority) in (0u32..).zip(T::Authors::all()) {
+        Notes::<T>::mutate(|notes| {
+            let noted = notes.try_insert(authority, (place % 900).into());
+            assert!(noted.is_ok());
+        });
+    }
+}
 
 #[benchmarks]
 mod benches {
@@ -12,16 +22,26 @@ mod benches {
 
     #[benchmark]
     fn note() -> Result<(), BenchmarkError> {
+        fill::<T>();
         frame_system::Pallet::<T>::set_block_number(1_000u32.into());
-        for height in (0..NOTES_MAX).rev() {
-            Notes::<T>::mutate(|notes| notes.force_push(height.into()));
-        }
 
         #[extrinsic_call]
         _(RawOrigin::None, 999u32.into());
 
-        assert_eq!(Notes::<T>::get().len(), NOTES_MAX.saturated_into::<usize>());
-        assert!(Finalised::<T>::get() > 0u32.into());
+        assert_eq!(NotedAt::<T>::get(), 1_000u32.into());
+        Ok(())
+    }
+
+    #[benchmark]
+    fn tick() -> Result<(), BenchmarkError> {
+        fill::<T>();
+
+        #[block]
+        {
+            Pallet::<T>::tick();
+        }
+
+        assert!(Finalised::<T>::get() > 0u32.into() && Elapsed::<T>::get() > 0u32.into());
         Ok(())
     }
 }

@@ -6,6 +6,8 @@ extern crate alloc;
 pub use pallet::*;
 pub use weights::WeightInfo;
 
+use alloc::vec::Vec;
+
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 pub mod inherent;
@@ -18,34 +20,46 @@ mod tests;
 mod try_state;
 mod weights;
 
-/// How many notes the clock goes by: enough for a minority of authors to have no say, few enough to follow finality
-/// within a minute.
-pub const NOTES_MAX: u32 = 21;
-
 /// Most blocks that pass on the [running](Running) clock in one block. GRANDPA finalises a few at a time; what becomes
 /// final in one go after a standstill is not time that anybody could have used.
 pub const AT_ONCE_MAX: u32 = 6;
 
-/// Blocks that have become final while finality was moving, as a [`Get`](frame_support::traits::Get): what deadlines are
-/// measured with. Only differences mean anything.
+/// The running clock: blocks that have become final while finality was moving and blocks had room for answers. What
+/// deadlines are measured with, in place of the block's height. Only differences mean anything.
+///
+/// It moves at the end of a block, so that it shows the same to everything in one.
 pub struct Running<T>(core::marker::PhantomData<T>);
+
+/// Who makes blocks. Provided by the runtime.
+pub trait BlockAuthors<AccountId> {
+    /// Those of the present session, in any order, each once.
+    fn all() -> Vec<AccountId>;
+
+    /// Who makes this block, if that is known.
+    fn of_this_block() -> Option<AccountId>;
+
+    /// Makes there be `count` of them for benchmarks. One of them makes this block.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_for_benchmark(count: u32);
+}
 
 /// The pallet itself; see the crate's documentation.
 // The pallet macro turns its own attributes into paths that this lint finds too long.
 #[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
-    use frame_support::{pallet_prelude::*, BoundedVec};
+    use alloc::collections::BTreeSet;
+    use frame_support::{pallet_prelude::*, storage::bounded_btree_map::BoundedBTreeMap};
     use frame_system::pallet_prelude::*;
 
     use super::{
         inherent::{self, InherentError, INHERENT_IDENTIFIER},
         median::lower_median,
-        Running, WeightInfo, AT_ONCE_MAX, NOTES_MAX,
+        BlockAuthors, Running, WeightInfo, AT_ONCE_MAX,
     };
-    use sp_runtime::traits::{Saturating, Zero};
+    use sp_runtime::traits::{BlockNumberProvider, Saturating, Zero};
 
-    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
     /// The pallet.
     #[pallet::pallet]
@@ -55,14 +69,24 @@ pub mod pallet {
     /// What the pallet needs of a runtime.
     #[pallet::config]
     pub trait Config: frame_system::Config {
-        /// What the call weighs.
+        /// Most authorities at once.
+        type AuthoritiesMax: Get<u32>;
+
+        /// Who they are, and which of them makes this block.
+        type Authors: BlockAuthors<Self::AccountId>;
+
+        /// Whether this block, at its end, has not left room for one more of what somebody loses money for not saying in
+        /// time.
+        type IsFull: Get<bool>;
+
+        /// What the call weighs, and what the end of a block does.
         type WeightInfo: WeightInfo;
     }
 
-    /// What the authors of the last blocks have noted, oldest first.
+    /// What has each authority noted last.
     #[pallet::storage]
     pub type Notes<T: Config> =
-        StorageValue<_, BoundedVec<BlockNumberFor<T>, ConstU32<NOTES_MAX>>, ValueQuery>;
+        StorageValue<_, BoundedBTreeMap<T::AccountId, BlockNumberFor<T>, T::AuthoritiesMax>, ValueQuery>;
 
     /// What the clock shows.
     #[pallet::storage]
@@ -87,6 +111,17 @@ pub mod pallet {
 
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        /// Only for what the end of the block weighs.
+        fn on_initialize(_now: BlockNumberFor<T>) -> Weight {
+            T::WeightInfo::tick()
+        }
+
+        fn on_finalize(now: BlockNumberFor<T>) {
+            if NotedAt::<T>::get() == now {
+                Self::tick();
+            }
+        }
+
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
@@ -140,37 +175,54 @@ pub mod pallet {
             let now = frame_system::Pallet::<T>::block_number();
             ensure!(NotedAt::<T>::get() < now, Error::<T>::AlreadyNoted);
             ensure!(finalised < now, Error::<T>::NotBelow);
-            NotedAt::<T>::put(now);
-            let notes = Notes::<T>::mutate(|notes| {
-                if notes.is_full() {
-                    notes.remove(0);
-                }
-                // There is room: one was taken out.
-                let pushed = notes.try_push(finalised);
-                debug_assert!(pushed.is_ok());
-                notes.clone()
-            });
-            if let Some(median) = lower_median(notes.into_inner()) {
-                Self::move_to(median);
+            let authorities: BTreeSet<_> = T::Authors::all().into_iter().collect();
+            // Of anybody else it counts for nothing. An error would make the block invalid.
+            let author = T::Authors::of_this_block().filter(|author| authorities.contains(author));
+            if let Some(author) = author {
+                Notes::<T>::mutate(|notes| {
+                    // Those who make no blocks any more leave room for those who do.
+                    notes.retain(|noted, _| authorities.contains(noted));
+                    let inserted = notes.try_insert(author, finalised);
+                    debug_assert!(inserted.is_ok(), "there are as many authorities as there may be");
+                });
             }
+            NotedAt::<T>::put(now);
             Ok(())
         }
 
-        fn move_to(median: BlockNumberFor<T>) {
-            let shown = Finalised::<T>::get();
-            let passed = median.saturating_sub(shown);
+        /// The lower median over the newest note of each of the present authorities. Who has noted nothing yet says 0.
+        pub(crate) fn median() -> BlockNumberFor<T> {
+            let notes = Notes::<T>::get();
+            let noted = |authority| notes.get(authority).copied().unwrap_or_else(Zero::zero);
+            lower_median(T::Authors::all().iter().map(noted).collect()).unwrap_or_else(Zero::zero)
+        }
+
+        /// Moves both clocks on to what most authorities have seen.
+        pub(crate) fn tick() {
+            let median = Self::median();
+            let passed = median.saturating_sub(Finalised::<T>::get());
             if passed.is_zero() {
                 return;
             }
             Finalised::<T>::put(median);
-            let passed = passed.min(AT_ONCE_MAX.into());
-            Elapsed::<T>::mutate(|elapsed| *elapsed = elapsed.saturating_add(passed));
+            // Who was kept out of this block could not have used its time.
+            if !T::IsFull::get() {
+                let passed = passed.min(AT_ONCE_MAX.into());
+                Elapsed::<T>::mutate(|elapsed| *elapsed = elapsed.saturating_add(passed));
+            }
         }
     }
 
-    impl<T: Config> Get<BlockNumberFor<T>> for Running<T> {
-        fn get() -> BlockNumberFor<T> {
+    impl<T: Config> BlockNumberProvider for Running<T> {
+        type BlockNumber = BlockNumberFor<T>;
+
+        fn current_block_number() -> BlockNumberFor<T> {
             Elapsed::<T>::get()
+        }
+
+        #[cfg(any(feature = "std", feature = "runtime-benchmarks"))]
+        fn set_block_number(block: BlockNumberFor<T>) {
+            Elapsed::<T>::put(block);
         }
     }
 

@@ -1,10 +1,10 @@
 //! A runtime of System and this pallet.
 
-use frame_support::{assert_ok, derive_impl};
+use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_inherents::InherentData;
 use sp_runtime::{BuildStorage, DispatchResult};
 
-use crate::{self as pallet_finality_clock, inherent::INHERENT_IDENTIFIER};
+use crate::{self as pallet_finality_clock, inherent::INHERENT_IDENTIFIER, BlockAuthors};
 
 type Block = frame_system::mocking::MockBlock<Test>;
 
@@ -35,12 +35,48 @@ impl frame_system::Config for Test {
     type Block = Block;
 }
 
+parameter_types! {
+    pub const AuthoritiesMax: u32 = 32;
+    pub static IsFull: bool = false;
+    pub static Authorities: Vec<u64> = Vec::new();
+    /// Who makes every block, if not each authority in turn.
+    pub static AuthorNow: Option<u64> = None;
+}
+
 impl pallet_finality_clock::Config for Test {
+    type AuthoritiesMax = AuthoritiesMax;
+    type Authors = Authors;
+    type IsFull = IsFull;
     type WeightInfo = ();
 }
 
-/// Runs a test in block 1; checks every invariant when it is over.
-pub(crate) fn execute(test: impl FnOnce()) {
+pub struct Authors;
+
+impl BlockAuthors<u64> for Authors {
+    fn all() -> Vec<u64> {
+        Authorities::get()
+    }
+
+    fn of_this_block() -> Option<u64> {
+        let in_turn = || {
+            let authorities = Authorities::get();
+            let turn = System::block_number() % authorities.len().max(1) as u64;
+            authorities.get(turn as usize).copied()
+        };
+        AuthorNow::get().or_else(in_turn)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_for_benchmark(count: u32) {
+        Authorities::set((0..count.into()).collect());
+    }
+}
+
+/// Runs a test in block 1 with `authorities` that make blocks in turn; checks every invariant when it is over.
+pub(crate) fn execute(authorities: u64, test: impl FnOnce()) {
+    Authorities::set((0..authorities).collect());
+    AuthorNow::set(None);
+    IsFull::set(false);
     let storage = RuntimeGenesisConfig::default().build_storage();
     sp_io::TestExternalities::new(storage.expect("the genesis is valid")).execute_with(|| {
         System::set_block_number(1);
@@ -49,10 +85,12 @@ pub(crate) fn execute(test: impl FnOnce()) {
     });
 }
 
-/// Has the author of block `now` note `finalised`.
+/// Has the author of block `now` note `finalised`, and ends the block.
 pub(crate) fn note_in(now: u64, finalised: u64) -> DispatchResult {
     System::set_block_number(now);
-    FinalityClock::note(RuntimeOrigin::none(), finalised)
+    let noted = FinalityClock::note(RuntimeOrigin::none(), finalised);
+    FinalityClock::on_finalize(now);
+    noted
 }
 
 /// What a node that has seen `finalised` gives to a block's author.

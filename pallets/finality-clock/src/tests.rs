@@ -1,32 +1,38 @@
 //! The invariants are checked after every test.
 #![allow(clippy::unwrap_used)]
 
-use frame_support::{assert_noop, assert_ok, inherent::ProvideInherent, traits::Get};
-use proptest::prelude::*;
-use sp_runtime::DispatchError;
-
-use crate::{
-    inherent::InherentError, mock::*, Call, Elapsed, Error, Finalised, Running, AT_ONCE_MAX, NOTES_MAX,
+use frame_support::{
+    assert_noop, assert_ok,
+    inherent::ProvideInherent,
+    traits::{Get, Hooks},
 };
+use proptest::prelude::*;
+use sp_runtime::{traits::BlockNumberProvider, DispatchError};
+
+use crate::{inherent::InherentError, mock::*, Call, Elapsed, Error, Finalised, Notes, Running, AT_ONCE_MAX};
 
 fn shown() -> u64 {
     <FinalityClock as Get<u64>>::get()
 }
 
+fn running() -> u64 {
+    Running::<Test>::current_block_number()
+}
+
 #[test]
-fn the_clock_shows_what_honest_authors_see() {
-    execute(|| {
+fn the_clock_shows_what_most_authors_have_seen() {
+    execute(21, || {
         for now in 3..100 {
             assert_ok!(note_in(now, now - 2));
         }
-        // The eleventh of the last 21 notes.
+        // Eleven of 21 have noted that much or more.
         assert_eq!(shown(), 87);
     });
 }
 
 #[test]
 fn the_clock_stands_still_while_finality_does() {
-    execute(|| {
+    execute(21, || {
         for now in 3..60 {
             assert_ok!(note_in(now, now.min(30) - 2));
         }
@@ -36,22 +42,21 @@ fn the_clock_stands_still_while_finality_does() {
 
 #[test]
 fn the_clock_never_goes_back() {
-    execute(|| {
+    execute(3, || {
         for now in 3..60 {
             assert_ok!(note_in(now, now - 2));
         }
-        let before = shown();
+        let before = (shown(), running());
         for now in 60..100 {
             assert_ok!(note_in(now, 0));
         }
-        assert_eq!(shown(), before);
+        assert_eq!((shown(), running()), before);
     });
 }
 
 #[test]
 fn what_becomes_final_in_one_go_after_a_standstill_takes_hardly_any_time() {
-    execute(|| {
-        let running = || <Running<Test> as Get<u64>>::get();
+    execute(21, || {
         for now in 3..60 {
             assert_ok!(note_in(now, now - 2));
         }
@@ -71,20 +76,102 @@ fn what_becomes_final_in_one_go_after_a_standstill_takes_hardly_any_time() {
 }
 
 #[test]
-fn a_block_is_noted_once_and_never_above_itself() {
-    execute(|| {
-        assert_ok!(note_in(5, 4));
-        assert_noop!(note_in(5, 4), Error::<Test>::AlreadyNoted);
+fn an_author_has_one_note_however_many_blocks_it_makes() {
+    execute(3, || {
+        for now in 3..30 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        let before = shown();
+        AuthorNow::set(Some(1));
+        for now in 30..100 {
+            assert_ok!(note_in(now, now - 1));
+        }
+        assert_eq!(Notes::<Test>::get().len(), 3);
+        // What the other two have noted last, the lower of them first.
+        assert!(shown() <= before + 1, "{} {before}", shown());
+    });
+}
+
+#[test]
+fn notes_of_those_who_make_no_blocks_any_more_do_not_count() {
+    execute(4, || {
+        for now in 3..30 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        // Three of them go. Their old notes would hold the clock back for ever.
+        Authorities::set(vec![3, 10, 11]);
+        for now in 30..40 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        assert!(Notes::<Test>::get()
+            .keys()
+            .all(|author| [3, 10, 11].contains(author)));
+        assert!(shown() >= 35, "{}", shown());
+        // Whoever is none of them is not listened to, and does not spoil its block.
+        AuthorNow::set(Some(77));
+        let before = (shown(), Notes::<Test>::get());
+        assert_ok!(note_in(40, 39));
+        assert_eq!((shown(), Notes::<Test>::get()), before);
+    });
+}
+
+#[test]
+fn no_time_passes_in_a_full_block_and_none_is_made_up_for() {
+    execute(1, || {
+        for now in 3..20 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        let before = (shown(), running());
+        IsFull::set(true);
+        for now in 20..40 {
+            assert_ok!(note_in(now, now - 2));
+        }
+        assert_eq!((shown(), running()), (before.0 + 20, before.1));
+        IsFull::set(false);
+        assert_ok!(note_in(40, 38));
+        assert_eq!(running(), before.1 + 1);
+    });
+}
+
+#[test]
+fn the_running_clock_shows_the_same_throughout_a_block() {
+    execute(1, || {
+        assert_ok!(note_in(5, 3));
+        let before = running();
         System::set_block_number(6);
-        assert_noop!(note_in(6, 6), Error::<Test>::NotBelow);
-        assert_noop!(note_in(6, 7), Error::<Test>::NotBelow);
+        assert_ok!(FinalityClock::note(RuntimeOrigin::none(), 4));
+        assert_eq!(running(), before);
+        FinalityClock::on_finalize(6);
+        assert_eq!(running(), before + 1);
+        // A block without a note leaves it as it is.
+        System::set_block_number(7);
+        FinalityClock::on_finalize(7);
+        assert_eq!(running(), before + 1);
+    });
+}
+
+#[test]
+fn a_block_is_noted_once_and_never_above_itself() {
+    execute(1, || {
+        assert_ok!(note_in(5, 4));
+        assert_noop!(
+            FinalityClock::note(RuntimeOrigin::none(), 4),
+            Error::<Test>::AlreadyNoted
+        );
+        System::set_block_number(6);
+        for above in [6, 7] {
+            assert_noop!(
+                FinalityClock::note(RuntimeOrigin::none(), above),
+                Error::<Test>::NotBelow
+            );
+        }
         assert_ok!(note_in(6, 5));
     });
 }
 
 #[test]
 fn nobody_can_sign_a_note() {
-    execute(|| {
+    execute(1, || {
         assert_noop!(
             FinalityClock::note(RuntimeOrigin::signed(1), 0),
             DispatchError::BadOrigin
@@ -94,7 +181,7 @@ fn nobody_can_sign_a_note() {
 
 #[test]
 fn an_author_notes_what_its_node_knows() {
-    execute(|| {
+    execute(1, || {
         System::set_block_number(10);
         let noted = FinalityClock::create_inherent(&inherents(7)).unwrap();
         assert_eq!(noted, Call::note { finalised: 7 });
@@ -108,7 +195,7 @@ fn an_author_notes_what_its_node_knows() {
 
 #[test]
 fn a_block_with_a_note_from_the_future_is_not_valid() {
-    execute(|| {
+    execute(1, || {
         // On the state of the parent, block 9.
         System::set_block_number(9);
         let check = |finalised| {
@@ -122,7 +209,7 @@ fn a_block_with_a_note_from_the_future_is_not_valid() {
 
 #[test]
 fn try_state_notices_a_clock_that_is_off() {
-    execute(|| {
+    execute(1, || {
         assert_ok!(note_in(9, 5));
         for wrong in [4, 9] {
             Finalised::<Test>::put(wrong);
@@ -133,21 +220,54 @@ fn try_state_notices_a_clock_that_is_off() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whoever makes which block, and whatever half of all authors note.
     #[test]
-    fn a_minority_of_liars_cannot_move_the_clock_away_from_honest_sight(
-        liars in prop::collection::btree_set(0..NOTES_MAX as u64, 0..=NOTES_MAX as usize / 2), seed in any::<u64>(),
+    fn half_of_the_authors_cannot_move_the_clock_beyond_what_an_honest_one_saw(
+        (count, liars) in (1u64..=24).prop_flat_map(|count| {
+            (Just(count), prop::collection::btree_set(0..count, 0..=count as usize / 2))
+        }),
+        turns in prop::collection::vec((any::<u64>(), any::<u64>()), 1..200),
     ) {
-        execute(|| {
-            let (first, last) = (100, 100 + u64::from(NOTES_MAX) * 3);
-            for now in first..last {
-                let honest = now - 3;
-                let lie = seed.wrapping_mul(now) % now;
-                let finalised = if liars.contains(&(now % u64::from(NOTES_MAX))) { lie } else { honest };
+        execute(count, || {
+            let mut seen = 0;
+            for (now, (turn, lie)) in (100..).zip(turns) {
+                let author = turn % count;
+                AuthorNow::set(Some(author));
+                // Finality stops for good at some height.
+                let honest = (now - 3).min(180);
+                let finalised = if liars.contains(&author) { lie % now } else { honest };
+                if !liars.contains(&author) {
+                    seen = honest;
+                }
                 assert_ok!(note_in(now, finalised));
+                assert!(shown() <= seen, "{} {seen}", shown());
+                assert!(running() <= shown());
             }
-            // Between the oldest and the newest honest sight of the last 21 blocks.
-            assert!(shown() >= last - u64::from(NOTES_MAX) - 3, "{}", shown());
-            assert!(shown() <= last - 1 - 3, "{}", shown());
+        });
+    }
+
+    /// Fewer than half: 1 of 3, 1 of 4, 10 of 21; of 2 none, of which finality needs both.
+    #[test]
+    fn fewer_than_half_of_the_authors_cannot_stop_the_clock_while_finality_runs(
+        (count, absent) in (1u64..=24).prop_flat_map(|count| {
+            (Just(count), prop::collection::btree_set(0..count, 0..=(count as usize - 1) / 2))
+        }),
+        seed in any::<u64>(),
+    ) {
+        execute(count, || {
+            let (first, rounds) = (100, 4);
+            for now in first..first + count * rounds {
+                if !absent.contains(&(now % count)) {
+                    assert_ok!(note_in(now, now - 3));
+                } else if seed % 2 == 0 {
+                    // Says what holds it back most.
+                    assert_ok!(note_in(now, 0));
+                }
+            }
+            // Every honest author has noted something in the last round.
+            assert!(shown() >= first + count * (rounds - 1) - 3, "{}", shown());
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Benchmarks, each with the largest manifest that fits.
+//! Benchmarks, each with the largest manifest that fits, of a model with every dimension at its limit.
 
 use frame_benchmarking::v2::*;
 use frame_support::BoundedVec;
@@ -6,9 +6,7 @@ use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
     limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{
-        Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
-    },
+    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
 };
 
@@ -18,9 +16,13 @@ use crate::{asset, Call, Config, Models, Pallet};
 pub(crate) fn largest(operation: Operation) -> ModelManifest {
     let name: usize = NAME_BYTES_MAX.saturated_into();
     let operations: usize = OPERATIONS_MAX.saturated_into();
+    let family = match operation {
+        Operation::Embed => ModelFamily::Bert,
+        Operation::Generate => ModelFamily::Llama,
+    };
     ModelManifest {
         name: BoundedVec::truncate_from([b'n'].repeat(name)),
-        family: ModelFamily::Bert,
+        family,
         tier: Tier::Exact,
         operations: BoundedVec::truncate_from([operation].repeat(operations)),
         weights: ContentHash::repeat_byte(1),
@@ -29,21 +31,7 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         config: ContentHash::repeat_byte(3),
         exact: Some(ExactForm {
             weight_root: ContentHash::repeat_byte(4),
-            architecture: Architecture {
-                vocabulary: u32::MAX,
-                width: u32::MAX,
-                layers: u32::MAX,
-                heads: u32::MAX,
-                kv_heads: u32::MAX,
-                head_dim: u32::MAX,
-                inner: u32::MAX,
-                positions: u32::MAX,
-                epsilon: u32::MAX,
-                activation: Activation::SwiGlu,
-                smoothed: Smoothed::default(),
-                tied: true,
-                precision: Precision::Int8,
-            },
+            architecture: Architecture::largest(family),
         }),
     }
 }

@@ -2,7 +2,10 @@
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_types::{model::ModelManifest, ModelId};
+use surety_types::{
+    model::{ArchitectureError, ExactForm, ModelManifest},
+    ModelId,
+};
 
 use crate::{asset, Config, Error, Event, Model, Models, Pallet};
 
@@ -51,5 +54,37 @@ pub(crate) fn check_manifest<T: Config>(manifest: &ModelManifest) -> Result<(), 
     let name = core::str::from_utf8(&manifest.name);
     ensure!(name.is_ok_and(|name| !name.is_empty()), Error::<T>::InvalidName);
     ensure!(manifest.weights_bytes > 0, Error::<T>::EmptyWeights);
-    Ok(())
+    match &manifest.exact {
+        Some(exact) => check_exact(manifest, exact),
+        None => Ok(()),
+    }
+}
+
+/// Whether the numbers of some result can be checked: whoever computed it would be punished for what nobody can get right.
+fn check_exact<T: Config>(manifest: &ModelManifest, exact: &ExactForm) -> Result<(), Error<T>> {
+    let offered = manifest.family.operation();
+    let mut operations = manifest.operations.iter();
+    ensure!(
+        operations.all(|operation| *operation == offered),
+        Error::<T>::ForeignOperation
+    );
+    exact.architecture.check(manifest.family).map_err(refusal)
+}
+
+const fn refusal<T: Config>(error: ArchitectureError) -> Error<T> {
+    match error {
+        ArchitectureError::ZeroDimension => Error::ZeroDimension,
+        ArchitectureError::VocabularyTooLarge => Error::VocabularyTooLarge,
+        ArchitectureError::TooWide => Error::TooWide,
+        ArchitectureError::TooManyLayers => Error::TooManyLayers,
+        ArchitectureError::TooManyHeads => Error::TooManyHeads,
+        ArchitectureError::HeadsTooWide => Error::HeadsTooWide,
+        ArchitectureError::InnerTooWide => Error::InnerTooWide,
+        ArchitectureError::TooManyPositions => Error::TooManyPositions,
+        ArchitectureError::TooFewPositions => Error::TooFewPositions,
+        ArchitectureError::UnevenHeads => Error::UnevenHeads,
+        ArchitectureError::UnalignedWidth => Error::UnalignedWidth,
+        ArchitectureError::ForeignActivation => Error::ForeignActivation,
+        ArchitectureError::InvalidEpsilon => Error::InvalidEpsilon,
+    }
 }

@@ -60,6 +60,10 @@ impl Jail<AccountId> for Jailed {
     fn is_jailed(stash: &AccountId) -> bool {
         JailedStashes::get().contains(stash)
     }
+
+    fn is_suspended(_: &AccountId) -> bool {
+        false
+    }
 }
 
 impl pallet_provider_registry::Config for Test {

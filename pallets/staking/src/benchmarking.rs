@@ -4,7 +4,7 @@ use frame_benchmarking::{account, v2::*};
 use frame_support::traits::Get;
 use frame_system::{pallet_prelude::BlockNumberFor, Pallet as System, RawOrigin};
 use sp_runtime::{
-    traits::{One, Saturating},
+    traits::{BlockNumberProvider, One, Saturating},
     SaturatedConversion,
 };
 use surety_types::{limits::UNLOCKING_MAX, stake::Role, traits::StakeLedger};
@@ -27,7 +27,12 @@ fn bonded<T: Config>(chunks: u32) -> Result<T::AccountId, BenchmarkError> {
 }
 
 fn pass_blocks<T: Config>(blocks: BlockNumberFor<T>) {
-    System::<T>::set_block_number(System::<T>::block_number().saturating_add(blocks));
+    let (block, time) = (
+        System::<T>::block_number(),
+        T::BlockNumberProvider::current_block_number(),
+    );
+    System::<T>::set_block_number(block.saturating_add(blocks));
+    T::BlockNumberProvider::set_block_number(time.saturating_add(blocks));
 }
 
 #[benchmarks]

@@ -2,10 +2,13 @@
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{
-    traits::{CheckedAdd, Saturating, Zero},
+    traits::{BlockNumberProvider, CheckedAdd, Saturating, Zero},
     ArithmeticError, DispatchResult,
 };
-use surety_types::stake::{Role, UnlockChunk};
+use surety_types::{
+    stake::{Role, UnlockChunk},
+    traits::Jail,
+};
 
 use crate::{
     asset, ledger, Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents,
@@ -28,15 +31,16 @@ impl<T: Config> Pallet<T> {
         ensure!(!amount.is_zero(), Error::<T>::ZeroAmount);
         ensure!(amount <= ledger.bonded, Error::<T>::NotEnoughBonded);
         ensure!(amount <= ledger::unlocked::<T>(&ledger), Error::<T>::StakeLocked);
+        ensure!(!T::Jail::is_suspended(&stash), Error::<T>::Suspended);
         ledger.bonded = ledger.bonded.saturating_sub(amount);
         ensure!(
             ledger.bonded.is_zero() || ledger.bonded >= T::MinBond::get(),
             Error::<T>::BelowMinimum
         );
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = T::BlockNumberProvider::current_block_number();
         let available_at = now.saturating_add(T::UnbondingPeriod::get());
         match ledger.unlocking.last_mut() {
-            // One block needs one chunk only.
+            // One time needs one chunk only.
             Some(youngest) if youngest.available_at == available_at => {
                 youngest.amount = youngest.amount.saturating_add(amount);
             }
@@ -56,7 +60,7 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn do_withdraw_unbonded(stash: T::AccountId) -> DispatchResult {
         let mut ledger = ledger::read::<T>(&stash)?;
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = T::BlockNumberProvider::current_block_number();
         let before = ledger::unlocking::<T>(&ledger);
         // Not only from the front: the period may have been shortened in between.
         ledger.unlocking.retain(|chunk| chunk.available_at > now);

@@ -37,6 +37,7 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
     let before = Ledgers::<T>::get(stash);
     count::<T>(before.as_ref(), &ledger);
     if before.is_none_or(|before| before.bonded < ledger.bonded || before.agent != ledger.agent) {
+        // A height, like the randomness that seats are drawn with.
         ledger.settled_at = frame_system::Pallet::<T>::block_number();
     }
     if !ledger.bonded.is_zero() || !ledger.unlocking.is_empty() {

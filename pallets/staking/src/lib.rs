@@ -36,11 +36,15 @@ pub type LedgerOf<T> = StakeRecord<<T as frame_system::Config>::AccountId, Balan
 pub mod pallet {
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::stake::{Role, RoleTotal};
+    use sp_runtime::traits::BlockNumberProvider;
+    use surety_types::{
+        stake::{Role, RoleTotal},
+        traits::Jail,
+    };
 
     use super::*;
 
-    const STORAGE_VERSION: StorageVersion = StorageVersion::new(0);
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
     /// The pallet.
     #[pallet::pallet]
@@ -60,7 +64,13 @@ pub mod pallet {
         /// Least stake that may work, in plancks.
         type MinBond: Get<BalanceOf<Self>>;
 
-        /// Blocks from `unbond` until the chunk can be withdrawn.
+        /// The clock that unbonding is measured with. It stands still while finality does.
+        type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
+
+        /// Who cannot unbond because it missed deadlines.
+        type Jail: Jail<Self::AccountId>;
+
+        /// Blocks of the clock from `unbond` until the chunk can be withdrawn.
         type UnbondingPeriod: Get<BlockNumberFor<Self>>;
 
         /// Who keeps something for stashes, and drops it when a ledger closes.
@@ -112,7 +122,7 @@ pub mod pallet {
             stash: T::AccountId,
             /// How much, in plancks.
             amount: BalanceOf<T>,
-            /// From which block on it can be withdrawn.
+            /// From which time on it can be withdrawn.
             available_at: BlockNumberFor<T>,
         },
         /// Stake on its way out was bonded again.
@@ -202,6 +212,8 @@ pub mod pallet {
         NotEnoughBonded,
         /// Open tasks have locked what should be unbonded.
         StakeLocked,
+        /// The provider missed deadlines and gets no tasks for a while: its stake has to stay as long.
+        Suspended,
         /// Less is unlocked than should be locked.
         NotEnoughUnlocked,
         /// More than is on its way out.
@@ -236,8 +248,8 @@ pub mod pallet {
             Self::do_bond(stash, role, amount)
         }
 
-        /// Puts `amount` plancks of the caller's bonded stake on its way out. No task may have locked it, and
-        /// what stays bonded must be nothing or at least `MinBond`.
+        /// Puts `amount` plancks of the caller's bonded stake on its way out. No task may have locked it, the caller must
+        /// not be suspended, and what stays bonded must be nothing or at least `MinBond`.
         #[pallet::call_index(1)]
         pub fn unbond(origin: OriginFor<T>, amount: BalanceOf<T>) -> DispatchResult {
             let stash = ensure_signed(origin)?;

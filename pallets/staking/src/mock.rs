@@ -2,7 +2,10 @@
 
 use frame_support::{assert_ok, derive_impl, parameter_types};
 use sp_runtime::BuildStorage;
-use surety_types::{stake::Role, traits::StashClosed};
+use surety_types::{
+    stake::Role,
+    traits::{Jail, StashClosed},
+};
 
 use crate as pallet_staking;
 use crate::{asset, LedgerOf, Ledgers};
@@ -43,7 +46,21 @@ parameter_types! {
     pub const ExistentialDeposit: Balance = EXISTENTIAL_DEPOSIT;
     pub static MinBond: Balance = MINIMUM;
     pub static UnbondingPeriod: u64 = PERIOD;
+    pub static SuspendedStashes: Vec<AccountId> = Vec::new();
     pub static ClosedStashes: Vec<AccountId> = Vec::new();
+}
+
+/// Suspends whom a test says.
+pub struct Suspended;
+
+impl Jail<AccountId> for Suspended {
+    fn is_jailed(stash: &AccountId) -> bool {
+        Self::is_suspended(stash)
+    }
+
+    fn is_suspended(stash: &AccountId) -> bool {
+        SuspendedStashes::get().contains(stash)
+    }
 }
 
 /// Writes down which stashes it was told of.
@@ -72,6 +89,8 @@ impl pallet_staking::Config for Test {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = MinBond;
+    type BlockNumberProvider = System;
+    type Jail = Suspended;
     type UnbondingPeriod = UnbondingPeriod;
     type OnClosed = Closed;
     type WeightInfo = ();
@@ -89,6 +108,7 @@ impl TestExt {
         MinBond::set(MINIMUM);
         UnbondingPeriod::set(PERIOD);
         ClosedStashes::take();
+        SuspendedStashes::take();
         Self {
             balances: Vec::new(),
             bonds: Vec::new(),

@@ -15,7 +15,7 @@ use surety_types::{
 use crate::{
     draw::{self, Candidate, Drawn},
     step::Step,
-    Balance, BidRecord, Bids, Config, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
+    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
 };
 
 /// Keeps this use of the block author's VRF output apart from every other.
@@ -25,17 +25,15 @@ const ENTROPY_SUBJECT: &[u8] = b"surety/task-auction/draw";
 pub(crate) type Entropy<T> = (<T as frame_system::Config>::Hash, BlockNumberFor<T>);
 
 impl<T: Config> Pallet<T> {
-    /// Holds the draw. `None` while there is no entropy that is younger than the last reveal.
+    /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids were closed.
     pub(crate) fn try_draw(
         id: TaskId,
         task: &TaskOf<T>,
-        reveals_until: BlockNumberFor<T>,
+        since: BlockNumberFor<T>,
     ) -> Result<Option<Step<BlockNumberFor<T>>>, DispatchError> {
         let (entropy, known_at) = T::Randomness::random(&(ENTROPY_SUBJECT, id).encode());
         match entropy {
-            Some(entropy) if known_at > reveals_until => {
-                Self::hold_draw(id, task, (entropy, known_at)).map(Some)
-            }
+            Some(entropy) if known_at > since => Self::hold_draw(id, task, (entropy, known_at)).map(Some),
             _ => Ok(None),
         }
     }
@@ -139,6 +137,7 @@ impl<T: Config> Pallet<T> {
             assignments: assignments.clone(),
             reserves,
         };
+        Draws::<T>::remove(id);
         // Before the round opens, because that may look at the task.
         Tasks::<T>::insert(id, task);
         T::Trust::open(id, redundancy, units_max, security, &assignments)?;

@@ -9,7 +9,7 @@ use frame_support::{
 };
 use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
 use sp_core::H256;
-use sp_runtime::traits::{One, Saturating};
+use sp_runtime::traits::{BlockNumberProvider, One, Saturating};
 use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
     model::Operation,
@@ -91,6 +91,7 @@ pub(crate) fn put_task<T: Config>(
         state,
     };
     Tasks::<T>::insert(id, task);
+    OpenTasks::<T>::insert(id, ());
 }
 
 /// Stake enough in all that a task with this much at risk is taken.
@@ -140,9 +141,11 @@ fn place<T: Config>(task: TaskId, indices: core::ops::Range<u32>) -> Result<(), 
     Ok(())
 }
 
+/// Lets blocks pass, and as much time.
 fn pass<T: Config>(blocks: BlockNumberFor<T>) {
-    let now = frame_system::Pallet::<T>::block_number();
-    frame_system::Pallet::<T>::set_block_number(now.saturating_add(blocks));
+    let (block, time) = (frame_system::Pallet::<T>::block_number(), Pallet::<T>::now());
+    frame_system::Pallet::<T>::set_block_number(block.saturating_add(blocks));
+    T::BlockNumberProvider::set_block_number(time.saturating_add(blocks));
 }
 
 /// A task whose reveals have closed, with `opened` and then `unopened` bids.
@@ -351,11 +354,11 @@ mod benchmarks {
 
     #[benchmark]
     fn sweep_base() -> Result<(), BenchmarkError> {
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Pallet::<T>::now();
         AgendaSweptTo::<T>::put(now);
         #[block]
         {
-            Pallet::<T>::sweep(now, T::BlockWeights::get().max_block);
+            Pallet::<T>::sweep(T::BlockWeights::get().max_block);
             AgendaSweptTo::<T>::put(now);
         }
         Ok(())
@@ -363,14 +366,14 @@ mod benchmarks {
 
     #[benchmark]
     fn sweep_look() -> Result<(), BenchmarkError> {
-        let block = frame_system::Pallet::<T>::block_number();
+        let time = Pallet::<T>::now();
         for task in 0..TaskId::from(LOOK_TASKS_MAX) {
-            Agenda::<T>::insert(block, task, ());
+            Agenda::<T>::insert(time, task, ());
         }
         let found;
         #[block]
         {
-            found = Pallet::<T>::look(block);
+            found = Pallet::<T>::look(time);
         }
         assert_eq!(found.len(), LOOK_TASKS_MAX as usize);
         Ok(())
@@ -379,14 +382,14 @@ mod benchmarks {
     #[benchmark]
     fn sweep_task() -> Result<(), BenchmarkError> {
         let task = super::post::<T>()?;
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Pallet::<T>::now();
         Pallet::<T>::wake_after(task, now);
-        let block = now.saturating_add(One::one());
+        let time = now.saturating_add(One::one());
         #[block]
         {
-            Pallet::<T>::sweep_task(block, task, now);
+            Pallet::<T>::sweep_task(time, task);
         }
-        assert!(!Agenda::<T>::contains_key(block, task));
+        assert!(!Agenda::<T>::contains_key(time, task));
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use frame_support::{
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    traits::{CheckedAdd, Saturating},
-    DispatchError, DispatchResult, SaturatedConversion,
+    traits::{BlockNumberProvider, CheckedAdd, Saturating},
+    DispatchError, DispatchResult,
 };
 use surety_types::{
     limits, multiaddr,
@@ -23,16 +23,16 @@ use surety_types::{
 };
 
 use crate::{
-    step::Step, Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, Pallet, TaskOf,
-    TaskStateOf, Tasks,
+    step::Step, Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet,
+    TaskOf, TaskStateOf, Tasks,
 };
 
-/// Where an auction stands at some block, whether or not anybody has swept.
+/// Where an auction stands at some time, whether or not anybody has swept.
 enum Auction<BlockNumber> {
     /// Bids are taken.
     Bidding,
-    /// Bids are opened.
-    Revealing { until: BlockNumber },
+    /// Bids are opened; in the long window if `late`.
+    Revealing { until: BlockNumber, late: bool },
     /// Neither any more.
     Closed,
 }
@@ -46,8 +46,7 @@ impl<T: Config> Pallet<T> {
 
         let id = NextTaskId::<T>::get();
         let next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;
-        let now = frame_system::Pallet::<T>::block_number();
-        let until = now
+        let until = Self::now()
             .checked_add(&T::BidWindow::get())
             .ok_or(Error::<T>::Overflow)?;
         T::Escrow::open(id, &client, cap)?;
@@ -58,10 +57,11 @@ impl<T: Config> Pallet<T> {
             client: client.clone(),
             spec,
             cap,
-            posted_at: now,
+            posted_at: frame_system::Pallet::<T>::block_number(),
             state,
         };
         Tasks::<T>::insert(id, task);
+        OpenTasks::<T>::insert(id, ());
         Self::wake_after(id, until);
         Self::deposit_event(Event::TaskPosted {
             task: id,
@@ -74,7 +74,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_bid(agent: T::AccountId, id: TaskId, seal: H256) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
-            matches!(Self::auction_at_now(&task), Auction::Bidding),
+            matches!(Self::auction_at_now(id, &task), Auction::Bidding),
             Error::<T>::WrongPhase
         );
         let provider = Self::provider_of(&agent)?;
@@ -83,12 +83,13 @@ impl<T: Config> Pallet<T> {
             Error::<T>::ProviderUnavailable
         );
         ensure!(!Bids::<T>::contains_key(id, &provider), Error::<T>::AlreadyBid);
-        let count = BidCounts::<T>::get(id);
-        ensure!(count < limits::BIDS_MAX, Error::<T>::TooManyBids);
+        let mut count = BidCounts::<T>::get(id);
+        ensure!(count.placed < limits::BIDS_MAX, Error::<T>::TooManyBids);
         let deposit = T::BidDeposit::get();
         T::Stake::lock(&provider, deposit)?;
 
-        BidCounts::<T>::insert(id, count.saturating_add(1));
+        count.placed.saturating_inc();
+        BidCounts::<T>::insert(id, count);
         let record = BidRecord {
             seal,
             opened: None,
@@ -102,12 +103,17 @@ impl<T: Config> Pallet<T> {
     /// Whoever calls: the opening proves that it is what the provider bid.
     pub(crate) fn do_reveal_bid(id: TaskId, provider: T::AccountId, bid: Bid<Balance>) -> DispatchResult {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
-        let Auction::Revealing { until } = Self::auction_at_now(&task) else {
+        let Auction::Revealing { until, late } = Self::auction_at_now(id, &task) else {
             return Err(Error::<T>::WrongPhase.into());
         };
         let mut record = Self::sealed(id, &provider, &bid)?;
 
-        if matches!(task.state, TaskStateOf::<T>::Bidding { .. }) {
+        BidCounts::<T>::mutate(id, |count| {
+            count.opened.saturating_inc();
+            count.late |= late;
+        });
+        let known = matches!(task.state, TaskStateOf::<T>::Revealing { until: known } if known == until);
+        if !known {
             Self::open_reveals(id, task, until);
         }
         T::Stake::unlock(&provider, record.deposit);
@@ -139,19 +145,17 @@ impl<T: Config> Pallet<T> {
         bid: &Bid<Balance>,
     ) -> TransactionValidityWithRefund {
         let task = Tasks::<T>::get(id).ok_or(InvalidTransaction::Call)?;
-        let until = match Self::auction_at_now(&task) {
+        match Self::auction_at_now(*id, &task) {
             Auction::Bidding => return Err(InvalidTransaction::Future.into()),
-            Auction::Revealing { until } => until,
+            Auction::Revealing { .. } => {}
             Auction::Closed => return Err(InvalidTransaction::Stale.into()),
-        };
+        }
         Self::sealed(*id, provider, bid).map_err(|error| match error {
             Error::AlreadyOpened => InvalidTransaction::Stale,
             Error::SealMismatch => InvalidTransaction::BadProof,
             _ => InvalidTransaction::Call,
         })?;
-        let now = frame_system::Pallet::<T>::block_number();
-        let blocks_left: u64 = until.saturating_sub(now).saturated_into();
-        let validity = pooled("TaskAuction.reveal_bid", *id, provider, blocks_left);
+        let validity = pooled("TaskAuction.reveal_bid", *id, provider);
         Ok((validity, Weight::zero()))
     }
 
@@ -168,14 +172,14 @@ impl<T: Config> Pallet<T> {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(task.client == client, Error::<T>::NotClient);
         ensure!(
-            !matches!(Self::auction_at_now(&task), Auction::Closed),
+            !matches!(Self::auction_at_now(id, &task), Auction::Closed),
             Error::<T>::WrongPhase
         );
         Self::call_off(id, task)
     }
 
     pub(crate) fn do_advance(id: TaskId) -> DispatchResultWithPostInfo {
-        let step = Self::step(id, frame_system::Pallet::<T>::block_number())?;
+        let step = Self::step(id)?;
         let weight = step.weight::<T>();
         match step {
             Step::Unknown => Err(Error::<T>::UnknownTask.with_weight(weight)),
@@ -184,14 +188,25 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// The last block for opening bids when the last block for placing them is `bidding_until`. A function of the
+    /// What the clock shows.
+    pub(crate) fn now() -> BlockNumberFor<T> {
+        T::BlockNumberProvider::current_block_number()
+    }
+
+    /// The last time for opening bids when the last time for placing them is `bidding_until`. A function of the
     /// bidding window alone, so that sweeping late moves no deadline.
     pub(crate) fn reveals_until(bidding_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
         bidding_until.saturating_add(T::RevealWindow::get())
     }
 
-    fn auction_at_now(task: &TaskOf<T>) -> Auction<BlockNumberFor<T>> {
-        let now = frame_system::Pallet::<T>::block_number();
+    /// The last time for bids that are still sealed when the first window for opening them ends. There are these two ends
+    /// and no other: whoever opens last must not choose when the draw is.
+    pub(crate) fn late_reveals_until(reveals_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
+        reveals_until.saturating_add(T::LateRevealWindow::get())
+    }
+
+    fn auction_at_now(id: TaskId, task: &TaskOf<T>) -> Auction<BlockNumberFor<T>> {
+        let now = Self::now();
         let until = match task.state {
             TaskStateOf::<T>::Bidding { until } if now <= until => return Auction::Bidding,
             TaskStateOf::<T>::Bidding { until } => Self::reveals_until(until),
@@ -199,9 +214,12 @@ impl<T: Config> Pallet<T> {
             _ => return Auction::Closed,
         };
         if now <= until {
-            Auction::Revealing { until }
-        } else {
-            Auction::Closed
+            return Auction::Revealing { until, late: false };
+        }
+        let until = Self::late_reveals_until(until);
+        match now <= until && BidCounts::<T>::get(id).are_waited_for() {
+            true => Auction::Revealing { until, late: true },
+            false => Auction::Closed,
         }
     }
 

@@ -21,7 +21,7 @@ mod types;
 pub mod weights;
 
 pub use pallet::*;
-pub use types::BidRecord;
+pub use types::{BidCount, BidRecord};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -46,6 +46,7 @@ pub mod pallet {
     use frame_support::{pallet_prelude::*, traits::Randomness};
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
+    use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
         limits,
         task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
@@ -53,8 +54,11 @@ pub mod pallet {
         TaskId,
     };
 
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+
     /// Tasks, their bids, and the agenda of deadlines.
     #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
     pub struct Pallet<T>(_);
 
     /// What the runtime provides.
@@ -62,6 +66,10 @@ pub mod pallet {
     pub trait Config: frame_system::Config<RuntimeEvent: From<Event<Self>>> {
         /// What the work here costs.
         type WeightInfo: WeightInfo;
+
+        /// The clock that bids, their openings and rounds are timed with. It stands still while finality does, and may move on
+        /// by several blocks in one.
+        type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
         /// Entropy for the draw, with the block since which it could be known. In the runtime BABE's VRF output of
         /// the parent block's author; `docs/adr/0004` says who can bias it.
@@ -86,11 +94,15 @@ pub mod pallet {
         /// ([`Pallet::outcome_weight`]).
         type TrustWeight: Get<Weight>;
 
-        /// Blocks in which bids are taken.
+        /// Blocks of the clock in which bids are taken.
         type BidWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks in which bids are opened.
+        /// Blocks of the clock in which bids are opened.
         type RevealWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks of the clock that bids get beyond [`Config::RevealWindow`] that are still sealed then: who does not open its
+        /// bid loses a deposit, and a worker that restarts or a line that fails has to have the time.
+        type LateRevealWindow: Get<BlockNumberFor<Self>>;
 
         /// Stake that a bid locks until it is opened, in plancks. Lost when it is not.
         type BidDeposit: Get<Balance>;
@@ -104,7 +116,7 @@ pub mod pallet {
         /// Highest redundancy; [`limits::REDUNDANCY_MAX`] binds as well.
         type RedundancyMax: Get<u32>;
 
-        /// Blocks for which a finished task can still be read.
+        /// Blocks for which a finished task can still be read: of the chain, as nothing is lost by it.
         type FinishedRetention: Get<BlockNumberFor<Self>>;
     }
 
@@ -118,6 +130,11 @@ pub mod pallet {
     #[pallet::storage]
     pub type Tasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, TaskOf<T>>;
 
+    /// Tasks that are not finished, so that workers need not read those that are. From being posted until settled, failed or
+    /// cancelled.
+    #[pallet::storage]
+    pub type OpenTasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
+
     /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task. They stay as long as the task, for whoever wants
     /// to recompute its draw.
     #[pallet::storage]
@@ -126,19 +143,24 @@ pub mod pallet {
 
     /// How many bids a task has. Absent means none.
     #[pallet::storage]
-    pub type BidCounts<T: Config> = StorageMap<_, Twox64Concat, TaskId, u32, ValueQuery>;
+    pub type BidCounts<T: Config> = StorageMap<_, Twox64Concat, TaskId, BidCount, ValueQuery>;
 
     /// Reserves that were called in while the task was running, and what they are paid.
     #[pallet::storage]
     pub type Substitutes<T: Config> =
         StorageMap<_, Twox64Concat, TaskId, PerBid<AssignmentOf<T>>, ValueQuery>;
 
-    /// Which task is to be looked at in which block. An entry may be out of date: looking is harmless.
+    /// Which task is to be looked at at which time of the clock. An entry may be out of date: looking is harmless.
     #[pallet::storage]
     pub type Agenda<T: Config> =
         StorageDoubleMap<_, Twox64Concat, BlockNumberFor<T>, Twox64Concat, TaskId, ()>;
 
-    /// The agenda is empty up to and including this block.
+    /// Tasks whose bids are closed and whose draw waits for entropy. That takes blocks, not time: while finality stands still
+    /// as well, or a caller could wait for the entropy that it likes.
+    #[pallet::storage]
+    pub type Draws<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
+
+    /// The agenda is empty up to and including this time.
     #[pallet::storage]
     pub type AgendaSweptTo<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 
@@ -243,7 +265,7 @@ pub mod pallet {
             task: TaskId,
             /// Why it failed.
             error: DispatchError,
-            /// After which block it is tried again.
+            /// After which time of the clock it is tried again.
             until: BlockNumberFor<T>,
         },
     }
@@ -297,8 +319,8 @@ pub mod pallet {
 
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
-        fn on_idle(now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
-            Self::sweep(now, remaining_weight)
+        fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
+            Self::sweep(remaining_weight)
         }
 
         #[cfg(feature = "std")]
@@ -338,7 +360,7 @@ pub mod pallet {
         /// Pools refuse it as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when it is not the
         /// bid that was sealed, as `Call` when there is none.
         #[pallet::call_index(2)]
-        #[pallet::weight(T::WeightInfo::reveal_bid())]
+        #[pallet::weight((T::WeightInfo::reveal_bid(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal_bid)]
         #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal_bid())]
         pub fn reveal_bid(

@@ -9,7 +9,7 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlakeTwo256, Hash, IdentityLookup},
+    traits::{BlakeTwo256, BlockNumberProvider, Hash, IdentityLookup},
     BuildStorage, DispatchResult,
 };
 use surety_pallet_test_kit::{MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
@@ -62,10 +62,15 @@ parameter_types! {
     pub static BidDeposit: Balance = DEPOSIT;
     pub static RedundancyMax: u32 = limits::REDUNDANCY_MAX;
     pub static HasEntropy: bool = true;
+    /// Bids that are sealed when the first window ends are not waited for, unless a test says so.
+    pub static LateRevealWindow: BlockNumber = 0;
+    /// What the clock shows, if it stands still.
+    pub static ClockStoppedAt: Option<BlockNumber> = None;
 }
 
 impl task_auction::Config for Test {
     type WeightInfo = ();
+    type BlockNumberProvider = MockTime;
     type Randomness = ParentAuthor;
     type Stake = MockStake;
     type Providers = MockProviders;
@@ -75,11 +80,28 @@ impl task_auction::Config for Test {
     type TrustWeight = TrustWeight;
     type BidWindow = BidWindow;
     type RevealWindow = RevealWindow;
+    type LateRevealWindow = LateRevealWindow;
     type BidDeposit = BidDeposit;
     type UnitsMax = ConstU32<UNITS_MAX>;
     type InputBytesMax = ConstU32<INPUT_BYTES_MAX>;
     type RedundancyMax = RedundancyMax;
     type FinishedRetention = FinishedRetention;
+}
+
+/// A clock that goes with the blocks, or stands still.
+pub struct MockTime;
+
+impl BlockNumberProvider for MockTime {
+    type BlockNumber = BlockNumber;
+
+    fn current_block_number() -> BlockNumber {
+        ClockStoppedAt::get().unwrap_or_else(System::block_number)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_block_number(block: BlockNumber) {
+        System::set_block_number(block);
+    }
 }
 
 /// Answers as BABE does: from the parent block, if its author gave something.
@@ -170,6 +192,7 @@ impl TestExt {
         BidDeposit::set(DEPOSIT);
         RedundancyMax::set(limits::REDUNDANCY_MAX);
         HasEntropy::set(true);
+        ClockStoppedAt::set(None);
         let storage = frame_system::GenesisConfig::<Test>::default()
             .build_storage()
             .unwrap();
@@ -288,7 +311,7 @@ pub fn assign(redundancy: u32, prices: &[Balance]) -> TaskId {
     for (index, price) in (0..).zip(prices) {
         assert_ok!(open(task, index, *price));
     }
-    run_to(posted + BID_WINDOW + REVEAL_WINDOW + 2);
+    run_to(posted + BID_WINDOW + REVEAL_WINDOW + 3);
     task
 }
 

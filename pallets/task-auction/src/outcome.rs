@@ -86,12 +86,11 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
 }
 
 impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
-    /// Never for this block or an earlier one: the sweep may be past them, and a task that is due again at once
-    /// waits for the next block, so that no task can keep a sweep busy.
+    /// Never for this time or an earlier one: the sweep may be past them, and a task that is due again at once
+    /// waits until the clock moves on, so that no task can keep a sweep busy.
     fn wake_after(id: TaskId, until: BlockNumberFor<T>) {
-        let now = frame_system::Pallet::<T>::block_number();
-        let block = until.max(now).saturating_add(One::one());
-        Agenda::<T>::insert(block, id, ());
+        let time = until.max(Self::now()).saturating_add(One::one());
+        Agenda::<T>::insert(time, id, ());
     }
 }
 
@@ -126,7 +125,7 @@ impl<T: Config> Pallet<T> {
             refund,
             fee,
         };
-        Self::finish(id, task, at);
+        Self::finish(id, task);
         Self::deposit_event(Event::TaskSettled {
             task: id,
             claim,

@@ -3,19 +3,19 @@
 //! | state | due when | then |
 //! |---|---|---|
 //! | `Bidding{until}` | now > until | `Revealing` |
-//! | `Revealing{until}` | now > until + 1 and there is entropy | `Running`, or `Failed(NotEnoughBids)` |
-//! | `Revealing{until}` | now > until + [`DRAW_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
+//! | `Revealing{until}` | now > until | `Drawing`; once `Revealing`, for longer, if bids are still sealed |
+//! | `Drawing{since}` | there is entropy younger than block `since` | `Running`, or `Failed(NotEnoughBids)` |
+//! | `Drawing{since}` | block > since + [`DRAW_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
 //! | `Running` | the trust lock says | it says |
-//! | finished at `at` | now > at + `FinishedRetention` | removed |
+//! | finished at `at` | block > at + `FinishedRetention` | removed |
+//!
+//! `now` is what the clock shows, by which windows are measured; a block is one of the chain.
 //!
 //! A step does one transition; it is at most one draw or one removal of [`limits::BIDS_MAX`] bids.
 
 use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{
-    traits::{One, Saturating},
-    DispatchError, DispatchResult,
-};
+use sp_runtime::{traits::Saturating, DispatchError, DispatchResult};
 use surety_types::{
     limits,
     task::FailureReason,
@@ -23,9 +23,12 @@ use surety_types::{
     TaskId,
 };
 
-use crate::{BidCounts, Bids, Config, Event, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks, WeightInfo};
+use crate::{
+    BidCounts, Bids, Config, Draws, Event, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    WeightInfo,
+};
 
-/// Blocks after the reveals close in which a draw is attempted before the task is called off. BABE gives entropy in
+/// Blocks after the bids were closed in which a draw is attempted before the task is called off. BABE gives entropy in
 /// every block with a VRF output; this many without one mean that something is broken.
 pub(crate) const DRAW_PATIENCE_BLOCKS: u32 = 100;
 
@@ -33,10 +36,10 @@ pub(crate) const DRAW_PATIENCE_BLOCKS: u32 = 100;
 pub(crate) enum Step<BlockNumber> {
     /// There is no such task.
     Unknown,
-    /// Nothing: nothing is due before this block has passed.
+    /// Nothing: nothing is due before this time of the clock has passed.
     Waits { until: BlockNumber },
-    /// Bids can be opened now.
-    RevealsOpened,
+    /// Bids can be opened now, or not any more.
+    PhaseChanged,
     /// A draw was held.
     Drawn { opened: u32, unopened: u32 },
     /// No draw can be held: the task was called off.
@@ -50,7 +53,7 @@ pub(crate) enum Step<BlockNumber> {
 impl<BlockNumber> Step<BlockNumber> {
     pub(crate) fn weight<T: Config>(&self) -> Weight {
         match self {
-            Self::Unknown | Self::Waits { .. } | Self::RevealsOpened => T::WeightInfo::open_reveals(),
+            Self::Unknown | Self::Waits { .. } | Self::PhaseChanged => T::WeightInfo::open_reveals(),
             Self::Drawn { opened, unopened } => {
                 T::WeightInfo::draw(*opened).saturating_add(T::WeightInfo::forfeit(*unopened))
             }
@@ -74,23 +77,31 @@ impl<T: Config> Pallet<T> {
             .max(T::WeightInfo::remove(limits::BIDS_MAX))
     }
 
-    /// Carries out what is due for a task at `now`.
-    pub(crate) fn step(id: TaskId, now: BlockNumberFor<T>) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
+    /// Carries out what is due for a task.
+    pub(crate) fn step(id: TaskId) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
+        let now = Self::now();
         let Some(task) = Tasks::<T>::get(id) else {
             return Ok(Step::Unknown);
         };
         match task.state {
             TaskStateOf::<T>::Bidding { until } if now > until => {
                 Self::open_reveals(id, task, Self::reveals_until(until));
-                Ok(Step::RevealsOpened)
+                Ok(Step::PhaseChanged)
             }
-            TaskStateOf::<T>::Revealing { until } if now > Self::last_block_without_draw(until) => {
-                Self::draw_or_call_off(id, task, until, now)
+            TaskStateOf::<T>::Revealing { until } if now > until => {
+                let later = Self::late_reveals_until(until);
+                if now <= later && BidCounts::<T>::get(id).are_waited_for() {
+                    BidCounts::<T>::mutate(id, |count| count.late = true);
+                    Self::open_reveals(id, task, later);
+                } else {
+                    Self::start_drawing(id, task);
+                }
+                Ok(Step::PhaseChanged)
             }
-            TaskStateOf::<T>::Bidding { until } => Ok(Step::Waits { until }),
-            TaskStateOf::<T>::Revealing { until } => Ok(Step::Waits {
-                until: Self::last_block_without_draw(until),
-            }),
+            TaskStateOf::<T>::Bidding { until } | TaskStateOf::<T>::Revealing { until } => {
+                Ok(Step::Waits { until })
+            }
+            TaskStateOf::<T>::Drawing { since } => Self::draw_or_call_off(id, task, since),
             TaskStateOf::<T>::Running { .. } => {
                 // This may end in `decided`, which writes the task: nothing of it may be held over the call.
                 T::Trust::advance(id)?;
@@ -99,9 +110,13 @@ impl<T: Config> Pallet<T> {
             TaskStateOf::<T>::Settled { at, .. }
             | TaskStateOf::<T>::Failed { at, .. }
             | TaskStateOf::<T>::Cancelled { at } => {
-                let until = at.saturating_add(T::FinishedRetention::get());
-                if now <= until {
-                    return Ok(Step::Waits { until });
+                let last = at.saturating_add(T::FinishedRetention::get());
+                let block = frame_system::Pallet::<T>::block_number();
+                if block <= last {
+                    let left = last.saturating_sub(block);
+                    return Ok(Step::Waits {
+                        until: now.saturating_add(left),
+                    });
                 }
                 Ok(Step::Removed {
                     bids: Self::remove(id),
@@ -113,7 +128,16 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn open_reveals(id: TaskId, mut task: TaskOf<T>, until: BlockNumberFor<T>) {
         task.state = TaskStateOf::<T>::Revealing { until };
         Tasks::<T>::insert(id, task);
-        Self::wake_after(id, Self::last_block_without_draw(until));
+        Self::wake_after(id, until);
+    }
+
+    /// Closes the bids. The newest entropy is of the parent block, whose author may have known it while it chose which
+    /// openings to include: only that of a later block than this will do.
+    fn start_drawing(id: TaskId, mut task: TaskOf<T>) {
+        let since = frame_system::Pallet::<T>::block_number();
+        task.state = TaskStateOf::<T>::Drawing { since };
+        Tasks::<T>::insert(id, task);
+        Draws::<T>::insert(id, ());
     }
 
     /// Ends a task that was not assigned; nobody is at fault. Returns how many deposits went back.
@@ -128,7 +152,7 @@ impl<T: Config> Pallet<T> {
         }
         let at = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Cancelled { at };
-        Self::finish(id, task, at);
+        Self::finish(id, task);
         Self::deposit_event(Event::TaskCancelled { task: id });
         Ok(deposits)
     }
@@ -143,39 +167,35 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn note_failure(id: TaskId, mut task: TaskOf<T>, reason: FailureReason) {
         let at = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Failed { at, reason };
-        Self::finish(id, task, at);
+        Self::finish(id, task);
         Self::deposit_event(Event::TaskFailed { task: id, reason });
     }
 
     /// Writes a task that has ended, and has it removed when it has been readable for long enough.
-    pub(crate) fn finish(id: TaskId, task: TaskOf<T>, at: BlockNumberFor<T>) {
+    pub(crate) fn finish(id: TaskId, task: TaskOf<T>) {
         Substitutes::<T>::remove(id);
+        OpenTasks::<T>::remove(id);
+        Draws::<T>::remove(id);
         Tasks::<T>::insert(id, task);
-        Self::wake_after(id, at.saturating_add(T::FinishedRetention::get()));
-    }
-
-    /// In the block after the reveals close, the newest entropy is of the block in which they closed: its author knew
-    /// it while it chose which reveals to include.
-    fn last_block_without_draw(reveals_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
-        reveals_until.saturating_add(One::one())
+        Self::wake_after(id, Self::now().saturating_add(T::FinishedRetention::get()));
     }
 
     fn draw_or_call_off(
         id: TaskId,
         task: TaskOf<T>,
-        until: BlockNumberFor<T>,
-        now: BlockNumberFor<T>,
+        since: BlockNumberFor<T>,
     ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
-        let drawn = with_storage_layer(|| Self::try_draw(id, &task, until));
+        let drawn = with_storage_layer(|| Self::try_draw(id, &task, since));
+        let block = frame_system::Pallet::<T>::block_number();
         match drawn {
             Ok(Some(step)) => Ok(step),
-            _ if now > until.saturating_add(DRAW_PATIENCE_BLOCKS.into()) => {
+            _ if block > since.saturating_add(DRAW_PATIENCE_BLOCKS.into()) => {
                 Self::deposit_event(Event::DrawAbandoned { task: id });
                 Ok(Step::CalledOff {
                     deposits: Self::call_off(id, task)?,
                 })
             }
-            Ok(None) => Ok(Step::Waits { until: now }),
+            Ok(None) => Ok(Step::Waits { until: Self::now() }),
             Err(error) => Err(error),
         }
     }

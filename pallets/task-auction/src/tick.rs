@@ -2,44 +2,51 @@
 //!
 //! - Triggered by `on_idle`, with what a block's extrinsics left. Nothing relies on it: calls look at the time
 //!   themselves.
-//! - Walks the agenda block by block from [`AgendaSweptTo`] to the present. Never starts a task for which the worst
-//!   step would not fit; the cursor passes a block only when nothing is left in it.
+//! - Holds the draws that are due, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`] to what the clock
+//!   shows. Never starts a task for which the worst
+//!   step would not fit; the cursor passes a time only when nothing is left in it.
 //! - A task that fails leaves no trace but an event and is put on the agenda again, [`RETRY_BLOCKS`] later.
-//! - Nothing is ever put on the agenda for the present block or before, so what is read in one go stays as it is.
+//! - Nothing is ever put on the agenda for the present time or before, so what is read in one go stays as it is.
 
 use alloc::vec::Vec;
 use frame_support::{
     storage::with_storage_layer,
-    traits::Get,
     weights::{Weight, WeightMeter},
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::traits::{One, Saturating};
 use surety_types::{traits::TaskClock, TaskId};
 
-use crate::{step::Step, Agenda, AgendaSweptTo, Config, Event, Pallet, WeightInfo};
+use crate::{step::Step, Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo};
 
 /// Most agenda entries read in one go. Reading one by one would walk over what was just removed again and again.
 pub(crate) const LOOK_TASKS_MAX: u32 = 16;
 
-/// Blocks until a step that failed is tried again: some time for the cause to go away, without flooding the events.
+/// How many times as many draws are looked at in one go: tasks that were posted together are drawn together.
+const DRAW_LOOKS: u32 = 4;
+
+/// Time until a step that failed is tried again: some time for the cause to go away, without flooding the events.
 pub(crate) const RETRY_BLOCKS: u32 = 16;
 
 impl<T: Config> Pallet<T> {
-    /// Advances tasks whose agenda block has come, as far as `limit` allows. Returns what it used.
-    pub(crate) fn sweep(now: BlockNumberFor<T>, limit: Weight) -> Weight {
+    /// Advances tasks whose time has come, as far as `limit` allows. Returns what it used.
+    pub(crate) fn sweep(limit: Weight) -> Weight {
         let mut meter = WeightMeter::with_limit(limit);
         if meter.try_consume(T::WeightInfo::sweep_base()).is_err() {
             return meter.consumed();
         }
+        if !Self::sweep_draws(&mut meter) {
+            return meter.consumed();
+        }
+        let now = Self::now();
         let started = AgendaSweptTo::<T>::get();
         let mut swept = started;
         while swept < now {
-            let block = swept.saturating_add(One::one());
-            if !Self::sweep_block(block, now, &mut meter) {
+            let time = swept.saturating_add(One::one());
+            if !Self::sweep_time(time, &mut meter) {
                 break;
             }
-            swept = block;
+            swept = time;
         }
         if swept != started {
             AgendaSweptTo::<T>::put(swept);
@@ -47,14 +54,31 @@ impl<T: Config> Pallet<T> {
         meter.consumed()
     }
 
-    /// Whether nothing is left of the block.
-    fn sweep_block(block: BlockNumberFor<T>, now: BlockNumberFor<T>, meter: &mut WeightMeter) -> bool {
+    /// Looks at draws that wait. Says whether there is room for more.
+    fn sweep_draws(meter: &mut WeightMeter) -> bool {
+        let looks = T::WeightInfo::sweep_look().saturating_mul(DRAW_LOOKS.into());
+        if meter.try_consume(looks).is_err() {
+            return false;
+        }
+        let most = LOOK_TASKS_MAX.saturating_mul(DRAW_LOOKS) as usize;
+        let waiting: Vec<_> = Draws::<T>::iter_keys().take(most).collect();
+        for id in waiting {
+            if !meter.can_consume(Self::sweep_task_weight_max()) {
+                return false;
+            }
+            meter.consume(Self::sweep_draw(id));
+        }
+        true
+    }
+
+    /// Whether nothing is left of the time.
+    fn sweep_time(time: BlockNumberFor<T>, meter: &mut WeightMeter) -> bool {
         let task_max = Self::sweep_task_weight_max();
         loop {
             if meter.try_consume(T::WeightInfo::sweep_look()).is_err() {
                 return false;
             }
-            let due = Self::look(block);
+            let due = Self::look(time);
             if due.is_empty() {
                 return true;
             }
@@ -62,37 +86,52 @@ impl<T: Config> Pallet<T> {
                 if !meter.can_consume(task_max) {
                     return false;
                 }
-                meter.consume(Self::sweep_task(block, id, now));
+                meter.consume(Self::sweep_task(time, id));
             }
         }
     }
 
-    pub(crate) fn look(block: BlockNumberFor<T>) -> Vec<TaskId> {
-        Agenda::<T>::iter_key_prefix(block)
+    pub(crate) fn look(time: BlockNumberFor<T>) -> Vec<TaskId> {
+        Agenda::<T>::iter_key_prefix(time)
             .take(LOOK_TASKS_MAX as usize)
             .collect()
     }
 
-    pub(crate) fn sweep_task(block: BlockNumberFor<T>, id: TaskId, now: BlockNumberFor<T>) -> Weight {
-        Agenda::<T>::remove(block, id);
-        let step = with_storage_layer(|| Self::step(id, now));
+    pub(crate) fn sweep_task(time: BlockNumberFor<T>, id: TaskId) -> Weight {
+        Agenda::<T>::remove(time, id);
+        let (step, weight) = Self::sweep_step(id);
+        if let Some(Step::Waits { until }) = step {
+            Self::wake_after(id, until);
+        }
+        weight
+    }
+
+    /// Tries to draw. Who waits for entropy stays where it is.
+    fn sweep_draw(id: TaskId) -> Weight {
+        let (step, weight) = Self::sweep_step(id);
+        if step.is_none() {
+            // The agenda looks at it again.
+            Draws::<T>::remove(id);
+        }
+        weight
+    }
+
+    /// A task's step, unless it failed, and what it took.
+    fn sweep_step(id: TaskId) -> (Option<Step<BlockNumberFor<T>>>, Weight) {
+        let step = with_storage_layer(|| Self::step(id));
         let weight = step
             .as_ref()
             .map_or_else(|_| Self::step_weight_max(), Step::weight::<T>);
-        match step {
-            Ok(Step::Waits { until }) => Self::wake_after(id, until),
-            Ok(_) => {}
-            Err(error) => {
-                let until = now.saturating_add(RETRY_BLOCKS.into());
-                Self::wake_after(id, until);
-                Self::deposit_event(Event::AdvancePostponed {
-                    task: id,
-                    error,
-                    until,
-                });
-            }
+        if let Err(error) = &step {
+            let until = Self::now().saturating_add(RETRY_BLOCKS.into());
+            Self::wake_after(id, until);
+            Self::deposit_event(Event::AdvancePostponed {
+                task: id,
+                error: *error,
+                until,
+            });
         }
-        weight.saturating_add(T::WeightInfo::sweep_task())
+        (step.ok(), weight.saturating_add(T::WeightInfo::sweep_task()))
     }
 
     /// Most that a sweep spends on one task.
@@ -100,9 +139,15 @@ impl<T: Config> Pallet<T> {
         Self::step_weight_max().saturating_add(T::WeightInfo::sweep_task())
     }
 
+    /// Most that an opening of a bid weighs.
+    pub fn answer_weight() -> Weight {
+        T::WeightInfo::reveal_bid().saturating_add(T::WeightInfo::authorize_reveal_bid())
+    }
+
     /// Checks relations between the parameters on which progress depends.
     #[cfg(feature = "std")]
     pub(crate) fn check_configuration() {
+        use frame_support::traits::Get;
         use sp_runtime::traits::Zero;
         use surety_types::limits;
 
@@ -118,7 +163,7 @@ impl<T: Config> Pallet<T> {
             limits::REDUNDANCY_MAX
         );
         let one = T::WeightInfo::sweep_base()
-            .saturating_add(T::WeightInfo::sweep_look())
+            .saturating_add(T::WeightInfo::sweep_look().saturating_mul(DRAW_LOOKS.into()))
             .saturating_add(Self::sweep_task_weight_max());
         let block = T::BlockWeights::get().max_block;
         assert!(

@@ -6,8 +6,8 @@ use sp_runtime::TryRuntimeError;
 use surety_types::{limits, traits::Escrow, TaskId};
 
 use crate::{
-    Agenda, AgendaSweptTo, AssignmentOf, Balance, BidCounts, Bids, Config, NextTaskId, Pallet, Substitutes,
-    TaskOf, TaskStateOf, Tasks,
+    Agenda, AgendaSweptTo, AssignmentOf, Balance, BidCount, BidCounts, Bids, Config, Draws, NextTaskId,
+    OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
 };
 
 impl<T: Config> Pallet<T> {
@@ -20,7 +20,8 @@ impl<T: Config> Pallet<T> {
         Self::auc_5_assignments_rest_on_bids()?;
         Self::auc_6_settlements_add_up()?;
         Self::auc_7_only_running_tasks_have_substitutes()?;
-        Self::auc_8_no_bid_is_opened_early()
+        Self::auc_8_no_bid_is_opened_early()?;
+        Self::auc_9_tasks_that_go_on_are_listed()
     }
 
     fn auc_1_ids_were_given_out() -> Result<(), TryRuntimeError> {
@@ -33,15 +34,18 @@ impl<T: Config> Pallet<T> {
     }
 
     fn auc_2_bids_are_counted() -> Result<(), TryRuntimeError> {
-        let mut found = BTreeMap::<TaskId, u32>::new();
-        for (id, _) in Bids::<T>::iter_keys() {
+        let mut found = BTreeMap::<TaskId, BidCount>::new();
+        for (id, _, bid) in Bids::<T>::iter() {
             let count = found.entry(id).or_default();
-            *count = count.saturating_add(1);
+            count.placed = count.placed.saturating_add(1);
+            count.opened = count.opened.saturating_add(bid.opened.is_some().into());
         }
-        let counted: BTreeMap<_, _> = BidCounts::<T>::iter().collect();
+        let counted: BTreeMap<_, _> = BidCounts::<T>::iter()
+            .map(|(id, count)| (id, BidCount { late: false, ..count }))
+            .collect();
         ensure!(found == counted, "AUC-2: bids and their counts differ");
         ensure!(
-            counted.values().all(|count| *count <= limits::BIDS_MAX),
+            counted.values().all(|count| count.placed <= limits::BIDS_MAX),
             "AUC-2: a task with too many bids"
         );
         ensure!(
@@ -64,9 +68,16 @@ impl<T: Config> Pallet<T> {
 
     fn auc_4_every_task_is_on_the_agenda() -> Result<(), TryRuntimeError> {
         let swept = AgendaSweptTo::<T>::get();
-        let mut awaited = BTreeSet::<TaskId>::new();
-        for (block, id) in Agenda::<T>::iter_keys() {
-            ensure!(block > swept, "AUC-4: something is left in a swept block");
+        let mut awaited: BTreeSet<TaskId> = Draws::<T>::iter_keys().collect();
+        for id in &awaited {
+            let state = Tasks::<T>::get(id).map(|task| task.state);
+            ensure!(
+                matches!(state, Some(TaskStateOf::<T>::Drawing { .. })),
+                "AUC-4: a draw that nobody waits for"
+            );
+        }
+        for (time, id) in Agenda::<T>::iter_keys() {
+            ensure!(time > swept, "AUC-4: something is left of a time that was swept");
             awaited.insert(id);
         }
         ensure!(
@@ -166,6 +177,20 @@ impl<T: Config> Pallet<T> {
                 "AUC-8: a bid was opened while bids were taken"
             );
         }
+        Ok(())
+    }
+
+    fn auc_9_tasks_that_go_on_are_listed() -> Result<(), TryRuntimeError> {
+        for (id, task) in Tasks::<T>::iter() {
+            ensure!(
+                OpenTasks::<T>::contains_key(id) != is_finished::<T>(&task),
+                "AUC-9: a task that goes on is not listed, or one that is finished is"
+            );
+        }
+        ensure!(
+            OpenTasks::<T>::iter_keys().all(|id| Tasks::<T>::contains_key(id)),
+            "AUC-9: a task is listed that is gone"
+        );
         Ok(())
     }
 }

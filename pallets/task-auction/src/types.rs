@@ -7,6 +7,26 @@ use surety_types::task::Bid;
 
 use crate::Balance;
 
+/// The bids of a task, counted.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct BidCount {
+    /// All of them.
+    pub placed: u32,
+    /// Those that were opened.
+    pub opened: u32,
+    /// Whether the first window for opening them has passed with some still sealed.
+    pub late: bool,
+}
+
+impl BidCount {
+    /// Whether sealed bids get the long window when the first one ends.
+    pub const fn are_waited_for(self) -> bool {
+        self.opened < self.placed && !self.late
+    }
+}
+
 /// One provider's bid on one task.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct BidRecord {

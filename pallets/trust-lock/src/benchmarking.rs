@@ -3,17 +3,16 @@
 
 mod committee;
 mod inputs;
+mod openings;
 mod setup;
 
 use alloc::vec::Vec;
 use committee::*;
 use frame_benchmarking::v2::*;
-use frame_support::{
-    pallet_prelude::TransactionSource,
-    traits::{Authorize, EnsureOrigin},
-};
+use frame_support::traits::{EnsureOrigin, UnfilteredDispatchable};
 use frame_system::RawOrigin;
 use inputs::*;
+use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
@@ -22,12 +21,9 @@ use surety_types::{
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
     traits::{DrawVerifier, SignatureVerifier, StakeLedger},
-    trust::{Audit, AuditState, Demand, FaultKind, Party},
+    trust::{Demand, Party},
 };
-use surety_verification::{
-    audit::audit_seal, bisection::Clocks, content_hash, CommitStatement, SegmentOpening, SignedStatement,
-    SEGMENT_BYTES,
-};
+use surety_verification::{bisection::Clocks, CommitStatement, SegmentOpening, SignedStatement};
 
 use crate::{
     asset, types::LongCell, verdict, Call, Config, Demands, Disputes, HoldReason, Pallet, Rounds, Slashes,
@@ -42,7 +38,7 @@ mod benchmarks {
     fn commit() {
         let last = REDUNDANCY_MAX - 1;
         let (_, agent) = agent_of::<T>(last);
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
             if seat == last {
                 MemberProgress::Working
@@ -62,30 +58,35 @@ mod benchmarks {
 
     /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to reveal.
     /// They meet in one call only when one member committed; here the others have revealed all the same, so that
-    /// the verdict is as large as it can be.
+    /// the verdict is as large as it can be, and as many disputes begin as begin at once.
     #[benchmark]
     fn reveal() {
+        let said = disputable::<T>();
         let last = REDUNDANCY_MAX - 1;
         let (stash, _) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let majority = surety_verification::majority(REDUNDANCY_MAX);
         let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
             if seat == last {
-                let sealed = surety_verification::commitment(TASK, &stash, &claim(0), &salt);
+                let sealed = surety_verification::commitment(TASK, &stash, &said, &salt);
                 MemberProgress::Committed(sealed)
             } else if seat < majority - 1 {
-                MemberProgress::Revealed(claim(0))
+                MemberProgress::Revealed(said.clone())
             } else {
-                MemberProgress::Revealed(claim(seat as u8))
+                MemberProgress::Revealed(ResultClaim {
+                    output: H256::repeat_byte(seat as u8),
+                    ..said.clone()
+                })
             }
         });
         Rounds::<T>::insert(TASK, round);
-        frame_system::Pallet::<T>::set_block_number(until + One::one());
+        at::<T>(until + One::one());
 
         #[extrinsic_call]
-        _(RawOrigin::Authorized, TASK, stash, claim(0), salt);
+        _(RawOrigin::Authorized, TASK, stash, said, salt);
 
+        assert!(Disputes::<T>::contains_key(crate::matching::OPENED_AT_ONCE - 1));
         let round = Rounds::<T>::get(TASK);
         assert!(round.is_some_and(|round| {
             matches!(round.phase, RoundPhase::Challengeable { .. })
@@ -96,30 +97,13 @@ mod benchmarks {
         }));
     }
 
-    /// The last member of a full round, whose claim a court looks at.
     #[benchmark]
     fn authorize_reveal() -> Result<(), BenchmarkError> {
-        let said = disputable::<T>();
-        let last = REDUNDANCY_MAX - 1;
-        let (provider, _) = agent_of::<T>(last);
-        let salt = H256::repeat_byte(3);
-        let until = frame_system::Pallet::<T>::block_number();
-        let sealed = surety_verification::commitment(TASK, &provider, &said, &salt);
-        let round = full_round::<T>(RoundPhase::Revealing { until }, |_| {
-            MemberProgress::Committed(sealed)
-        });
-        Rounds::<T>::insert(TASK, round);
-        let call = Call::<T>::reveal {
-            task: TASK,
-            provider,
-            claim: said,
-            salt,
-        };
+        let call = last_reveal::<T>();
 
         #[block]
         {
-            call.authorize(TransactionSource::External)
-                .ok_or("no signature is asked for")??;
+            authorize(&call)?;
         }
 
         Ok(())
@@ -128,7 +112,7 @@ mod benchmarks {
     /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to lock.
     #[benchmark]
     fn replace_members() {
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
         round.dropped.clear();
         lock_all::<T>(&mut round);
@@ -163,7 +147,7 @@ mod benchmarks {
 
     #[benchmark]
     fn close() {
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| {
             MemberProgress::Revealed(claim(0))
         });
@@ -190,7 +174,7 @@ mod benchmarks {
     fn announce_audit() {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
             MemberProgress::Committed(H256::repeat_byte(2))
         });
@@ -207,34 +191,32 @@ mod benchmarks {
 
     #[benchmark]
     fn reveal_audit() {
-        let said = disputable::<T>();
-        let (verifier, agent) = verifier_of::<T>(account("auditors agent", 0, 0));
-        let mut round = challengeable::<T>(&said, |_| None);
-        let provider: T::AccountId = account("provider", 0, 0);
-        let found = ResultClaim {
-            output: H256::repeat_byte(9),
-            ..said
-        };
-        let salt = H256::repeat_byte(3);
-        let audit = Audit {
-            verifier: verifier.clone(),
-            provider: provider.clone(),
-            bond: One::one(),
-            state: AuditState::Sealed(audit_seal(TASK, &provider, &verifier, &found, &salt)),
-        };
-        frame_support::assert_ok!(round.audits.try_push(audit));
-        Rounds::<T>::insert(TASK, round);
+        let call = differing_audit::<T>();
 
-        #[extrinsic_call]
-        _(RawOrigin::Signed(agent), TASK, provider, found, salt);
+        #[block]
+        {
+            frame_support::assert_ok!(call.dispatch_bypass_filter(RawOrigin::Authorized.into()));
+        }
 
         assert!(Disputes::<T>::contains_key(0));
     }
 
     #[benchmark]
+    fn authorize_reveal_audit() -> Result<(), BenchmarkError> {
+        let call = last_audit::<T>();
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
+    }
+
+    #[benchmark]
     fn challenge() {
         let said = disputable::<T>();
-        frame_system::Pallet::<T>::set_block_number(One::one());
+        at::<T>(One::one());
         let round = challengeable::<T>(&said, |_| None);
         let challenger: T::AccountId = account("challenger", 0, 0);
         asset::endow::<T>(&challenger, stake::<T>());
@@ -248,7 +230,7 @@ mod benchmarks {
 
     #[benchmark]
     fn demand() {
-        frame_system::Pallet::<T>::set_block_number(One::one());
+        at::<T>(One::one());
         let round = challengeable::<T>(&claim(0), |_| None);
         Rounds::<T>::insert(TASK, round);
         let by: T::AccountId = account("client", 0, 0);
@@ -261,22 +243,18 @@ mod benchmarks {
         assert!(Demands::<T>::contains_key(TASK, provider));
     }
 
-    /// A segment of the longest output that there can be: its proof is as long as one gets.
+    /// A segment of an output of more than a mebibyte, whose length a court knows.
     #[benchmark]
     fn supply() {
         let (provider, agent) = agent_of::<T>(0);
-        let output: Vec<u8> = core::iter::repeat_n(7u8, 1024 * SEGMENT_BYTES as usize).collect();
-        let said = ResultClaim {
-            output: content_hash(&output),
-            ..claim(0)
-        };
+        let (said, output) = embedded::<T>();
         let round = challengeable::<T>(&said, |_| None);
         Rounds::<T>::insert(TASK, round);
         let by: T::AccountId = account("client", 0, 0);
         let price = T::Balance::from(1_000_000u32);
         asset::endow::<T>(&by, price);
         frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &by, price));
-        let until = frame_system::Pallet::<T>::block_number();
+        let until = Pallet::<T>::now();
         let demanded = Demand {
             by,
             segment: 5,
@@ -391,14 +369,32 @@ mod benchmarks {
     /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered otherwise.
     #[benchmark]
     fn reveal_vote() {
-        let (verifier, agent) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
         let value = voted::<T>(&verifier);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), 0, value, salt());
+        _(RawOrigin::Authorized, 0, verifier, value, salt());
 
         assert!(!Disputes::<T>::contains_key(0));
         assert!(Slashes::<T>::iter().count() >= 8);
+    }
+
+    #[benchmark]
+    fn authorize_reveal_vote() -> Result<(), BenchmarkError> {
+        let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let call = Call::<T>::reveal_vote {
+            dispute: 0,
+            value: voted::<T>(&verifier),
+            verifier,
+            salt: salt(),
+        };
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
     }
 
     /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time instead.
@@ -429,7 +425,7 @@ mod benchmarks {
         let genesis = Pallet::<T>::genesis();
         let (agent, signatures) =
             T::Signatures::for_benchmark(&[one.message(&genesis), other.message(&genesis)]);
-        frame_system::Pallet::<T>::set_block_number(One::one());
+        at::<T>(One::one());
         T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
         let round = challengeable::<T>(&claim(0), |_| None);
         Rounds::<T>::insert(TASK, round);

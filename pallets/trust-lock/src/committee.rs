@@ -10,7 +10,7 @@
 //!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
 //! ```
 //!
-//! `surety_verification::snowflake` is the machine, and its time is that of disputes: finalised blocks. What it decides ends
+//! `surety_verification::snowflake` is the machine, and its time is that of disputes. What it decides ends
 //! the dispute as a judgement does. When it does not decide, the dispute waits for `DecideOrigin` as long as
 //! `DecisionWindow` lasts, and stays undecided then.
 
@@ -49,7 +49,7 @@ impl<T: Config> Pallet<T> {
             claimed: value_hash(Some(cell.value)),
             draw: Self::seat_draw(),
             candidates: Default::default(),
-            ticked_at: T::FinalisedBlock::get(),
+            ticked_at: Self::now(),
             fined: 0,
         };
         Committees::<T>::insert(id, committee);
@@ -65,13 +65,14 @@ impl<T: Config> Pallet<T> {
         SeatDraw {
             seed: T::EpochRandomness::get(),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+            // A height, like the randomness of epochs.
             begun_at: frame_system::Pallet::<T>::block_number(),
         }
     }
 
     /// Blocks that have become final since a committee was last looked at.
     pub(crate) fn committee_blocks(committee: &CommitteeOf<T>) -> u32 {
-        let finalised = T::FinalisedBlock::get();
+        let finalised = Self::now();
         finalised.saturating_sub(committee.ticked_at).saturated_into()
     }
 
@@ -93,7 +94,7 @@ impl<T: Config> Pallet<T> {
         }
         let blocks = Self::committee_blocks(&committee);
         let over = Self::is_stage_over(&committee);
-        committee.ticked_at = committee.ticked_at.max(T::FinalisedBlock::get());
+        committee.ticked_at = committee.ticked_at.max(Self::now());
         if over && Self::open_ballot(id, dispute, &mut committee) {
             return Self::settle(id, dispute, committee);
         }

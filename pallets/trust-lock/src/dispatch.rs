@@ -25,7 +25,8 @@ mod dispatch {
         /// proves itself, and anybody may pass it on. One that would fail enters no block, so that there is at most one for
         /// each commitment, which was paid for.
         ///
-        /// Possible as soon as the audit window has passed. The last reveal brings the verdict.
+        /// Possible as soon as the audit window has passed. The last reveal brings the verdict. Who reveals later than the
+        /// window for it is not paid, and can until [`Round::openings_until`](surety_types::task::Round::openings_until).
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`, `AlreadyRevealed`,
@@ -33,7 +34,7 @@ mod dispatch {
         /// as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when the opening is not the right
         /// one, as `Call` when there is nothing to open.
         #[pallet::call_index(1)]
-        #[pallet::weight(T::WeightInfo::reveal())]
+        #[pallet::weight((T::WeightInfo::reveal(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal)]
         #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal())]
         pub fn reveal(
@@ -69,22 +70,28 @@ mod dispatch {
             Self::do_announce_audit(&agent, task, &provider, &proof, seal)
         }
 
-        /// Opens the seal of an audit by the signer's stash. Possible once the provider has revealed, until the verdict's
-        /// challenge window has passed. Another result than the provider's opens a dispute.
+        /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like
+        /// [`Pallet::reveal`]. Possible once the provider has revealed, until
+        /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the provider's opens a
+        /// dispute.
         ///
         /// # Errors
-        /// `NotVerifierAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `SealMismatch`.
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`, `SealMismatch`;
+        /// `BadOrigin` when it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
         #[pallet::call_index(3)]
-        #[pallet::weight(T::WeightInfo::reveal_audit())]
+        #[pallet::weight((T::WeightInfo::reveal_audit(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal_audit)]
+        #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal_audit())]
         pub fn reveal_audit(
             origin: OriginFor<T>,
             task: TaskId,
             provider: T::AccountId,
+            verifier: T::AccountId,
             claim: ResultClaim,
             salt: H256,
         ) -> DispatchResult {
-            let agent = ensure_signed(origin)?;
-            Self::do_reveal_audit(&agent, task, &provider, claim, salt)
+            ensure_authorized(origin)?;
+            Self::do_reveal_audit(task, &provider, &verifier, claim, salt)
         }
 
         /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond is put on
@@ -124,7 +131,7 @@ mod dispatch {
         /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
         /// `WrongSegment`.
         #[pallet::call_index(6)]
-        #[pallet::weight(T::WeightInfo::supply())]
+        #[pallet::weight((T::WeightInfo::supply(), DispatchClass::Operational))]
         pub fn supply(
             origin: OriginFor<T>,
             task: TaskId,
@@ -144,7 +151,7 @@ mod dispatch {
         /// # Errors
         /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
         #[pallet::call_index(7)]
-        #[pallet::weight(T::WeightInfo::play())]
+        #[pallet::weight((T::WeightInfo::play(), DispatchClass::Operational))]
         pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
             let player = ensure_signed(origin)?;
             Self::do_play(&player, dispute, number, played)
@@ -219,21 +226,25 @@ mod dispatch {
             Self::do_join_committee(&agent, dispute, ballot, proof, seal)
         }
 
-        /// Opens the answer that the signer's stash has sealed. The last one ends the ballot.
+        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like [`Pallet::reveal`]. The last
+        /// one ends the ballot.
         ///
         /// # Errors
-        /// `NotVerifierAgent`, `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`,
-        /// `SealMismatch`.
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`, `SealMismatch`; `BadOrigin` when
+        /// it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
         #[pallet::call_index(12)]
-        #[pallet::weight(T::WeightInfo::reveal_vote())]
+        #[pallet::weight((T::WeightInfo::reveal_vote(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal_vote)]
+        #[pallet::weight_of_authorize(T::WeightInfo::authorize_reveal_vote())]
         pub fn reveal_vote(
             origin: OriginFor<T>,
             dispute: DisputeId,
+            verifier: T::AccountId,
             value: H256,
             salt: H256,
         ) -> DispatchResult {
-            let agent = ensure_signed(origin)?;
-            Self::do_reveal_vote(&agent, dispute, value, salt)
+            ensure_authorized(origin)?;
+            Self::do_reveal_vote(dispute, verifier, value, salt)
         }
 
         /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as well.
@@ -284,7 +295,7 @@ mod dispatch {
         /// # Errors
         /// `UnknownRound`, `NotDemanded`, `WrongPhase` when it is too late, `WrongSegment`.
         #[pallet::call_index(17)]
-        #[pallet::weight(T::WeightInfo::supply_input())]
+        #[pallet::weight((T::WeightInfo::supply_input(), DispatchClass::Operational))]
         pub fn supply_input(origin: OriginFor<T>, task: TaskId, opening: SegmentOpening) -> DispatchResult {
             let by = ensure_signed(origin)?;
             Self::do_supply_input(by, task, &opening)

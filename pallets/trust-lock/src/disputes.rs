@@ -113,12 +113,12 @@ impl<T: Config> Pallet<T> {
         Disputes::<T>::insert(id, dispute);
     }
 
-    /// Takes the blocks that have become final from the side to move.
+    /// Takes the time that has passed from the side to move.
     fn tick(dispute: &mut DisputeOf<T>) {
-        let finalised = T::FinalisedBlock::get().max(dispute.ticked_at);
-        let blocks = finalised.saturating_sub(dispute.ticked_at);
+        let now = Self::now().max(dispute.ticked_at);
+        let blocks = now.saturating_sub(dispute.ticked_at);
         dispute.game.tick(blocks.saturated_into());
-        dispute.ticked_at = finalised;
+        dispute.ticked_at = now;
     }
 
     /// Which side an account plays on. The side to move, should it be both.
@@ -153,7 +153,7 @@ impl<T: Config> Pallet<T> {
             _ => return,
         };
         if beyond {
-            dispute.beyond_since = Some(frame_system::Pallet::<T>::block_number());
+            dispute.beyond_since = Some(Self::now());
             Self::convene(id, dispute, &cell);
         }
         Self::deposit_event(Event::CellReached {
@@ -214,7 +214,7 @@ impl<T: Config> Pallet<T> {
     fn after_dispute(task: TaskId, round: &mut RoundOf<T>) {
         Self::update_verdict(task, round);
         Self::match_up(task, round);
-        T::Clock::wake_after(task, frame_system::Pallet::<T>::block_number());
+        T::Clock::wake_after(task, Self::now());
         Rounds::<T>::insert(task, &*round);
     }
 
@@ -328,7 +328,7 @@ impl<T: Config> Pallet<T> {
 
     /// Has every dispute of a round looked at: somebody has lost.
     pub(crate) fn look_at_all(round: &mut RoundOf<T>) {
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Self::now();
         for open in &mut round.disputes {
             open.due = open.due.min(now);
         }

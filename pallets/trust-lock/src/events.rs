@@ -52,6 +52,13 @@ mod events {
             /// What it had committed to.
             claim: ResultClaim,
         },
+        /// A provider has not opened its commitment in time, and is not paid. It still has to.
+        RevealMissed {
+            /// For which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
         /// It is known how the task went, or known better than before. Carried out when the challenge window has
         /// passed and no dispute is open.
         VerdictReached {
@@ -91,7 +98,7 @@ mod events {
             /// Whether that is what the provider said.
             agrees: bool,
         },
-        /// Auditors did not show, so others may draw themselves.
+        /// Auditors never opened their seals, so others may draw themselves.
         AuditorsDrawnAgain {
             /// For which task.
             task: TaskId,
@@ -237,6 +244,13 @@ mod events {
             /// Which.
             stash: T::AccountId,
             /// Up to this block.
+            until: BlockNumberFor<T>,
+        },
+        /// A provider gets no tasks for a while and cannot unbond, because it missed a deadline. It loses no stake.
+        Suspended {
+            /// Which.
+            stash: T::AccountId,
+            /// Up to this time.
             until: BlockNumberFor<T>,
         },
         /// A stash gets work again before its time, because of a veto.

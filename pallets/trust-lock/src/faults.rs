@@ -61,7 +61,7 @@ impl<T: Config> Pallet<T> {
         );
     }
 
-    /// Finds the auditor of a provider at fault. What its bond is not needed for is released.
+    /// Finds the auditor of a provider at fault. Its whole bond is lost.
     pub(crate) fn convict_auditor(
         task: TaskId,
         round: &mut RoundOf<T>,
@@ -69,10 +69,6 @@ impl<T: Config> Pallet<T> {
         kind: FaultKind,
         finder: Option<T::AccountId>,
     ) {
-        let mut members = round.members.iter();
-        let price = members
-            .find(|member| member.provider == *provider)
-            .map_or_else(Zero::zero, |member| member.price);
         let Some(audit) = Self::audit(round, verifier, provider) else {
             return;
         };
@@ -80,12 +76,7 @@ impl<T: Config> Pallet<T> {
             return;
         }
         audit.state = AuditState::Over;
-        let bond = core::mem::take(&mut audit.bond);
-        let lost = match kind {
-            FaultKind::AuditNoShow => price.min(bond),
-            _ => bond,
-        };
-        T::Stake::unlock(verifier, bond.saturating_sub(lost));
+        let lost = core::mem::take(&mut audit.bond);
         Self::look_at_all(round);
         Self::deposit_event(Event::FaultFound {
             task,
@@ -123,7 +114,7 @@ impl<T: Config> Pallet<T> {
             *next = next.saturating_add(1);
             id
         });
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Self::now();
         let until = now.saturating_add(T::SlashDeferral::get());
         let slash: SlashOf<T> = Slash {
             task,
@@ -148,7 +139,7 @@ impl<T: Config> Pallet<T> {
     }
 
     fn note_conviction(provider: &T::AccountId) {
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Self::now();
         let conviction = Conviction {
             offender: provider.clone(),
             stake: T::Stake::stake(provider),

@@ -14,6 +14,7 @@ mod disputes;
 mod errors;
 mod events;
 mod faults;
+mod late;
 mod matching;
 #[cfg(test)]
 mod mock;
@@ -108,7 +109,7 @@ pub mod pallet {
     };
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
-    use sp_runtime::{FixedU128, Permill};
+    use sp_runtime::{traits::BlockNumberProvider, FixedU128, Permill};
     use surety_types::{
         limits,
         task::{ResultClaim, Verdict},
@@ -122,8 +123,11 @@ pub mod pallet {
         SegmentOpening, SignedStatement,
     };
 
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+
     /// Rounds of all running tasks.
     #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
     pub struct Pallet<T>(_);
 
     /// What the runtime provides.
@@ -154,8 +158,11 @@ pub mod pallet {
         /// Blocks between the last commitment and the first reveal.
         type AuditWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks in which commitments are opened.
+        /// Blocks in which commitments are opened. Who does not is not paid.
         type RevealWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks after the verdict in which whatever was sealed has to be opened. Who does not loses stake.
+        type OpeningWindow: Get<BlockNumberFor<Self>>;
 
         /// Blocks for which a verdict can be challenged.
         type ChallengeWindow: Get<BlockNumberFor<Self>>;
@@ -172,8 +179,9 @@ pub mod pallet {
         /// Randomness of the present epoch. Never that of a block, which its author knows early.
         type EpochRandomness: Get<H256>;
 
-        /// The last block that is known to be final. Clocks run by it.
-        type FinalisedBlock: Get<BlockNumberFor<Self>>;
+        /// The clock that every window here is measured with. It stands still while finality does, and may move on by several
+        /// blocks in one.
+        type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
         /// Auditors expected for a provider's result in a task at the standard level.
         type AuditorsExpected: Get<FixedU128>;
@@ -187,7 +195,7 @@ pub mod pallet {
         /// How many times a provider's price its auditor locks.
         type AuditBondMultiple: Get<u32>;
 
-        /// Audits in a row that a verifier may announce and not reveal before it is jailed for it.
+        /// Audits in a row that a verifier may announce and never open before it is jailed for it.
         type AbsencesMax: Get<u32>;
 
         /// How many times a provider's price a challenger puts on hold at least.
@@ -196,7 +204,7 @@ pub mod pallet {
         /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
         type DefenceCost: Get<Self::Balance>;
 
-        /// Finalised blocks that each side of a dispute has in all.
+        /// Blocks that each side of a dispute has in all.
         type DisputeClock: Get<u32>;
 
         /// Blocks for which a dispute waits for others to decide it.
@@ -218,7 +226,7 @@ pub mod pallet {
         /// Part of its other stake that a provider loses with its lock when the fault stands alone.
         type StakePart: Get<Permill>;
 
-        /// Part of its lock that a provider loses beside its price when it commits and does not reveal.
+        /// Part of its lock that a provider loses beside its price when it commits and never opens that.
         type NoRevealPart: Get<Permill>;
 
         /// Part of a slash for whoever proved the fault.
@@ -242,13 +250,13 @@ pub mod pallet {
         /// Who may decide disputes that no block can.
         type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
 
-        /// Finalised blocks in which seats of a committee are taken, and answers sealed with them.
+        /// Blocks in which seats of a committee are taken, and answers sealed with them.
         type SeatWindow: Get<u32>;
 
-        /// Finalised blocks in which the members of a committee open their answers.
+        /// Blocks in which the members of a committee open their answers.
         type VoteWindow: Get<u32>;
 
-        /// Blocks before a draw began in which a member's stake must not have grown and its key must not have changed. At least
+        /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have grown and its key must not have changed. At least
         /// as long as the draw's seed is known before it is used.
         type SeatSeasoning: Get<u32>;
 

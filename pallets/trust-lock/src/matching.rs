@@ -239,8 +239,9 @@ impl<T: Config> Pallet<T> {
             game,
             bond: stakes.bond,
             moves: 0,
+            // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),
-            ticked_at: T::FinalisedBlock::get(),
+            ticked_at: Self::now(),
             beyond_since: None,
         };
         let due = Self::due(id, &dispute);
@@ -252,9 +253,9 @@ impl<T: Config> Pallet<T> {
         id
     }
 
-    /// The block after which a dispute has to be looked at.
+    /// The time after which a dispute has to be looked at.
     pub(crate) fn due(id: DisputeId, dispute: &DisputeOf<T>) -> BlockNumberFor<T> {
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Self::now();
         let left = |side: Side| {
             dispute
                 .game
@@ -265,7 +266,6 @@ impl<T: Config> Pallet<T> {
         match dispute.game.to_move() {
             Some(side) => now.saturating_add(left(side)),
             None => match Committees::<T>::get(id) {
-                // Finality may come in leaps: never a block before the stage can be over.
                 Some(committee) if committee.machine.decision().is_some() => now,
                 Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
                 None => {

@@ -28,7 +28,10 @@ use frame_support::{
 };
 use frame_system::EnsureRoot;
 use sp_core::H256;
-use sp_runtime::{traits::IdentityLookup, BuildStorage, FixedU128, Permill};
+use sp_runtime::{
+    traits::{BlockNumberProvider, IdentityLookup},
+    BuildStorage, FixedU128, Permill,
+};
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
     stake::Role,
@@ -69,6 +72,7 @@ pub const COMMIT_WINDOW: BlockNumber = 10;
 pub const AUDIT_WINDOW: BlockNumber = 3;
 pub const REVEAL_WINDOW: BlockNumber = 6;
 pub const CHALLENGE_WINDOW: BlockNumber = 4;
+pub const OPENING_WINDOW: BlockNumber = 15;
 pub const CLOCK: u32 = 5;
 pub const DECISION_WINDOW: BlockNumber = 6;
 pub const SUPPLY_WINDOW: BlockNumber = 5;
@@ -105,6 +109,7 @@ parameter_types! {
     pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
     pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
     pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
+    pub const OpeningWindow: BlockNumber = OPENING_WINDOW;
     pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;
     pub const LockMultiple: u32 = 2;
     pub const InsurancePool: AccountId = POOL;
@@ -138,9 +143,8 @@ parameter_types! {
     pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
     pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
     pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
-    /// The last final block, if finality stands still.
+    /// What the clock shows, if it stands still.
     pub static FinalityStoppedAt: Option<BlockNumber> = None;
-    pub FinalisedBlock: BlockNumber = FinalityStoppedAt::get().unwrap_or_else(System::block_number);
 }
 
 impl trust_lock::Config for Test {
@@ -151,6 +155,7 @@ impl trust_lock::Config for Test {
     type CommitWindow = CommitWindow;
     type AuditWindow = AuditWindow;
     type RevealWindow = RevealWindow;
+    type OpeningWindow = OpeningWindow;
     type ChallengeWindow = ChallengeWindow;
     type LockMultiple = LockMultiple;
     type Currency = Balances;
@@ -158,7 +163,7 @@ impl trust_lock::Config for Test {
     type Referee = ToyReferee;
     type Draws = MockDraws;
     type EpochRandomness = EpochRandomness;
-    type FinalisedBlock = FinalisedBlock;
+    type BlockNumberProvider = MockTime;
     type AuditorsExpected = AuditorsExpected;
     type AuditorsNewcomer = AuditorsNewcomer;
     type ProbationTasks = ProbationTasks;
@@ -192,6 +197,22 @@ impl trust_lock::Config for Test {
     type VerifiersCorrupt = VerifiersCorrupt;
     type AuditAccuracy = AuditAccuracy;
     type Signatures = MockSignatures;
+}
+
+/// A clock that goes with the blocks, or stands still.
+pub struct MockTime;
+
+impl BlockNumberProvider for MockTime {
+    type BlockNumber = BlockNumber;
+
+    fn current_block_number() -> BlockNumber {
+        FinalityStoppedAt::get().unwrap_or_else(System::block_number)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_block_number(block: BlockNumber) {
+        System::set_block_number(block);
+    }
 }
 
 /// A chain whose providers are bonded, each with an agent of its own.
@@ -410,7 +431,7 @@ pub fn pass(blocks: BlockNumber) {
     for _ in 0..blocks {
         let now = System::block_number() + 1;
         System::set_block_number(now);
-        for task in MockClock::take_due(now) {
+        for task in MockClock::take_due(TrustLock::now()) {
             assert_eq!(TrustLock::advance(task), Ok(()));
         }
         TrustLock::on_idle(now, Weight::MAX);

@@ -1,20 +1,28 @@
 //! What is remembered of stashes: clean tasks, absences, and who is in jail.
 
 use frame_support::traits::Get;
+use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::traits::Saturating;
 use surety_types::traits::{Jail, StashClosed};
 
 use crate::{faults::is_grave, Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
 
+/// How often a suspension is doubled at most: about a thousand commit windows in all.
+const DOUBLINGS_MAX: u32 = 10;
+
 impl<T: Config> Jail<T::AccountId> for Pallet<T> {
     fn is_jailed(stash: &T::AccountId) -> bool {
-        let until = Records::<T>::get(stash).jailed_until;
-        until.is_some_and(|until| !Self::has_passed(until))
+        let record = Records::<T>::get(stash);
+        Self::lasts(record.jailed_until) || Self::lasts(record.suspended_until)
+    }
+
+    fn is_suspended(stash: &T::AccountId) -> bool {
+        Self::lasts(Records::<T>::get(stash).suspended_until)
     }
 }
 
 impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
-    /// Who is in jail is remembered: leaving does not shorten it.
+    /// Who is in jail or suspended is remembered: leaving does not shorten it.
     fn closed(stash: &T::AccountId) {
         if !Self::is_jailed(stash) {
             Records::<T>::remove(stash);
@@ -23,11 +31,35 @@ impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
+    fn lasts(until: Option<BlockNumberFor<T>>) -> bool {
+        until.is_some_and(|until| !Self::has_passed(until))
+    }
+
+    /// A provider has missed a deadline, which may be the line's fault: no stake is lost. It gets no tasks for a commit
+    /// window, and twice as long each time in a row, so that nobody takes tasks in order to leave them. Its stake has to
+    /// stay meanwhile, because another name is cheap.
+    pub(crate) fn note_missed(provider: &T::AccountId) {
+        let until = Records::<T>::mutate(provider, |record| {
+            let windows = 2u32.saturating_pow(record.missed.min(DOUBLINGS_MAX));
+            record.missed = record.missed.saturating_add(1);
+            let until = Self::window_end(T::CommitWindow::get().saturating_mul(windows.into()));
+            record.suspended_until = record.suspended_until.max(Some(until));
+            record.suspended_until
+        });
+        if let Some(until) = until {
+            Self::deposit_event(Event::Suspended {
+                stash: provider.clone(),
+                until,
+            });
+        }
+    }
+
     pub(crate) fn note_clean_task(provider: &T::AccountId) {
         // Beyond the probation it makes no difference.
         let most = T::ProbationTasks::get();
         Records::<T>::mutate(provider, |record| {
             record.clean_tasks = record.clean_tasks.saturating_add(1).min(most);
+            record.missed = 0;
         });
     }
 
@@ -52,7 +84,7 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn jail(stash: &T::AccountId) {
-        let now = frame_system::Pallet::<T>::block_number();
+        let now = Self::now();
         let until = now.saturating_add(T::JailPeriod::get());
         Records::<T>::mutate(stash, |record| {
             record.jailed_until = record.jailed_until.max(Some(until));
@@ -67,7 +99,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn release_from_jail(stash: &T::AccountId) {
         let waits = |slash: SlashOf<T>| slash.offender == *stash;
         // Bounded by what can be proven within the deferral; a veto is rare.
-        if !Self::is_jailed(stash) || Slashes::<T>::iter_values().any(waits) {
+        if !Self::lasts(Records::<T>::get(stash).jailed_until) || Slashes::<T>::iter_values().any(waits) {
             return;
         }
         Records::<T>::mutate(stash, |record| record.jailed_until = None);

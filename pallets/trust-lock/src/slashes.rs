@@ -78,6 +78,14 @@ impl<T: Config> Pallet<T> {
             finder: quintillionths(T::FinderShare::get()),
             client: quintillionths(T::ClientShare::get()),
         };
+        let seals = [
+            (T::OpeningWindow::get(), T::RevealWindow::get()),
+            (T::OpeningWindow::get(), T::ChallengeWindow::get()),
+        ];
+        assert!(
+            seals.iter().all(|(long, short)| long >= short),
+            "who was late needs no less time to open what it sealed than who was not"
+        );
         let shares = split.shares(lock.saturating_add(more));
         let or_pool = |payee: Option<T::AccountId>| payee.unwrap_or_else(T::InsurancePool::get);
         let payees = [
@@ -103,6 +111,20 @@ impl<T: Config> Pallet<T> {
         correlated_fraction(slash.part, others, Self::provider_stake())
     }
 
+    /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
+    /// pieces of data, openings.
+    pub fn answer_weight() -> Weight {
+        let reveal = T::WeightInfo::reveal().saturating_add(T::WeightInfo::authorize_reveal());
+        let audit = T::WeightInfo::reveal_audit().saturating_add(T::WeightInfo::authorize_reveal_audit());
+        let vote = T::WeightInfo::reveal_vote().saturating_add(T::WeightInfo::authorize_reveal_vote());
+        T::WeightInfo::play()
+            .max(T::WeightInfo::supply())
+            .max(T::WeightInfo::supply_input())
+            .max(reveal)
+            .max(audit)
+            .max(vote)
+    }
+
     /// Checks relations between the parameters on which progress depends.
     #[cfg(feature = "std")]
     pub(crate) fn check_configuration() {
@@ -114,10 +136,24 @@ impl<T: Config> Pallet<T> {
             T::InputWindow::get() >= one,
             "a client needs time to supply its input"
         );
+        let seals = [
+            (T::OpeningWindow::get(), T::RevealWindow::get()),
+            (T::OpeningWindow::get(), T::ChallengeWindow::get()),
+        ];
+        assert!(
+            seals.iter().all(|(long, short)| long >= short),
+            "who was late needs no less time to open what it sealed than who was not"
+        );
         let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
         assert!(shares < 1_000_000, "some of a slash has to be burned");
         let block = T::BlockWeights::get().max_block;
-        let dearest = Self::advance_weight().max(T::WeightInfo::play());
+        let dearest = Self::advance_weight().max(Self::answer_weight());
+        let class = frame_support::dispatch::DispatchClass::Operational;
+        let room = T::BlockWeights::get().get(class).reserved;
+        assert!(
+            room.is_none_or(|room| Self::answer_weight().all_lte(room)),
+            "blocks keep too little room for an answer"
+        );
         assert!(
             dearest.saturating_mul(4).all_lte(block),
             "one step of a round ({dearest:?}) takes more than a quarter of a block ({block:?})"

@@ -9,12 +9,15 @@
 //!                time, input demanded in vain      none: locks released, Failed(InputWithheld) handed over
 //! Auditing       time                              Revealing
 //! Revealing      all commitments opened, or time   Challengeable
-//! Challengeable  time, auditors that did not show  Challengeable, auditors drawn again
+//! Challengeable  time, auditors that never opened  Challengeable, auditors drawn again
 //!                time, nothing open                none: locks released, verdict handed over
 //! ```
 //!
 //! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of its own is
-//! open. Each of those ends by time alone, too: by a side's clock, by the decision window, by the supply window.
+//! open, or something that was sealed is not. Each of those ends by time alone, too: by a side's clock, by the decision
+//! window, by the supply window, by the opening window.
+//!
+//! Time is that of [`Config::BlockNumberProvider`], which may stand still, and may leap.
 //!
 //! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few demands that a
 //! member may make. A demand's time is over before the phase's.
@@ -27,7 +30,10 @@ use frame_support::{
     dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get, weights::Weight,
 };
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{traits::Zero, DispatchError, Saturating};
+use sp_runtime::{
+    traits::{BlockNumberProvider, Zero},
+    DispatchError, Saturating,
+};
 use surety_types::{
     limits,
     stake::Role,
@@ -156,7 +162,6 @@ impl<T: Config> Pallet<T> {
 
     /// Does one thing that is due, or closes the round when nothing is left.
     fn advance_challengeable(task: TaskId, mut round: RoundOf<T>) -> DispatchResult {
-        let now = frame_system::Pallet::<T>::block_number();
         let is_over = Self::has_passed(describe(&round.phase).1);
         if let Some(id) = Self::due_dispute(&round) {
             match Disputes::<T>::get(id) {
@@ -167,16 +172,23 @@ impl<T: Config> Pallet<T> {
                 // Cannot be: both are written together.
                 None => round.disputes.retain(|open| open.id != id),
             }
-        } else if !Self::match_up(task, &mut round) && !Self::end_demand(task, &mut round) {
+        } else if !Self::match_up(task, &mut round)
+            && !Self::end_demand(task, &mut round)
+            && !Self::convict_silent(task, &mut round)
+        {
             let is_quiet = round.disputes.is_empty() && !Self::has_demands(task, &round);
             if !is_over || !is_quiet {
+                return Ok(());
+            }
+            if let Some(until) = Self::awaits_openings(&round) {
+                T::Clock::wake_after(task, until);
                 return Ok(());
             }
             if !Self::draw_again(task, &mut round) {
                 return Self::close_and_tell(task, &round);
             }
         }
-        T::Clock::wake_after(task, now);
+        T::Clock::wake_after(task, Self::now());
         Rounds::<T>::insert(task, round);
         Ok(())
     }
@@ -188,7 +200,7 @@ impl<T: Config> Pallet<T> {
         T::Outcome::decided(task, verdict, &audits)
     }
 
-    /// Fines auditors that announced and did not reveal. Lets others draw themselves if there were any whose provider's
+    /// Finds auditors at fault that announced and never opened their seals. Lets others draw themselves if there were any whose provider's
     /// result counts, and says whether it did.
     fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let mut missing = false;
@@ -217,6 +229,7 @@ impl<T: Config> Pallet<T> {
         if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
             *until = window;
         }
+        round.openings_until = Some(window.saturating_add(T::OpeningWindow::get()));
         T::Clock::wake_after(task, window);
         Self::deposit_event(Event::AuditorsDrawnAgain {
             task,
@@ -248,14 +261,11 @@ impl<T: Config> Pallet<T> {
         Self::enter(task, round, RoundPhase::Revealing { until });
     }
 
-    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is at fault.
+    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is not paid, and owes it.
     pub(crate) fn conclude(task: TaskId, round: &mut RoundOf<T>) {
         if matches!(round.phase, RoundPhase::Revealing { .. }) {
-            for member in round.members.clone() {
-                if matches!(member.progress, MemberProgress::Committed(_)) {
-                    Self::convict_provider(task, round, &member.provider, FaultKind::NoReveal, None);
-                }
-            }
+            Self::note_missed_reveals(task, round);
+            round.openings_until = Some(Self::window_end(T::OpeningWindow::get()));
         }
         let verdict = verdict::verdict(round);
         round.announced = accepted(&verdict);
@@ -266,14 +276,21 @@ impl<T: Config> Pallet<T> {
         let until = Self::window_end(T::ChallengeWindow::get());
         Self::enter(task, round, RoundPhase::Challengeable { until, verdict });
         if Self::match_up(task, round) {
-            T::Clock::wake_after(task, frame_system::Pallet::<T>::block_number());
+            T::Clock::wake_after(task, Self::now());
         }
     }
 
     fn end_committing(task: TaskId, round: &mut RoundOf<T>) {
         if Self::replace_missing(task, round) {
             Self::start_committing_again(task, round);
-        } else if verdict::has_quorum(round) {
+            return;
+        }
+        for member in &round.members {
+            if member.progress == MemberProgress::Working {
+                Self::note_missed(&member.provider);
+            }
+        }
+        if verdict::has_quorum(round) {
             Self::start_auditing(task, round);
         } else {
             Self::conclude(task, round);
@@ -389,6 +406,7 @@ impl<T: Config> Pallet<T> {
         let by = newcomer.provider.clone();
         let RoundMember { lock, .. } = core::mem::replace(member, newcomer);
         T::Stake::unlock(&leaver, lock);
+        Self::note_missed(&leaver);
         Self::deposit_event(Event::ProviderReplaced {
             task,
             dropped: leaver,
@@ -412,11 +430,16 @@ impl<T: Config> Pallet<T> {
     }
 
     pub(crate) fn has_passed(until: BlockNumberFor<T>) -> bool {
-        frame_system::Pallet::<T>::block_number() > until
+        Self::now() > until
     }
 
     pub(crate) fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
-        frame_system::Pallet::<T>::block_number().saturating_add(window)
+        Self::now().saturating_add(window)
+    }
+
+    /// What the clock shows.
+    pub(crate) fn now() -> BlockNumberFor<T> {
+        T::BlockNumberProvider::current_block_number()
     }
 }
 

@@ -11,7 +11,7 @@ use sp_runtime::{
 use surety_types::{
     limits,
     task::{MemberProgress, RoundPhase, Verdict},
-    trust::{AuditState, Party},
+    trust::{AuditState, FaultKind, Party},
     TaskId,
 };
 
@@ -31,7 +31,8 @@ impl<T: Config> Pallet<T> {
             trust_5_disputes_are_those_of_their_rounds::<T>(task, &round)?;
             trust_6_audits_are_one_of_a_pair::<T>(&round)?;
             trust_7_the_convicted_win_nothing::<T>(&round)?;
-            trust_14_input_is_demanded_by_who_waits_for_it::<T>(&round)
+            trust_14_input_is_demanded_by_who_waits_for_it::<T>(&round)?;
+            trust_15_who_was_late_owes_its_opening::<T>(&round)
         })?;
         trust_5_disputes_have_rounds::<T>()?;
         trust_8_holds_are_bonds_and_prices::<T>()?;
@@ -269,5 +270,27 @@ fn trust_14_input_is_demanded_by_who_waits_for_it<T: Config>(
         in_time && waits && !verdict::has_quorum(round),
         "TRUST-14: a demand of input that nobody needs"
     );
+    Ok(())
+}
+
+fn trust_15_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
+    // Who opens late may do so before anybody has ended the phase.
+    let asked = matches!(round.phase, RoundPhase::Revealing { .. }) || round.openings_until.is_some();
+    ensure!(
+        challengeable || round.openings_until.is_none(),
+        "TRUST-15: a time for late openings before there is a verdict"
+    );
+    for member in &round.members {
+        let late = member.missed_reveal;
+        ensure!(
+            !late || (asked && member.progress != MemberProgress::Working),
+            "TRUST-15: a provider is late for what is not asked of it"
+        );
+        ensure!(
+            late || member.fault != Some(FaultKind::NoReveal),
+            "TRUST-15: a provider is convicted of silence that was not late"
+        );
+    }
     Ok(())
 }

@@ -30,6 +30,11 @@ pub trait DisputeReferee {
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(facts: &Self::Facts, claim: &ResultClaim) -> Option<u32>;
 
+    /// Facts of the largest model that can be registered, which does `operation`, and a claim of about as much work as there
+    /// can be, for benchmarks: whatever a call asks of a court it asks there.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn largest_for_benchmark(operation: surety_types::model::Operation) -> (Self::Facts, ResultClaim);
+
     /// Facts, a claim that their court refutes, and the moves of a game about it, for benchmarks. The last one opens
     /// such a cell, in as many bytes as are taken.
     #[cfg(feature = "runtime-benchmarks")]

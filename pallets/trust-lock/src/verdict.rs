@@ -20,7 +20,10 @@ pub(crate) fn has_quorum<A, B, N>(round: &Round<A, B, N>) -> bool {
     committed(round) >= majority(round.redundancy)
 }
 
-/// The verdict as things are. Who has not revealed is absent; who was found at fault no longer counts.
+/// The verdict as things are. Who has not revealed in time is absent, and not paid; who was found at fault no longer counts.
+///
+/// What was revealed too late supports what others revealed in time, so that they do not lose their pay by it, and nothing
+/// else: it takes one who was in time to be agreed with.
 ///
 /// A majority is of those who have not lost a dispute or withheld their output, so that one who is right wins against
 /// any number who were proven wrong. Who stays silent still counts, and supports nobody.
@@ -38,12 +41,17 @@ pub(crate) fn verdict<A: Clone, B, N>(round: &Round<A, B, N>) -> Verdict<A> {
     else {
         return Verdict::Failed(FailureReason::NoAgreement);
     };
+    let majority = select(round, |member| member.counted_claim() == Some(&claim));
+    if majority.is_empty() {
+        return Verdict::Failed(FailureReason::NoAgreement);
+    }
+    let is_absent = |member: &RoundMember<A, B>| member.claim().is_none() || member.missed_reveal;
     Verdict::Agreed {
-        majority: select(round, |member| member.standing_claim() == Some(&claim)),
+        majority,
         minority: select(round, |member| {
-            member.claim().is_some() && member.standing_claim() != Some(&claim)
+            !is_absent(member) && member.counted_claim() != Some(&claim)
         }),
-        absent: select(round, |member| member.claim().is_none()),
+        absent: select(round, is_absent),
         claim,
     }
 }

@@ -19,6 +19,9 @@ pub trait WeightInfo {
     /// An audit of a full round that differs: its dispute is opened.
     fn reveal_audit() -> Weight;
 
+    /// The opening of the last audit of a full round is found to be right.
+    fn authorize_reveal_audit() -> Weight;
+
     /// A challenge of a full round.
     fn challenge() -> Weight;
 
@@ -66,6 +69,9 @@ pub trait WeightInfo {
     /// The last answer of a vote of all that decides: as many are fined as can be at once, and the dispute ends.
     fn reveal_vote() -> Weight;
 
+    /// An answer of the last of the most voters is found to open its seal.
+    fn authorize_reveal_vote() -> Weight;
+
     /// Time passes for a vote of all: it is opened with the most voters; or it is over, and as the last answer would.
     fn advance_committee() -> Weight;
 
@@ -112,6 +118,10 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
+    fn authorize_reveal_audit() -> Weight {
+        Weight::zero()
+    }
+
     fn challenge() -> Weight {
         Weight::zero()
     }
@@ -153,6 +163,10 @@ impl WeightInfo for () {
     }
 
     fn reveal_vote() -> Weight {
+        Weight::zero()
+    }
+
+    fn authorize_reveal_vote() -> Weight {
         Weight::zero()
     }
 

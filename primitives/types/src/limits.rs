@@ -46,3 +46,35 @@ pub const VOTERS_MAX: u32 = 100;
 
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;
+
+// Dimensions of a model whose results can be checked cell by cell. Well above published models of these families (a Llama
+// of 405B has 126 layers of width 16,384), and such that at least the smallest task of every model within them can be
+// disputed; how large a task may be follows from the model and is the trace's affair. Nothing that a node evaluates may
+// take longer because one of them is large.
+
+/// Most layers of a model. A leaf of its trace may hold all of them where the model is narrow, at 25 steps each: of 4,096.
+pub const LAYERS_MAX: u32 = 160;
+
+/// Most numbers of a state.
+pub const WIDTH_MAX: u32 = 16_384;
+
+/// Most attention heads.
+pub const HEADS_MAX: u32 = 256;
+
+/// Most numbers of one head.
+pub const HEAD_DIM_MAX: u32 = 1_024;
+
+/// Most numbers of all heads together. Keys and values of all layers may stand in one row of a trace: of 64 MiB.
+pub const QUERIES_MAX: u32 = 32_768;
+
+/// Most numbers between a layer's last products.
+pub const INNER_MAX: u32 = 65_536;
+
+/// Most positions of a decoder's sequence.
+pub const POSITIONS_MAX: u32 = 1 << 20;
+
+/// Most positions of an encoder's: they are the rows of one leaf of its trace, of which there are no more.
+pub const ENCODER_POSITIONS_MAX: u32 = 1 << 16;
+
+/// Most tokens of a vocabulary.
+pub const VOCABULARY_MAX: u32 = 1 << 19;

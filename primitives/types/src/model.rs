@@ -7,6 +7,10 @@ use sp_runtime::BoundedVec;
 
 use crate::{limits, ContentHash, ModelId};
 
+mod bounds;
+
+pub use bounds::ArchitectureError;
+
 /// A bounded UTF-8 name.
 pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;
 
@@ -19,6 +23,16 @@ pub enum ModelFamily {
     Bert,
     /// Llama-architecture decoders: RMS norm, rotary positions, grouped attention, SwiGLU.
     Llama,
+}
+
+impl ModelFamily {
+    /// What models of this family do on the exact tier.
+    pub const fn operation(self) -> Operation {
+        match self {
+            Self::Bert => Operation::Embed,
+            Self::Llama => Operation::Generate,
+        }
+    }
 }
 
 /// How two honest results of the model compare. Never compared across tiers.

@@ -3,7 +3,7 @@
 
 use alloc::vec;
 use codec::Encode;
-use sp_runtime::transaction_validity::{TransactionPriority, ValidTransaction};
+use sp_runtime::transaction_validity::{TransactionLongevity, TransactionPriority, ValidTransaction};
 
 use crate::TaskId;
 
@@ -12,21 +12,16 @@ use crate::TaskId;
 /// openings those go first that came first.
 pub const PRIORITY: TransactionPriority = TransactionPriority::MAX;
 
-/// An opening that `account` may make in this block or one of the `blocks_left` after it.
+/// An opening that `account` may make now.
 ///
-/// It provides (call, task, account): a second one with other bytes around it does not enter a pool beside it.
-pub fn pooled(
-    call: &'static str,
-    task: TaskId,
-    account: &impl Encode,
-    blocks_left: impl Into<u64>,
-) -> ValidTransaction {
+/// It stays in a pool for as long as it is good: how many blocks that is nobody knows, because the clock may stand still. Nodes
+/// throw out what has become stale when they look at it again. It provides (call, task, account): a second one with other bytes around it does not enter a pool beside it.
+pub fn pooled(call: &'static str, task: TaskId, account: &impl Encode) -> ValidTransaction {
     ValidTransaction {
         priority: PRIORITY,
         requires: vec![],
         provides: vec![(call, task, account).encode()],
-        // Counted from the block before this one.
-        longevity: blocks_left.into().saturating_add(1),
+        longevity: TransactionLongevity::MAX,
         propagate: true,
     }
 }
@@ -37,7 +32,7 @@ mod tests {
 
     #[test]
     fn two_openings_exclude_each_other_when_call_task_and_account_are_the_same() {
-        let tags = |call, task, account: u32| pooled(call, task, &account, 1u32).provides;
+        let tags = |call, task, account: u32| pooled(call, task, &account).provides;
         assert_eq!(tags("reveal", 1, 2), tags("reveal", 1, 2));
         for other in [
             tags("reveal_bid", 1, 2),
@@ -49,9 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_is_kept_for_as_long_as_it_is_good() {
-        assert_eq!(pooled("reveal", 1, &1u32, 0u32).longevity, 1);
-        assert_eq!(pooled("reveal", 1, &1u32, 9u32).longevity, 10);
-        assert_eq!(pooled("reveal", 1, &1u32, u64::MAX).longevity, u64::MAX);
+    fn no_count_of_blocks_takes_an_opening_out_of_a_pool() {
+        assert_eq!(pooled("reveal", 1, &1u32).longevity, TransactionLongevity::MAX);
     }
 }

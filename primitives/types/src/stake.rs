@@ -23,7 +23,7 @@ pub enum Role {
 pub struct UnlockChunk<Balance, BlockNumber> {
     /// How much.
     pub amount: Balance,
-    /// From which block on it can be withdrawn.
+    /// From which time of the clock on it can be withdrawn.
     pub available_at: BlockNumber,
 }
 

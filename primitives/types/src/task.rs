@@ -166,6 +166,12 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         /// Last block for opened bids.
         until: BlockNumber,
     },
+    /// Bids are closed; the draw waits for entropy that nobody knew while they were open.
+    Drawing {
+        /// Block (not the clock's time) in which it was noted that the time for opening bids is over. Entropy has to be
+        /// younger.
+        since: BlockNumber,
+    },
     /// Providers are at work; the trust lock's round says how far.
     Running {
         /// Who was drawn first; the round holds who is on it now.
@@ -241,6 +247,9 @@ pub struct RoundMember<AccountId, Balance> {
     pub fault: Option<FaultKind>,
     /// Pieces of the input that it has demanded so far.
     pub input_demands: u32,
+    /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later; that it opens it
+    /// at all is demanded until [`Round::openings_until`].
+    pub missed_reveal: bool,
 }
 
 impl<AccountId, Balance> RoundMember<AccountId, Balance> {
@@ -253,6 +262,7 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             progress: MemberProgress::Working,
             fault: None,
             input_demands: 0,
+            missed_reveal: false,
         }
     }
 
@@ -262,6 +272,19 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             (MemberProgress::Revealed(claim), None) => Some(claim),
             _ => None,
         }
+    }
+
+    /// What it says the answer is, if it said so in time and no fault was found: what a verdict counts.
+    pub const fn counted_claim(&self) -> Option<&ResultClaim> {
+        if self.missed_reveal {
+            return None;
+        }
+        self.standing_claim()
+    }
+
+    /// Whether a commitment is still to be opened.
+    pub const fn owes_opening(&self) -> bool {
+        matches!((&self.progress, self.fault), (MemberProgress::Committed(_), None))
     }
 
     /// What it said the answer is, at fault or not.
@@ -340,6 +363,9 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub security: Security,
     /// The piece of its input that the client has to show now.
     pub input_demand: Option<InputDemand<AccountId, Balance, BlockNumber>>,
+    /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and audits. Set
+    /// with the verdict; only silence beyond it is a fault.
+    pub openings_until: Option<BlockNumber>,
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
@@ -359,6 +385,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             announced: None,
             security: Security::default(),
             input_demand: None,
+            openings_until: None,
         }
     }
 }

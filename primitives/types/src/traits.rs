@@ -43,7 +43,7 @@ pub trait StakeLedger<AccountId, Balance> {
     /// How many stashes have stake bonded in `role`.
     fn stashes_in(role: Role) -> u32;
 
-    /// Blocks since `stash` last got more stake or another agent; zero for a stash that has no stake.
+    /// Blocks of the chain since `stash` last got more stake or another agent; zero for a stash that has no stake.
     fn settled_for(stash: &AccountId) -> u32;
 
     /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares` out of it and
@@ -74,15 +74,22 @@ impl<AccountId, A: StashClosed<AccountId>, B: StashClosed<AccountId>> StashClose
     }
 }
 
-/// Who gets no work for a while because it was at fault. Provided by trust-lock.
+/// Who gets no work for a while, because it was at fault or missed deadlines. Provided by trust-lock.
 pub trait Jail<AccountId> {
     /// Whether `stash` gets no work now.
     fn is_jailed(stash: &AccountId) -> bool;
+
+    /// Whether that is (also) for missed deadlines: its stake has to stay then.
+    fn is_suspended(stash: &AccountId) -> bool;
 }
 
 /// Nobody is ever jailed.
 impl<AccountId> Jail<AccountId> for () {
     fn is_jailed(_: &AccountId) -> bool {
+        false
+    }
+
+    fn is_suspended(_: &AccountId) -> bool {
         false
     }
 }
@@ -241,7 +248,7 @@ pub trait TaskOutcome<AccountId, Balance> {
 
 /// Wakes tasks up. Provided by task-auction, whose agenda is the only one.
 pub trait TaskClock<BlockNumber> {
-    /// Has `task` advanced soon after block `until` has passed.
+    /// Has `task` advanced soon after time `until` of the clock has passed.
     fn wake_after(task: TaskId, until: BlockNumber);
 }
 

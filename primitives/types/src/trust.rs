@@ -163,6 +163,11 @@ pub struct TrustRecord<BlockNumber> {
     pub absences: u32,
     /// It gets no tasks and does no audits up to and including this block.
     pub jailed_until: Option<BlockNumber>,
+    /// Provider: deadlines missed in a row (no commitment, or no opening in time).
+    pub missed: u32,
+    /// Provider: up to and including this time it gets no tasks and its stake cannot be unbonded, because it missed
+    /// deadlines. Costs no stake.
+    pub suspended_until: Option<BlockNumber>,
 }
 
 /// A piece of a provider's output that it has to show on chain.

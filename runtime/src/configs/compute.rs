@@ -4,6 +4,7 @@ use frame_support::{parameter_types, weights::Weight, PalletId};
 use sp_runtime::traits::AccountIdConversion;
 use surety_types::{traits::Escrow, view::TaskView, TaskId};
 
+use super::consensus::RunningClock;
 use crate::{
     params::dynamic, weights, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry,
     ProviderRegistry, Runtime, RuntimeHoldReason, Staking, TrustLock,
@@ -22,6 +23,8 @@ impl surety_pallet_staking::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type MinBond = dynamic::staking::MinBond;
+    type BlockNumberProvider = RunningClock;
+    type Jail = TrustLock;
     type UnbondingPeriod = dynamic::staking::UnbondingPeriod;
     type OnClosed = (ProviderRegistry, TrustLock);
     type WeightInfo = weights::surety_pallet_staking::WeightInfo<Runtime>;
@@ -44,6 +47,7 @@ impl surety_pallet_model_registry::Config for Runtime {
 
 impl surety_pallet_task_auction::Config for Runtime {
     type WeightInfo = weights::surety_pallet_task_auction::WeightInfo<Runtime>;
+    type BlockNumberProvider = RunningClock;
     // Only the draw of providers uses it. Its authors know it early, so auditors are never drawn from it.
     type Randomness = pallet_babe::ParentBlockRandomness<Runtime>;
     type Stake = Staking;
@@ -54,6 +58,7 @@ impl surety_pallet_task_auction::Config for Runtime {
     type TrustWeight = TrustWeight;
     type BidWindow = dynamic::auction::BidWindow;
     type RevealWindow = dynamic::auction::RevealWindow;
+    type LateRevealWindow = dynamic::auction::LateRevealWindow;
     type BidDeposit = dynamic::auction::BidDeposit;
     type UnitsMax = dynamic::auction::UnitsMax;
     type InputBytesMax = dynamic::auction::InputBytesMax;

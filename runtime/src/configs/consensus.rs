@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 use frame_support::{
+    dispatch::DispatchClass,
     parameter_types,
-    traits::{ConstU128, ConstU32, ConstU64},
+    traits::{ConstU128, ConstU32, ConstU64, Get},
     weights::Weight,
 };
 use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
@@ -17,10 +18,11 @@ use sp_staking::{
     SessionIndex,
 };
 
+use super::system::{RuntimeBlockLength, RuntimeBlockWeights};
 use crate::{
     units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    weights, AccountId, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent, Session,
-    SessionKeys, UncheckedExtrinsic,
+    weights, AccountId, Authorship, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent,
+    Session, SessionKeys, System, TaskAuction, TrustLock, UncheckedExtrinsic,
 };
 
 /// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every block
@@ -85,7 +87,61 @@ where
 }
 
 impl surety_pallet_finality_clock::Config for Runtime {
+    type AuthoritiesMax = ConstU32<VALIDATORS_MAX>;
+    type Authors = Validators;
+    type IsFull = NoRoomForAnswers;
     type WeightInfo = weights::surety_pallet_finality_clock::WeightInfo<Runtime>;
+}
+
+/// The clock of everything that somebody can lose money by being late with.
+pub type RunningClock = surety_pallet_finality_clock::Running<Runtime>;
+
+/// The validators of the session, who make its blocks.
+pub struct Validators;
+
+impl surety_pallet_finality_clock::BlockAuthors<AccountId> for Validators {
+    fn all() -> Vec<AccountId> {
+        Session::validators()
+    }
+
+    fn of_this_block() -> Option<AccountId> {
+        Authorship::author()
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_for_benchmark(count: u32) {
+        let validators = (0..count).map(|place| frame_benchmarking::account("validator", place, 0));
+        let validators: Vec<AccountId> = validators.collect();
+        // The pallet keeps it to itself.
+        let key = frame_support::storage::storage_prefix(b"Authorship", b"Author");
+        if let Some(author) = validators.last() {
+            frame_support::storage::unhashed::put(&key, author);
+        }
+        pallet_session::Validators::<Runtime>::put(validators);
+    }
+}
+
+/// Bytes of the longest extrinsic with a move or an opening: 16 KiB of a cell's inputs, and what is around them.
+const ANSWER_BYTES: u32 = 20 * 1024;
+
+/// Whether a block that is about to end had no room for one more of the calls that somebody loses money for being late with:
+/// of the room that is kept for their class, less is left than the dearest of them takes.
+pub struct NoRoomForAnswers;
+
+impl Get<bool> for NoRoomForAnswers {
+    fn get() -> bool {
+        let limits = RuntimeBlockWeights::get();
+        let class = limits.get(DispatchClass::Operational);
+        let used = *System::block_weight().get(DispatchClass::Operational);
+        let dearest = TrustLock::answer_weight()
+            .max(TaskAuction::answer_weight())
+            .saturating_add(class.base_extrinsic);
+        let fits = class
+            .reserved
+            .is_none_or(|room| used.saturating_add(dearest).all_lte(room));
+        let bytes = System::block_size().saturating_add(ANSWER_BYTES);
+        !fits || bytes > *RuntimeBlockLength::get().max.get(DispatchClass::Operational)
+    }
 }
 
 impl pallet_authority_discovery::Config for Runtime {

@@ -28,6 +28,7 @@ use surety_verification::{
     dispute::DisputeView,
 };
 
+use super::consensus::RunningClock;
 use crate::{
     params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Runtime, RuntimeHoldReason, Staking,
     TaskAuction, TrustLock,
@@ -54,7 +55,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
     type EpochRandomness = EpochRandomness;
-    type FinalisedBlock = surety_pallet_finality_clock::Running<Runtime>;
+    type BlockNumberProvider = RunningClock;
     type InsurancePool = InsurancePool;
     // Governance, once there is one: until then nobody but the dev chain's sudo.
     type VetoOrigin = EnsureRoot<AccountId>;
@@ -62,6 +63,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type CommitWindow = dynamic::trust_lock::CommitWindow;
     type AuditWindow = dynamic::trust_lock::AuditWindow;
     type RevealWindow = dynamic::trust_lock::RevealWindow;
+    type OpeningWindow = dynamic::trust_lock::OpeningWindow;
     type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
     type LockMultiple = dynamic::trust_lock::LockMultiple;
     type AuditorsExpected = dynamic::trust_lock::AuditorsExpected;
@@ -172,6 +174,7 @@ impl DisputeReferee for ExactReferee {
         }))
     }
 
+    /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be registered.
     fn court(facts: &ExactFacts, claim: &ResultClaim) -> Option<ExactCourt> {
         let task = TaskFacts {
             family: facts.family,
@@ -193,6 +196,11 @@ impl DisputeReferee for ExactReferee {
             return None;
         };
         layout.rows(output, length, 0).map(|rows| rows.row_bytes)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn largest_for_benchmark(operation: Operation) -> (ExactFacts, ResultClaim) {
+        benchmark::largest(operation)
     }
 
     #[cfg(feature = "runtime-benchmarks")]

@@ -192,6 +192,22 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
+	/// Not measured yet: the figures of `authorize_reveal`, which reads as large a round, and more.
+	/// Storage: `TrustLock::Rounds` (r:1 w:0)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Facts` (r:1 w:0)
+	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	fn authorize_reveal_audit() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `8001`
+		//  Estimated: `15624`
+		// Minimum execution time: 51_647_000 picoseconds.
+		Weight::from_parts(56_003_000, 0)
+			.saturating_add(Weight::from_parts(0, 15624))
+			.saturating_add(T::DbWeight::get().reads(3))
+	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
 	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
@@ -523,6 +539,47 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `TrustLock::Slashes` (r:0 w:9)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `31378`
+		//  Estimated: `40848`
+		// Minimum execution time: 361_988_000 picoseconds.
+		Weight::from_parts(380_476_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(28))
+			.saturating_add(T::DbWeight::get().writes(25))
+	}
+	/// Not measured yet: the figures of `reveal_vote`, which does the same and more.
+	/// Storage: `Staking::Agents` (r:1 w:0)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:2 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Disputes` (r:1 w:1)
+	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Rounds` (r:1 w:1)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Committees` (r:1 w:1)
+	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:10 w:10)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Storage: `Babe::Randomness` (r:1 w:0)
+	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:1 w:0)
+	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:9)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `31378`
 		//  Estimated: `40848`

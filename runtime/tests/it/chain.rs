@@ -1,7 +1,7 @@
 //! A chain in memory. Blocks are executed as the node has them executed; extrinsics are signed and pay fees.
 
 use codec::Encode;
-use frame_support::storage::with_transaction;
+use frame_support::{dispatch::DispatchClass, storage::with_transaction, weights::Weight};
 use serde_json::Value;
 use sp_consensus_babe::{
     digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
@@ -63,8 +63,10 @@ pub struct Chain {
     number: BlockNumber,
     slot: u64,
     parent: Hash,
-    /// Whether authors say that blocks become final, two blocks later. Clocks of disputes stand still otherwise.
+    /// Whether blocks become final, two blocks later. The clock stands still otherwise.
     pub finalises: bool,
+    /// What authors have seen final last.
+    finalised: BlockNumber,
 }
 
 impl Chain {
@@ -109,7 +111,8 @@ impl Chain {
             number: 0,
             slot: FIRST_SLOT,
             parent: Hash::zero(),
-            finalises: false,
+            finalises: true,
+            finalised: 0,
         }
     }
 
@@ -139,23 +142,38 @@ impl Chain {
         self.number += 1;
         let header = self.header();
         let timestamp = self.slot * SLOT_MS;
-        let finalised = self.finalises.then(|| self.number.saturating_sub(2));
+        if self.finalises {
+            self.finalised = self.number.saturating_sub(2);
+        }
+        let finalised = self.finalised;
         let (parent, results) = self.ext.execute_with(|| {
             Executive::initialize_block(&header);
             let inherent = pallet_timestamp::Call::set { now: timestamp };
             apply(UncheckedExtrinsic::new_bare(inherent.into()))
                 .unwrap()
                 .unwrap();
-            if let Some(finalised) = finalised {
-                let note = surety_pallet_finality_clock::Call::note { finalised };
-                apply(UncheckedExtrinsic::new_bare(note.into())).unwrap().unwrap();
-            }
+            let note = surety_pallet_finality_clock::Call::note { finalised };
+            apply(UncheckedExtrinsic::new_bare(note.into())).unwrap().unwrap();
             let results = fill();
             (Executive::finalize_block().hash(), results)
         });
         self.parent = parent;
         self.check_state();
         results
+    }
+
+    /// A block that `used` has been taken of for calls of this class, and then one call. Returns how that went.
+    pub fn busy_block(
+        &mut self,
+        (used, class): (Weight, DispatchClass),
+        signer: Sr25519Keyring,
+        call: impl Into<RuntimeCall>,
+    ) -> Result<Result<(), DispatchError>, TransactionValidityError> {
+        let call = call.into();
+        self.block_with(|| {
+            System::register_extra_weight_unchecked(used, class);
+            apply(extrinsic(signer, call))
+        })
     }
 
     /// What the pool makes of an extrinsic on top of the last block.
@@ -278,6 +296,7 @@ impl Chain {
             surety_runtime::TaskAuction::do_try_state().unwrap();
             surety_runtime::TrustLock::do_try_state().unwrap();
             surety_runtime::Billing::do_try_state().unwrap();
+            surety_runtime::FinalityClock::do_try_state().unwrap();
         });
     }
 }
@@ -290,7 +309,11 @@ fn apply(extrinsic: UncheckedExtrinsic) -> Result<Result<(), DispatchError>, Tra
 fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
     match call {
         RuntimeCall::TaskAuction(surety_pallet_task_auction::Call::reveal_bid { .. })
-        | RuntimeCall::TrustLock(surety_pallet_trust_lock::Call::reveal { .. }) => general(call, 0),
+        | RuntimeCall::TrustLock(
+            surety_pallet_trust_lock::Call::reveal { .. }
+            | surety_pallet_trust_lock::Call::reveal_audit { .. }
+            | surety_pallet_trust_lock::Call::reveal_vote { .. },
+        ) => general(call, 0),
         _ => signed(signer, call),
     }
 }

@@ -53,7 +53,6 @@ fn beyond(world: &World, chain: &mut Chain) -> AccountId {
     );
     let mut honest = world.honest();
     while play_one(chain, world, &mut liar, &mut honest) {}
-    chain.finalises = true;
     provider.account()
 }
 
@@ -114,6 +113,7 @@ fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
         agent,
         Call::reveal_vote {
             dispute,
+            verifier: account(stash),
             value,
             salt: SALT,
         },

@@ -351,6 +351,7 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     let reveal = Call::reveal_audit {
         task,
         provider: provider.clone(),
+        verifier: verifier.clone(),
         claim: world.claim.clone(),
         salt,
     };

@@ -6,9 +6,9 @@ use frame_support::{
 };
 use frame_system::RawOrigin;
 use sp_keyring::Sr25519Keyring::{self, Alice, Bob};
-use sp_runtime::DispatchError;
+use sp_runtime::{traits::BlockNumberProvider, DispatchError};
 use surety_runtime::{
-    configs::governance::ProxyType,
+    configs::{consensus::RunningClock, governance::ProxyType},
     params::dynamic::{auction, billing},
     units::SURE,
     Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
@@ -37,8 +37,8 @@ fn a_changed_parameter_takes_effect_at_once() {
     chain.call(Alice, sudo);
     assert_eq!(chain.query(auction::BidWindow::get), 3);
 
+    let posted = chain.query(RunningClock::current_block_number);
     let task = market::post(&mut chain, 3);
-    let posted = chain.number();
     let until = chain.query(|| market::state(task));
     assert!(
         matches!(until, TaskState::Bidding { until } if until == posted + 3),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod chain;
+mod clock;
 mod committee;
 mod consensus;
 mod disputes;

@@ -236,10 +236,17 @@ pub fn post(chain: &mut Chain, redundancy: u32) -> TaskId {
 
 /// Has `bidders` bid and open their bids, and waits for the draw.
 pub fn auction(chain: &mut Chain, task: TaskId, bidders: &[Provider]) {
+    // Who was not heard of lately is not drawn.
+    heartbeats(chain);
     all_ok(chain.block(bidders.iter().map(|bidder| bidder.sealed(task)).collect()));
-    chain.run_until(20, || matches!(state(task), TaskState::Revealing { .. }));
+    chain.run_until(60, || matches!(state(task), TaskState::Revealing { .. }));
     all_ok(chain.block(bidders.iter().map(|bidder| bidder.opened(task)).collect()));
-    chain.run_until(20, || !matches!(state(task), TaskState::Revealing { .. }));
+    chain.run_until(60, || {
+        !matches!(
+            state(task),
+            TaskState::Revealing { .. } | TaskState::Drawing { .. }
+        )
+    });
 }
 
 /// A sign of life of every provider.
@@ -282,7 +289,7 @@ pub fn wait_for_reveals(chain: &mut Chain, task: TaskId) {
 
 /// Waits until the task has ended.
 pub fn wait_for_end(chain: &mut Chain, task: TaskId) {
-    chain.run_until(200, || {
+    chain.run_until(300, || {
         matches!(
             state(task),
             TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. }

@@ -5,8 +5,8 @@ use frame_support::traits::{Get, IntegrityTest};
 use sp_runtime::BuildStorage;
 use surety_runtime::{
     apis, genesis_config_presets,
-    params::dynamic::{auction, billing, trust_lock},
-    units::{EXISTENTIAL_DEPOSIT, SLOT_MS, SURE},
+    params::dynamic::{auction, billing, staking, trust_lock},
+    units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
     AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
 };
 
@@ -70,10 +70,11 @@ fn windows_are_short_in_development_and_long_in_production() {
         preset(name, || {
             assert_eq!(auction::BidWindow::get(), 8);
             assert_eq!(auction::RevealWindow::get(), 8);
+            assert_eq!(auction::LateRevealWindow::get(), 30);
             assert_eq!(auction::FinishedRetention::get(), 3_600);
             assert_eq!(trust_lock::CommitWindow::get(), 45);
             assert_eq!(trust_lock::AuditWindow::get(), 12);
-            assert_eq!(trust_lock::RevealWindow::get(), 12);
+            assert_eq!(trust_lock::RevealWindow::get(), 30);
             assert_eq!(trust_lock::ChallengeWindow::get(), 10);
             assert_eq!(trust_lock::LockMultiple::get(), 2);
         });
@@ -87,6 +88,55 @@ fn windows_are_short_in_development_and_long_in_production() {
         assert_eq!(auction::BidDeposit::get(), SURE);
         assert_eq!(billing::FeeRate::get(), sp_runtime::Permill::from_percent(5));
     });
+}
+
+/// Windows that somebody loses money by missing, in blocks.
+fn costly_windows() -> [(&'static str, u32); 9] {
+    [
+        (
+            "opening bids",
+            auction::RevealWindow::get() + auction::LateRevealWindow::get(),
+        ),
+        ("committing", trust_lock::CommitWindow::get()),
+        ("revealing", trust_lock::RevealWindow::get()),
+        ("opening late", trust_lock::OpeningWindow::get()),
+        ("supplying output", trust_lock::SupplyWindow::get()),
+        ("supplying input", trust_lock::InputWindow::get()),
+        ("a side of a dispute", trust_lock::DisputeClock::get()),
+        ("opening votes", trust_lock::VoteWindow::get()),
+        ("unbonding", staking::UnbondingPeriod::get()),
+    ]
+}
+
+#[test]
+fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
+    for (name, least) in [
+        ("testnet", 10 * MINUTES),
+        ("development", MINUTES),
+        ("local_testnet", MINUTES),
+    ] {
+        preset(name, || {
+            for (what, window) in costly_windows() {
+                assert!(window >= least, "{name}: {window} blocks for {what}");
+            }
+        });
+    }
+    preset("testnet", || {
+        assert!(trust_lock::OpeningWindow::get() >= 6 * HOURS)
+    });
+}
+
+#[test]
+fn stake_stays_until_nothing_can_come_of_what_it_did() {
+    for name in genesis_config_presets::preset_names() {
+        preset(&name, || {
+            // A result is opened as late as can be, its auditor opens as late as can be, and the dispute takes all its time.
+            let openings = 2 * trust_lock::OpeningWindow::get();
+            let dispute = 2 * trust_lock::DisputeClock::get() + trust_lock::DecisionWindow::get();
+            let longest = trust_lock::ChallengeWindow::get() + openings + dispute;
+            assert!(staking::UnbondingPeriod::get() > longest, "{name}: {longest}");
+        });
+    }
 }
 
 #[test]

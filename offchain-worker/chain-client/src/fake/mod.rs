@@ -4,6 +4,7 @@
 //! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to keep:
 //! [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
+mod faults;
 mod inputs;
 mod state;
 #[cfg(test)]
@@ -25,11 +26,13 @@ use surety_types::{
 use tokio::sync::watch;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, CommitteeRecord,
-    DemandRecord, DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord,
-    RegisteredModel, Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
+    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord,
+    RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until,
+    When,
 };
 
+use faults::{Faults, Kind};
 pub use state::FakeState;
 
 /// A scripted chain in memory. Clones share it.
@@ -38,6 +41,7 @@ pub struct FakeChain {
     info: Arc<ChainInfo>,
     inner: Arc<Mutex<Inner>>,
     finalised: watch::Sender<BlockNumber>,
+    best: watch::Sender<BlockNumber>,
 }
 
 #[derive(Default)]
@@ -46,15 +50,11 @@ struct Inner {
     finalised: FakeState,
     events: Vec<(BlockNumber, ChainEvent)>,
     calls: Vec<(AccountId32, Call)>,
-    faults: VecDeque<Fault>,
+    attempts: Vec<(AccountId32, Call, SubmitOptions)>,
+    faults: Faults,
+    /// What the next questions about a block come to.
+    read_faults: VecDeque<ChainError>,
     unreachable: bool,
-}
-
-/// What happens to one of the calls to come.
-enum Fault {
-    Refuse(ChainError),
-    LoseBefore,
-    LoseAfter,
 }
 
 impl Default for FakeChain {
@@ -76,6 +76,7 @@ impl FakeChain {
             info: Arc::new(info),
             inner: Arc::default(),
             finalised: watch::Sender::new(0),
+            best: watch::Sender::new(0),
         }
     }
 
@@ -84,31 +85,35 @@ impl FakeChain {
         change(&mut self.lock().best)
     }
 
-    /// Ends the block: the best state becomes final, and whoever follows finalised blocks hears of it.
+    /// Ends the block: the best state becomes final, the clock goes on, and whoever follows blocks hears of it.
     pub fn finalise(&self) -> BlockRef {
         let number = {
             let mut inner = self.lock();
             inner.best.number = inner.best.number.saturating_add(1);
+            inner.best.clock = inner.best.clock.saturating_add(1);
             inner.finalised = inner.best.clone();
             inner.best.number
         };
+        self.best.send_replace(number);
         self.finalised.send_replace(number);
         block_ref(number)
     }
 
-    /// The next call that is submitted fails with `error` and changes nothing.
-    pub fn refuse_next(&self, error: ChainError) {
-        self.lock().faults.push_back(Fault::Refuse(error));
+    /// Ends the block without finality: the clock stands still, and whoever follows best blocks hears of it.
+    pub fn extend(&self) -> BlockRef {
+        let number = {
+            let mut inner = self.lock();
+            inner.best.number = inner.best.number.saturating_add(1);
+            inner.best.number
+        };
+        self.best.send_replace(number);
+        block_ref(number)
     }
 
-    /// The next call never arrives: its submission ends as [`ChainError::Unknown`], and nothing changes.
-    pub fn lose_next(&self) {
-        self.lock().faults.push_back(Fault::LoseBefore);
-    }
-
-    /// The next call is carried out, but its submission ends as [`ChainError::Unknown`].
-    pub fn lose_answer_of_next(&self) {
-        self.lock().faults.push_back(Fault::LoseAfter);
+    /// The next `times` questions about a block come to `error`.
+    pub fn fail_next_reads(&self, error: ChainError, times: usize) {
+        let faults = std::iter::repeat_n(error, times);
+        self.lock().read_faults.extend(faults);
     }
 
     /// Cuts the node off, or brings it back.
@@ -119,6 +124,11 @@ impl FakeChain {
     /// Every call carried out so far, with who signed it.
     pub fn calls(&self) -> Vec<(AccountId32, Call)> {
         self.lock().calls.clone()
+    }
+
+    /// Every call that was handed over so far, carried out or not, with who signed it and how.
+    pub fn attempts(&self) -> Vec<(AccountId32, Call, SubmitOptions)> {
+        self.lock().attempts.clone()
     }
 
     /// Gives a task to everybody who has opened a bid, at the price asked for; opens its round.
@@ -145,13 +155,27 @@ impl FakeChain {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn follow(&self, blocks: &watch::Sender<BlockNumber>) -> Result<Box<dyn BlockStream>, ChainError> {
+        self.lock().check_reachable()?;
+        let mut watch = blocks.subscribe();
+        watch.mark_changed();
+        Ok(Box::new(Blocks {
+            chain: self.clone(),
+            watch,
+        }))
+    }
+
     fn read<T>(&self, when: When, read: impl FnOnce(&FakeState) -> T) -> Result<T, ChainError> {
-        let inner = self.lock();
+        let mut inner = self.lock();
         inner.check_reachable()?;
+        if let (When::At(_), Some(fault)) = (when, inner.read_faults.pop_front()) {
+            return Err(fault);
+        }
         match when {
             When::Finalised => Ok(read(&inner.finalised)),
             When::Best => Ok(read(&inner.best)),
             When::At(hash) if hash == block_ref(inner.finalised.number).hash => Ok(read(&inner.finalised)),
+            When::At(hash) if hash == block_ref(inner.best.number).hash => Ok(read(&inner.best)),
             When::At(hash) => Err(ChainError::Pruned {
                 block: format!("{hash:?}"),
             }),
@@ -193,7 +217,7 @@ struct Blocks {
 }
 
 #[async_trait]
-impl FinalisedBlocks for Blocks {
+impl BlockStream for Blocks {
     async fn next(&mut self) -> Result<BlockRef, ChainError> {
         // The sender lives as long as `self.chain`.
         let _ = self.watch.changed().await;
@@ -208,14 +232,12 @@ impl Chain for FakeChain {
         &self.info
     }
 
-    async fn finalised_blocks(&self) -> Result<Box<dyn FinalisedBlocks>, ChainError> {
-        self.lock().check_reachable()?;
-        let mut watch = self.finalised.subscribe();
-        watch.mark_changed();
-        Ok(Box::new(Blocks {
-            chain: self.clone(),
-            watch,
-        }))
+    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        self.follow(&self.finalised)
+    }
+
+    async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        self.follow(&self.best)
     }
 
     async fn block(&self, when: When) -> Result<BlockRef, ChainError> {
@@ -225,6 +247,10 @@ impl Chain for FakeChain {
     async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
         self.lock().check_reachable()?;
         Ok(block_ref(number))
+    }
+
+    async fn clock(&self, when: When) -> Result<BlockNumber, ChainError> {
+        self.read(when, |state| state.clock)
     }
 
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
@@ -302,7 +328,13 @@ impl Chain for FakeChain {
     }
 
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
-        self.read(when, |state| state.disputes.get(&id).cloned())
+        self.read(when, |state| match state.unreadable.contains(&id) {
+            true => Err(ChainError::Decode {
+                what: format!("dispute {id}"),
+                reason: "the test has made it so".into(),
+            }),
+            false => Ok(state.disputes.get(&id).cloned()),
+        })?
     }
 
     async fn committee(&self, when: When, dispute: DisputeId) -> Result<Option<CommitteeRecord>, ChainError> {
@@ -359,26 +391,33 @@ impl Chain for FakeChain {
             .collect())
     }
 
-    async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError> {
+    async fn submit(
+        &self,
+        signer: &Signer,
+        call: Call,
+        options: SubmitOptions,
+    ) -> Result<Included, ChainError> {
         let (events, number) = {
             let mut inner = self.lock();
             inner.check_reachable()?;
+            let who = signer.account();
+            inner.attempts.push((who.clone(), call.clone(), options));
             let lost = || ChainError::Unknown {
                 reason: "the test has lost it".into(),
             };
-            match inner.faults.pop_front() {
-                Some(Fault::Refuse(error)) => return Err(error),
-                Some(Fault::LoseBefore) => return Err(lost()),
-                Some(Fault::LoseAfter) => {
-                    inner.carry_out(signer.account(), call)?;
+            match inner.faults.take(&call) {
+                Some(Kind::Refuse(error)) => return Err(error),
+                Some(Kind::LoseBefore) => return Err(lost()),
+                Some(Kind::LoseAfter) => {
+                    inner.carry_out(who, call)?;
                     return Err(lost());
                 }
                 None => {}
             }
-            let events = inner.carry_out(signer.account(), call)?;
+            let events = inner.carry_out(who, call)?;
             (events, inner.best.number.saturating_add(1))
         };
-        if until == Until::Finalised {
+        if options.until == Until::Finalised {
             let mut watch = self.finalised.subscribe();
             // The sender lives as long as `self`.
             let _ = watch.wait_for(|finalised| *finalised >= number).await;

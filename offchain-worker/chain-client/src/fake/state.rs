@@ -1,6 +1,6 @@
 //! The fake chain's storage, and what calls do to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Encode;
 use sp_core::{crypto::AccountId32, H256};
@@ -15,14 +15,15 @@ use surety_types::{
     ModelId, TaskId,
 };
 use surety_verification::{
+    audit::audit_seal,
     commitment,
     committee::{Candidate, Entry},
 };
 
 use crate::{
-    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
-    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, RegisteredModel,
-    RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo,
+    chain::is_open, Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord,
+    DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord,
+    Refusal, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
@@ -33,6 +34,8 @@ const BID_WINDOW: BlockNumber = 8;
 pub struct FakeState {
     /// Height.
     pub number: BlockNumber,
+    /// Time on the chain's clock, which every `until` counts on.
+    pub clock: BlockNumber,
     /// Tasks, finished ones included.
     pub tasks: BTreeMap<TaskId, TaskRecord>,
     /// Rounds of running tasks.
@@ -51,6 +54,8 @@ pub struct FakeState {
     pub pending_agents: BTreeMap<AccountId32, AccountId32>,
     /// Disputes that are open. The test puts them there; moves are only counted.
     pub disputes: BTreeMap<DisputeId, DisputeRecord>,
+    /// Disputes whose records cannot be read, as after an upgrade.
+    pub unreadable: BTreeSet<DisputeId>,
     /// Committees that sit. The test puts them there; seats are taken and answers opened.
     pub committees: BTreeMap<DisputeId, CommitteeRecord>,
     /// Demands by task and provider. The test puts them there.
@@ -71,16 +76,10 @@ pub(super) type Applied = Result<Vec<ChainEvent>, ChainError>;
 
 impl FakeState {
     pub(super) fn open_tasks(&self, bidder: Option<&AccountId32>) -> Vec<OpenTask> {
-        let open = |task: &TaskRecord| {
-            matches!(
-                task.state,
-                TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Running { .. }
-            )
-        };
         let bid = |id: TaskId| bidder.and_then(|who| self.bids.get(&(id, who.clone())).cloned());
         self.tasks
             .iter()
-            .filter(|(_, task)| open(task))
+            .filter(|(_, task)| is_open(task))
             .map(|(id, task)| OpenTask {
                 id: *id,
                 task: task.clone(),
@@ -138,9 +137,10 @@ impl FakeState {
             Call::RevealAudit {
                 task,
                 provider,
+                verifier,
                 claim,
-                ..
-            } => self.reveal_audit(who, *task, provider, claim),
+                salt,
+            } => self.reveal_audit(verifier, *task, provider, claim, salt),
             Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
             Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
             Call::ReportEquivocation { statement, .. } => {
@@ -156,16 +156,68 @@ impl FakeState {
                 seal,
                 ..
             } => self.join_committee(who, *dispute, *ballot, *seal),
-            Call::RevealVote { dispute, value, salt } => self.reveal_vote(who, *dispute, *value, *salt),
-            other => Err(ChainError::Rejected {
-                reason: format!("the fake chain does not know {}", other.name().call),
-            }),
+            Call::RevealVote {
+                dispute,
+                verifier,
+                value,
+                salt,
+            } => self.reveal_vote(verifier, *dispute, *value, *salt),
+            Call::DeregisterProvider => self.deregister(who),
+            Call::RetireModel { model } => self.retire(model),
+            Call::CancelTask { task } => self.cancel(*task),
+            Call::CarryOutSlash { slash } => {
+                let known = self.slashes.remove(slash).is_some();
+                let unknown = || fault("TrustLock", "UnknownSlash");
+                known.then(Vec::new).ok_or_else(unknown)
+            }
+            Call::RemoveAgent => {
+                self.agents.retain(|_, stash| stash != who);
+                Ok(Vec::new())
+            }
+            // They move money, which is not kept here, or what the test moves on itself.
+            Call::Unbond { .. }
+            | Call::WithdrawUnbonded
+            | Call::Rebond { .. }
+            | Call::Transfer { .. }
+            | Call::AdvanceTask { .. }
+            | Call::AdvanceDispute { .. }
+            | Call::Challenge { .. } => Ok(Vec::new()),
         }
     }
 
     pub(super) fn stash_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let stash = self.agents.get(agent).cloned();
-        stash.ok_or_else(|| fault("ProviderRegistry", "NotAnAgent"))
+        stash.ok_or_else(|| fault("ProviderRegistry", "NotAgent"))
+    }
+
+    /// The stash of a verifier's agent.
+    fn verifier_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
+        let stash = self.agents.get(agent).cloned();
+        stash.ok_or_else(|| fault("TrustLock", "NotVerifierAgent"))
+    }
+
+    fn deregister(&mut self, who: &AccountId32) -> Applied {
+        let stash = self.stash_of(who)?;
+        let known = self.providers.remove(&stash).is_some();
+        let unknown = || fault("ProviderRegistry", "NotRegistered");
+        known.then(Vec::new).ok_or_else(unknown)
+    }
+
+    fn retire(&mut self, model: &ModelId) -> Applied {
+        let known = self.models.remove(model).is_some();
+        let unknown = || fault("ModelRegistry", "UnknownModel");
+        known.then(Vec::new).ok_or_else(unknown)
+    }
+
+    fn cancel(&mut self, id: TaskId) -> Applied {
+        let at = self.number;
+        let task = self.tasks.get_mut(&id);
+        let task = task.ok_or_else(|| fault("TaskAuction", "UnknownTask"))?;
+        if !matches!(task.state, TaskState::Bidding { .. }) {
+            return Err(fault("TaskAuction", "WrongPhase"));
+        }
+        task.state = TaskState::Cancelled { at };
+        Ok(vec![task_event("TaskAuction", "TaskCancelled", id)])
     }
 
     fn bond(&mut self, who: &AccountId32, role: Role, amount: Balance) -> Applied {
@@ -214,7 +266,7 @@ impl FakeState {
             cap,
             posted_at: self.number,
             state: TaskState::Bidding {
-                until: self.number.saturating_add(BID_WINDOW),
+                until: self.clock.saturating_add(BID_WINDOW),
             },
         };
         self.tasks.insert(id, task);
@@ -227,7 +279,7 @@ impl FakeState {
         match state {
             None => return Err(fault("TaskAuction", "UnknownTask")),
             Some(TaskState::Bidding { .. }) => {}
-            Some(_) => return Err(fault("TaskAuction", "WrongState")),
+            Some(_) => return Err(fault("TaskAuction", "WrongPhase")),
         }
         let record = BidRecord {
             seal,
@@ -245,12 +297,12 @@ impl FakeState {
     fn reveal_bid(&mut self, stash: &AccountId32, task: TaskId, bid: &Bid<Balance>) -> Applied {
         let seal = bid.seal(task, stash);
         let record = self.bids.get_mut(&(task, stash.clone()));
-        let record = record.ok_or_else(|| rejected("Call"))?;
+        let record = record.ok_or_else(|| ChainError::from(Refusal::Call))?;
         if record.opened.is_some() {
-            return Err(rejected("Stale"));
+            return Err(Refusal::Stale.into());
         }
         if record.seal != seal {
-            return Err(rejected("BadProof"));
+            return Err(Refusal::BadProof.into());
         }
         record.opened = Some(bid.clone());
         Ok(vec![task_event("TaskAuction", "BidOpened", task)])
@@ -264,7 +316,7 @@ impl FakeState {
         let round = self.rounds.get_mut(&task);
         let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
         let member = round.members.iter_mut().find(|member| member.provider == *stash);
-        member.ok_or_else(|| fault("TrustLock", "NotAMember"))
+        member.ok_or_else(|| fault("TrustLock", "NotMember"))
     }
 
     fn commit(&mut self, who: &AccountId32, task: TaskId, commitment: H256) -> Applied {
@@ -282,18 +334,27 @@ impl FakeState {
     }
 
     fn reveal(&mut self, stash: &AccountId32, task: TaskId, claim: &ResultClaim, salt: &H256) -> Applied {
-        match self.rounds.get(&task).map(|round| &round.phase) {
-            Some(RoundPhase::Revealing { .. }) => {}
-            Some(RoundPhase::Challengeable { .. }) => return Err(rejected("Stale")),
-            Some(_) => return Err(rejected("Future")),
-            None => return Err(rejected("Call")),
+        let clock = self.clock;
+        let round = self.rounds.get(&task).ok_or(Refusal::Call)?;
+        let (late, is_owed) = match round.phase {
+            RoundPhase::Revealing { .. } => (false, true),
+            RoundPhase::Challengeable { .. } => {
+                (true, round.openings_until.is_some_and(|until| clock <= until))
+            }
+            RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => return Err(Refusal::Future.into()),
+        };
+        if !is_owed {
+            return Err(Refusal::Stale.into());
         }
-        let member = self.member(stash, task).map_err(|_| rejected("Call"))?;
+        let member = self.member(stash, task).map_err(|_| Refusal::Call)?;
         match member.progress {
+            MemberProgress::Committed(_) if late && !member.missed_reveal => {
+                return Err(Refusal::Stale.into())
+            }
             MemberProgress::Committed(sealed) if sealed == commitment(task, stash, claim, salt) => {}
-            MemberProgress::Committed(_) => return Err(rejected("BadProof")),
-            MemberProgress::Revealed(_) => return Err(rejected("Stale")),
-            MemberProgress::Working => return Err(rejected("Call")),
+            MemberProgress::Committed(_) => return Err(Refusal::BadProof.into()),
+            MemberProgress::Revealed(_) => return Err(Refusal::Stale.into()),
+            MemberProgress::Working => return Err(Refusal::Call.into()),
         }
         member.progress = MemberProgress::Revealed(claim.clone());
         Ok(vec![task_event("TrustLock", "Revealed", task)])
@@ -306,7 +367,7 @@ impl FakeState {
         provider: &AccountId32,
         seal: H256,
     ) -> Applied {
-        let verifier = self.stash_of(who)?;
+        let verifier = self.verifier_of(who)?;
         let round = self.rounds.get_mut(&task);
         let round = round.filter(|round| matches!(round.phase, RoundPhase::Auditing { .. }));
         let round = round.ok_or_else(|| fault("TrustLock", "WrongPhase"))?;
@@ -325,19 +386,23 @@ impl FakeState {
 
     fn reveal_audit(
         &mut self,
-        who: &AccountId32,
+        verifier: &AccountId32,
         task: TaskId,
         provider: &AccountId32,
         claim: &ResultClaim,
+        salt: &H256,
     ) -> Applied {
-        let verifier = self.stash_of(who)?;
-        let round = self.rounds.get_mut(&task);
-        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let round = self.rounds.get_mut(&task).ok_or(Refusal::Call)?;
         let mut members = round.members.iter();
         let agrees = members.any(|m| m.provider == *provider && m.claim() == Some(claim));
         let mut audits = round.audits.iter_mut();
-        let audit = audits.find(|audit| audit.verifier == verifier && audit.provider == *provider);
-        let audit = audit.ok_or_else(|| fault("TrustLock", "UnknownAudit"))?;
+        let audit = audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider);
+        let audit = audit.ok_or(Refusal::Call)?;
+        match audit.state {
+            AuditState::Sealed(seal) if seal == audit_seal(task, provider, verifier, claim, salt) => {}
+            AuditState::Sealed(_) => return Err(Refusal::BadProof.into()),
+            _ => return Err(Refusal::Stale.into()),
+        }
         audit.state = match agrees {
             true => AuditState::Confirmed,
             false => AuditState::Differs,
@@ -356,7 +421,7 @@ impl FakeState {
     }
 
     fn join_committee(&mut self, who: &AccountId32, dispute: DisputeId, ballot: u32, seal: H256) -> Applied {
-        let verifier = self.stash_of(who)?;
+        let verifier = self.verifier_of(who)?;
         let committee = self.committees.get_mut(&dispute);
         let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
         if committee.machine.rounds() != ballot {
@@ -370,12 +435,16 @@ impl FakeState {
         }
     }
 
-    fn reveal_vote(&mut self, who: &AccountId32, dispute: DisputeId, value: H256, salt: H256) -> Applied {
-        let verifier = self.stash_of(who)?;
-        let committee = self.committees.get_mut(&dispute);
-        let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
-        let opened = committee.machine.reveal(&verifier, value, salt);
-        opened.map_err(|_| fault("TrustLock", "SealMismatch"))?;
+    fn reveal_vote(
+        &mut self,
+        verifier: &AccountId32,
+        dispute: DisputeId,
+        value: H256,
+        salt: H256,
+    ) -> Applied {
+        let committee = self.committees.get_mut(&dispute).ok_or(Refusal::Call)?;
+        let opened = committee.machine.reveal(verifier, value, salt);
+        opened.map_err(|_| Refusal::BadProof)?;
         Ok(Vec::new())
     }
 
@@ -467,11 +536,6 @@ impl FakeState {
             fee: 0,
         };
     }
-}
-
-/// A pool's refusal of a call that proves itself.
-fn rejected(why: &str) -> ChainError {
-    ChainError::Rejected { reason: why.into() }
 }
 
 pub(super) fn fault(pallet: &str, name: &str) -> ChainError {

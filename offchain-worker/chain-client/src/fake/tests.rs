@@ -8,11 +8,7 @@ use surety_types::{
 use surety_verification::commitment;
 
 use super::*;
-use crate::sample;
-
-fn rejected(why: &str) -> ChainError {
-    ChainError::Rejected { reason: why.into() }
-}
+use crate::{sample, Refusal};
 
 fn signer(name: &str) -> Signer {
     Signer::from_uri(name).unwrap()
@@ -24,7 +20,7 @@ async fn post(chain: &FakeChain) -> TaskId {
         .find(|call| matches!(call, Call::PostTask { .. }))
         .unwrap();
     let included = chain
-        .submit(&signer("//Client"), post, Until::Included)
+        .submit(&signer("//Client"), post, Until::Included.into())
         .await
         .unwrap();
     let event = included.event("TaskAuction", "TaskPosted").unwrap();
@@ -37,11 +33,14 @@ async fn chain_with_agent() -> (FakeChain, Signer, AccountId32) {
     let set = Call::SetAgent {
         agent: agent.account().clone(),
     };
-    chain.submit(&stash, set, Until::Included).await.unwrap();
+    chain.submit(&stash, set, Until::Included.into()).await.unwrap();
     let confirm = Call::ConfirmAgent {
         stash: stash.account().clone(),
     };
-    chain.submit(&agent, confirm, Until::Included).await.unwrap();
+    chain
+        .submit(&agent, confirm, Until::Included.into())
+        .await
+        .unwrap();
     (chain, agent, stash.account().clone())
 }
 
@@ -60,14 +59,14 @@ async fn a_task_runs_from_post_to_settlement() {
         trace_root: H256([3; 32]),
         units: 4,
     };
-    let submit = |call| chain.submit(&agent, call, Until::Included);
+    let submit = |call| chain.submit(&agent, call, Until::Included.into());
     submit(Call::Bid { task, seal }).await.unwrap();
     let again = submit(Call::Bid { task, seal }).await.unwrap_err();
     assert!(again.is_fault("TaskAuction", "AlreadyBid"));
     let provider = stash.clone();
     let opened = Call::RevealBid { task, provider, bid };
     submit(opened.clone()).await.unwrap();
-    assert_eq!(submit(opened).await, Err(rejected("Stale")));
+    assert_eq!(submit(opened).await, Err(Refusal::Stale.into()));
     chain.assign(task, 50);
     let salt = H256([5; 32]);
     let commitment = commitment(task, &stash, &claim, &salt);
@@ -78,11 +77,11 @@ async fn a_task_runs_from_post_to_settlement() {
         claim: ResultClaim { units, ..claim },
         salt,
     };
-    assert_eq!(submit(reveal(4)).await, Err(rejected("Future")));
+    assert_eq!(submit(reveal(4)).await, Err(Refusal::Future.into()));
     chain.open_reveals(task, 60);
-    assert_eq!(submit(reveal(5)).await, Err(rejected("BadProof")));
+    assert_eq!(submit(reveal(5)).await, Err(Refusal::BadProof.into()));
     submit(reveal(4)).await.unwrap();
-    assert_eq!(submit(reveal(4)).await, Err(rejected("Stale")));
+    assert_eq!(submit(reveal(4)).await, Err(Refusal::Stale.into()));
 
     assert!(chain.open_tasks(When::Finalised, None).await.unwrap().is_empty());
     chain.finalise();
@@ -105,12 +104,12 @@ async fn faults_come_in_the_order_in_which_they_were_asked_for() {
     let (chain, agent, _) = chain_with_agent().await;
     let calls = chain.calls().len();
     let busy = ChainError::Busy { waiting: 1 };
-    chain.refuse_next(busy.clone());
+    chain.refuse_next(|_| true, busy.clone(), 1);
     chain.lose_next();
     chain.lose_answer_of_next();
     let submit = || {
         let register = sample::calls().remove(7);
-        chain.submit(&agent, register, Until::Included)
+        chain.submit(&agent, register, Until::Included.into())
     };
     assert_eq!(submit().await, Err(busy));
     assert!(matches!(submit().await, Err(ChainError::Unknown { .. })));
@@ -134,11 +133,88 @@ async fn finalised_blocks_are_followed_and_waited_for() {
     let other = chain.clone();
     let submitted = tokio::spawn(async move {
         let register = sample::calls().remove(7);
-        other.submit(&agent, register, Until::Finalised).await
+        other.submit(&agent, register, Until::Finalised.into()).await
     });
     tokio::task::yield_now().await;
     chain.finalise();
     chain.finalise();
     assert_eq!(blocks.next().await.unwrap().number, 2);
     assert!(submitted.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn the_clock_stands_still_in_best_blocks_without_finality() {
+    let chain = FakeChain::new();
+    let mut best = chain.best_blocks().await.unwrap();
+    assert_eq!(best.next().await.unwrap().number, 0);
+    chain.finalise();
+    assert_eq!(best.next().await.unwrap().number, 1);
+    chain.extend();
+    assert_eq!(best.next().await.unwrap().number, 2);
+    assert_eq!(chain.clock(When::Best).await, Ok(1));
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 2);
+    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 1);
+}
+
+#[tokio::test]
+async fn any_call_can_be_refused_for_any_reason_as_often_as_asked() {
+    let (chain, agent, _) = chain_with_agent().await;
+    let carried_out = chain.calls().len();
+    let is_heartbeat = |call: &Call| matches!(call, Call::Heartbeat);
+    let register = || sample::calls().remove(7);
+    for refusal in FakeChain::refusals() {
+        chain.refuse_next(is_heartbeat, refusal.clone(), 2);
+        for _ in 0..2 {
+            let refused = chain
+                .submit(&agent, Call::Heartbeat, Until::Included.into())
+                .await;
+            assert_eq!(refused, Err(ChainError::Rejected(refusal.clone())));
+        }
+    }
+    chain.refuse_next(is_heartbeat, Refusal::PoolFull, 1);
+    chain
+        .submit(&agent, register(), Until::Included.into())
+        .await
+        .unwrap();
+    assert_eq!(chain.calls().len(), carried_out + 1);
+    assert_eq!(
+        chain.attempts().len(),
+        carried_out + 1 + 2 * FakeChain::refusals().len()
+    );
+}
+
+/// The pallets' own lists of errors, as text.
+fn errors_of(pallet: &str) -> String {
+    let path = |folder: &str, file: &str| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pallets");
+        std::path::PathBuf::from(root).join(folder).join("src").join(file)
+    };
+    let path = match pallet {
+        "Staking" => path("staking", "lib.rs"),
+        "ProviderRegistry" => path("provider-registry", "lib.rs"),
+        "ModelRegistry" => path("model-registry", "lib.rs"),
+        "TaskAuction" => path("task-auction", "lib.rs"),
+        "TrustLock" => path("trust-lock", "errors.rs"),
+        other => panic!("{other} is no pallet of this chain"),
+    };
+    let text = std::fs::read_to_string(path).unwrap();
+    let start = text.find("pub enum Error<T>").unwrap();
+    text[start..].to_string()
+}
+
+#[test]
+fn the_fake_chain_knows_no_errors_that_the_pallets_do_not_have() {
+    let sources = [include_str!("state.rs"), include_str!("inputs.rs")].concat();
+    let mut known = 0;
+    for call in sources.split("fault(\"").skip(1) {
+        let mut words = call.split('"');
+        let (pallet, error) = (words.next().unwrap(), words.nth(1).unwrap());
+        let listed = errors_of(pallet);
+        assert!(
+            listed.lines().any(|line| line.trim() == format!("{error},")),
+            "{pallet} has no error {error}"
+        );
+        known += 1;
+    }
+    assert!(known > 10, "{known}");
 }

@@ -1,4 +1,4 @@
-//! Finalised blocks as they come, over broken connections and slow readers.
+//! Blocks as they come, over broken connections and slow readers.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use super::{
     link::{narrow, Connected, Rpc},
     RpcChain,
 };
-use crate::{BlockNumber, BlockRef, Chain, ChainError, FinalisedBlocks, When};
+use crate::{BlockRef, BlockStream, Chain, ChainError, When};
 
-/// After this long without a finalised block, the subscription is made anew: it may be dead without a sign.
+/// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 type Header = SubstrateHeader<H256>;
@@ -26,43 +26,49 @@ type Header = SubstrateHeader<H256>;
 pub(super) struct Blocks {
     chain: RpcChain,
     subscription: Option<(RpcSubscription<Header>, Connected)>,
-    last: Option<BlockNumber>,
+    /// Finalised or best ones.
+    when: When,
+    last: Option<BlockRef>,
 }
 
 impl Blocks {
-    pub fn new(chain: RpcChain) -> Self {
+    pub fn new(chain: RpcChain, when: When) -> Self {
         Self {
             chain,
             subscription: None,
+            when,
             last: None,
         }
     }
 
     fn is_news(&mut self, block: BlockRef) -> Option<BlockRef> {
-        if self.last.is_some_and(|last| block.number <= last) {
+        let is_old = |last: BlockRef| match self.when {
+            When::Finalised => block.number <= last.number,
+            When::Best | When::At(_) => block.hash == last.hash,
+        };
+        if self.last.is_some_and(is_old) {
             return None;
         }
-        self.last = Some(block.number);
+        self.last = Some(block);
         Some(block)
     }
 
     async fn subscribe(&mut self) -> Result<(), ChainError> {
         let link = &self.chain.0.link;
-        // Asking goes through the link's retries; by then there is a connection to subscribe on.
-        let ask = |rpc: Rpc| async move { rpc.chain_subscribe_finalized_heads().await };
-        let subscription = link.ask("following finalised blocks", ask).await?;
-        let connected = link.connect().await?;
-        self.subscription = Some((subscription, connected));
+        let when = self.when;
+        let ask = |rpc: Rpc| async move {
+            match when {
+                When::Finalised => rpc.chain_subscribe_finalized_heads().await,
+                When::Best | When::At(_) => rpc.chain_subscribe_new_heads().await,
+            }
+        };
+        self.subscription = Some(link.ask_of_one("following blocks", ask).await?);
         Ok(())
     }
 
     async fn drop_subscription(&mut self, reason: &str) {
         if let Some((_, connected)) = self.subscription.take() {
-            tracing::debug!(
-                url = self.chain.0.link.url(),
-                reason,
-                "finalised blocks stopped coming"
-            );
+            tracing::debug!(url = self.chain.0.link.url(), reason, "blocks stopped coming");
             self.chain.0.link.drop_connection(&connected).await;
         }
     }
@@ -85,13 +91,13 @@ fn newest(first: Header, subscription: &mut RpcSubscription<Header>) -> Header {
 }
 
 #[async_trait]
-impl FinalisedBlocks for Blocks {
+impl BlockStream for Blocks {
     async fn next(&mut self) -> Result<BlockRef, ChainError> {
         loop {
-            let Some((subscription, _)) = &mut self.subscription else {
+            let Some((subscription, connected)) = &mut self.subscription else {
                 self.subscribe().await?;
                 // What was finalised meanwhile is not announced again.
-                let head = self.chain.block(When::Finalised).await?;
+                let head = self.chain.block(self.when).await?;
                 if let Some(block) = self.is_news(head) {
                     return Ok(block);
                 }
@@ -99,9 +105,15 @@ impl FinalisedBlocks for Blocks {
             };
             let arrived: Option<Option<Result<Header, RpcError>>> =
                 tokio::time::timeout(SILENCE_MAX, subscription.next()).await.ok();
+            // Questions about a block go to the node that named it.
+            let is_current = self.chain.0.link.is_current(connected).await;
             let reason = match arrived {
+                _ if !is_current => "questions go to another node now".into(),
                 Some(Some(Ok(header))) => {
                     let block = block_of(&newest(header, subscription))?;
+                    if self.when == When::Finalised {
+                        self.chain.0.link.note_finalised(block.number);
+                    }
                     if let Some(block) = self.is_news(block) {
                         return Ok(block);
                     }
@@ -109,7 +121,7 @@ impl FinalisedBlocks for Blocks {
                 }
                 Some(Some(Err(error))) => error.to_string(),
                 Some(None) => "the subscription ended".into(),
-                None => "nothing was finalised for a while".into(),
+                None => "no block came for a while".into(),
             };
             self.drop_subscription(&reason).await;
         }

@@ -1,51 +1,62 @@
-//! The connection: made when it is needed, dropped when it breaks, with questions asked again for a while.
+//! The connection: made when it is needed, dropped when it breaks, to the first node that can be believed, with questions
+//! asked again for a while.
 
-use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        Arc, Mutex as StdMutex, PoisonError,
+    },
+    time::{Duration, Instant},
+};
 
 use backon::{ExponentialBuilder, Retryable};
 use codec::Decode;
 use sp_core::H256;
 use subxt::{
     config::RpcConfigFor,
-    ext::jsonrpsee::{core::client::Error as ClientError, ws_client::PingConfig, ws_client::WsClientBuilder},
     metadata::Metadata,
-    rpcs::{client::RpcClient, Error as RpcError, LegacyRpcMethods},
+    rpcs::{Error as RpcError, LegacyRpcMethods},
     SubstrateConfig,
 };
 use tokio::sync::Mutex;
 
-use super::{runtime::Runtime, SPEC_NAME};
-use crate::{BlockNumber, ChainError};
+use super::{
+    node::{self, Distrust},
+    runtime::Runtime,
+    SPEC_NAME,
+};
+use crate::{BlockNumber, BlockRef, ChainError};
 
 pub(super) type Rpc = LegacyRpcMethods<RpcConfigFor<SubstrateConfig>>;
 
-/// How long connecting may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long one request may take.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
-/// Pings find out that a silent connection is dead.
-const PING_INTERVAL: Duration = Duration::from_secs(15);
-/// Requests under way at once.
-const REQUESTS_MAX: usize = 256;
-/// Finalised blocks waiting to be read; on more, the subscription ends and is made anew.
-const SUBSCRIPTION_BUFFER: usize = 256;
-/// Longest answer, in bytes: metadata and lists of keys are the longest.
-const ANSWER_BYTES_MAX: u32 = 32 * 1024 * 1024;
 /// First pause between two attempts, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(4));
 /// Keys asked for in one request.
 pub(super) const KEYS_PER_REQUEST: usize = 500;
+/// Headers whose heights are remembered.
+const HEIGHTS_MAX: usize = 64;
 
-/// A connection to one node.
+/// A connection to one of several nodes.
 pub(super) struct Link {
-    url: String,
+    urls: Vec<String>,
     patience: Duration,
+    /// How often it is tried whether a node that comes earlier in the list is back.
+    return_after: Duration,
     state: Mutex<State>,
+    /// Height of the newest finalised block that any node has shown.
+    finalised: AtomicU32,
+    heights: StdMutex<HashMap<H256, BlockNumber>>,
 }
 
 #[derive(Default)]
 struct State {
     rpc: Option<Connected>,
+    /// Which node is tried next.
+    next: usize,
+    /// When an earlier node was last looked for.
+    looked: Option<Instant>,
     /// How many connections there were: tells a broken one from its successor.
     made: u64,
     genesis: Option<H256>,
@@ -55,6 +66,8 @@ struct State {
 pub(super) struct Connected {
     pub rpc: Rpc,
     number: u64,
+    /// Which node it is.
+    node: usize,
 }
 
 /// What came of one attempt.
@@ -66,27 +79,51 @@ enum Trouble {
 }
 
 impl Link {
-    pub fn new(url: String, patience: Duration) -> Self {
+    pub fn new(urls: Vec<String>, patience: Duration, return_after: Duration) -> Self {
         Self {
-            url,
+            urls,
             patience,
+            return_after,
             state: Mutex::default(),
+            finalised: AtomicU32::new(0),
+            heights: StdMutex::default(),
         }
     }
 
-    pub fn url(&self) -> &str {
-        &self.url
+    /// All nodes' addresses.
+    pub fn url(&self) -> String {
+        self.urls.join(", ")
     }
 
-    /// Asks, and asks again for as long as the node does not answer.
+    pub fn nodes(&self) -> usize {
+        self.urls.len()
+    }
+
+    fn url_of(&self, node: usize) -> String {
+        self.urls.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Asks, and asks again for as long as no node answers.
     pub async fn ask<T, F>(&self, what: &str, question: impl Fn(Rpc) -> F) -> Result<T, ChainError>
+    where
+        F: Future<Output = Result<T, RpcError>>,
+    {
+        Ok(self.ask_of_one(what, question).await?.0)
+    }
+
+    /// As [`Self::ask`], with the connection that the answer came over.
+    pub async fn ask_of_one<T, F>(
+        &self,
+        what: &str,
+        question: impl Fn(Rpc) -> F,
+    ) -> Result<(T, Connected), ChainError>
     where
         F: Future<Output = Result<T, RpcError>>,
     {
         let attempt = || async {
             let connected = self.connected().await?;
             match question(connected.rpc.clone()).await {
-                Ok(answer) => Ok(answer),
+                Ok(answer) => Ok((answer, connected)),
                 Err(error) => Err(self.trouble(what, error, &connected).await),
             }
         };
@@ -113,7 +150,7 @@ impl Link {
             .when(|trouble| matches!(trouble, Trouble::Link(_)))
             .notify(|trouble, pause| {
                 if let Trouble::Link(reason) = trouble {
-                    tracing::debug!(url = self.url, ?pause, reason, "node does not answer");
+                    tracing::debug!(urls = ?self.urls, ?pause, reason, "no node answers");
                 }
             })
             .await;
@@ -125,17 +162,42 @@ impl Link {
 
     pub fn unreachable(&self, reason: &str) -> ChainError {
         ChainError::Unreachable {
-            url: self.url.clone(),
+            url: self.url(),
             hint: format!("{reason}. Is the node running, and is this its RPC address?"),
         }
     }
 
-    /// Drops a connection that broke, unless it has been replaced already.
+    /// Whether questions go over this connection now.
+    pub async fn is_current(&self, connected: &Connected) -> bool {
+        let state = self.state.lock().await;
+        state
+            .rpc
+            .as_ref()
+            .is_some_and(|rpc| rpc.number == connected.number)
+    }
+
+    /// Drops a connection that broke, unless it has been replaced already; the next node is tried next.
     pub async fn drop_connection(&self, broken: &Connected) {
         let mut state = self.state.lock().await;
         if state.rpc.as_ref().is_some_and(|rpc| rpc.number == broken.number) {
             state.rpc = None;
+            state.next = self.after(broken.node);
         }
+    }
+
+    /// Turns to the next node, because what this one says cannot be true.
+    pub async fn distrust(&self, error: &ChainError) {
+        let mut state = self.state.lock().await;
+        if let Some(connected) = state.rpc.take() {
+            tracing::warn!(url = self.url_of(connected.node), %error, "turning to the next node");
+            state.next = self.after(connected.node);
+        }
+    }
+
+    fn after(&self, node: usize) -> usize {
+        node.saturating_add(1)
+            .checked_rem(self.urls.len())
+            .unwrap_or_default()
     }
 
     async fn trouble(&self, what: &str, error: RpcError, connected: &Connected) -> Trouble {
@@ -144,6 +206,12 @@ impl Link {
                 Trouble::Final(ChainError::Pruned {
                     block: what.to_string(),
                 })
+            }
+            RpcError::User(error) if node::is_overloaded(error.code) => {
+                if self.nodes() > 1 {
+                    self.drop_connection(connected).await;
+                }
+                Trouble::Link(error.message)
             }
             RpcError::Client(error) => {
                 self.drop_connection(connected).await;
@@ -158,39 +226,99 @@ impl Link {
 
     async fn connected(&self) -> Result<Connected, Trouble> {
         let mut state = self.state.lock().await;
-        if let Some(connected) = &state.rpc {
-            return Ok(connected.clone());
+        if let Some(connected) = state.rpc.clone() {
+            return Ok(self.earlier(&mut state, &connected).await.unwrap_or(connected));
         }
-        let client = WsClientBuilder::new()
-            .connection_timeout(CONNECT_PATIENCE)
-            .request_timeout(REQUEST_PATIENCE)
-            .max_concurrent_requests(REQUESTS_MAX)
-            .max_buffer_capacity_per_subscription(SUBSCRIPTION_BUFFER)
-            .max_response_size(ANSWER_BYTES_MAX)
-            .enable_ws_ping(PingConfig::new().ping_interval(PING_INTERVAL))
-            .build(&self.url)
-            .await
-            .map_err(|error| Trouble::Link(connect_hint(&error)))?;
-        let rpc = Rpc::new(RpcClient::new(client));
-        let genesis = rpc
-            .genesis_hash()
-            .await
-            .map_err(|error| Trouble::Link(error.to_string()))?;
-        if let Some(expected) = state.genesis.filter(|known| *known != genesis) {
-            return Err(Trouble::Final(ChainError::WrongChain {
-                url: self.url.clone(),
-                expected: format!("{expected:?}"),
-                found: format!("{genesis:?}"),
-            }));
+        let nodes = self.urls.len();
+        let (mut troubles, mut foreign) = (Vec::new(), None);
+        for step in 0..nodes {
+            let node = state.next.saturating_add(step);
+            let node = node.checked_rem(nodes).unwrap_or_default();
+            match self.try_node(&mut state, node, node::CONNECT_PATIENCE).await {
+                Ok(connected) => return Ok(connected),
+                Err(Distrust::OtherChain(error)) => foreign = Some(error),
+                Err(Distrust::For(reason)) if nodes == 1 => troubles.push(reason),
+                Err(Distrust::For(reason)) => troubles.push(format!("{}: {reason}", self.url_of(node))),
+            }
         }
+        match foreign {
+            Some(error) if troubles.is_empty() => Err(Trouble::Final(error)),
+            _ => Err(Trouble::Link(troubles.join("; "))),
+        }
+    }
+
+    /// A connection to a node that comes before the present one, if it is time to look for one and one is back.
+    async fn earlier(&self, state: &mut State, present: &Connected) -> Option<Connected> {
+        if present.node == 0 || state.looked.is_some_and(|at| at.elapsed() < self.return_after) {
+            return None;
+        }
+        state.looked = Some(Instant::now());
+        for node in 0..present.node {
+            match self.try_node(state, node, node::RETURN_PATIENCE).await {
+                Ok(connected) => {
+                    tracing::info!(url = self.url_of(node), "back to an earlier node");
+                    return Some(connected);
+                }
+                Err(distrust) => tracing::debug!(url = self.url_of(node), %distrust, "not back yet"),
+            }
+        }
+        None
+    }
+
+    async fn try_node(
+        &self,
+        state: &mut State,
+        node: usize,
+        patience: Duration,
+    ) -> Result<Connected, Distrust> {
+        let url = self.url_of(node);
+        let (rpc, genesis) = node::connect(
+            &url,
+            patience,
+            self.nodes() > 1,
+            state.genesis,
+            self.finalised.load(Ordering::Relaxed),
+        )
+        .await?;
         state.genesis = Some(genesis);
         state.made = state.made.saturating_add(1);
+        state.next = node;
+        state.looked = Some(Instant::now());
         let connected = Connected {
             rpc,
             number: state.made,
+            node,
         };
         state.rpc = Some(connected.clone());
         Ok(connected)
+    }
+
+    /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
+    /// finality knows them as part of its best chain.
+    pub async fn finalised(&self) -> Result<BlockRef, ChainError> {
+        let hash = self.finalised_head().await?;
+        let number = self.number(hash).await?;
+        let newest = self.finalised.fetch_max(number, Ordering::Relaxed);
+        if number >= newest {
+            return Ok(BlockRef { number, hash });
+        }
+        let ask = |rpc: Rpc| async move { rpc.chain_get_block_hash(Some(newest.into())).await };
+        let hash = self.ask("reading a block's hash", ask).await?;
+        let behind = || format!("it does not know block {newest}, which is final");
+        let hash = hash.ok_or_else(|| self.implausible(behind()))?;
+        Ok(BlockRef { number: newest, hash })
+    }
+
+    /// Takes note of a block that is final.
+    pub fn note_finalised(&self, number: BlockNumber) {
+        self.finalised.fetch_max(number, Ordering::Relaxed);
+    }
+
+    pub fn implausible(&self, reason: String) -> ChainError {
+        ChainError::Implausible {
+            url: self.url(),
+            reason,
+        }
     }
 
     pub async fn genesis(&self) -> Result<H256, ChainError> {
@@ -215,10 +343,23 @@ impl Link {
     }
 
     pub async fn number(&self, hash: H256) -> Result<BlockNumber, ChainError> {
+        if let Some(known) = self.heights().get(&hash) {
+            return Ok(*known);
+        }
         let ask = |rpc: Rpc| async move { rpc.chain_get_header(Some(hash)).await };
         let header = self.ask("reading a header", ask).await?;
         let header = header.ok_or_else(|| missing(&format!("block {hash:?}")))?;
-        narrow(header.number)
+        let number = narrow(header.number)?;
+        let mut heights = self.heights();
+        if heights.len() >= HEIGHTS_MAX {
+            heights.clear();
+        }
+        heights.insert(hash, number);
+        Ok(number)
+    }
+
+    fn heights(&self) -> std::sync::MutexGuard<'_, HashMap<H256, BlockNumber>> {
+        self.heights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The extrinsics of a block.
@@ -287,7 +428,7 @@ impl Link {
         let name = version.other.get("specName").and_then(|name| name.as_str());
         if name != Some(SPEC_NAME) {
             return Err(ChainError::WrongChain {
-                url: self.url.clone(),
+                url: self.url(),
                 expected: SPEC_NAME.into(),
                 found: name.unwrap_or("an unnamed runtime").into(),
             });
@@ -304,14 +445,18 @@ impl Link {
         let answer = self
             .state_call(hash, function, &METADATA_VERSION.to_le_bytes())
             .await?;
-        let unfit = |what: String| ChainError::Incompatible { spec_version, what };
+        let unfit = |what: String| ChainError::Outgrown { spec_version, what };
         let bytes = Option::<Vec<u8>>::decode(&mut answer.as_slice())
             .ok()
             .flatten()
             .ok_or_else(|| unfit(format!("it has no metadata of version {METADATA_VERSION}")))?;
         let metadata = Metadata::decode_from(&bytes)
             .map_err(|error| unfit(format!("its metadata cannot be read: {error}")))?;
-        Runtime::new(spec_version, transaction_version, Arc::new(metadata))
+        Ok(Runtime::new(
+            spec_version,
+            transaction_version,
+            Arc::new(metadata),
+        ))
     }
 }
 
@@ -333,12 +478,4 @@ fn missing(what: &str) -> ChainError {
 fn is_pruned(code: i32, message: &str) -> bool {
     const STATE_GONE: i32 = 4003;
     code == STATE_GONE || message.contains("State already discarded") || message.contains("UnknownBlock")
-}
-
-fn connect_hint(error: &ClientError) -> String {
-    match error {
-        ClientError::Transport(error) => error.to_string(),
-        ClientError::RequestTimeout => format!("no answer within {} seconds", CONNECT_PATIENCE.as_secs()),
-        other => other.to_string(),
-    }
 }

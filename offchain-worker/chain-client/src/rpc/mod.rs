@@ -1,25 +1,33 @@
-//! [`Chain`] over a node's RPC.
+//! [`Chain`] over the RPC of one node, or of several of which one is asked.
 //!
-//! What the node answers is believed, so it should be the worker's own, or one of its owner's. The connection is made
-//! anew when it breaks; questions are asked again for as long as [`RpcConfig::patience`] says, submitted calls never.
+//! What a node answers is believed as long as it can be true, so it should be the worker's own, or one of its owner's. The
+//! connection is made anew when it breaks, to the next node when there is one; questions are asked again for as long as
+//! [`RpcConfig::patience`] says.
 
+mod attempts;
 mod blocks;
 mod link;
+mod node;
+mod nonces;
 mod reads;
 mod runtime;
+mod sign;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod transcode;
 mod words;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, HashMap},
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use codec::{Decode, Encode};
+use scale_info::TypeInfo;
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::FixedU128;
 use surety_types::{
@@ -29,44 +37,55 @@ use surety_types::{
 use tokio::sync::RwLock;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ChainEvent, ChainInfo, CommitteeRecord,
-    DemandRecord, DisputeRecord, FinalisedBlocks, Funds, Included, OpenTask, Parameter, ProviderRecord,
-    RegisteredModel, Signer, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
+    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord,
+    RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
 };
 
+use attempts::Queues;
 use link::Link;
-use runtime::{Entry, Runtime};
-use submit::Queues;
+use runtime::{AccountInfo, Entry, Runtime};
 
 /// The runtime this crate is made for.
 const SPEC_NAME: &str = "surety";
 /// Runtimes kept at hand: the present one, and those of blocks around an upgrade.
 const RUNTIMES_MAX: usize = 4;
+/// Blocks of which it is remembered which runtime made them.
+const VERSIONS_MAX: usize = 64;
 
 /// How to reach a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcConfig {
-    /// Its WebSocket address, for example `ws://127.0.0.1:9944`.
-    pub url: String,
-    /// How long to keep trying when it does not answer.
+    /// WebSocket addresses, for example `ws://127.0.0.1:9944`. The first that answers, belongs to the chain and is not
+    /// behind it is used; an earlier one again as soon as it is back.
+    pub urls: Vec<String>,
+    /// How long to keep trying when none answers.
     pub patience: Duration,
-    /// How long to wait for a submitted call to get into a block, and how long for that block to be finalised.
+    /// How long to try to get a submitted call into a block, and how long to wait for that block to be finalised.
     pub inclusion_patience: Duration,
+    /// How often it is tried whether an earlier node is back.
+    pub return_after: Duration,
 }
 
 impl RpcConfig {
     /// The usual patience, for the node at `url`.
     pub fn new(url: impl Into<String>) -> Self {
+        Self::of_several([url.into()])
+    }
+
+    /// The usual patience, for the nodes at `urls`, the preferred ones first.
+    pub fn of_several(urls: impl IntoIterator<Item = String>) -> Self {
         Self {
-            url: url.into(),
+            urls: urls.into_iter().collect(),
             patience: Duration::from_secs(30),
-            // Calls are good for 64 blocks of 2 seconds.
+            // Longer than the pause that any single trouble of a node or its pool takes, shorter than any window.
             inclusion_patience: Duration::from_secs(150),
+            return_after: Duration::from_secs(60),
         }
     }
 }
 
-/// A chain behind a node's RPC. Clones share the connection.
+/// A chain behind the RPC of its nodes. Clones share the connection.
 #[derive(Clone)]
 pub struct RpcChain(Arc<Inner>);
 
@@ -76,9 +95,10 @@ struct Inner {
     inclusion_patience: Duration,
     /// By specification version; the last one is the present one.
     runtimes: RwLock<BTreeMap<u32, Arc<Runtime>>>,
+    /// Which of them made a block.
+    versions: Mutex<HashMap<H256, u32>>,
     queues: Queues,
-    /// Tasks that finalised state has shown to be finished; they stay so, and need not be read again.
-    finished: Mutex<BTreeSet<TaskId>>,
+    memory: Mutex<reads::Memory>,
 }
 
 impl RpcChain {
@@ -87,15 +107,22 @@ impl RpcChain {
     /// # Errors
     /// [`ChainError::Unreachable`], [`ChainError::WrongChain`], [`ChainError::Incompatible`].
     pub async fn connect(config: RpcConfig) -> Result<Self, ChainError> {
-        let link = Link::new(config.url, config.patience);
+        let link = Link::new(config.urls, config.patience, config.return_after);
         let genesis = link.genesis().await?;
         let best = link.block_hash(None).await?;
-        let runtime = link.runtime(best).await?;
+        let runtime = link.runtime(best).await.map_err(incompatible)?;
+        if let Some(misfit) = runtime.misfits().first() {
+            return Err(ChainError::Incompatible {
+                spec_version: runtime.spec_version(),
+                what: misfit.clone(),
+            });
+        }
+        let deposit = runtime.constant("Balances", "ExistentialDeposit");
         let info = ChainInfo {
             genesis,
             spec_name: SPEC_NAME.into(),
             spec_version: runtime.spec_version(),
-            existential_deposit: runtime.constant("Balances", "ExistentialDeposit")?,
+            existential_deposit: deposit.map_err(incompatible)?,
         };
         let runtimes = BTreeMap::from([(runtime.spec_version(), Arc::new(runtime))]);
         Ok(Self(Arc::new(Inner {
@@ -103,44 +130,97 @@ impl RpcChain {
             info,
             inclusion_patience: config.inclusion_patience,
             runtimes: RwLock::new(runtimes),
+            versions: Mutex::default(),
             queues: Queues::default(),
-            finished: Mutex::default(),
+            memory: Mutex::default(),
         })))
     }
 }
 
+/// What does not fit when connecting does not fit at all.
+fn incompatible(error: ChainError) -> ChainError {
+    match error {
+        ChainError::Outgrown { spec_version, what } => ChainError::Incompatible { spec_version, what },
+        other => other,
+    }
+}
+
 impl Inner {
-    async fn hash(&self, when: When) -> Result<H256, ChainError> {
+    async fn head(&self, when: When) -> Result<BlockRef, ChainError> {
         match when {
-            When::Finalised => self.link.finalised_head().await,
-            When::Best => self.link.block_hash(None).await,
-            When::At(hash) => Ok(hash),
+            When::Finalised => self.link.finalised().await,
+            When::Best => {
+                let hash = self.link.block_hash(None).await?;
+                let number = self.link.number(hash).await?;
+                Ok(BlockRef { number, hash })
+            }
+            When::At(hash) => {
+                let number = self.link.number(hash).await?;
+                Ok(BlockRef { number, hash })
+            }
         }
     }
 
-    /// The runtime we last saw: what keys of storage are made with.
-    async fn present_runtime(&self) -> Result<Arc<Runtime>, ChainError> {
-        let runtimes = self.runtimes.read().await;
-        let newest = runtimes.last_key_value().map(|(_, runtime)| runtime.clone());
-        newest.ok_or_else(|| ChainError::Incompatible {
-            spec_version: 0,
-            what: "no runtime is known".into(),
-        })
+    /// Asks, and asks the next node where an answer cannot be true or its state is gone in the meantime.
+    async fn believed<T, F>(&self, when: When, question: impl Fn(BlockRef) -> F) -> Result<T, ChainError>
+    where
+        F: Future<Output = Result<T, ChainError>>,
+    {
+        let mut tries = self.link.nodes().saturating_add(1);
+        loop {
+            let answer = async { question(self.head(when).await?).await }.await;
+            tries = tries.saturating_sub(1);
+            match answer {
+                Err(error @ ChainError::Implausible { .. }) if tries > 0 => self.link.distrust(&error).await,
+                // The next best block has its state.
+                Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// The runtime that made block `hash`.
     async fn runtime_at(&self, hash: H256) -> Result<Arc<Runtime>, ChainError> {
-        let (spec_version, _) = self.link.version(hash).await?;
-        if let Some(runtime) = self.runtimes.read().await.get(&spec_version) {
-            return Ok(runtime.clone());
+        let known = self.versions().get(&hash).copied();
+        let spec_version = match known {
+            Some(version) => version,
+            None => self.link.version(hash).await?.0,
+        };
+        let present = self.runtimes.read().await.get(&spec_version).cloned();
+        let runtime = match present {
+            Some(runtime) => runtime,
+            None => self.upgraded(hash).await?,
+        };
+        let mut versions = self.versions();
+        if versions.len() >= VERSIONS_MAX {
+            versions.clear();
         }
+        versions.insert(hash, spec_version);
+        Ok(runtime)
+    }
+
+    /// Learns a runtime that was not met before.
+    async fn upgraded(&self, hash: H256) -> Result<Arc<Runtime>, ChainError> {
         let runtime = Arc::new(self.link.runtime(hash).await?);
+        let spec_version = runtime.spec_version();
+        match runtime.misfits() {
+            [] => tracing::info!(spec_version, "the chain has another runtime now, which fits"),
+            misfits => tracing::error!(
+                spec_version,
+                ?misfits,
+                "the chain has another runtime now, and this program does not fit it in all: update it"
+            ),
+        }
         let mut runtimes = self.runtimes.write().await;
         runtimes.insert(spec_version, runtime.clone());
         while runtimes.len() > RUNTIMES_MAX {
             runtimes.pop_first();
         }
         Ok(runtime)
+    }
+
+    fn versions(&self) -> MutexGuard<'_, HashMap<H256, u32>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError> {
@@ -151,20 +231,40 @@ impl Inner {
     }
 
     /// A value under one key or none.
-    async fn read<T: Decode>(
+    async fn read<T: Decode + TypeInfo + 'static>(
         &self,
         when: When,
         entry: Entry,
         keys: &[&[u8]],
     ) -> Result<Option<T>, ChainError> {
-        let hash = self.hash(when).await?;
-        let key = self.present_runtime().await?.key(entry, keys)?;
-        let bytes = self.link.value(hash, &key).await?;
-        bytes.map(|bytes| runtime::decode(entry, &bytes)).transpose()
+        let question = |at: BlockRef| self.read_at(at.hash, entry, keys);
+        self.believed(when, question).await
     }
 
-    fn known_finished(&self) -> std::sync::MutexGuard<'_, BTreeSet<TaskId>> {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn read_at<T: Decode + TypeInfo + 'static>(
+        &self,
+        hash: H256,
+        entry: Entry,
+        keys: &[&[u8]],
+    ) -> Result<Option<T>, ChainError> {
+        let runtime = self.runtime_at(hash).await?;
+        let key = runtime.key(entry, keys)?;
+        let bytes = self.link.value(hash, &key).await?;
+        let reader = runtime.reader(entry)?;
+        bytes.map(|bytes| reader.read(&bytes)).transpose()
+    }
+
+    async fn clock(&self, when: When) -> Result<BlockNumber, ChainError> {
+        let question = |at: BlockRef| async move {
+            let runtime = self.runtime_at(at.hash).await?;
+            // Before it had a clock of its own, the chain counted blocks.
+            if !runtime.has(Entry::Elapsed) {
+                return Ok(at.number);
+            }
+            let elapsed = self.read_at(at.hash, Entry::Elapsed, &[]).await?;
+            Ok(elapsed.unwrap_or_default())
+        };
+        self.believed(when, question).await
     }
 }
 
@@ -174,19 +274,26 @@ impl Chain for RpcChain {
         &self.0.info
     }
 
-    async fn finalised_blocks(&self) -> Result<Box<dyn FinalisedBlocks>, ChainError> {
-        Ok(Box::new(blocks::Blocks::new(self.clone())))
+    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        Ok(Box::new(blocks::Blocks::new(self.clone(), When::Finalised)))
+    }
+
+    async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        Ok(Box::new(blocks::Blocks::new(self.clone(), When::Best)))
     }
 
     async fn block(&self, when: When) -> Result<BlockRef, ChainError> {
-        let hash = self.0.hash(when).await?;
-        let number = self.0.link.number(hash).await?;
-        Ok(BlockRef { number, hash })
+        let question = |at| async move { Ok(at) };
+        self.0.believed(when, question).await
     }
 
     async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError> {
         let hash = self.0.link.block_hash(Some(number)).await?;
         Ok(BlockRef { number, hash })
+    }
+
+    async fn clock(&self, when: When) -> Result<BlockNumber, ChainError> {
+        self.0.clock(when).await
     }
 
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
@@ -238,18 +345,10 @@ impl Chain for RpcChain {
     }
 
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError> {
-        /// `frame_system::AccountInfo` with `pallet_balances::AccountData`.
-        #[derive(Decode)]
-        struct Account {
-            _counters: [BlockNumber; 4],
-            free: Balance,
-            reserved: Balance,
-            _frozen_and_flags: [Balance; 2],
-        }
-        let account: Option<Account> = self.0.read(when, Entry::Account, &[account.as_ref()]).await?;
+        let account: Option<AccountInfo> = self.0.read(when, Entry::Account, &[account.as_ref()]).await?;
         Ok(account.map_or_else(Funds::default, |account| Funds {
-            free: account.free,
-            held: account.reserved,
+            free: account.data.free,
+            held: account.data.reserved,
         }))
     }
 
@@ -310,7 +409,12 @@ impl Chain for RpcChain {
         self.0.events(block).await
     }
 
-    async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError> {
-        self.0.submit(signer, call, until).await
+    async fn submit(
+        &self,
+        signer: &Signer,
+        call: Call,
+        options: SubmitOptions,
+    ) -> Result<Included, ChainError> {
+        self.0.submit(signer, call, options).await
     }
 }

@@ -1,25 +1,44 @@
 //! Questions that take more than one value.
 
+use std::{
+    collections::BTreeMap,
+    sync::{MutexGuard, PoisonError},
+};
+
 use codec::{Decode, DecodeAll, Encode};
+use scale_info::TypeInfo;
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::FixedU128;
-use surety_types::{task::TaskState, TaskId};
+use surety_types::TaskId;
 
 use super::{
-    runtime::{self, Entry, Runtime},
+    runtime::{Entry, Runtime},
     Inner,
 };
-use crate::{Balance, BidRecord, ChainError, OpenTask, Parameter, RoundRecord, TaskInfo, TaskRecord, When};
+use crate::{
+    chain::is_open, Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord,
+    TaskInfo, TaskRecord, When,
+};
 
 /// Keys listed in one request; nodes refuse more.
 const PAGE: u32 = 1000;
-/// Most keys of one map that are listed: a limit on memory, far above what this chain keeps.
+/// Most keys of one map that are listed: a limit on memory, far above what this chain keeps open.
 const KEYS_MAX: usize = 200_000;
+/// Tasks of which the record is asked for at once when the newest are listed.
+const RECENT_PAGE: TaskId = 500;
+
+/// What was read before, to hold against what is read now.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// The newest finalised block that was looked at, and the lowest number that the next task can have after it.
+    next_task: (BlockNumber, TaskId),
+    /// Open tasks as they were last read: what stands in for a record that cannot be read any more.
+    open: BTreeMap<TaskId, OpenTask>,
+}
 
 impl Inner {
     pub async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError> {
-        let hash = self.hash(when).await?;
-        self.api(hash, "TaskApi_task", &id.encode()).await
+        self.api(when, ("TaskApi", "task"), &id.encode()).await
     }
 
     pub async fn price_limit(
@@ -28,9 +47,8 @@ impl Inner {
         cap: Balance,
         redundancy: u32,
     ) -> Result<Option<Balance>, ChainError> {
-        let hash = self.hash(when).await?;
-        self.api(hash, "TaskApi_price_limit", &(cap, redundancy).encode())
-            .await
+        let arguments = (cap, redundancy).encode();
+        self.api(when, ("TaskApi", "price_limit"), &arguments).await
     }
 
     pub async fn auditors_expected(
@@ -39,17 +57,26 @@ impl Inner {
         task: TaskId,
         provider: &AccountId32,
     ) -> Result<FixedU128, ChainError> {
-        let hash = self.hash(when).await?;
-        self.api(hash, "TrustApi_auditors_expected", &(task, provider).encode())
-            .await
+        let arguments = (task, provider).encode();
+        let expected = self
+            .api(when, ("TrustApi", "auditors_expected"), &arguments)
+            .await?;
+        Ok(FixedU128::from_inner(expected))
     }
 
-    async fn api<T: Decode>(&self, hash: H256, function: &str, arguments: &[u8]) -> Result<T, ChainError> {
-        let answer = self.link.state_call(hash, function, arguments).await?;
-        T::decode_all(&mut answer.as_slice()).map_err(|error| ChainError::Decode {
-            what: format!("the answer of {function}"),
-            reason: error.to_string(),
-        })
+    async fn api<T: Decode + TypeInfo + 'static>(
+        &self,
+        when: When,
+        (api, method): (&str, &str),
+        arguments: &[u8],
+    ) -> Result<T, ChainError> {
+        let question = |at: BlockRef| async move {
+            let runtime = self.runtime_at(at.hash).await?;
+            let function = format!("{api}_{method}");
+            let answer = self.link.state_call(at.hash, &function, arguments).await?;
+            runtime.answer(api, method)?.read(&answer)
+        };
+        self.believed(when, question).await
     }
 
     pub async fn open_tasks(
@@ -57,78 +84,184 @@ impl Inner {
         when: When,
         bidder: Option<&AccountId32>,
     ) -> Result<Vec<OpenTask>, ChainError> {
-        let hash = self.hash(when).await?;
-        let runtime = self.present_runtime().await?;
-        // What is finished in finalised state stays so; elsewhere it may not be yet, or not be any more.
-        let is_final = when == When::Finalised || hash == self.link.finalised_head().await?;
-        let mut ids = self.task_ids(&runtime, hash).await?;
-        if is_final {
-            let mut finished = self.known_finished();
-            let listed: std::collections::BTreeSet<_> = ids.iter().copied().collect();
-            finished.retain(|id| listed.contains(id));
-            ids.retain(|id| !finished.contains(id));
-        }
-        let tasks: Vec<Option<TaskRecord>> = self.by_task(&runtime, hash, Entry::Tasks, &ids, None).await?;
-        let tasks: Vec<_> = ids
-            .into_iter()
-            .zip(tasks)
-            .filter_map(|(id, task)| Some((id, task?)))
-            .collect();
-        let (open, finished): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|(_, task)| is_open(task));
-        if is_final {
-            self.known_finished().extend(finished.iter().map(|(id, _)| *id));
-        }
-        let ids: Vec<_> = open.iter().map(|(id, _)| *id).collect();
-        let rounds: Vec<Option<RoundRecord>> =
-            self.by_task(&runtime, hash, Entry::Rounds, &ids, None).await?;
-        let bids: Vec<Option<BidRecord>> = match bidder {
-            Some(_) => self.by_task(&runtime, hash, Entry::Bids, &ids, bidder).await?,
-            None => ids.iter().map(|_| None).collect(),
-        };
-        let all = open.into_iter().zip(rounds).zip(bids);
-        Ok(all
-            .map(|(((id, task), round), bid)| OpenTask { id, task, round, bid })
-            .collect())
+        let question = |at: BlockRef| self.open_tasks_at(when, at, bidder);
+        self.believed(when, question).await
     }
 
+    async fn open_tasks_at(
+        &self,
+        when: When,
+        at: BlockRef,
+        bidder: Option<&AccountId32>,
+    ) -> Result<Vec<OpenTask>, ChainError> {
+        let runtime = self.runtime_at(at.hash).await?;
+        let index = match runtime.has(Entry::OpenTasks) {
+            true => Entry::OpenTasks,
+            false => Entry::Tasks,
+        };
+        let ids = self.task_ids(&runtime, at.hash, index).await?;
+        if ids.is_empty() {
+            self.ensure_state(at).await?;
+        }
+        if ids.is_empty() && when == When::Finalised {
+            self.ensure_known(at).await?;
+        }
+        let newest = ids.last().map_or(0, |last| last.saturating_add(1));
+        let tasks = self
+            .by_task::<TaskRecord>(&runtime, at.hash, Entry::Tasks, &ids, None)
+            .await?;
+        if !ids.is_empty() && tasks.iter().all(|task| matches!(task, Found::Nothing)) {
+            let reason = format!(
+                "it lists {} tasks at block {} and has none of them",
+                ids.len(),
+                at.number
+            );
+            return Err(self.link.implausible(reason));
+        }
+        let rounds = self
+            .by_task::<RoundRecord>(&runtime, at.hash, Entry::Rounds, &ids, None)
+            .await?;
+        let bids = match bidder {
+            Some(_) => {
+                self.by_task::<BidRecord>(&runtime, at.hash, Entry::Bids, &ids, bidder)
+                    .await?
+            }
+            None => ids.iter().map(|_| Found::Nothing).collect(),
+        };
+        let all = ids.into_iter().zip(tasks).zip(rounds).zip(bids);
+        let mut memory = self.memory();
+        let open: Vec<OpenTask> = all
+            .filter_map(|(((id, task), round), bid)| match (task, round, bid) {
+                (Found::Nothing, _, _) => None,
+                (Found::Unreadable, _, _) | (_, Found::Unreadable, _) | (_, _, Found::Unreadable) => {
+                    memory.open.get(&id).cloned()
+                }
+                (Found::Value(task), round, bid) => is_open(&task).then(|| OpenTask {
+                    id,
+                    task,
+                    round: round.value(),
+                    bid: bid.value(),
+                }),
+            })
+            .collect();
+        if when == When::Finalised {
+            let (block, seen) = memory.next_task;
+            memory.next_task = (block.max(at.number), seen.max(newest));
+        }
+        memory.open = open.iter().map(|task| (task.id, task.clone())).collect();
+        Ok(open)
+    }
+
+    /// That there is nothing is believed only of a block whose state is there.
+    async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
+        let number: Option<BlockNumber> = self.read_at(at.hash, Entry::Number, &[]).await?;
+        // The first block's state has no number yet.
+        if at.number > 0 && number != Some(at.number) {
+            let reason = format!("it answers for block {} without having its state", at.number);
+            return Err(self.link.implausible(reason));
+        }
+        Ok(())
+    }
+
+    /// Tasks are numbered upwards: none may be unknown in a finalised block that was known in one before.
+    async fn ensure_known(&self, at: BlockRef) -> Result<(), ChainError> {
+        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+        let next = next.unwrap_or_default();
+        let mut memory = self.memory();
+        let (block, seen) = memory.next_task;
+        if at.number >= block && next < seen {
+            let reason = format!("it knows {next} tasks at block {}, not {seen}", at.number);
+            return Err(self.link.implausible(reason));
+        }
+        memory.next_task = (block.max(at.number), seen.max(next));
+        Ok(())
+    }
+
+    /// Counts down from the newest, so that it costs what is shown and not what is kept.
     pub async fn recent_tasks(
         &self,
         when: When,
         limit: u32,
     ) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
-        let hash = self.hash(when).await?;
-        let runtime = self.present_runtime().await?;
-        let mut ids = self.task_ids(&runtime, hash).await?;
-        ids.reverse();
-        ids.truncate(limit as usize);
-        let tasks: Vec<Option<TaskRecord>> = self.by_task(&runtime, hash, Entry::Tasks, &ids, None).await?;
-        let tasks = ids.into_iter().zip(tasks);
-        Ok(tasks.filter_map(|(id, task)| Some((id, task?))).collect())
+        let question = |at: BlockRef| self.recent_tasks_at(at, limit as usize);
+        self.believed(when, question).await
     }
 
-    /// Everything in a map.
-    pub async fn all<K: Decode, V: Decode>(
+    async fn recent_tasks_at(
+        &self,
+        at: BlockRef,
+        limit: usize,
+    ) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
+        let runtime = self.runtime_at(at.hash).await?;
+        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+        let mut next = next.unwrap_or_default();
+        let mut recent = Vec::new();
+        let mut is_gap = false;
+        while next > 0 && recent.len() < limit && !is_gap {
+            let first = next.saturating_sub(RECENT_PAGE);
+            let found = self
+                .tasks(&runtime, at.hash, (first..next).rev().collect())
+                .await?;
+            is_gap = found.is_empty();
+            recent.extend(found);
+            next = first;
+        }
+        // Finished tasks go in the order of their age: below a gap that wide there are only open ones.
+        if is_gap && runtime.has(Entry::OpenTasks) {
+            let mut open = self.task_ids(&runtime, at.hash, Entry::OpenTasks).await?;
+            open.retain(|id| *id < next);
+            open.reverse();
+            open.truncate(limit.saturating_sub(recent.len()));
+            recent.extend(self.tasks(&runtime, at.hash, open).await?);
+        }
+        recent.truncate(limit);
+        Ok(recent)
+    }
+
+    /// Those of the tasks that there are, in the order asked for.
+    async fn tasks(
+        &self,
+        runtime: &Runtime,
+        hash: H256,
+        ids: Vec<TaskId>,
+    ) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
+        let tasks = self.by_task(runtime, hash, Entry::Tasks, &ids, None).await?;
+        let tasks = ids.into_iter().zip(tasks);
+        Ok(tasks.filter_map(|(id, task)| Some((id, task.value()?))).collect())
+    }
+
+    /// Everything in a map that can be read.
+    pub async fn all<K: Decode, V: Decode + TypeInfo + 'static>(
         &self,
         when: When,
         entry: Entry,
     ) -> Result<Vec<(K, V)>, ChainError> {
-        let hash = self.hash(when).await?;
-        let runtime = self.present_runtime().await?;
-        let keys = self.keys(&runtime, hash, entry).await?;
-        let values = self.link.values(hash, &keys).await?;
-        let mut all = Vec::with_capacity(keys.len());
-        for (key, value) in keys.iter().zip(values) {
-            let Some(value) = value else {
-                continue;
-            };
-            let key = runtime::decode(entry, &runtime.last_key(entry, key)?)?;
-            all.push((key, runtime::decode(entry, &value)?));
-        }
-        Ok(all)
+        let question = |at: BlockRef| async move {
+            let runtime = self.runtime_at(at.hash).await?;
+            let keys = self.keys(&runtime, at.hash, entry).await?;
+            if keys.is_empty() {
+                self.ensure_state(at).await?;
+            }
+            let values = self.link.values(at.hash, &keys).await?;
+            let reader = runtime.reader::<V>(entry)?;
+            let mut all = Vec::with_capacity(keys.len());
+            for (key, value) in keys.iter().zip(values) {
+                let Some(value) = value else {
+                    continue;
+                };
+                let key = last_key::<K>(&runtime, entry, key)?;
+                match reader.read(&value) {
+                    Ok(value) => all.push((key, value)),
+                    Err(error) => report(&error),
+                }
+            }
+            Ok(all)
+        };
+        self.believed(when, question).await
     }
 
     pub async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {
-        let hash = self.hash(when).await?;
+        let hash = self.head(when).await?.hash;
         let runtime = self.runtime_at(hash).await?;
         let keys = self.keys(&runtime, hash, Entry::Parameters).await?;
         let values = self.link.values(hash, &keys).await?;
@@ -144,14 +277,11 @@ impl Inner {
         Ok(parameters)
     }
 
-    /// Numbers of all tasks that the chain keeps, in ascending order.
-    async fn task_ids(&self, runtime: &Runtime, hash: H256) -> Result<Vec<TaskId>, ChainError> {
+    /// Numbers of all tasks in a map by task, in ascending order.
+    async fn task_ids(&self, runtime: &Runtime, hash: H256, entry: Entry) -> Result<Vec<TaskId>, ChainError> {
         let mut ids = Vec::new();
-        for key in self.keys(runtime, hash, Entry::Tasks).await? {
-            ids.push(runtime::decode(
-                Entry::Tasks,
-                &runtime.last_key(Entry::Tasks, &key)?,
-            )?);
+        for key in self.keys(runtime, hash, entry).await? {
+            ids.push(last_key(runtime, entry, &key)?);
         }
         ids.sort_unstable();
         Ok(ids)
@@ -179,14 +309,14 @@ impl Inner {
     }
 
     /// A value for each task, where there is one.
-    async fn by_task<T: Decode>(
+    async fn by_task<T: Decode + TypeInfo + 'static>(
         &self,
         runtime: &Runtime,
         hash: H256,
         entry: Entry,
         ids: &[TaskId],
         second: Option<&AccountId32>,
-    ) -> Result<Vec<Option<T>>, ChainError> {
+    ) -> Result<Vec<Found<T>>, ChainError> {
         let mut keys = Vec::with_capacity(ids.len());
         for id in ids {
             let id = id.encode();
@@ -195,17 +325,49 @@ impl Inner {
             keys.push(runtime.key(entry, &parts)?);
         }
         let values = self.link.values(hash, &keys).await?;
-        let mut decoded = Vec::with_capacity(values.len());
-        for value in values {
-            decoded.push(value.map(|bytes| runtime::decode(entry, &bytes)).transpose()?);
-        }
-        Ok(decoded)
+        let reader = runtime.reader::<T>(entry)?;
+        let found = |value: Option<Vec<u8>>| match value.map(|bytes| reader.read(&bytes)) {
+            None => Found::Nothing,
+            Some(Ok(value)) => Found::Value(value),
+            Some(Err(error)) => {
+                report(&error);
+                Found::Unreadable
+            }
+        };
+        Ok(values.into_iter().map(found).collect())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_open(task: &TaskRecord) -> bool {
-    matches!(
-        task.state,
-        TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Running { .. }
-    )
+/// What is under a key.
+enum Found<T> {
+    Nothing,
+    /// Something that this program cannot read.
+    Unreadable,
+    Value(T),
+}
+
+impl<T> Found<T> {
+    fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+}
+
+fn last_key<K: Decode>(runtime: &Runtime, entry: Entry, full: &[u8]) -> Result<K, ChainError> {
+    let key = runtime.last_key(entry, full)?;
+    K::decode_all(&mut key.as_slice()).map_err(|error| ChainError::Decode {
+        what: "a key of a map".into(),
+        reason: error.to_string(),
+    })
+}
+
+/// One record that cannot be read does not hide the others.
+fn report(error: &ChainError) {
+    tracing::error!(%error, "a record is left out");
 }

@@ -1,16 +1,25 @@
-//! A runtime as its metadata describes it: whether it fits this crate, storage keys, and call data.
+//! A runtime as its metadata describes it: whether it fits this crate, storage keys, records, and call data.
 
-use codec::{Decode, DecodeAll, Encode};
+use std::marker::PhantomData;
+
+use codec::{Decode, DecodeAll};
 use scale_decode::visitor::{decode_with_visitor, IgnoreVisitor};
 use scale_encode::{EncodeAsFields, FieldIter, TypeResolver};
+use scale_info::TypeInfo;
+use sp_core::crypto::AccountId32;
 use sp_crypto_hashing::{blake2_128, blake2_256, twox_128, twox_256, twox_64};
 use subxt::{
     ext::frame_decode::storage::StorageHasher,
     metadata::{ArcMetadata, StorageEntryMetadata},
     tx::Payload,
 };
+use surety_types::TaskId;
 
-use crate::{sample, Call, ChainError};
+use super::transcode::{fits, transcode, End, Shape};
+use crate::{
+    sample, Balance, BidRecord, BlockNumber, Call, ChainError, CommitteeRecord, DemandRecord, DisputeRecord,
+    ProviderRecord, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
+};
 
 /// The storage entries that we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +40,14 @@ pub(super) enum Entry {
     Slashes,
     Records,
     Committees,
+    OpenTasks,
+    NextTaskId,
+    Number,
+    Elapsed,
 }
 
 impl Entry {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 20] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -51,6 +64,10 @@ impl Entry {
         Self::Slashes,
         Self::Records,
         Self::Committees,
+        Self::OpenTasks,
+        Self::NextTaskId,
+        Self::Number,
+        Self::Elapsed,
     ];
 
     /// Pallet, entry, number of keys.
@@ -72,73 +89,112 @@ impl Entry {
             Self::Slashes => ("TrustLock", "Slashes", 1),
             Self::Records => ("TrustLock", "Records", 1),
             Self::Committees => ("TrustLock", "Committees", 1),
+            Self::OpenTasks => ("TaskAuction", "OpenTasks", 1),
+            Self::NextTaskId => ("TaskAuction", "NextTaskId", 0),
+            Self::Number => ("System", "Number", 0),
+            Self::Elapsed => ("FinalityClock", "Elapsed", 0),
         }
     }
 
-    /// Values in SCALE, as we expect them.
-    fn samples(self) -> Vec<Vec<u8>> {
-        match self {
-            // Counters and balances: `AccountInfo` with `AccountData`.
-            Self::Account => vec![([0u32; 4], [0u128; 4]).encode()],
-            // Read with the metadata's own types.
-            Self::Events | Self::Parameters => Vec::new(),
-            Self::Ledgers => vec![sample::stake().encode()],
-            Self::Agents | Self::PendingAgents => vec![sample::account_bytes()],
-            Self::Providers => vec![sample::provider().encode()],
-            Self::Models => vec![sample::model().encode()],
-            Self::Tasks => sample::tasks().iter().map(Encode::encode).collect(),
-            Self::Bids => vec![sample::bid_record().encode()],
-            Self::Rounds => sample::rounds().iter().map(Encode::encode).collect(),
-            Self::Disputes => sample::trust::disputes().iter().map(Encode::encode).collect(),
-            Self::Demands => vec![sample::trust::demand().encode()],
-            Self::Slashes => vec![sample::trust::slash().encode()],
-            Self::Records => vec![sample::trust::record().encode()],
-            Self::Committees => sample::committee::committees()
-                .iter()
-                .map(Encode::encode)
-                .collect(),
-        }
+    /// Whether older runtimes of the supported window may lack it.
+    fn is_optional(self) -> bool {
+        matches!(self, Self::OpenTasks | Self::Elapsed)
+    }
+
+    /// What we read it as; nothing for what is read with the metadata's own types.
+    fn shape(self) -> Option<Shape> {
+        Some(match self {
+            Self::Events | Self::Parameters => return None,
+            Self::OpenTasks => Shape::of::<()>(),
+            Self::NextTaskId => Shape::of::<TaskId>(),
+            Self::Number | Self::Elapsed => Shape::of::<BlockNumber>(),
+            Self::Account => Shape::of::<AccountInfo>(),
+            Self::Ledgers => Shape::of::<StakeInfo>(),
+            Self::Agents | Self::PendingAgents => Shape::of::<AccountId32>(),
+            Self::Providers => Shape::of::<ProviderRecord>(),
+            Self::Models => Shape::of::<RegisteredModel>(),
+            Self::Tasks => Shape::of::<TaskRecord>(),
+            Self::Bids => Shape::of::<BidRecord>(),
+            Self::Rounds => Shape::of::<RoundRecord>(),
+            Self::Disputes => Shape::of::<DisputeRecord>(),
+            Self::Demands => Shape::of::<DemandRecord>(),
+            Self::Slashes => Shape::of::<SlashRecord>(),
+            Self::Records => Shape::of::<TrustInfo>(),
+            Self::Committees => Shape::of::<CommitteeRecord>(),
+        })
     }
 }
 
-/// Reads a value that must be a `T` and nothing more.
-pub(super) fn decode<T: Decode>(entry: Entry, bytes: &[u8]) -> Result<T, ChainError> {
-    T::decode_all(&mut &*bytes).map_err(|error| {
-        let (pallet, name, _) = entry.name();
-        ChainError::Decode {
-            what: format!("{pallet}.{name}"),
-            reason: error.to_string(),
-        }
-    })
+/// What we read of `frame_system::AccountInfo`.
+#[derive(Debug, Default, Decode, TypeInfo)]
+pub(super) struct AccountInfo {
+    pub nonce: u32,
+    pub data: AccountData,
 }
 
-/// A runtime that has been found to fit.
+/// What we read of `pallet_balances::AccountData`.
+#[derive(Debug, Default, Decode, TypeInfo)]
+pub(super) struct AccountData {
+    pub free: Balance,
+    pub reserved: Balance,
+}
+
+/// Reads values of an entry as `T`, however the runtime writes them.
+pub(super) struct Reader<'a, T> {
+    from: End<'a>,
+    to: Shape,
+    what: String,
+    read_as: PhantomData<T>,
+}
+
+impl<T: Decode> Reader<'_, T> {
+    /// A value that must be a `T` and nothing more.
+    pub fn read(&self, mut bytes: &[u8]) -> Result<T, ChainError> {
+        let bad = |reason: String| ChainError::Decode {
+            what: self.what.clone(),
+            reason,
+        };
+        let ours = transcode(&mut bytes, self.from, self.to.end()).map_err(bad)?;
+        if !bytes.is_empty() {
+            return Err(bad(format!("{} bytes are left over", bytes.len())));
+        }
+        T::decode_all(&mut ours.as_slice()).map_err(|error| bad(error.to_string()))
+    }
+}
+
+/// A runtime by its metadata, and where this program does not fit it.
 pub(super) struct Runtime {
     spec_version: u32,
     transaction_version: u32,
     metadata: ArcMetadata,
+    misfits: Vec<String>,
 }
 
 impl Runtime {
-    /// Checks everything we rely on.
-    pub fn new(
-        spec_version: u32,
-        transaction_version: u32,
-        metadata: ArcMetadata,
-    ) -> Result<Self, ChainError> {
-        let runtime = Self {
+    /// Looks at everything we rely on. What does not fit is listed, and an error when it is used.
+    pub fn new(spec_version: u32, transaction_version: u32, metadata: ArcMetadata) -> Self {
+        let mut runtime = Self {
             spec_version,
             transaction_version,
             metadata,
+            misfits: Vec::new(),
         };
-        for entry in Entry::ALL {
-            runtime.check_entry(entry)?;
-        }
-        for call in sample::calls() {
-            runtime.check_call(&call)?;
-        }
-        runtime.check_api()?;
-        Ok(runtime)
+        let entries = Entry::ALL.into_iter().map(|entry| runtime.check_entry(entry));
+        let calls = sample::calls();
+        let calls = calls.iter().map(|call| runtime.encoded(call).map(|_| ()));
+        let all = entries.chain(calls).chain(runtime.check_api());
+        let misfits = all.filter_map(|checked| match checked {
+            Err(ChainError::Outgrown { what, .. }) => Some(what),
+            Err(other) => Some(other.to_string()),
+            Ok(()) => None,
+        });
+        runtime.misfits = misfits.collect();
+        runtime
+    }
+
+    /// What this program relies on and this runtime does not have in a shape that it can use.
+    pub fn misfits(&self) -> &[String] {
+        &self.misfits
     }
 
     pub fn spec_version(&self) -> u32 {
@@ -154,18 +210,35 @@ impl Runtime {
     }
 
     fn unfit(&self, what: String) -> ChainError {
-        ChainError::Incompatible {
+        ChainError::Outgrown {
             spec_version: self.spec_version,
             what,
         }
     }
 
+    fn end(&self, ty: u32) -> End<'_> {
+        End {
+            types: self.metadata.types(),
+            ty,
+        }
+    }
+
+    fn found(&self, entry: Entry) -> Option<&StorageEntryMetadata> {
+        let (pallet, name, _) = entry.name();
+        self.metadata
+            .pallet_by_name(pallet)
+            .and_then(|pallet| pallet.storage()?.entry_by_name(name))
+    }
+
+    /// Whether the runtime has an entry that others lack.
+    pub fn has(&self, entry: Entry) -> bool {
+        self.found(entry).is_some()
+    }
+
     pub(super) fn entry(&self, entry: Entry) -> Result<&StorageEntryMetadata, ChainError> {
         let (pallet, name, keys) = entry.name();
         let found = self
-            .metadata
-            .pallet_by_name(pallet)
-            .and_then(|pallet| pallet.storage()?.entry_by_name(name))
+            .found(entry)
             .ok_or_else(|| self.unfit(format!("it has no storage {pallet}.{name}")))?;
         if found.keys().len() != keys {
             let what = format!("{pallet}.{name} has {} keys, not {keys}", found.keys().len());
@@ -175,71 +248,121 @@ impl Runtime {
     }
 
     fn check_entry(&self, entry: Entry) -> Result<(), ChainError> {
-        let value_type = self.entry(entry)?.value_ty();
-        for sample in entry.samples() {
-            if !self.reads(&sample, [value_type]) {
-                let (pallet, name, _) = entry.name();
-                return Err(self.unfit(format!("{pallet}.{name} holds other records")));
-            }
+        if entry.is_optional() && !self.has(entry) {
+            return Ok(());
         }
-        Ok(())
+        let value_type = self.entry(entry)?.value_ty();
+        let Some(shape) = entry.shape() else {
+            return Ok(());
+        };
+        let (pallet, name, _) = entry.name();
+        fits(self.end(value_type), shape.end())
+            .map_err(|what| self.unfit(format!("{pallet}.{name} holds other records: {what}")))
     }
 
-    /// Whether the bytes are values of these types, one after the other, and nothing more.
-    fn reads(&self, mut bytes: &[u8], types: impl IntoIterator<Item = u32>) -> bool {
-        let mut types = types.into_iter();
-        types.all(|ty| self.skip(&mut bytes, ty).is_ok()) && bytes.is_empty()
+    /// What reads the values of an entry.
+    pub fn reader<T: Decode + TypeInfo + 'static>(&self, entry: Entry) -> Result<Reader<'_, T>, ChainError> {
+        let (pallet, name, _) = entry.name();
+        Ok(Reader {
+            from: self.end(self.entry(entry)?.value_ty()),
+            to: Shape::of::<T>(),
+            what: format!("{pallet}.{name}"),
+            read_as: PhantomData,
+        })
     }
 
-    fn check_call(&self, call: &Call) -> Result<(), ChainError> {
+    /// What reads the answer of a runtime API.
+    pub fn answer<T: Decode + TypeInfo + 'static>(
+        &self,
+        api: &str,
+        method: &str,
+    ) -> Result<Reader<'_, T>, ChainError> {
+        let found = self.metadata.runtime_api_trait_by_name(api);
+        let found = found.as_ref().and_then(|api| api.method_by_name(method));
+        let found = found.ok_or_else(|| self.unfit(format!("it has no runtime API {api}.{method}")))?;
+        Ok(Reader {
+            from: self.end(found.output_ty()),
+            to: Shape::of::<T>(),
+            what: format!("the answer of {api}.{method}"),
+            read_as: PhantomData,
+        })
+    }
+
+    /// Pallet index, call index and arguments of a call, as this runtime takes them.
+    ///
+    /// Arguments are found by name; one that we do not know of must be an `Option`, and is none.
+    pub fn encoded(&self, call: &Call) -> Result<Vec<u8>, ChainError> {
         let name = call.name();
         let title = format!("{}.{}", name.pallet, name.call);
         let pallet = self.metadata.pallet_by_name(name.pallet);
         let found = pallet
             .as_ref()
-            .and_then(|pallet| pallet.call_variant_by_name(name.call))
-            .ok_or_else(|| self.unfit(format!("it has no call {title}")))?;
-        let arguments: Vec<_> = found
-            .fields
-            .iter()
-            .map(|field| field.name.as_deref().unwrap_or_default())
-            .collect();
-        if arguments != name.arguments {
-            let what = format!("{title} takes {arguments:?}, not {:?}", name.arguments);
-            return Err(self.unfit(what));
+            .and_then(|pallet| Some((pallet.call_index(), pallet.call_variant_by_name(name.call)?)));
+        let (pallet, variant) = found.ok_or_else(|| self.unfit(format!("it has no call {title}")))?;
+        let taken = |wanted: &&str| {
+            let mut fields = variant.fields.iter();
+            fields.any(|field| field.name.as_deref() == Some(*wanted))
+        };
+        if let Some(missing) = name.arguments.iter().find(|argument| !taken(argument)) {
+            return Err(self.unfit(format!("{title} takes no {missing}")));
         }
-        let types = found.fields.iter().map(|field| field.ty.id);
-        if !self.reads(&call.encode_arguments(), types) {
-            return Err(self.unfit(format!("{title} takes other types of arguments")));
+        let arguments = call.arguments();
+        let mut out = vec![pallet, variant.index];
+        for field in &variant.fields {
+            let known = name
+                .arguments
+                .iter()
+                .zip(&arguments)
+                .find(|(name, _)| field.name.as_deref() == Some(*name));
+            let to = self.end(field.ty.id);
+            let Some((argument, value)) = known else {
+                if !to.is_option() {
+                    let what = format!("{title} wants {}", field.name.as_deref().unwrap_or_default());
+                    return Err(self.unfit(what));
+                }
+                out.push(0);
+                continue;
+            };
+            let from = Shape::of_type(&value.ty);
+            let written = fits(from.end(), to)
+                .and_then(|()| transcode(&mut value.bytes.as_slice(), from.end(), to))
+                .map_err(|what| self.unfit(format!("{title} takes another {argument}: {what}")))?;
+            out.extend(written);
         }
-        Ok(())
+        Ok(out)
     }
 
     /// The runtime APIs that we call.
-    fn check_api(&self) -> Result<(), ChainError> {
-        let (task, cap_and_k) = (0u64.encode(), (0u128, 0u32).encode());
-        let methods = [
-            ("TaskApi", "task", task, sample::task_view().encode()),
-            ("TaskApi", "price_limit", cap_and_k, Some(0u128).encode()),
-            (
-                "TrustApi",
-                "auditors_expected",
-                [0u64.encode(), sample::account_bytes()].concat(),
-                0u128.encode(),
-            ),
-        ];
-        for (api, name, arguments, answer) in methods {
-            let api_found = self.metadata.runtime_api_trait_by_name(api);
-            let method = api_found.as_ref().and_then(|api| api.method_by_name(name));
-            let fits = method.is_some_and(|method| {
-                self.reads(&arguments, method.inputs().map(|input| input.id))
-                    && self.reads(&answer, [method.output_ty()])
+    fn check_api(&self) -> [Result<(), ChainError>; 3] {
+        let check = |api: &str, name: &str, inputs: &[Shape], output: Shape| {
+            let found = self.metadata.runtime_api_trait_by_name(api);
+            let method = found.as_ref().and_then(|api| api.method_by_name(name));
+            let method = method.ok_or_else(|| format!("it has no runtime API {api}.{name}"));
+            let checked = method.and_then(|method| {
+                let taken: Vec<_> = method.inputs().map(|input| input.id).collect();
+                let mut pairs = inputs.iter().zip(&taken);
+                let all = taken.len() == inputs.len();
+                let all = all && pairs.all(|(ours, theirs)| fits(ours.end(), self.end(*theirs)).is_ok());
+                match all {
+                    true => fits(self.end(method.output_ty()), output.end()),
+                    false => Err("it takes other arguments".into()),
+                }
+                .map_err(|what| format!("its runtime API {api}.{name} is not as we know it: {what}"))
             });
-            if !fits {
-                return Err(self.unfit(format!("it has no runtime API {api}.{name} as we know it")));
-            }
-        }
-        Ok(())
+            checked.map_err(|what| self.unfit(what))
+        };
+        let (id, account) = (Shape::of::<u64>, Shape::of::<AccountId32>);
+        let amount = Shape::of::<Balance>;
+        [
+            check("TaskApi", "task", &[id()], Shape::of::<Option<TaskInfo>>()),
+            check(
+                "TaskApi",
+                "price_limit",
+                &[amount(), Shape::of::<u32>()],
+                Shape::of::<Option<Balance>>(),
+            ),
+            check("TrustApi", "auditors_expected", &[id(), account()], amount()),
+        ]
     }
 
     pub(super) fn skip(&self, input: &mut &[u8], ty: u32) -> Result<(), scale_decode::visitor::DecodeError> {
@@ -291,12 +414,24 @@ impl Runtime {
     }
 
     /// A call as subxt wants it.
-    pub fn payload(&self, call: &Call) -> RawCall {
+    pub fn payload(&self, call: &Call) -> Result<RawCall, ChainError> {
         let name = call.name();
-        RawCall {
+        let encoded = self.encoded(call)?;
+        Ok(RawCall {
             pallet: name.pallet,
             call: name.call,
-            arguments: RawArguments(call.encode_arguments()),
+            // subxt writes the two indices itself.
+            arguments: RawArguments(encoded.get(2..).unwrap_or_default().to_vec()),
+        })
+    }
+
+    /// A call that does nothing, to use up a nonce; nothing where the runtime has none.
+    pub fn nothing(&self) -> RawCall {
+        RawCall {
+            pallet: "System",
+            call: "remark",
+            // An empty list of bytes.
+            arguments: RawArguments(vec![0]),
         }
     }
 }
@@ -323,7 +458,7 @@ pub(super) struct RawCall {
 pub(super) struct RawArguments(Vec<u8>);
 
 impl EncodeAsFields for RawArguments {
-    /// Their types have been held against the metadata by [`Runtime::new`].
+    /// [`Runtime::encoded`] has written them as the runtime takes them.
     fn encode_as_fields_to<R: TypeResolver>(
         &self,
         _fields: &mut dyn FieldIter<'_, R::TypeId>,

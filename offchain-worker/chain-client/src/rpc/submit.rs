@@ -1,136 +1,294 @@
-//! Signing and submitting calls, and finding out what became of them.
+//! Getting calls into blocks, and finding out what became of them.
+//!
+//! A signed call is one *intention*, however often it is signed. As long as one of its signatures may still get into a
+//! block, the next uses the same nonce, so that at most one is carried out. A new nonce is taken only when the old one is
+//! used by somebody else, or its signatures are dead. Whether one was carried out, blocks say, not the node's pool.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        Arc, Mutex as StdMutex, PoisonError,
-    },
-};
+use std::time::{Duration, Instant};
 
-use sp_core::{crypto, H256};
+use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use sp_runtime::DispatchError;
-use subxt::{
-    config::substrate::{SpecVersionForRange, SubstrateExtrinsicParamsBuilder},
-    rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, Error as RpcError},
-    utils::{AccountId32, MultiSignature},
-    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
+use subxt::rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, Error as RpcError};
+use tokio::time::timeout;
+
+use super::{
+    attempts::{Attempt, Place, MEMORY_BLOCKS},
+    link::Connected,
+    sign::{sign, unsigned, Terms},
+    words::failure,
+    Inner,
 };
-use tokio::{sync::Mutex, time::timeout};
+use crate::{Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When};
 
-use super::{link::Connected, runtime::Runtime, Inner};
-use crate::{BlockNumber, BlockRef, Call, ChainError, ChainEvent, Included, Signer, Until};
-
-/// Blocks for which a signed call is good, from the finalised block on.
-const MORTALITY_BLOCKS: u64 = 64;
-/// Most calls of one signer that wait for their turn.
-const WAITING_MAX: usize = 64;
-/// Most signers whose queues are kept.
-const QUEUES_MAX: usize = 256;
+/// How often the chain is looked at while a call is on its way, whatever the node tells.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Pause before a refused call is sent again: about a block.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a call may wait for calls of its signer that come before it, until they are taken to be lost.
+const FUTURE_PATIENCE: Duration = Duration::from_secs(6);
+/// How long the node may be silent about a call before the chain itself is looked at.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 type Statuses = RpcSubscription<TransactionStatus<H256>>;
 
-/// One queue for each signer: its nonces are given out one after the other.
-#[derive(Default)]
-pub(super) struct Queues(StdMutex<HashMap<crypto::AccountId32, Arc<Queue>>>);
-
-#[derive(Default)]
-struct Queue {
-    turn: Mutex<()>,
-    waiting: AtomicUsize,
-}
-
-/// A place in a queue; leaving it makes room.
-struct Place(Arc<Queue>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Queues {
-    fn enter(&self, account: &crypto::AccountId32) -> Result<Place, ChainError> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if queues.len() >= QUEUES_MAX {
-            queues.retain(|_, queue| queue.waiting.load(Ordering::Relaxed) > 0);
-        }
-        let queue = queues.entry(account.clone()).or_default().clone();
-        let waiting = queue.waiting.fetch_add(1, Ordering::Relaxed);
-        let place = Place(queue);
-        if waiting >= WAITING_MAX {
-            return Err(ChainError::Busy { waiting });
-        }
-        Ok(place)
-    }
-}
-
 /// A call that the node's pool has taken in.
-struct Pooled {
-    hash: H256,
+pub(super) struct Pooled {
     statuses: Statuses,
     connected: Connected,
 }
 
+/// What came of handing a call over.
+enum Sent {
+    /// It is in the pool, and the node tells more.
+    Watched(Pooled),
+    /// It is in the pool, and only blocks tell more.
+    Unwatched,
+    /// One of its signatures is in a block.
+    InBlock(BlockRef, H256),
+}
+
+/// Where following a call led.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// It is in this block.
+    InBlock(H256),
+    /// It is not in the pool any more.
+    Out(Refusal),
+    /// Nothing new for a while, or the node stopped telling.
+    Quiet,
+    /// It has been waiting for the calls before it for too long.
+    Stuck,
+}
+
 impl Inner {
-    pub async fn submit(&self, signer: &Signer, call: Call, until: Until) -> Result<Included, ChainError> {
-        let mut pooled = if call.proves_itself() {
-            self.send_unsigned(&call).await?
-        } else {
-            let place = self.queues.enter(signer.account())?;
-            let _turn = place.0.turn.lock().await;
-            self.send(signer, &call).await?
+    pub async fn submit(
+        &self,
+        signer: &Signer,
+        call: Call,
+        options: SubmitOptions,
+    ) -> Result<Included, ChainError> {
+        let until = self.deadline();
+        if call.proves_itself() {
+            loop {
+                let (block, extrinsic) = self.carry(&call, until).await?;
+                if self.stands(options.until, block).await? {
+                    return self.outcome(extrinsic, block).await;
+                }
+            }
+        }
+        let place = self.queues.enter(signer.account(), &call)?;
+        loop {
+            let (block, extrinsic) = self.land(&place, signer, &call, options.tip, until).await?;
+            if !self.stands(options.until, block).await? {
+                continue;
+            }
+            let told = self.outcome(extrinsic, block).await;
+            if matches!(told, Ok(_) | Err(ChainError::Dispatch(_))) {
+                place.settle();
+            }
+            return told;
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.inclusion_patience).unwrap_or(now)
+    }
+
+    /// Gets a signed call into a block.
+    async fn land(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        call: &Call,
+        tip: Balance,
+        until: Instant,
+    ) -> Result<(BlockRef, H256), ChainError> {
+        let mut last = Refusal::NodeBusy;
+        loop {
+            let sent = {
+                let _turn = place.turn().await;
+                self.send(place, signer, call, tip).await
+            };
+            let step = match sent {
+                Ok(Sent::InBlock(block, extrinsic)) => return Ok((block, extrinsic)),
+                Ok(Sent::Watched(mut pooled)) => self.follow(&mut pooled, until).await,
+                Ok(Sent::Unwatched) => {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    Step::Quiet
+                }
+                Err(ChainError::Rejected(refusal)) if refusal.is_curable() => Step::Out(refusal),
+                Err(error) if may_pass(&error) && Instant::now() < until => {
+                    tracing::debug!(call = call.name().call, %error, "trying again");
+                    tokio::time::sleep(PAUSE).await;
+                    Step::Quiet
+                }
+                Err(error) => return Err(error),
+            };
+            match step {
+                Step::InBlock(hash) => self.note_block(place, hash).await,
+                Step::Out(refusal) => {
+                    tracing::debug!(call = call.name().call, %refusal, "not in a block yet");
+                    if refusal.spoils() {
+                        place.spoil();
+                    }
+                    last = refusal;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Step::Stuck => {
+                    let _turn = place.turn().await;
+                    if let Err(error) = self.fill_gap(place, signer).await {
+                        tracing::debug!(%error, "calls before this one are still missing");
+                    }
+                }
+                Step::Quiet => {}
+            }
+            if Instant::now() >= until {
+                return self.given_up(place, last).await;
+            }
+        }
+    }
+
+    /// One look more: what got into a block meanwhile is no failure.
+    async fn given_up(&self, place: &Place, last: Refusal) -> Result<(BlockRef, H256), ChainError> {
+        match self.found(place).await? {
+            Some(found) => Ok(found),
+            None if place.attempt().is_some() => Err(lost(&format!(
+                "it got nowhere within {} seconds; the last word was: {last}",
+                self.inclusion_patience.as_secs()
+            ))),
+            None => Err(last.into()),
+        }
+    }
+
+    /// Signs, unless a good signature is on its way, and hands over to the pool.
+    async fn send(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        call: &Call,
+        tip: Balance,
+    ) -> Result<Sent, ChainError> {
+        if let Some((block, extrinsic)) = self.found(place).await? {
+            return Ok(Sent::InBlock(block, extrinsic));
+        }
+        let best = self.head(When::Best).await?;
+        let runtime = self.runtime_at(best.hash).await?;
+        let old = place.attempt();
+        let (nonce, least_tip) = match &old {
+            Some(old) if old.is_good(tip, runtime.spec_version(), best.number) => {
+                return unless_there(self.hand_over(&old.bytes).await);
+            }
+            // It may still be carried out: what comes after it has to replace it.
+            Some(old) => (old.nonce, old.tip.saturating_add(1)),
+            None => (self.next_nonce(place, signer, best).await?, 0),
         };
-        tracing::debug!(hash = ?pooled.hash, call = call.name().call, "call submitted");
-        let block = self.follow(&mut pooled, until).await?;
-        self.outcome(pooled.hash, block).await
+        let terms = Terms {
+            genesis: self.info.genesis,
+            anchor: self.anchor(best).await?,
+            period: runtime.period(),
+            nonce,
+            tip: tip.max(least_tip),
+        };
+        let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
+        let attempt = Attempt::new(terms, runtime.spec_version(), best.number, bytes);
+        let sent = self.hand_over(&attempt.bytes).await;
+        tracing::debug!(
+            call = call.name().call,
+            nonce,
+            tip = terms.tip,
+            "call signed and sent"
+        );
+        // What the pool refused cannot get into a block; what got lost on the way may.
+        if !matches!(sent, Err(ChainError::Rejected(_))) {
+            place.remember(attempt);
+        }
+        match old {
+            Some(_) => unless_there(sent),
+            None => Ok(Sent::Watched(sent?)),
+        }
     }
 
-    /// Signs with the next nonce and hands over to the pool, which counts from there.
-    async fn send(&self, signer: &Signer, call: &Call) -> Result<Pooled, ChainError> {
-        let anchor = self.link.finalised_head().await?;
-        let number = self.link.number(anchor).await?;
-        let best = self.link.block_hash(None).await?;
-        let runtime = self.runtime_at(best).await?;
-        let account = AccountId32((*signer.account()).clone().into());
-        let nonce = self
-            .link
-            .ask("reading the account's nonce", |rpc| async move {
-                rpc.system_account_next_index(&account).await
-            })
-            .await?;
-        let anchor = BlockRef { number, hash: anchor };
-        let extrinsic = sign(&runtime, self.info.genesis, anchor, nonce, signer, call)?;
-        self.hand_over(extrinsic).await
+    /// Looks for the call in a block that the node has named.
+    async fn note_block(&self, place: &Place, hash: H256) {
+        let Some(attempt) = place.attempt() else {
+            return;
+        };
+        let found = async {
+            let number = self.link.number(hash).await?;
+            let extrinsic = self.search(&attempt, hash).await?;
+            Ok::<_, ChainError>(extrinsic.map(|extrinsic| (BlockRef { number, hash }, extrinsic)))
+        };
+        match found.await {
+            Ok(Some((block, extrinsic))) => place.land(block, extrinsic),
+            Ok(None) => tracing::debug!(?hash, "the call is not in the block that the node named"),
+            Err(error) => tracing::debug!(?hash, %error, "the block that the node named is not there"),
+        }
     }
 
-    /// Hands over a call that proves itself.
-    async fn send_unsigned(&self, call: &Call) -> Result<Pooled, ChainError> {
-        let best = self.link.block_hash(None).await?;
-        let runtime = self.runtime_at(best).await?;
-        let number = self.link.number(best).await?;
-        self.hand_over(unsigned(&runtime, self.info.genesis, number, call)?)
-            .await
+    /// The signature of a call that is in a block, if one is.
+    async fn search(&self, attempt: &Attempt, block: H256) -> Result<Option<H256>, ChainError> {
+        let extrinsics = self.link.extrinsics(block).await?;
+        let mut hashes = extrinsics.iter().map(|bytes| H256(blake2_256(bytes)));
+        Ok(hashes.find(|hash| attempt.hashes.contains(hash)))
     }
 
-    async fn hand_over(&self, extrinsic: Vec<u8>) -> Result<Pooled, ChainError> {
+    /// Where one of the signatures of a call is in a block, if one is. Forgets a call that cannot get into one any more.
+    async fn found(&self, place: &Place) -> Result<Option<(BlockRef, H256)>, ChainError> {
+        let Some(attempt) = place.attempt() else {
+            return Ok(None);
+        };
+        let best = self.head(When::Best).await?;
+        if let Some((block, _)) = attempt.landed {
+            let hash = match block.number <= best.number {
+                true => Some(self.link.block_hash(Some(block.number)).await?),
+                false => None,
+            };
+            if hash == Some(block.hash) {
+                return Ok(attempt.landed);
+            }
+        }
+        let used = self.account(best, place.account()).await?.nonce;
+        if u64::from(used) <= attempt.nonce {
+            if best.number > attempt.last_block {
+                place.forget();
+            }
+            return Ok(None);
+        }
+        let oldest = best.number.saturating_sub(MEMORY_BLOCKS).max(attempt.since);
+        for number in (oldest..=best.number).rev() {
+            let hash = match number == best.number {
+                true => best.hash,
+                false => self.link.block_hash(Some(number)).await?,
+            };
+            if let Some(extrinsic) = self.search(&attempt, hash).await? {
+                let block = BlockRef { number, hash };
+                place.land(block, extrinsic);
+                return Ok(Some((block, extrinsic)));
+            }
+        }
+        place.forget();
+        match oldest > attempt.since {
+            true => Err(lost(
+                "its nonce is used, and too many blocks have passed to look for it",
+            )),
+            // Another call of the signer has the nonce: none of our signatures is good any more.
+            false => Ok(None),
+        }
+    }
+
+    pub(super) async fn hand_over(&self, extrinsic: &[u8]) -> Result<Pooled, ChainError> {
         // Asked once only: if the answer got lost, the call may be in the pool all the same.
         let connected = self.link.connect().await?;
-        let answer = connected.rpc.author_submit_and_watch_extrinsic(&extrinsic).await;
+        let answer = connected.rpc.author_submit_and_watch_extrinsic(extrinsic).await;
         match answer {
-            Ok(statuses) => Ok(Pooled {
-                hash: H256(blake2_256(&extrinsic)),
-                statuses,
-                connected,
-            }),
-            Err(RpcError::User(error)) => Err(ChainError::Rejected {
-                reason: refusal(
-                    error.code,
-                    &error.message,
-                    error.data.as_ref().map(|data| data.get()),
-                ),
-            }),
+            Ok(statuses) => Ok(Pooled { statuses, connected }),
+            Err(RpcError::User(error)) => Err(Refusal::from_rpc(
+                error.code,
+                &error.message,
+                error.data.as_ref().map(|data| data.get()),
+            )
+            .into()),
             Err(RpcError::Client(error)) => {
                 self.link.drop_connection(&connected).await;
                 Err(lost(&error.to_string()))
@@ -139,169 +297,143 @@ impl Inner {
         }
     }
 
-    /// Waits until the call is where `until` says; returns its block.
-    async fn follow(&self, pooled: &mut Pooled, until: Until) -> Result<H256, ChainError> {
-        let rounds = match until {
-            Until::Included => 1,
-            Until::Finalised => 2,
-        };
-        let patience = self.inclusion_patience.saturating_mul(rounds);
-        let statuses = &mut pooled.statuses;
-        let reached = async {
-            loop {
-                let Some(status) = statuses.next().await else {
-                    return Err(lost("the node stopped telling"));
-                };
-                let status = status.map_err(|error| lost(&error.to_string()))?;
-                if let Some(block) = judge(status, until)? {
-                    return Ok(block);
-                }
-            }
-        };
-        match timeout(patience, reached).await {
-            Ok(Err(error)) => {
-                if matches!(error, ChainError::Unknown { .. }) {
+    /// Follows a call until something is to be done about it.
+    async fn follow(&self, pooled: &mut Pooled, until: Instant) -> Step {
+        let mut future_since = None;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let patience = match future_since {
+                None => left.min(SILENCE_MAX),
+                Some(_) => left.min(FUTURE_PATIENCE),
+            };
+            let told = timeout(patience, pooled.statuses.next()).await;
+            let status = match told {
+                Ok(Some(Ok(status))) => status,
+                Ok(Some(Err(_)) | None) => {
                     self.link.drop_connection(&pooled.connected).await;
+                    return Step::Quiet;
                 }
-                Err(error)
+                Err(_) if future_since.is_some() => return Step::Stuck,
+                Err(_) => return Step::Quiet,
+            };
+            match status {
+                TransactionStatus::Future => future_since = Some(Instant::now()),
+                status => {
+                    future_since = None;
+                    if let Some(step) = judge(&status) {
+                        return step;
+                    }
+                }
             }
-            Ok(reached) => reached,
-            Err(_) => Err(lost(&format!(
-                "it got nowhere within {} seconds",
-                patience.as_secs()
-            ))),
+        }
+    }
+
+    /// Gets a call that proves itself into a block.
+    async fn carry(&self, call: &Call, until: Instant) -> Result<(BlockRef, H256), ChainError> {
+        let mut tries = 0u32;
+        loop {
+            let best = self.head(When::Best).await?;
+            let runtime = self.runtime_at(best.hash).await?;
+            let bytes = unsigned(&runtime, self.info.genesis, best.number.wrapping_add(tries), call)?;
+            let step = match self.hand_over(&bytes).await {
+                Ok(mut pooled) => self.follow(&mut pooled, until).await,
+                Err(ChainError::Rejected(refusal)) => Step::Out(refusal),
+                Err(error) => return Err(error),
+            };
+            tries = tries.wrapping_add(1);
+            let is_late = Instant::now() >= until;
+            match step {
+                Step::InBlock(hash) => {
+                    let number = self.link.number(hash).await?;
+                    return Ok((BlockRef { number, hash }, H256(blake2_256(&bytes))));
+                }
+                Step::Out(refusal) if refusal.passes() && !is_late => {
+                    tracing::debug!(call = call.name().call, %refusal, "not in a block yet");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Step::Out(refusal) => return Err(refusal.into()),
+                Step::Quiet | Step::Stuck if !is_late => tokio::time::sleep(PAUSE).await,
+                Step::Quiet | Step::Stuck => return Err(lost("the node stopped telling")),
+            }
+        }
+    }
+
+    /// Whether a block stays, as far as is asked: waits until it is final, or another is in its place.
+    async fn stands(&self, asked: Until, block: BlockRef) -> Result<bool, ChainError> {
+        if asked == Until::Included {
+            return Ok(true);
+        }
+        let until = self.deadline();
+        loop {
+            let finalised = self.link.finalised().await?;
+            let is_there = self.link.block_hash(Some(block.number)).await? == block.hash;
+            if !is_there || finalised.number >= block.number {
+                return Ok(is_there);
+            }
+            if Instant::now() >= until {
+                return Err(lost("its block was not finalised for a long time"));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
     /// What an extrinsic did in its block.
-    async fn outcome(&self, extrinsic: H256, block: H256) -> Result<Included, ChainError> {
-        let extrinsics = self.link.extrinsics(block).await?;
+    async fn outcome(&self, extrinsic: H256, block: BlockRef) -> Result<Included, ChainError> {
+        let extrinsics = self.link.extrinsics(block.hash).await?;
         let index = extrinsics
             .iter()
             .position(|bytes| H256(blake2_256(bytes)) == extrinsic)
             .ok_or_else(|| lost("it is not in the block that the node named"))?;
-        let mut events = self.events(block).await?;
+        let mut events = self.events(block.hash).await?;
         events.retain(|event| event.extrinsic.is_some_and(|at| at as usize == index));
-        let runtime = self.runtime_at(block).await?;
+        let runtime = self.runtime_at(block.hash).await?;
         if let Some(error) = failure(&events) {
             return Err(ChainError::Dispatch(runtime.fault(error)));
         }
-        let number = self.link.number(block).await?;
         Ok(Included {
-            block: BlockRef { number, hash: block },
+            block,
             extrinsic,
             events,
         })
     }
 }
 
-fn unfit(runtime: &Runtime, error: &dyn std::fmt::Display) -> ChainError {
-    ChainError::Incompatible {
-        spec_version: runtime.spec_version(),
-        what: format!("a call cannot be written for it: {error}"),
+/// A signature that the pool has already is on its way.
+fn unless_there(sent: Result<Pooled, ChainError>) -> Result<Sent, ChainError> {
+    match sent {
+        Err(ChainError::Rejected(Refusal::AlreadyImported | Refusal::PriorityTooLow)) => Ok(Sent::Unwatched),
+        sent => Ok(Sent::Watched(sent?)),
     }
 }
 
-/// What builds extrinsics for this runtime on top of a block.
-fn builder(
-    runtime: &Runtime,
-    genesis: H256,
-    number: BlockNumber,
-) -> Result<OfflineClientAtBlock<SubstrateConfig>, ChainError> {
-    let versions = SpecVersionForRange {
-        block_range: 0..u64::MAX,
-        spec_version: runtime.spec_version(),
-        transaction_version: runtime.transaction_version(),
-    };
-    let config = SubstrateConfig::builder()
-        .set_genesis_hash(genesis)
-        .set_spec_version_for_block_ranges([versions])
-        .set_metadata_for_spec_versions([(runtime.spec_version(), runtime.metadata().clone())])
-        .build();
-    OfflineClient::new_with_config(config)
-        .at_block(number)
-        .map_err(|error| unfit(runtime, &error))
+/// Whether an error may be another node's or another moment's answer's.
+fn may_pass(error: &ChainError) -> bool {
+    matches!(
+        error,
+        ChainError::Unknown { .. }
+            | ChainError::Pruned { .. }
+            | ChainError::Rpc { .. }
+            | ChainError::Implausible { .. }
+    )
 }
 
-/// Builds the bytes of a signed extrinsic.
-pub(super) fn sign(
-    runtime: &Runtime,
-    genesis: H256,
-    anchor: BlockRef,
-    nonce: u64,
-    signer: &Signer,
-    call: &Call,
-) -> Result<Vec<u8>, ChainError> {
-    let client = builder(runtime, genesis, anchor.number)?;
-    let params = SubstrateExtrinsicParamsBuilder::new()
-        .mortal_from_unchecked(MORTALITY_BLOCKS, anchor.number.into(), anchor.hash)
-        .nonce(nonce)
-        .build();
-    let payload = runtime.payload(call);
-    let mut signable = client
-        .transactions()
-        .create_signable_offline(&payload, params)
-        .map_err(|error| unfit(runtime, &error))?;
-    let signed = signable
-        .sign(signer.keypair())
-        .map_err(|error| unfit(runtime, &error))?;
-    Ok(signed.into_encoded())
-}
-
-/// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every block in
-/// which the call is, of which the call alone decides.
-///
-/// Nobody counts its nonce. It tells one attempt from the next: pools turn away for half an hour what they have refused
-/// once, and know it by its bytes. It stays below 64 and so takes one byte.
-pub(super) fn unsigned(
-    runtime: &Runtime,
-    genesis: H256,
-    best: BlockNumber,
-    call: &Call,
-) -> Result<Vec<u8>, ChainError> {
-    let client = builder(runtime, genesis, best)?;
-    let params = SubstrateExtrinsicParamsBuilder::new()
-        .immortal()
-        .nonce(u64::from(best % 64))
-        .build();
-    let payload = runtime.payload(call);
-    let mut general = client
-        .transactions()
-        .create_v5_signable_offline(&payload, params)
-        .map_err(|error| unfit(runtime, &error))?;
-    // They would go into an extension that this chain does not have.
-    let (nobody, nothing) = (AccountId32([0; 32]), MultiSignature::Sr25519([0; 64]));
-    let written = general.sign_with_account_and_signature(&nobody, &nothing);
-    Ok(written.map_err(|error| unfit(runtime, &error))?.into_encoded())
-}
-
-/// Where a call is, if that is where we want it.
-fn judge(status: TransactionStatus<H256>, until: Until) -> Result<Option<H256>, ChainError> {
-    let rejected = |reason: &str| ChainError::Rejected {
-        reason: reason.into(),
-    };
+/// What a pool's word means for whoever waits.
+fn judge(status: &TransactionStatus<H256>) -> Option<Step> {
     match status {
-        TransactionStatus::InBlock(block) if until == Until::Included => Ok(Some(block)),
-        TransactionStatus::Finalized(block) => Ok(Some(block)),
+        TransactionStatus::InBlock(block) | TransactionStatus::Finalized(block) => {
+            Some(Step::InBlock(*block))
+        }
+        // Retracted: it goes back into the pool, and from there into another block.
         TransactionStatus::Future
         | TransactionStatus::Ready
         | TransactionStatus::Broadcast(_)
-        | TransactionStatus::InBlock(_)
-        | TransactionStatus::Retracted(_) => Ok(None),
-        TransactionStatus::FinalityTimeout(_) => Err(lost("its block was not finalised for a long time")),
-        TransactionStatus::Usurped(_) => Err(rejected("another call of this signer took its place")),
-        TransactionStatus::Dropped => Err(rejected("the node's pool is full; try again later")),
-        TransactionStatus::Invalid => Err(rejected("it became invalid before it got into a block")),
+        | TransactionStatus::Retracted(_) => None,
+        // The pool has stopped watching for finality; the call is in a block.
+        TransactionStatus::FinalityTimeout(block) => Some(Step::InBlock(*block)),
+        TransactionStatus::Usurped(_) => Some(Step::Out(Refusal::Usurped)),
+        TransactionStatus::Dropped => Some(Step::Out(Refusal::Dropped)),
+        TransactionStatus::Invalid => Some(Step::Out(Refusal::Invalidated)),
     }
-}
-
-/// The error with which an extrinsic ended, if it did.
-fn failure(events: &[ChainEvent]) -> Option<DispatchError> {
-    let failed = events
-        .iter()
-        .find(|event| event.is("System", "ExtrinsicFailed"))?;
-    let error = failed.field("dispatch_error");
-    Some(error.unwrap_or(DispatchError::Other("an error that this program does not know")))
 }
 
 fn lost(reason: &str) -> ChainError {
@@ -310,94 +442,34 @@ fn lost(reason: &str) -> ChainError {
     }
 }
 
-/// The pool's refusal in words. The codes are those of Substrate's `author` RPC.
-fn refusal(code: i32, message: &str, data: Option<&str>) -> String {
-    const POOL_INVALID: i32 = 1010;
-    const POOL_BANNED: i32 = 1012;
-    const POOL_ALREADY_IN: i32 = 1013;
-    const POOL_PRIORITY: i32 = 1014;
-    const POOL_FULL: i32 = 1016;
-    let detail = data.map(|data| data.trim_matches('"')).unwrap_or_default();
-    match code {
-        POOL_INVALID if detail.contains("pay some fees") => {
-            "the signing account cannot pay the fee; send it some SURE".into()
-        }
-        POOL_BANNED => "the same call was refused a moment ago; try again later".into(),
-        POOL_ALREADY_IN => "the same call is already on its way".into(),
-        POOL_PRIORITY => "another call of this signer is on its way; try again later".into(),
-        POOL_FULL => "the node's pool is full; try again later".into(),
-        _ if detail.is_empty() => format!("{message} ({code})"),
-        _ => format!("{detail} ({code})"),
-    }
-}
-
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use codec::Encode;
 
     #[test]
-    fn a_queue_takes_so_many_and_no_more_and_leaving_makes_room() {
-        let queues = Queues::default();
-        let account = crypto::AccountId32::new([1; 32]);
-        let mut places: Vec<_> = (0..WAITING_MAX)
-            .map(|_| queues.enter(&account).unwrap())
-            .collect();
-        assert!(matches!(queues.enter(&account), Err(ChainError::Busy { .. })));
-        queues.enter(&crypto::AccountId32::new([2; 32])).unwrap();
-        places.pop();
-        queues.enter(&account).unwrap();
-    }
-
-    #[test]
-    fn refusals_say_what_to_do() {
-        let unpaid = refusal(
-            1010,
-            "Invalid Transaction",
-            Some("\"Inability to pay some fees (e.g. account balance too low)\""),
-        );
-        assert!(unpaid.contains("send it some SURE"), "{unpaid}");
-        assert_eq!(
-            refusal(1010, "Invalid Transaction", Some("\"Stale\"")),
-            "Stale (1010)"
-        );
-        assert_eq!(refusal(7, "What", None), "What (7)");
-    }
-
-    #[test]
-    fn a_call_is_followed_as_far_as_asked() {
+    fn every_word_of_a_pool_has_its_own_answer() {
         let block = H256([1; 32]);
-        let in_block = || TransactionStatus::InBlock(block);
-        assert_eq!(judge(in_block(), Until::Included), Ok(Some(block)));
-        assert_eq!(judge(in_block(), Until::Finalised), Ok(None));
         assert_eq!(
-            judge(TransactionStatus::Retracted(block), Until::Included),
-            Ok(None)
+            judge(&TransactionStatus::InBlock(block)),
+            Some(Step::InBlock(block))
         );
-        let finalised = TransactionStatus::Finalized(block);
-        assert_eq!(judge(finalised, Until::Finalised), Ok(Some(block)));
-        assert!(matches!(
-            judge(TransactionStatus::Invalid, Until::Included),
-            Err(ChainError::Rejected { .. })
-        ));
-    }
-
-    #[test]
-    fn a_failed_extrinsic_is_told_by_its_event() {
-        let mut event = ChainEvent {
-            pallet: "System".into(),
-            name: "ExtrinsicSuccess".into(),
-            extrinsic: Some(1),
-            fields: Vec::new(),
-        };
-        assert_eq!(failure(std::slice::from_ref(&event)), None);
-        event.name = "ExtrinsicFailed".into();
-        event.fields = vec![crate::EventField {
-            name: "dispatch_error".into(),
-            text: String::new(),
-            bytes: DispatchError::BadOrigin.encode(),
-        }];
-        assert_eq!(failure(&[event]), Some(DispatchError::BadOrigin));
+        assert_eq!(
+            judge(&TransactionStatus::Finalized(block)),
+            Some(Step::InBlock(block))
+        );
+        assert_eq!(
+            judge(&TransactionStatus::FinalityTimeout(block)),
+            Some(Step::InBlock(block))
+        );
+        assert_eq!(judge(&TransactionStatus::Retracted(block)), None);
+        assert_eq!(judge(&TransactionStatus::Ready), None);
+        let out = [
+            (TransactionStatus::Usurped(block), Refusal::Usurped),
+            (TransactionStatus::Dropped, Refusal::Dropped),
+            (TransactionStatus::Invalid, Refusal::Invalidated),
+        ];
+        for (status, refusal) in out {
+            assert_eq!(judge(&status), Some(Step::Out(refusal)));
+        }
     }
 }

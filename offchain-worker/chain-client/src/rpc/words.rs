@@ -190,3 +190,36 @@ fn events_fault(reason: String) -> ChainError {
 fn hex(bytes: &[u8]) -> String {
     format!("0x{}", hex::encode(bytes))
 }
+
+/// The error with which an extrinsic ended, if it did.
+pub(super) fn failure(events: &[ChainEvent]) -> Option<DispatchError> {
+    let failed = events
+        .iter()
+        .find(|event| event.is("System", "ExtrinsicFailed"))?;
+    let error = failed.field("dispatch_error");
+    Some(error.unwrap_or(DispatchError::Other("an error that this program does not know")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::Encode;
+
+    #[test]
+    fn a_failed_extrinsic_is_told_by_its_event() {
+        let mut event = ChainEvent {
+            pallet: "System".into(),
+            name: "ExtrinsicSuccess".into(),
+            extrinsic: Some(1),
+            fields: Vec::new(),
+        };
+        assert_eq!(failure(std::slice::from_ref(&event)), None);
+        event.name = "ExtrinsicFailed".into();
+        event.fields = vec![EventField {
+            name: "dispatch_error".into(),
+            text: String::new(),
+            bytes: DispatchError::BadOrigin.encode(),
+        }];
+        assert_eq!(failure(&[event]), Some(DispatchError::BadOrigin));
+    }
+}

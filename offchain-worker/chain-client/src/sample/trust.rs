@@ -1,19 +1,14 @@
-//! Samples of what the trust lock keeps, and of the calls that it takes.
+//! Samples of the calls that the trust lock takes.
 
 use sp_core::{crypto::AccountId32, H256};
-use surety_types::{
-    task::AuditDraw,
-    trust::{Audit, AuditProof, AuditState, FaultKind, InputDemand, Party},
-};
+use surety_types::trust::AuditProof;
 use surety_verification::{
-    bisection::{
-        Clocks, Entry, Game, LeafKind, LeafShape, Length, LengthOpening, Move, RowsShape, Shape, StepsOpening,
-    },
+    bisection::{Entry, LengthOpening, Move, StepsOpening},
     CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement,
 };
 
 use super::{account, claim, HASH};
-use crate::{Balance, BlockNumber, Call, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
+use crate::Call;
 
 /// One call of each kind.
 pub(super) fn calls() -> Vec<Call> {
@@ -28,6 +23,7 @@ pub(super) fn calls() -> Vec<Call> {
         Call::RevealAudit {
             task,
             provider: provider.clone(),
+            verifier: account(),
             claim: claim(),
             salt: HASH,
         },
@@ -60,6 +56,7 @@ pub(super) fn calls() -> Vec<Call> {
         },
         Call::RevealVote {
             dispute,
+            verifier: account(),
             value: HASH,
             salt: HASH,
         },
@@ -94,131 +91,6 @@ fn proof() -> AuditProof {
     AuditProof {
         pre_output: [1; 32],
         proof: [2; 64],
-    }
-}
-
-/// What auditors draw themselves with.
-pub(super) fn draw() -> AuditDraw<Balance> {
-    AuditDraw {
-        seed: HASH,
-        verifier_stake: 1,
-        tranche: 1,
-    }
-}
-
-/// An audit in each of its states.
-pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
-    let states = [
-        AuditState::Sealed(HASH),
-        AuditState::Confirmed,
-        AuditState::Differs,
-        AuditState::Disputed(1),
-        AuditState::Over,
-    ];
-    let audit = |state| Audit {
-        verifier: account(),
-        provider: account(),
-        bond: 1,
-        state,
-    };
-    states.into_iter().map(audit).collect()
-}
-
-/// A trace of one leaf.
-struct OneLeaf;
-
-impl Shape for OneLeaf {
-    fn leaves(&self) -> u32 {
-        1
-    }
-
-    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
-        (leaf == 0).then_some(LeafShape {
-            length: Length::Known(1),
-            kind: LeafKind::Given,
-        })
-    }
-
-    fn steps(&self, _: u32, _: u32) -> Option<u32> {
-        None
-    }
-
-    fn rows(&self, leaf: u32, _: u32, _: u32) -> Option<RowsShape> {
-        (leaf == 0).then_some(RowsShape {
-            rows: 1,
-            row_bytes: 4,
-            quantised: None,
-        })
-    }
-}
-
-/// Disputes with each kind of challenger.
-pub(crate) fn disputes() -> Vec<DisputeRecord> {
-    let auditor = Party::Auditor {
-        verifier: account(),
-        provider: account(),
-    };
-    let parties = [Party::Provider(account()), auditor, Party::Account(account())];
-    let dispute = |challenger| {
-        Some(DisputeRecord {
-            task: 3,
-            defender: Party::Provider(account()),
-            challenger,
-            claim: claim(),
-            proven: false,
-            game: Game::new(HASH, &OneLeaf, Clocks::equal(5)).ok()?,
-            bond: 1,
-            moves: 1,
-            opened_at: 1,
-            ticked_at: 1,
-            beyond_since: Some(1),
-        })
-    };
-    parties.into_iter().filter_map(dispute).collect()
-}
-
-/// A demand.
-pub(crate) fn demand() -> DemandRecord {
-    DemandRecord {
-        by: account(),
-        segment: 1,
-        price: 1,
-        until: 1,
-    }
-}
-
-/// A demand of input.
-pub(super) fn input_demand() -> InputDemand<AccountId32, Balance, BlockNumber> {
-    InputDemand {
-        provider: account(),
-        by: account(),
-        segment: 1,
-        price: 1,
-        until: 1,
-    }
-}
-
-/// A slash.
-pub(crate) fn slash() -> SlashRecord {
-    SlashRecord {
-        task: 3,
-        offender: account(),
-        kind: FaultKind::Dissent,
-        lock: 1,
-        part: Default::default(),
-        finder: Some(account()),
-        client: None,
-        proven_at: 1,
-        until: 2,
-    }
-}
-
-/// What is remembered of a stash.
-pub(crate) fn record() -> TrustInfo {
-    TrustInfo {
-        clean_tasks: 1,
-        absences: 1,
-        jailed_until: Some(1),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::CrashPoint;
+use super::{CrashPoint, RunArgs};
 use crate::host::Cheat;
 
 pub(super) fn provider_cheat(text: &str) -> Result<Cheat, String> {
@@ -42,6 +42,9 @@ pub struct VerifierUpArgs {
     /// Threads that compute [default: one less than there are cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// How it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Test aid: abort, as if killed, at the given point
     #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
     pub crash_at: Option<CrashPoint>,

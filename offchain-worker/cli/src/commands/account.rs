@@ -83,7 +83,7 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     let name = format!("{}.{}", call.name().pallet, call.name().call);
     let waiting = context.out.spinner();
     waiting.set_message(format!("{name}: waiting until it is final"));
-    let included = chain.submit(&key.signer, call, Until::Finalised).await?;
+    let included = chain.submit(&key.signer, call, Until::Finalised.into()).await?;
     waiting.finish_and_clear();
     let submitted = Submitted {
         call: name,
@@ -217,7 +217,7 @@ mod tests {
         let agent = Signer::from_uri("//Alice//agent").unwrap();
         let submit = |signer: Signer, call| {
             let chain = chain.clone();
-            async move { chain.submit(&signer, call, Until::Included).await.unwrap() }
+            async move { chain.submit(&signer, call, Until::Included.into()).await.unwrap() }
         };
         let bond = Call::Bond {
             role: Role::Provider,

@@ -380,9 +380,12 @@ mod tests {
         let confirm = Call::ConfirmAgent {
             stash: stash.account().clone(),
         };
-        chain.submit(&stash, bond, Until::Included).await.unwrap();
-        chain.submit(&stash, set, Until::Included).await.unwrap();
-        chain.submit(&agent, confirm, Until::Included).await.unwrap();
+        chain.submit(&stash, bond, Until::Included.into()).await.unwrap();
+        chain.submit(&stash, set, Until::Included.into()).await.unwrap();
+        chain
+            .submit(&agent, confirm, Until::Included.into())
+            .await
+            .unwrap();
         chain.change(|state| {
             let funds = Funds { free: SURE, held: 0 };
             state.funds.insert(agent.account().clone(), funds)

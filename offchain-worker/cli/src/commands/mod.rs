@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand},
-    config::{self, Config, DataConfig, RawConfig},
+    config::{self, Config, DataConfig, OneOrMore, RawConfig},
     error::{CliError, Result},
     keys::{self, Key},
     output::Output,
@@ -45,7 +45,7 @@ impl Context {
     }
 
     async fn connect(&self, patience: Duration) -> Result<Arc<dyn Chain>> {
-        let mut config = RpcConfig::new(&self.config.rpc);
+        let mut config = RpcConfig::of_several(self.config.rpc.iter().cloned());
         config.patience = patience;
         Ok(Arc::new(RpcChain::connect(config).await?))
     }
@@ -119,9 +119,10 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
 /// Flags as settings.
 fn raw_config(global: &Global, command: &Command) -> RawConfig {
     let given = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
+    let rpc = given(&global.rpc).map(OneOrMore::More);
     let mut raw = RawConfig {
         home: global.home.clone(),
-        rpc: global.rpc.clone(),
+        rpc,
         key_file: global.key_file.clone(),
         log: global.log.clone(),
         ..RawConfig::default()
@@ -139,11 +140,15 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
                 }
             }
             raw.provider.threads = up.threads;
+            raw.provider.metrics_listen = up.run.metrics_listen.clone();
+            raw.provider.tip_max = up.run.tip_max;
         }
         Command::Verifier(VerifierCommand::Up(up)) => {
             raw.verifier.stash = up.stash.clone();
             raw.verifier.models = given(&up.model);
             raw.verifier.threads = up.threads;
+            raw.verifier.metrics_listen = up.run.metrics_listen.clone();
+            raw.verifier.tip_max = up.run.tip_max;
         }
         Command::Task(TaskCommand::Submit(submit)) => {
             raw.task.listen = given(&submit.listen);

@@ -14,10 +14,11 @@ use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, Secret
 
 use super::{worker, Context};
 use crate::{
+    access::{Gate, OwnOutputs},
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},
-    host::{heartbeat_blocks, Beside, Host, Tools, Traces},
+    host::{heartbeat_blocks, Audits, Beside, Host, Speeds, Tools, Traces, Vitals},
     keys::{address, Key},
     machine, models,
 };
@@ -55,9 +56,14 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
     let chain = context.patient_chain().await?;
     let stash = worker::find_stash(&*chain, &key, config.stash.as_ref()).await?;
     worker::check_stake(&*chain, &stash, Role::Provider).await?;
-    let core = Provider::new(core_config(&stash, &key, config, &stored), records.clone())?;
-    let node = context.node(&*chain, &config.data).await?;
-    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat).await?;
+    let mut core = core_config(&stash, &key, config, &stored);
+    core.lives_max = config.tasks_max;
+    core.commit_seconds = worker::commit_seconds(&*chain).await?;
+    let core = Provider::new(core, records.clone())?;
+    let metrics = worker::metrics_listener(config.run).await?;
+    let node = Arc::new(context.node(&*chain, &config.data).await?);
+    let vitals = Arc::new(Vitals::new()?);
+    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat, &vitals).await?;
     worker::warn_of_unregistered(&*chain, &stored).await?;
     register(&*chain, &key, &stash, config.threads, node.endpoints()).await?;
     let heartbeat_blocks = heartbeat_blocks(&*chain).await?;
@@ -71,7 +77,9 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         models: stored.iter().map(models::name).collect(),
     };
     context.out.result(&up, || up.text())?;
-    let node = Arc::new(node);
+    let outputs = Arc::<OwnOutputs>::default();
+    let gate = Gate::of_provider(chain.clone(), stash.clone(), outputs.clone());
+    node.set_gate(Arc::new(gate));
     let tools = Tools {
         chain,
         signer: key.signer,
@@ -79,6 +87,10 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         plane: node.clone(),
         engines,
         traces: Traces::default(),
+        audits: Audits::default(),
+        outputs,
+        tip_max: config.run.tip_max.0,
+        vitals,
         crash_at: args.crash_at,
         cheat: args.cheat,
     };
@@ -86,6 +98,8 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         blocks: heartbeat_blocks,
     };
     let result = Host::new(tools, beside, core, Arc::new(journal), &records)
+        .with_metrics(metrics)
+        .with_speeds(Speeds::open(&context.config.home))
         .run(worker::stop_signal()?)
         .await;
     if let Some(node) = Arc::into_inner(node) {
@@ -124,9 +138,7 @@ fn core_config(
             prices = prices.with(manifest.id(), *operation, rate(manifest, *operation));
         }
     }
-    let mut core = CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret));
-    core.tasks_max = config.tasks_max;
-    core
+    CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret))
 }
 
 /// Registers, or updates what is registered; counts as a sign of life either way.
@@ -151,7 +163,7 @@ async fn register(
         true => Call::Heartbeat,
         false => Call::RegisterProvider { device, endpoints },
     };
-    match chain.submit(&key.signer, call, Until::Finalised).await {
+    match chain.submit(&key.signer, call, Until::Finalised.into()).await {
         // Lost from sight is not lost: the heartbeat that follows shows.
         Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
         other => drop(other?),

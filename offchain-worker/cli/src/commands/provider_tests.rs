@@ -31,7 +31,7 @@ impl World {
 
     async fn stash_submits(&self, call: Call) {
         self.chain
-            .submit(&self.stash, call, Until::Included)
+            .submit(&self.stash, call, Until::Included.into())
             .await
             .unwrap();
         self.chain.finalise();

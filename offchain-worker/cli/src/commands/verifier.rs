@@ -11,13 +11,10 @@ use crate::{
     args::{VerifierCommand, VerifierUpArgs},
     config::DataConfig,
     error::Result,
-    host::{Beside, Host, Tools, Traces},
+    host::{Audits, Beside, Host, Tools, Traces, Vitals},
     keys::address,
     models,
 };
-
-/// Most tasks that are kept an eye on at once.
-const TASKS_MAX: usize = 256;
 
 pub(super) async fn run(context: &Context, command: VerifierCommand) -> Result<()> {
     match command {
@@ -45,15 +42,16 @@ async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
     worker::check_stake(&*chain, &stash, Role::Verifier).await?;
     let mut core = CoreConfig::new(stash.clone(), NoBids, SecretSalts::new(key.salt_secret));
     core.agent = Some(key.signer.account().clone());
-    core.tasks_max = TASKS_MAX;
     let core = Verifier::new(core, records.clone())?;
+    let metrics = worker::metrics_listener(config.run).await?;
     // It asks others and is asked by nobody.
     let nowhere = DataConfig {
         listen: Vec::new(),
         external: Vec::new(),
     };
     let node = Arc::new(context.node(&*chain, &nowhere).await?);
-    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat).await?;
+    let vitals = Arc::new(Vitals::new()?);
+    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat, &vitals).await?;
     let up = Up {
         state: "up",
         stash: address(&stash),
@@ -68,10 +66,15 @@ async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
         plane: node.clone(),
         engines,
         traces: Traces::default(),
+        audits: Audits::default(),
+        outputs: Arc::default(),
+        tip_max: config.run.tip_max.0,
+        vitals,
         crash_at: args.crash_at,
         cheat: args.cheat,
     };
     let result = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records)
+        .with_metrics(metrics)
         .run(worker::stop_signal()?)
         .await;
     if let Some(node) = Arc::into_inner(node) {

@@ -1,20 +1,22 @@
 //! What providers and verifiers have in common when they start.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use surety_chain_client::{AccountId, Call, Chain, Until, When};
-use surety_engine::{EnginePool, ModelStore, PoolConfig};
+use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
+use surety_engine::{EnginePool, ModelStore, PoolConfig, Priority};
 use surety_journal::Journal;
 use surety_types::{model::ModelManifest, stake::Role, ModelId};
 use surety_worker_core::Record;
 use tokio::{
+    net::TcpListener,
     signal::unix::{signal, SignalKind},
     sync::watch,
 };
 
 use crate::{
+    config::RunConfig,
     error::{CliError, Result},
-    host::{disguise, swap, Cheat, Engines},
+    host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals},
     keys::{address, Key},
     models,
 };
@@ -24,6 +26,26 @@ pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
     let journal = Journal::open(&home.join("journal.redb"))?;
     let records = journal.load()?;
     Ok((journal, records))
+}
+
+/// Seconds that the chain takes for a block.
+const BLOCK_SECONDS: u32 = 2;
+
+/// The runtime's default, where neither genesis nor governance has set another.
+const COMMIT_WINDOW: u32 = 300;
+
+/// How long the chain gives a provider to compute and commit, in seconds.
+pub(super) async fn commit_seconds(chain: &dyn Chain) -> std::result::Result<u32, ChainError> {
+    let window = parameter(chain, "TrustLock", "CommitWindow", COMMIT_WINDOW).await?;
+    Ok(window.saturating_mul(BLOCK_SECONDS))
+}
+
+/// Where health and metrics are asked for, if anywhere.
+pub(super) async fn metrics_listener(config: RunConfig) -> Result<Option<TcpListener>> {
+    match config.metrics_listen {
+        Some(address) => Ok(Some(bind_metrics(address).await?)),
+        None => Ok(None),
+    }
 }
 
 /// Becomes true with the first SIGINT or SIGTERM.
@@ -108,7 +130,7 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
     }
     tracing::info!(stash = %address(stash), "confirming to be its agent");
     let call = Call::ConfirmAgent { stash: stash.clone() };
-    chain.submit(&key.signer, call, Until::Finalised).await?;
+    chain.submit(&key.signer, call, Until::Finalised.into()).await?;
     Ok(())
 }
 
@@ -139,6 +161,7 @@ pub(super) async fn load(
     threads: usize,
     stored: &[ModelManifest],
     cheat: Option<Cheat>,
+    vitals: &Arc<Vitals>,
 ) -> Result<Engines> {
     let pool = EnginePool::new(PoolConfig {
         threads,
@@ -150,13 +173,13 @@ pub(super) async fn load(
         let engine = match cheat {
             Some(Cheat::ModelSwap) => {
                 let files = store.load(manifest.id())?;
-                pool.work(move |_| swap(files))?.await?
+                pool.work(Priority::Inference, move |_| swap(files))?.await?
             }
             _ => pool.load(store, manifest.id())?.await?,
         };
         loaded.push(disguise(engine, cheat));
     }
-    Ok(Engines::new(pool, loaded))
+    Ok(Engines::new(pool, loaded, vitals.clone()))
 }
 
 /// Files of a model that the chain does not know earn nothing. The model may be registered later, though.

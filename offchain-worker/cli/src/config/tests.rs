@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use surety_types::model::Operation;
 
@@ -22,7 +22,7 @@ fn invalid(raw: RawConfig) -> String {
 fn defaults_are_complete() {
     let dir = tempfile::tempdir().unwrap();
     let config = load(None, flags(dir.path())).unwrap();
-    assert_eq!(config.rpc, "ws://127.0.0.1:9944");
+    assert_eq!(config.rpc, ["ws://127.0.0.1:9944"]);
     assert_eq!(config.key_file, dir.path().join("account.key"));
     assert_eq!(
         config.provider.data.listen,
@@ -38,11 +38,51 @@ fn flags_win_over_the_file_in_the_home_folder() {
     let mut raw = flags(dir.path());
     raw.provider.threads = Some(4);
     let config = load(None, raw).unwrap();
-    assert_eq!(config.rpc, "ws://file:1");
+    assert_eq!(config.rpc, ["ws://file:1"]);
     assert_eq!(config.provider.threads, 4);
     assert_eq!(
         config.provider.prices.per_unit("m", Operation::Embed),
         Amount(2 * SURE)
+    );
+}
+
+#[test]
+fn nodes_are_a_list_or_a_text_with_commas() {
+    let dir = tempfile::tempdir().unwrap();
+    for written in ["\"ws://a:1, ws://b:2\"", "[\"ws://a:1\", \"ws://b:2\"]"] {
+        fs::write(dir.path().join("config.toml"), format!("rpc = {written}\n")).unwrap();
+        let config = load(None, flags(dir.path())).unwrap();
+        assert_eq!(config.rpc, ["ws://a:1", "ws://b:2"], "{written}");
+    }
+    let many = vec!["ws://a:1".to_owned(); 9];
+    for rpc in [OneOrMore::More(many), OneOrMore::One(" ,".into())] {
+        let rpc = Some(rpc);
+        let text = invalid(RawConfig {
+            rpc,
+            ..RawConfig::default()
+        });
+        assert!(text.contains("between 1 and 8 nodes"), "{text}");
+    }
+}
+
+#[test]
+fn metrics_are_off_unless_an_address_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = load(None, flags(dir.path())).unwrap();
+    assert_eq!(config.provider.run.metrics_listen, None);
+    assert_eq!(config.provider.run.tip_max, Amount(SURE / 100));
+    let mut raw = flags(dir.path());
+    raw.verifier.metrics_listen = Some("127.0.0.1:9616".into());
+    let config = load(None, raw.clone()).unwrap();
+    assert_eq!(
+        config.verifier.run.metrics_listen,
+        Some(([127, 0, 0, 1], 9616).into())
+    );
+    raw.verifier.metrics_listen = Some("9616".into());
+    let text = load(None, raw).unwrap_err().to_string();
+    assert!(
+        text.contains("verifier.metrics_listen") && text.contains("127.0.0.1:9616"),
+        "{text}"
     );
 }
 
@@ -64,7 +104,7 @@ fn a_file_that_is_named_must_be_there() {
 #[test]
 fn every_problem_is_named_at_once() {
     let raw = RawConfig {
-        rpc: Some("http://127.0.0.1:9944".into()),
+        rpc: Some(OneOrMore::One("http://127.0.0.1:9944".into())),
         provider: RawProvider {
             stash: Some("5Gnobody".into()),
             listen: Some(vec!["/ip4/0.0.0.0/udp/4001".into()]),
@@ -109,7 +149,7 @@ fn an_address_with_a_port_stands_for_quic_and_tcp() {
 fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
     let all = RawConfig {
         home: Some("h".into()),
-        rpc: Some("r".into()),
+        rpc: Some(OneOrMore::One("r".into())),
         key_file: Some("k".into()),
         log: Some("l".into()),
         provider: RawProvider {
@@ -122,11 +162,15 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             threads: Some(1),
             units_per_second: Some(1),
             tasks_max: Some(1),
+            metrics_listen: Some("m".into()),
+            tip_max: Some(Amount(1)),
         },
         verifier: RawVerifier {
             stash: Some("s".into()),
             models: Some(Vec::new()),
             threads: Some(1),
+            metrics_listen: Some("m".into()),
+            tip_max: Some(Amount(1)),
         },
         task: RawTask {
             listen: Some(Vec::new()),

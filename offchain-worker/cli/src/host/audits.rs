@@ -1,8 +1,13 @@
 //! A verifier's effects, and a provider's answer to demands.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
-use surety_network::{Bytes, PlaneError};
+use surety_network::{Bytes, Ticket};
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
@@ -14,13 +19,55 @@ use surety_verification::{
     audit::{AuditInput, AuditThreshold},
     SegmentOpening, SEGMENT_BYTES,
 };
-use surety_worker_core::{Event, Hash};
+use surety_worker_core::{Event, Failure, Hash};
 
 use super::{
     cheat::Cheat,
-    jobs::{failed, submit, Failure, Task},
+    compute::ComputeError,
+    effects::{chain_fault, failure_of, submit, Fault},
+    jobs::{failed, Task},
+    work::{fetch_blob, own_blob, plane_fault},
     Tools,
 };
+
+/// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are repeated.
+#[derive(Default)]
+pub struct Audits(Mutex<BTreeMap<(TaskId, AccountId), Known>>);
+
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// That we have drawn ourselves.
+    proof: Option<AuditProof>,
+    /// What the provider says that its output is.
+    output: Option<ContentHash>,
+}
+
+impl Audits {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, AccountId), Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, task: TaskId, provider: &AccountId, note: impl FnOnce(&mut Known)) {
+        note(self.lock().entry((task, provider.clone())).or_default());
+    }
+
+    fn known(&self, task: TaskId, provider: &AccountId) -> Known {
+        let known = self.lock().get(&(task, provider.clone())).copied();
+        known.unwrap_or_default()
+    }
+
+    pub(super) fn forget(&self, task: TaskId) {
+        self.lock().retain(|(of, _), _| *of != task);
+    }
+}
+
+/// What we show to those who have what we audit, or play about.
+pub(super) fn ticket(tools: &Tools, task: TaskId, provider: &AccountId) -> Option<Ticket> {
+    let proof = tools.audits.known(task, provider).proof;
+    let draw = proof.map(|proof| (provider.clone(), proof));
+    let genesis = tools.chain.info().genesis;
+    crate::access::ticket(&tools.signer, &genesis, &tools.plane.peer_id(), task, draw)
+}
 
 /// Sees whether we are to audit, by our own key.
 pub(super) async fn draw(
@@ -33,6 +80,9 @@ pub(super) async fn draw(
         Ok(proof) => {
             tracing::info!(task = of.id, ours = proof.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
+            if proof.is_some() {
+                tools.audits.note(task, &provider, |known| known.proof = proof);
+            }
             Event::Drawn {
                 task,
                 provider,
@@ -41,7 +91,7 @@ pub(super) async fn draw(
         }
         Err(e) => {
             tracing::warn!(task = of.id, error = %e, "cannot draw");
-            failed(of.id, of.kind, e.is_retryable())
+            failed(of.id, of.kind, failure_of(&e))
         }
     }
 }
@@ -62,30 +112,40 @@ async fn try_draw(
     Ok(threshold.draws(&drawn.output).then_some(drawn.proof))
 }
 
+/// Fetches what an audit needs.
+pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
+    let (task, kind) = (of.id, of.kind);
+    if tools.cheat == Some(Cheat::Lazy) {
+        return Event::EffectDone { task, kind };
+    }
+    match needed(tools, of, &provider, &spec).await {
+        Ok(_) => Event::EffectDone { task, kind },
+        Err((reason, failure)) => {
+            tracing::warn!(task, reason, "cannot fetch what is to be audited");
+            failed(task, kind, failure)
+        }
+    }
+}
+
 /// Computes a task again, and says what comes of it.
 pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
-    if tools.cheat == Some(Cheat::Lazy) {
-        let claim = made_up(&provider);
-        let task = of.id;
-        return Event::AuditReady {
-            task,
-            provider,
-            claim,
-        };
-    }
-    match try_audit(tools, of.id, &provider, &spec).await {
+    let task = of.id;
+    let claim = match tools.cheat {
+        Some(Cheat::Lazy) => Ok(made_up(&provider)),
+        _ => try_audit(tools, of, &provider, &spec).await,
+    };
+    match claim {
         Ok(claim) => {
-            tracing::info!(task = of.id, output = ?claim.output, "audited");
-            let task = of.id;
+            tracing::info!(task, output = ?claim.output, "audited");
             Event::AuditReady {
                 task,
                 provider,
                 claim,
             }
         }
-        Err((reason, retryable)) => {
-            tracing::warn!(task = of.id, reason, "cannot audit");
-            failed(of.id, of.kind, retryable)
+        Err((reason, failure)) => {
+            tracing::warn!(task, reason, "cannot audit");
+            failed(task, of.kind, failure)
         }
     }
 }
@@ -106,27 +166,38 @@ fn made_up(provider: &AccountId) -> ResultClaim {
 
 async fn try_audit(
     tools: &Tools,
-    task: TaskId,
+    of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-) -> Result<ResultClaim, Failure> {
-    let endpoints = endpoints(tools, provider)
-        .await
-        .map_err(|e| (e.to_string(), true))?;
-    let input = input(tools, spec, &endpoints).await?;
+) -> Result<ResultClaim, Fault> {
+    // Mostly here already: it was fetched before.
+    let (input, output) = needed(tools, of, provider, spec).await?;
+    let ticket = tools
+        .engines
+        .audit(&spec.model, job(spec, &input), output.to_vec());
+    let ticket = ticket.map_err(|e| (e.to_string(), e.failure()))?;
+    ticket.await.map_err(|e| {
+        let fault = ComputeError::from(e);
+        (fault.to_string(), fault.failure())
+    })
+}
+
+/// The input, and the output where it matters.
+async fn needed(
+    tools: &Tools,
+    of: Task,
+    provider: &AccountId,
+    spec: &TaskSpec,
+) -> Result<(Bytes, Bytes), Fault> {
+    let endpoints = endpoints(tools, provider).await.map_err(chain_fault)?;
+    let ticket = ticket(tools, of.id, provider);
+    let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
     let output = match spec.operation {
         // It follows from the input alone.
-        Operation::Embed => Vec::new(),
-        Operation::Generate => claimed_output(tools, task, &endpoints).await?.to_vec(),
+        Operation::Embed => Bytes::new(),
+        Operation::Generate => claimed_output(tools, of, provider, &endpoints, ticket).await?,
     };
-    let job = job(spec, &input);
-    let engine = tools
-        .engines
-        .get(&spec.model)
-        .map_err(|e| (e.to_string(), false))?;
-    let ticket = tools.engines.work(move |sink| engine.audit(&job, &output, sink));
-    let ticket = ticket.map_err(|e| (e.to_string(), e.is_retryable()))?;
-    ticket.await.map_err(|e| (e.to_string(), false))
+    Ok((input, output))
 }
 
 /// Where a provider's data plane answers.
@@ -136,26 +207,53 @@ pub(super) async fn endpoints(tools: &Tools, provider: &AccountId) -> Result<Vec
 }
 
 /// A task's input, from its client or somebody who has computed on it.
-pub(super) async fn input(tools: &Tools, spec: &TaskSpec, others: &[Endpoint]) -> Result<Bytes, Failure> {
+pub(super) async fn input(
+    tools: &Tools,
+    of: Task,
+    spec: &TaskSpec,
+    others: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, Fault> {
     let sources: Vec<Endpoint> = spec.sources.iter().chain(others).cloned().collect();
     let bytes = Some(spec.input_bytes.into());
-    let fetched = tools.plane.fetch(spec.input, bytes, &sources).await;
-    fetched.map_err(|e| (e.to_string(), !matches!(e, PlaneError::TooLarge { .. })))
+    fetch_blob(tools, of, (spec.input, bytes), &sources, ticket)
+        .await
+        .map_err(plane_fault)
 }
 
-/// What a provider says that its output is. From the audit window on it tells whoever asks.
-async fn claimed_output(tools: &Tools, task: TaskId, endpoints: &[Endpoint]) -> Result<Bytes, Failure> {
-    let mut last = (String::from("the provider has no endpoints"), true);
+/// What a provider says that its output is: from the audit window on it tells whoever shows a draw.
+async fn claimed_output(
+    tools: &Tools,
+    of: Task,
+    provider: &AccountId,
+    endpoints: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, Fault> {
+    if let Some(hash) = tools.audits.known(of.id, provider).output {
+        if let Ok(blob) = own_blob(tools, hash).await {
+            return Ok(blob);
+        }
+    }
+    let mut last = nowhere();
     for endpoint in endpoints {
-        match tools.plane.locate_output(task, endpoint).await {
+        match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
             Ok(found) => {
-                let fetched = tools.plane.fetch(found.hash, Some(found.bytes), endpoints).await;
-                return fetched.map_err(|e| (e.to_string(), true));
+                let wanted = (found.hash, Some(found.bytes));
+                let fetched = fetch_blob(tools, of, wanted, endpoints, ticket).await;
+                let blob = fetched.map_err(plane_fault)?;
+                tools
+                    .audits
+                    .note(of.id, provider, |known| known.output = Some(found.hash));
+                return Ok(blob);
             }
-            Err(e) => last = (e.to_string(), true),
+            Err(e) => last = plane_fault(e),
         }
     }
     Err(last)
+}
+
+fn nowhere() -> Fault {
+    (String::from("the provider has no endpoints"), Failure::Failed)
 }
 
 pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
@@ -169,43 +267,42 @@ pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
 /// Whether a provider serves what it has revealed: it says so itself, and delivers.
 pub(super) async fn check_data(tools: &Tools, of: Task, provider: AccountId, output: ContentHash) -> Event {
     let (task, kind) = (of.id, of.kind);
-    match try_check_data(tools, task, &provider, output).await {
+    match try_check_data(tools, of, &provider, output).await {
         Ok(()) => Event::EffectDone { task, kind },
-        Err((reason, retryable)) => {
+        Err((reason, failure)) => {
             tracing::warn!(task, reason, "an output cannot be had");
-            failed(task, kind, retryable)
+            failed(task, kind, failure)
         }
     }
 }
 
 async fn try_check_data(
     tools: &Tools,
-    task: TaskId,
+    of: Task,
     provider: &AccountId,
     output: ContentHash,
-) -> Result<(), Failure> {
-    let endpoints = endpoints(tools, provider)
-        .await
-        .map_err(|e| (e.to_string(), true))?;
-    let mut said = Err((String::from("the provider has no endpoints"), true));
+) -> Result<(), Fault> {
+    let endpoints = endpoints(tools, provider).await.map_err(chain_fault)?;
+    let ticket = ticket(tools, of.id, provider);
+    let mut said = Err(nowhere());
     for endpoint in &endpoints {
-        said = match tools.plane.locate_output(task, endpoint).await {
+        said = match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
             Ok(found) if found.hash == output => Ok(()),
-            Ok(found) => Err((format!("it serves {:?} instead", found.hash), true)),
-            Err(e) => Err((e.to_string(), true)),
+            Ok(found) => Err((format!("it serves {:?} instead", found.hash), Failure::Failed)),
+            Err(e) => Err(plane_fault(e)),
         };
         if said.is_ok() {
             break;
         }
     }
     said?;
-    let fetched = tools.plane.fetch(output, None, &endpoints).await;
-    fetched.map(drop).map_err(|e| (e.to_string(), true))
+    let fetched = fetch_blob(tools, of, (output, None), &endpoints, ticket).await;
+    fetched.map(drop).map_err(plane_fault)
 }
 
 /// Shows a piece of our output on the chain: the last one, when there are not as many.
 pub(super) async fn supply(tools: &Tools, of: Task, output: ContentHash, segment: u32) -> Event {
-    let fetched = tools.plane.fetch(output, None, &[]).await;
+    let fetched = own_blob(tools, output).await;
     let opening = fetched.map_err(|e| e.to_string()).and_then(|blob| {
         let last = blob.len().div_ceil(SEGMENT_BYTES as usize).saturating_sub(1);
         let segment = segment.min(u32::try_from(last).unwrap_or(u32::MAX));
@@ -225,7 +322,7 @@ pub(super) async fn supply(tools: &Tools, of: Task, output: ContentHash, segment
         }
         Err(reason) => {
             tracing::error!(task = of.id, reason, "cannot show a piece of the output");
-            failed(of.id, of.kind, true)
+            failed(of.id, of.kind, Failure::Failed)
         }
     }
 }

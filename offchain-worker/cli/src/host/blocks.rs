@@ -1,13 +1,18 @@
-//! Turns finalised blocks into what core wants to know of them.
+//! Turns blocks into what core wants to know of them.
+//!
+//! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask for what was
+//! promised before: they come first, and while finality stalls they are all that comes.
 
 use std::{collections::HashMap, sync::Arc};
 
-use surety_chain_client::{AccountId, Balance, Chain, ChainError, OpenTask, When};
-use surety_types::task::TaskState;
-use surety_worker_core::{BidSeen, Event, TaskSnapshot};
+use surety_chain_client::{
+    Balance, BlockRef, Chain, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, OpenTask, When,
+};
+use surety_types::{task::TaskState, trust::DisputeId, TaskId};
+use surety_worker_core::{AccountId, BidSeen, Event, TaskSnapshot};
 use tokio::sync::mpsc;
 
-use super::retry::Backoff;
+use super::{retry::Backoff, vitals::Seen, Tools};
 
 /// What clients can pay, by cap and redundancy. Forgotten when it has grown too large.
 type Limits = HashMap<(Balance, u32), Option<Balance>>;
@@ -15,102 +20,192 @@ type Limits = HashMap<(Balance, u32), Option<Balance>>;
 /// Limits that are remembered: more than there are open tasks on a busy day.
 const LIMITS_MAX: usize = 1024;
 
-/// Sends one event for each finalised block, until nobody listens. A node that is down is waited for.
-pub(super) async fn follow(chain: Arc<dyn Chain>, stash: AccountId, events: mpsc::Sender<Event>) {
+/// What lies beside a task and its round in the chain's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Beside {
+    disputes: Vec<(DisputeId, DisputeRecord)>,
+    demands: Vec<(AccountId, DemandRecord)>,
+    committees: Vec<(DisputeId, CommitteeRecord)>,
+}
+
+impl Beside {
+    fn is_empty(&self) -> bool {
+        self.disputes.is_empty() && self.demands.is_empty() && self.committees.is_empty()
+    }
+}
+
+/// Reads blocks' states.
+struct Reader<'a> {
+    tools: &'a Tools,
+    seen: Seen,
+    limits: Limits,
+    /// What was read last beside tasks: it stands in for what cannot be read any more.
+    beside: HashMap<TaskId, Beside>,
+}
+
+/// Sends one event for each block, until nobody listens. A node that is down is waited for.
+pub(super) async fn follow(tools: Arc<Tools>, seen: Seen, events: mpsc::Sender<Event>) {
     let mut backoff = Backoff::new();
-    let mut limits = Limits::new();
+    let mut reader = Reader {
+        tools: &tools,
+        seen,
+        limits: Limits::new(),
+        beside: HashMap::new(),
+    };
     loop {
-        match follow_until_error(&*chain, &stash, &events, &mut backoff, &mut limits).await {
+        match reader.follow(&events, &mut backoff).await {
             Ok(()) => return,
-            Err(e) => tracing::warn!(error = %e, "lost the chain, trying again"),
+            Err(e) => tracing::warn!(?seen, error = %e, "lost the chain, trying again"),
         }
         backoff.wait().await;
     }
 }
 
-async fn follow_until_error(
-    chain: &dyn Chain,
-    stash: &AccountId,
-    events: &mpsc::Sender<Event>,
-    backoff: &mut Backoff,
-    limits: &mut Limits,
-) -> Result<(), ChainError> {
-    let mut blocks = chain.finalised_blocks().await?;
-    loop {
-        let block = blocks.next().await?;
+impl Reader<'_> {
+    async fn follow(
+        &mut self,
+        events: &mpsc::Sender<Event>,
+        backoff: &mut Backoff,
+    ) -> Result<(), ChainError> {
+        let mut blocks = match self.seen {
+            Seen::Finalised => self.tools.chain.finalised_blocks().await?,
+            Seen::Best => self.tools.chain.best_blocks().await?,
+        };
+        loop {
+            let block = blocks.next().await?;
+            let event = match self.event(block).await {
+                Ok(event) => event,
+                // There is a newer block already, and its state is there.
+                Err(e @ ChainError::Pruned { .. }) => {
+                    tracing::debug!(seen = ?self.seen, block = block.number, error = %e, "a block is skipped");
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            backoff.reset();
+            if events.send(event).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn event(&mut self, block: BlockRef) -> Result<Event, ChainError> {
         let when = When::At(block.hash);
-        let open = chain.open_tasks(when, Some(stash)).await?;
+        let chain = self.tools.chain.clone();
+        let clock = chain.clock(when).await?;
+        let open = chain.open_tasks(when, Some(&self.tools.stash)).await?;
+        self.beside.retain(|id, _| open.iter().any(|task| task.id == *id));
         let mut tasks = Vec::with_capacity(open.len());
         for task in open {
-            tasks.push(snapshot(chain, when, task, limits).await?);
+            tasks.push(self.snapshot(&*chain, when, task).await?);
         }
-        backoff.reset();
-        let event = Event::Finalised {
-            block: block.number,
-            tasks,
+        let block = block.number;
+        Ok(match self.seen {
+            Seen::Finalised => Event::Finalised { block, clock, tasks },
+            Seen::Best => Event::Best { block, clock, tasks },
+        })
+    }
+
+    async fn snapshot(
+        &mut self,
+        chain: &dyn Chain,
+        when: When,
+        open: OpenTask,
+    ) -> Result<TaskSnapshot, ChainError> {
+        // Nothing is bid because of a best block.
+        let undecided = self.seen == Seen::Finalised
+            && matches!(open.task.state, TaskState::Bidding { .. })
+            && open.bid.is_none();
+        let price_limit = match undecided {
+            true => self.price_limit(chain, when, &open).await?,
+            false => None,
         };
-        if events.send(event).await.is_err() {
-            return Ok(());
-        }
+        let beside = self.beside(chain, when, &open).await?;
+        Ok(TaskSnapshot {
+            id: open.id,
+            task: open.task,
+            round: open.round,
+            bid: open.bid.map(|bid| BidSeen {
+                seal: bid.seal,
+                opened: bid.opened.is_some(),
+            }),
+            price_limit,
+            disputes: beside.disputes,
+            demands: beside.demands,
+            committees: beside.committees,
+        })
     }
-}
 
-async fn snapshot(
-    chain: &dyn Chain,
-    when: When,
-    open: OpenTask,
-    limits: &mut Limits,
-) -> Result<TaskSnapshot, ChainError> {
-    let undecided = matches!(open.task.state, TaskState::Bidding { .. }) && open.bid.is_none();
-    let price_limit = match undecided {
-        true => price_limit(chain, when, &open, limits).await?,
-        false => None,
-    };
-    let (mut disputes, mut committees, mut demands) = (Vec::new(), Vec::new(), Vec::new());
-    if let Some(round) = &open.round {
-        for dispute in &round.disputes {
-            let found = chain.dispute(when, dispute.id).await?;
-            if found.as_ref().is_some_and(|found| found.beyond_since.is_some()) {
-                let committee = chain.committee(when, dispute.id).await?;
-                committees.extend(committee.map(|committee| (dispute.id, committee)));
+    /// What lies beside a task. A record that cannot be read, since the runtime has gone on without us, is taken as it was:
+    /// it must not look as if it were not there. Nor may it keep us from everything else, where it is none of ours.
+    async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
+        match read_beside(chain, when, open).await {
+            Ok(beside) => {
+                match beside.is_empty() {
+                    true => drop(self.beside.remove(&open.id)),
+                    false => drop(self.beside.insert(open.id, beside.clone())),
+                }
+                Ok(beside)
             }
-            disputes.extend(found.map(|found| (dispute.id, found)));
-        }
-        let members = round.members.iter().filter(|_| round.demands > 0);
-        for member in members {
-            let found = chain.demand(when, open.id, &member.provider).await?;
-            demands.extend(found.map(|found| (member.provider.clone(), found)));
+            Err(e @ (ChainError::Decode { .. } | ChainError::Outgrown { .. })) => {
+                let before = self.beside.get(&open.id).cloned();
+                if before.is_none() && concerns(open, &self.tools.stash) {
+                    return Err(e);
+                }
+                tracing::error!(task = open.id, error = %e, "a dispute, a demand or a committee cannot be read");
+                Ok(before.unwrap_or_default())
+            }
+            Err(e) => Err(e),
         }
     }
-    Ok(TaskSnapshot {
-        id: open.id,
-        task: open.task,
-        round: open.round,
-        bid: open.bid.map(|bid| BidSeen {
-            seal: bid.seal,
-            opened: bid.opened.is_some(),
-        }),
-        price_limit,
-        disputes,
-        demands,
-        committees,
-    })
+
+    async fn price_limit(
+        &mut self,
+        chain: &dyn Chain,
+        when: When,
+        open: &OpenTask,
+    ) -> Result<Option<Balance>, ChainError> {
+        let key = (open.task.cap, open.task.spec.redundancy);
+        if let Some(limit) = self.limits.get(&key) {
+            return Ok(*limit);
+        }
+        let limit = chain.price_limit(when, key.0, key.1).await?;
+        if self.limits.len() >= LIMITS_MAX {
+            self.limits.clear();
+        }
+        self.limits.insert(key, limit);
+        Ok(limit)
+    }
 }
 
-async fn price_limit(
-    chain: &dyn Chain,
-    when: When,
-    open: &OpenTask,
-    limits: &mut Limits,
-) -> Result<Option<Balance>, ChainError> {
-    let key = (open.task.cap, open.task.spec.redundancy);
-    if let Some(limit) = limits.get(&key) {
-        return Ok(*limit);
+/// Whether a task is one that a stash has a part in.
+fn concerns(open: &OpenTask, stash: &AccountId) -> bool {
+    let in_round = open.round.as_ref().is_some_and(|round| {
+        let computes = round.members.iter().any(|member| member.provider == *stash);
+        computes || round.audits.iter().any(|audit| audit.verifier == *stash)
+    });
+    in_round || open.bid.is_some()
+}
+
+async fn read_beside(chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
+    let mut beside = Beside::default();
+    let Some(round) = &open.round else {
+        return Ok(beside);
+    };
+    for dispute in &round.disputes {
+        let found = chain.dispute(when, dispute.id).await?;
+        if found.as_ref().is_some_and(|found| found.beyond_since.is_some()) {
+            let committee = chain.committee(when, dispute.id).await?;
+            let committee = committee.map(|committee| (dispute.id, committee));
+            beside.committees.extend(committee);
+        }
+        beside.disputes.extend(found.map(|found| (dispute.id, found)));
     }
-    let limit = chain.price_limit(when, key.0, key.1).await?;
-    if limits.len() >= LIMITS_MAX {
-        limits.clear();
+    let members = round.members.iter().filter(|_| round.demands > 0);
+    for member in members {
+        let found = chain.demand(when, open.id, &member.provider).await?;
+        let found = found.map(|found| (member.provider.clone(), found));
+        beside.demands.extend(found);
     }
-    limits.insert(key, limit);
-    Ok(limit)
+    Ok(beside)
 }

@@ -1,24 +1,57 @@
 //! Loaded models, and running jobs on them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, Outcome, Sink, Ticket};
-use surety_types::ModelId;
+use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
+use surety_types::{model::Operation, task::ResultClaim, ModelId};
+use surety_worker_core::{Event, Failure};
+
+use super::vitals::Vitals;
 
 /// The pool and the models that are loaded into it.
 pub struct Engines {
     pool: EnginePool,
     loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
+    vitals: Arc<Vitals>,
+    measured: Arc<Mutex<VecDeque<Event>>>,
 }
+
+/// Measurements that wait to be taken. The newest say most.
+const MEASURED_MAX: usize = 32;
 
 impl Engines {
     /// Models that are ready to run.
-    pub fn new(pool: EnginePool, loaded: impl IntoIterator<Item = Arc<dyn Engine>>) -> Self {
+    pub fn new(
+        pool: EnginePool,
+        loaded: impl IntoIterator<Item = Arc<dyn Engine>>,
+        vitals: Arc<Vitals>,
+    ) -> Self {
         let loaded = loaded.into_iter().map(|engine| (engine.manifest().id(), engine));
         Self {
             pool,
             loaded: loaded.collect(),
+            vitals,
+            measured: Arc::default(),
         }
+    }
+
+    /// How fast work was done since the last time that was asked.
+    pub(super) fn take_measured(&self) -> VecDeque<Event> {
+        std::mem::take(&mut *self.measured.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How much waits, by priority.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let waiting = self.pool.waiting().into_iter();
+        waiting.map(|(priority, jobs)| match priority {
+            Priority::Urgent => ("urgent", jobs),
+            Priority::Audit => ("audit", jobs),
+            Priority::Inference => ("inference", jobs),
+        })
     }
 
     /// A loaded model.
@@ -29,17 +62,72 @@ impl Engines {
             .ok_or(ComputeError::NotLoaded(*model))
     }
 
-    /// Queues other work.
-    pub(super) fn work<T: Send + 'static>(
+    /// Queues an answer that a clock runs against: a move, a vote.
+    pub(super) fn answer<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Sink) -> Result<T, EngineError> + Send + 'static,
+        work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Ticket<T>, ComputeError> {
-        Ok(self.pool.work(work)?)
+        let vitals = self.vitals.clone();
+        let note = move |_: &T, took| vitals.metrics.computed("answer", took, 0);
+        self.work(Priority::Urgent, work, note)
+    }
+
+    /// Queues an audit.
+    pub(super) fn audit(
+        &self,
+        model: &ModelId,
+        job: Job,
+        output: Vec<u8>,
+    ) -> Result<Ticket<ResultClaim>, ComputeError> {
+        let (engine, vitals) = (self.get(model)?, self.vitals.clone());
+        let audit = move |sink: &mut JobSink| engine.audit(&job, &output, sink);
+        let note = move |claim: &ResultClaim, took| vitals.metrics.computed("audit", took, claim.units);
+        self.work(Priority::Audit, audit, note)
     }
 
     /// Queues one job.
     pub(super) fn submit(&self, model: &ModelId, job: Job) -> Result<Ticket<Outcome>, ComputeError> {
-        Ok(self.pool.submit(self.get(model)?, job)?)
+        let (engine, vitals) = (self.get(model)?, self.vitals.clone());
+        let (model, operation, measured) = (*model, job.operation, self.measured.clone());
+        let run = move |sink: &mut JobSink| engine.run(&job, sink);
+        let note = move |outcome: &Outcome, took: Duration| {
+            let units = outcome.claim.units;
+            vitals.metrics.computed(operation_name(operation), took, units);
+            let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+            if measured.len() >= MEASURED_MAX {
+                measured.pop_front();
+            }
+            measured.push_back(Event::Measured {
+                model,
+                operation,
+                units,
+                millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            });
+        };
+        self.work(Priority::Inference, run, note)
+    }
+
+    fn work<T: Send + 'static>(
+        &self,
+        priority: Priority,
+        work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
+        note: impl FnOnce(&T, Duration) + Send + 'static,
+    ) -> Result<Ticket<T>, ComputeError> {
+        let timed = move |sink: &mut JobSink| {
+            let started = Instant::now();
+            let made = work(sink)?;
+            // What stood aside for something more urgent meanwhile counts as slower: so it was.
+            note(&made, started.elapsed());
+            Ok(made)
+        };
+        Ok(self.pool.work(priority, timed)?)
+    }
+}
+
+fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Embed => "embed",
+        Operation::Generate => "generate",
     }
 }
 
@@ -65,14 +153,20 @@ impl ComputeError {
         }
     }
 
-    /// Whether trying again may help: not when the input is at fault, or the engine is the same as before.
-    pub(super) fn is_retryable(&self) -> bool {
+    /// What it means for the next attempt: none helps when the input is at fault, or the engine would be the same as before.
+    pub(super) fn failure(&self) -> Failure {
         match self {
-            Self::NotLoaded(_) => false,
-            Self::Engine(e) => matches!(
-                e,
-                EngineError::QueueFull { .. } | EngineError::Cancelled | EngineError::Closed
-            ),
+            Self::NotLoaded(_) => Failure::Permanent,
+            Self::Engine(e) => match e {
+                EngineError::QueueFull { .. } | EngineError::Cancelled | EngineError::Closed => {
+                    Failure::Refused
+                }
+                // A machine short of memory, most likely: later there may be more.
+                EngineError::Panicked(_) | EngineError::Compute(_) | EngineError::Threads(_) => {
+                    Failure::Failed
+                }
+                _ => Failure::Permanent,
+            },
         }
     }
 }

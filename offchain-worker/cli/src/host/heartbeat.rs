@@ -4,23 +4,18 @@ use std::sync::Arc;
 
 use surety_chain_client::{Call, Chain, ChainError, Until, When};
 
-use super::{retry::Backoff, Tools};
+use super::{parameter, retry::Backoff, Tools};
 
-/// A third of the shortest window of any preset: two beats may be lost.
-const BLOCKS: u32 = 20;
+/// The runtime's default, where neither genesis nor governance has set another.
+const WINDOW: u32 = 300;
 
-/// How many blocks may pass between two signs of life.
+/// How many blocks may pass between two signs of life: two may be lost then.
 ///
 /// # Errors
 /// When the chain cannot be asked.
 pub async fn blocks_between(chain: &dyn Chain) -> Result<u32, ChainError> {
-    let parameters = chain.parameters(When::Finalised).await?;
-    let window = parameters
-        .iter()
-        .find(|parameter| parameter.name == "HeartbeatWindow")
-        .and_then(|parameter| parameter.value.parse::<u32>().ok());
-    // Governance may have made it shorter or longer than the presets.
-    Ok(window.map_or(BLOCKS, |window| window / 3).max(1))
+    let window = parameter(chain, "ProviderRegistry", "HeartbeatWindow", WINDOW).await?;
+    Ok((window / 3).max(1))
 }
 
 /// Beats for as long as it is polled. A beat that fails is tried again soon.
@@ -36,17 +31,17 @@ pub(super) async fn beat(tools: Arc<Tools>, every: u32) {
     }
 }
 
+/// By the best block: the window counts blocks, final or not.
 async fn beat_until_error(tools: &Tools, every: u32, backoff: &mut Backoff) -> Result<(), ChainError> {
-    let mut blocks = tools.chain.finalised_blocks().await?;
+    let mut blocks = tools.chain.best_blocks().await?;
     loop {
         let block = blocks.next().await?;
-        let provider = tools.chain.provider(When::At(block.hash), &tools.stash).await?;
+        let provider = tools.chain.provider(When::Best, &tools.stash).await?;
         let last = provider.map(|provider| provider.last_heartbeat);
         let age = last.map(|last| block.number.saturating_sub(last));
         if age.is_none_or(|age| age >= every) {
-            let call = Call::Heartbeat;
-            // Final, so that the next look sees it.
-            tools.chain.submit(&tools.signer, call, Until::Finalised).await?;
+            let until = Until::Included.into();
+            tools.chain.submit(&tools.signer, Call::Heartbeat, until).await?;
             tracing::debug!(block = block.number, "heartbeat");
         }
         backoff.reset();

@@ -3,9 +3,12 @@
 //!
 //! ```text
 //!  finalised blocks ──┐                       ┌─> journal (durable first)
-//!  jobs that ended  ──┼──> core.step(event) ──┤
-//!  stop signal      ──┘                       └─> jobs: chain calls, fetches, computations
+//!  best blocks      ──┼──> core.step(event) ──┤
+//!  jobs that ended  ──┤                       └─> jobs: chain calls, fetches, computations
+//!  stop signal      ──┘
 //! ```
+//!
+//! What goes on beside the loop is supervised: see [`supervisor`].
 //!
 //! The loop itself never waits for the network or an engine; every effect is a job of its own, and core bounds how
 //! many there are. Whatever a crash cuts off, the next start makes up for: the journal says what was promised,
@@ -15,33 +18,49 @@ mod audits;
 mod blocks;
 mod cheat;
 mod compute;
+mod effects;
 mod heartbeat;
 mod jobs;
 mod moves;
 mod outputs;
 mod retry;
 mod slashes;
+mod speeds;
 mod stream;
+mod supervisor;
+mod upkeep;
+mod vitals;
 mod votes;
+mod work;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use surety_chain_client::{AccountId, Chain, Signer};
+use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{Journal, JournalError};
-use surety_network::DataPlane;
+use surety_network::{DataPlane, PlaneError};
 use surety_types::TaskId;
-use surety_worker_core::{Effect, EffectKind, Event, Provider, Record, Step, Verifier};
-use tokio::sync::{mpsc, watch};
+use surety_worker_core::{
+    AuditProgress, Effect, EffectKind, Event, Progress, Provider, Record, Step, Verifier,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
 
+pub use audits::Audits;
 pub use cheat::{disguise, swap, Cheat};
 pub use compute::Engines;
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
+pub use speeds::Speeds;
+pub use vitals::{server::bind as bind_metrics, Vitals};
 
-use crate::{args::CrashPoint, error::Result};
+use crate::{access::OwnOutputs, args::CrashPoint, error::Result};
 use jobs::Jobs;
 use outputs::Outputs;
 use retry::Backoff;
+use supervisor::Supervisor;
+use vitals::Seen;
 
 /// Everything that effects need. Shared by all jobs.
 pub struct Tools {
@@ -57,6 +76,14 @@ pub struct Tools {
     pub engines: Engines,
     /// Traces of disputes that are being played.
     pub traces: Traces,
+    /// What is remembered of audits from step to step.
+    pub audits: Audits,
+    /// Outputs for which tickets are judged.
+    pub outputs: Arc<OwnOutputs>,
+    /// Most that is added to the fee of a call whose deadline is near, in plancks.
+    pub tip_max: Balance,
+    /// What an operator sees of it.
+    pub vitals: Arc<Vitals>,
     /// Test aid: where to abort.
     pub crash_at: Option<CrashPoint>,
     /// Test aid: what to do wrong.
@@ -77,11 +104,26 @@ impl Tools {
 pub trait Core: Send {
     /// Takes an event in.
     fn step(&mut self, now: u32, event: Event) -> Step;
+
+    /// How many of its tasks are how far.
+    fn progress(&self) -> BTreeMap<&'static str, usize>;
 }
 
 impl Core for Provider {
     fn step(&mut self, now: u32, event: Event) -> Step {
         Provider::step(self, now, event)
+    }
+
+    fn progress(&self) -> BTreeMap<&'static str, usize> {
+        counted(Provider::progress(self).map(|(_, progress)| match progress {
+            Progress::Unseen => "unseen",
+            Progress::Bidding => "bidding",
+            Progress::Assigned => "assigned",
+            Progress::GivenUp => "given_up",
+            Progress::Computed => "computed",
+            Progress::Committed => "committed",
+            Progress::Revealed => "revealed",
+        }))
     }
 }
 
@@ -89,7 +131,28 @@ impl Core for Verifier {
     fn step(&mut self, now: u32, event: Event) -> Step {
         Verifier::step(self, now, event)
     }
+
+    fn progress(&self) -> BTreeMap<&'static str, usize> {
+        counted(Verifier::progress(self).map(|(_, _, progress)| match progress {
+            AuditProgress::Undrawn => "undrawn",
+            AuditProgress::NotOurs => "not_ours",
+            AuditProgress::Drawn => "drawn",
+            AuditProgress::Made => "made",
+            AuditProgress::Announced => "announced",
+        }))
+    }
 }
+
+fn counted(names: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+/// What the data plane is called in reports.
+const DATA_PLANE: &str = "data_plane";
 
 /// What goes on beside the loop.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +174,8 @@ pub struct Host<C> {
     journal: Arc<Journal>,
     jobs: Jobs,
     outputs: Outputs,
+    metrics: Option<Arc<TcpListener>>,
+    speeds: Option<Speeds>,
     block: u32,
 }
 
@@ -119,33 +184,45 @@ impl<C: Core> Host<C> {
     pub fn new(tools: Tools, beside: Beside, core: C, journal: Arc<Journal>, records: &[Record]) -> Self {
         let tools = Arc::new(tools);
         Self {
-            outputs: Outputs::from_records(records),
+            outputs: Outputs::from_records(records, tools.outputs.clone()),
             jobs: Jobs::new(tools.clone()),
             tools,
             beside,
             core,
             journal,
+            metrics: None,
+            speeds: None,
             block: 0,
         }
+    }
+
+    /// Answers there for health and metrics.
+    pub fn with_metrics(mut self, listener: Option<TcpListener>) -> Self {
+        self.metrics = listener.map(Arc::new);
+        self
+    }
+
+    /// Bids by what was measured before, and keeps what is measured.
+    pub fn with_speeds(mut self, speeds: Speeds) -> Self {
+        self.speeds = Some(speeds);
+        self
     }
 
     /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
     ///
     /// # Errors
-    /// When the journal cannot be written: nothing may be promised then.
+    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker cannot be kept
+    /// running.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
-        // One block ahead is enough: only the newest counts.
+        // One state ahead is enough: only the newest counts.
         let (sender, mut blocks) = mpsc::channel(1);
-        let follower = tokio::spawn(blocks::follow(
-            self.tools.chain.clone(),
-            self.tools.stash.clone(),
-            sender,
-        ));
-        let beside = match self.beside {
-            Beside::Heartbeat { blocks } => tokio::spawn(heartbeat::beat(self.tools.clone(), blocks)),
-            Beside::Slashes => tokio::spawn(slashes::carry_out(self.tools.clone())),
-        };
+        let mut parts = self.start_parts(sender);
+        for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
+            self.step(measured).await?;
+        }
+        let plane = self.tools.plane.clone();
+        self.tools.vitals.part_started(DATA_PLANE);
         let result = loop {
             let event = tokio::select! {
                 Some(event) = blocks.recv() => event,
@@ -153,33 +230,91 @@ impl<C: Core> Host<C> {
                     Some(event) => event,
                     None => continue,
                 },
+                failure = parts.failure() => break Err(failure),
+                () = plane.stopped() => {
+                    // It cannot be started again beneath those who use it.
+                    self.tools.vitals.part_died(DATA_PLANE, "it stopped");
+                    break Err(PlaneError::Closed.into());
+                }
                 _ = stop.wait_for(|stop| *stop) => break Ok(()),
             };
             if let Err(e) = self.take(event).await {
                 break Err(e);
             }
         };
-        follower.abort();
-        beside.abort();
+        drop(parts);
         self.jobs.wind_down().await;
         result
     }
 
+    /// What goes on beside the loop.
+    fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
+        let tools = &self.tools;
+        let mut parts = Supervisor::new(tools.vitals.clone());
+        for (part, seen) in [("finalised_blocks", Seen::Finalised), ("best_blocks", Seen::Best)] {
+            let (of, blocks) = (tools.clone(), blocks.clone());
+            parts.keep(part, move || blocks::follow(of.clone(), seen, blocks.clone()));
+        }
+        let of = tools.clone();
+        parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
+        let of = tools.clone();
+        match self.beside {
+            Beside::Heartbeat { blocks } => {
+                parts.keep("heartbeat", move || heartbeat::beat(of.clone(), blocks));
+            }
+            Beside::Slashes => parts.keep("slashes", move || slashes::carry_out(of.clone())),
+        }
+        if let Some(listener) = self.metrics.clone() {
+            let vitals = tools.vitals.clone();
+            parts.keep("metrics", move || {
+                vitals::server::serve(listener.clone(), vitals.clone())
+            });
+        }
+        parts
+    }
+
+    fn show(&self) {
+        let metrics = &self.tools.vitals.metrics;
+        metrics.tasks(self.core.progress());
+        metrics.queues(self.tools.engines.waiting());
+        metrics.effects_running(self.jobs.running());
+        metrics.network(&self.tools.plane.counters());
+    }
+
     /// One turn: step, records, effects.
     async fn take(&mut self, event: Event) -> Result<()> {
-        if let Event::Finalised { block, tasks } = &event {
-            self.block = self.block.max(*block);
-            self.outputs.see(&self.tools, tasks).await;
-            self.jobs.see(tasks);
-        }
-        if let Event::EffectDone {
-            task,
-            kind: EffectKind::Commit,
-        } = &event
-        {
-            self.outputs.committed(&self.tools, *task).await;
+        match &event {
+            Event::Finalised { block, clock, tasks } => {
+                self.block = self.block.max(*block);
+                self.tools.vitals.block(Seen::Finalised, *block);
+                self.tools.vitals.metrics.clock(*clock);
+                self.outputs.see(&self.tools, tasks).await;
+                self.jobs.see(tasks);
+            }
+            Event::Best { block, .. } => {
+                // Pauses are counted in blocks, final or not.
+                self.block = self.block.max(*block);
+                self.tools.vitals.block(Seen::Best, *block);
+            }
+            Event::EffectDone {
+                task,
+                kind: EffectKind::Commit,
+            } => self.outputs.committed(&self.tools, *task).await,
+            _ => {}
         }
         log_event(&event);
+        self.step(event).await?;
+        for measured in self.tools.engines.take_measured() {
+            if let Some(speeds) = &mut self.speeds {
+                speeds.note(&measured);
+            }
+            self.step(measured).await?;
+        }
+        self.show();
+        Ok(())
+    }
+
+    async fn step(&mut self, event: Event) -> Result<()> {
         let step = self.core.step(self.block, event);
         if !step.records.is_empty() {
             self.make_durable(&step.records).await?;
@@ -189,11 +324,16 @@ impl<C: Core> Host<C> {
             }
             self.crash_after_records(&step.records);
         }
-        for effect in step.effects {
-            match effect {
+        for due in step.effects {
+            match due.effect {
                 Effect::Forget { task } => {
                     self.jobs.forget(task).await;
                     self.outputs.forget(&self.tools, task).await;
+                    continue;
+                }
+                Effect::Cancel { task, kind } => {
+                    tracing::info!(task, ?kind, "too late: stopping it");
+                    self.jobs.cancel(task, kind);
                     continue;
                 }
                 Effect::FetchInput {
@@ -201,7 +341,7 @@ impl<C: Core> Host<C> {
                 } => self.outputs.client_is_at(task, sources),
                 _ => {}
             }
-            self.jobs.start(effect);
+            self.jobs.start(due);
         }
         Ok(())
     }
@@ -215,9 +355,15 @@ impl<C: Core> Host<C> {
             match tokio::task::block_in_place(|| self.journal.append(records)) {
                 Err(e @ JournalError::DiskFull { .. }) => {
                     tracing::error!(error = %e, "nothing goes on until there is room");
+                    self.tools.vitals.journal(Some(e.to_string()));
                     backoff.wait().await;
                 }
-                other => return Ok(other?),
+                other => {
+                    self.tools
+                        .vitals
+                        .journal(other.as_ref().err().map(ToString::to_string));
+                    return Ok(other?);
+                }
             }
         }
     }
@@ -235,9 +381,31 @@ impl<C: Core> Host<C> {
     }
 }
 
+/// A protocol parameter that is a number; the runtime's default where nobody has set another.
+///
+/// # Errors
+/// When the chain cannot be asked.
+pub async fn parameter(
+    chain: &dyn Chain,
+    group: &str,
+    name: &str,
+    default: u32,
+) -> std::result::Result<u32, ChainError> {
+    let parameters = chain.parameters(When::Finalised).await?;
+    let set = parameters
+        .iter()
+        .find(|parameter| parameter.group == group && parameter.name == name);
+    Ok(set
+        .and_then(|parameter| parameter.value.parse().ok())
+        .unwrap_or(default))
+}
+
 fn log_event(event: &Event) {
     match event {
-        Event::Finalised { block, tasks } => tracing::debug!(block, tasks = tasks.len(), "finalised"),
+        Event::Finalised { block, clock, tasks } => {
+            tracing::debug!(block, clock, tasks = tasks.len(), "finalised");
+        }
+        Event::Best { block, clock, tasks } => tracing::debug!(block, clock, tasks = tasks.len(), "best"),
         other => tracing::debug!(event = ?other, "event"),
     }
 }

@@ -7,26 +7,56 @@ use std::{
 };
 
 use surety_chain_client::DisputeRecord;
-use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent};
+use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
 use surety_types::{task::TaskSpec, trust::DisputeId};
 use surety_verification::{
     bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
     committee::own_value,
 };
-use surety_worker_core::{EffectKind, Event};
-use tokio::sync::Mutex as AsyncMutex;
+use surety_worker_core::{Event, Failure};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
-    audits::{endpoints, input, job},
+    audits::{endpoints, input, job, ticket},
     cheat::Cheat,
-    jobs::{failed, Failure},
+    compute::ComputeError,
+    effects::{chain_fault, Fault},
+    jobs::{failed, Task},
+    work::{fetch_blob, plane_fault},
     Tools,
 };
 
 /// Traces that are kept from move to move. One for each game that is played at once is enough.
 const TRACES_MAX: usize = 4;
 
-type Held = Arc<AsyncMutex<Option<OwnTrace>>>;
+type Held = Arc<AsyncMutex<View>>;
+
+/// Our view of one claim.
+#[derive(Default)]
+struct View {
+    /// Nothing before it is asked for.
+    trace: Option<OwnTrace>,
+    /// The leave of the job that the trace computes for just now.
+    leave: Arc<Mutex<Option<Leave>>>,
+}
+
+impl View {
+    /// Has it answer a question, in an engine's thread. What was broken off is begun anew the next time.
+    fn answer<T>(
+        &mut self,
+        sink: &JobSink,
+        question: impl FnOnce(&mut OwnTrace) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        *self.leave.lock().unwrap_or_else(PoisonError::into_inner) = Some(sink.leave());
+        // It was put there before.
+        let trace = self.trace.as_mut().ok_or(EngineError::Closed)?;
+        let answer = question(trace);
+        if matches!(answer, Err(EngineError::Cancelled)) {
+            self.trace = None;
+        }
+        answer
+    }
+}
 
 /// Our views of the claims in dispute.
 #[derive(Default)]
@@ -45,6 +75,7 @@ impl Traces {
 /// Finds our next move.
 pub(super) async fn find(
     tools: &Tools,
+    of: Task,
     dispute: DisputeId,
     record: DisputeRecord,
     side: Side,
@@ -53,7 +84,7 @@ pub(super) async fn find(
     let (task, number) = (record.task, record.moves);
     let found = match (tools.cheat, side) {
         (Some(Cheat::FalseChallenge), Side::Challenger) => Ok(false_challenge(&record.game)),
-        _ => try_find(tools, dispute, &record, side, &spec).await,
+        _ => try_find(tools, of, dispute, &record, side, &spec).await,
     };
     match found {
         Ok(played) => Event::MoveReady {
@@ -62,9 +93,9 @@ pub(super) async fn find(
             number,
             played,
         },
-        Err((reason, retryable)) => {
+        Err((reason, failure)) => {
             tracing::error!(task, dispute, reason, "no move can be found");
-            failed(task, EffectKind::ComputeMove(dispute), retryable)
+            failed(task, of.kind, failure)
         }
     }
 }
@@ -72,68 +103,87 @@ pub(super) async fn find(
 /// What we have at the cell that a dispute has come to. Nothing where our view has no such cell.
 pub(super) async fn value(
     tools: &Tools,
+    of: Task,
     dispute: DisputeId,
     record: &DisputeRecord,
     spec: &TaskSpec,
-) -> Result<Option<CellValue>, Failure> {
+) -> Result<Option<CellValue>, Fault> {
     let State::Beyond { cell } = *record.game.state() else {
-        return Err(("the dispute can be played".into(), false));
+        return Err(("the dispute can be played".into(), Failure::Permanent));
     };
-    let mut held = tools.traces.of(dispute).lock_owned().await;
-    if held.is_none() {
-        *held = Some(trace(tools, record, spec).await?);
-    }
-    let ticket = tools.engines.work(move |_| {
-        // It was put there above.
-        let trace = held.as_mut().ok_or(EngineError::Closed)?;
-        let shape = trace.layout().clone();
-        own_value(&shape, trace, &cell)
+    let mut view = view(tools, of, dispute, record, spec).await?;
+    let ticket = tools.engines.answer(move |sink| {
+        view.answer(sink, |trace| {
+            let shape = trace.layout().clone();
+            own_value(&shape, trace, &cell)
+        })
     });
-    let ticket = ticket.map_err(|e| (e.to_string(), e.is_retryable()))?;
-    ticket.await.map_err(|e| (e.to_string(), true))
+    finished(ticket).await
 }
 
 async fn try_find(
     tools: &Tools,
+    of: Task,
     dispute: DisputeId,
     record: &DisputeRecord,
     side: Side,
     spec: &TaskSpec,
-) -> Result<Move, Failure> {
-    let mut held = tools.traces.of(dispute).lock_owned().await;
-    if held.is_none() {
-        *held = Some(trace(tools, record, spec).await?);
-    }
+) -> Result<Move, Fault> {
+    let mut view = view(tools, of, dispute, record, spec).await?;
     let game = record.game.clone();
-    let ticket = tools.engines.work(move |_| {
-        // It was put there above.
-        let trace = held.as_mut().ok_or(EngineError::Closed)?;
-        play(&game, side, trace)
-    });
-    let ticket = ticket.map_err(|e| (e.to_string(), e.is_retryable()))?;
-    ticket.await.map_err(|e| (e.to_string(), true))
+    let ticket = tools
+        .engines
+        .answer(move |sink| view.answer(sink, |trace| play(&game, side, trace)));
+    finished(ticket).await
 }
 
-/// Our own view of the claim in dispute.
-async fn trace(tools: &Tools, record: &DisputeRecord, spec: &TaskSpec) -> Result<OwnTrace, Failure> {
-    let on_chain = |e: surety_chain_client::ChainError| (e.to_string(), true);
-    let mut sources = endpoints(tools, record.defender.account())
-        .await
-        .map_err(on_chain)?;
-    let others = endpoints(tools, record.challenger.account())
-        .await
-        .map_err(on_chain)?;
-    sources.extend(others);
-    let input = input(tools, spec, &sources).await?;
-    let output = tools.plane.fetch(record.claim.output, None, &sources).await;
-    let output = output.map_err(|e| (e.to_string(), true))?;
+async fn finished<T>(ticket: Result<Ticket<T>, ComputeError>) -> Result<T, Fault> {
+    let ticket = ticket.map_err(|e| (e.to_string(), e.failure()))?;
+    // Whatever it is: silence would lose the dispute.
+    ticket.await.map_err(|e| (e.to_string(), Failure::Failed))
+}
+
+/// Our own view of the claim in dispute, kept from move to move.
+async fn view(
+    tools: &Tools,
+    of: Task,
+    dispute: DisputeId,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+) -> Result<OwnedMutexGuard<View>, Fault> {
+    let mut view = tools.traces.of(dispute).lock_owned().await;
+    if view.trace.is_none() {
+        let leave = view.leave.clone();
+        view.trace = Some(trace(tools, of, record, spec, leave).await?);
+    }
+    Ok(view)
+}
+
+async fn trace(
+    tools: &Tools,
+    of: Task,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+    leave: Arc<Mutex<Option<Leave>>>,
+) -> Result<OwnTrace, Fault> {
+    let defender = record.defender.account();
+    let mut sources = endpoints(tools, defender).await.map_err(chain_fault)?;
+    let others = endpoints(tools, record.challenger.account()).await;
+    sources.extend(others.map_err(chain_fault)?);
+    let pass = ticket(tools, record.task, defender);
+    let input = input(tools, of, spec, &sources, pass.clone()).await?;
+    let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await;
+    let output = output.map_err(plane_fault)?;
     let engine = tools
         .engines
         .get(&spec.model)
-        .map_err(|e| (e.to_string(), false))?;
-    let sink = Box::new(|_: EngineEvent| ControlFlow::Continue(()));
+        .map_err(|e| (e.to_string(), Failure::Permanent))?;
+    let sink = Box::new(move |_: EngineEvent| {
+        let leave = leave.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        leave.as_ref().map_or(ControlFlow::Continue(()), Leave::ask)
+    });
     let trace = engine.trace(job(spec, &input), output.to_vec(), record.claim.units, sink);
-    trace.map_err(|e| (e.to_string(), false))
+    trace.map_err(|e| (e.to_string(), Failure::Permanent))
 }
 
 fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineError> {

@@ -1,41 +1,34 @@
-//! Serving outputs, each with our signed word on it: to the client as soon as our commitment is in a block, to everyone
-//! from the audit window on.
+//! Serving outputs, each with our signed word on it, to the client, as soon as our commitment is in a block.
 //!
-//! Not before: another provider of the task could copy it and commit to it, too. Once the audit window is open in
-//! finalised state nobody can commit any more, and auditors of generated text need the output for their pass over it.
+//! Not before: another provider of the task could copy it and commit to it, too. Those who audit it, or decide a dispute
+//! about it, show a ticket; see [`crate::access`].
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use surety_chain_client::{AccountId, Hash, RoundRecord};
-use surety_network::{DataPlane, PlaneError, Readers};
+use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
 use surety_types::{
     multiaddr::{Endpoint, Endpoints},
-    task::{MemberProgress, RoundPhase},
+    task::MemberProgress,
     ContentHash, TaskId,
 };
 use surety_verification::CommitStatement;
 use surety_worker_core::{Record, TaskSnapshot};
 
 use super::Tools;
-
-/// To whom an output has been announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Audience {
-    Nobody,
-    Client,
-    Everyone,
-}
+use crate::access::OwnOutputs;
 
 struct Output {
     hash: ContentHash,
     /// What opens to it. From the journal, so that nothing else is ever signed.
     commitment: Hash,
-    announced: Audience,
+    /// Whether its client is told.
+    is_announced: bool,
 }
 
 impl Output {
-    /// Tells readers of it, with our signed word that our commitment opens to it.
-    async fn tell(&self, tools: &Tools, task: TaskId, readers: Readers<'_>) -> Result<(), PlaneError> {
+    /// Tells its client of it, with our signed word that our commitment opens to it.
+    async fn tell(&self, tools: &Tools, task: TaskId, client: &[Endpoint]) -> Result<(), PlaneError> {
         let statement = CommitStatement {
             task,
             provider: tools.stash.clone(),
@@ -46,7 +39,7 @@ impl Output {
         let signed = tools.signer.sign_statement(statement, &genesis);
         tools
             .plane
-            .announce_output(task, self.hash, Some(signed), readers)
+            .announce_output(task, self.hash, Some(signed), Readers::Only(client))
             .await
     }
 }
@@ -57,16 +50,22 @@ pub(super) struct Outputs {
     made: BTreeMap<TaskId, Output>,
     /// Where the clients of tasks that are being computed are.
     clients: BTreeMap<TaskId, Endpoints>,
+    /// The same for those who judge tickets.
+    own: Arc<OwnOutputs>,
 }
 
 impl Outputs {
     /// The outputs that a journal knows of.
-    pub(super) fn from_records(records: &[Record]) -> Self {
-        let mut outputs = Self::default();
+    pub(super) fn from_records(records: &[Record], own: Arc<OwnOutputs>) -> Self {
+        let mut outputs = Self {
+            own,
+            ..Self::default()
+        };
         for record in records {
             outputs.record(record);
             if let Record::Finished { task, .. } = record {
                 outputs.made.remove(task);
+                outputs.own.remove(*task);
             }
         }
         outputs
@@ -84,8 +83,9 @@ impl Outputs {
             let output = Output {
                 hash: claim.output,
                 commitment: *commitment,
-                announced: Audience::Nobody,
+                is_announced: false,
             };
+            self.own.insert(*task, claim.output);
             self.made.insert(*task, output);
         }
     }
@@ -93,7 +93,7 @@ impl Outputs {
     /// After a restart: makes sure that outputs are still there, and keeps them.
     pub(super) async fn restore(&self, plane: &dyn DataPlane) {
         for (task, output) in &self.made {
-            let kept = match plane.fetch(output.hash, None, &[]).await {
+            let kept = match plane.fetch(output.hash, &[], &FetchOptions::default()).await {
                 Ok(blob) => plane.publish(blob).await.map(drop),
                 Err(e) => Err(e),
             };
@@ -111,59 +111,49 @@ impl Outputs {
     /// Our commitment is in a block. Should the block be replaced, only the client has learnt anything.
     pub(super) async fn committed(&mut self, tools: &Tools, task: TaskId) {
         if let Some(client) = self.clients.get(&task).cloned() {
-            self.announce(tools, task, Audience::Client, &client).await;
+            self.announce(tools, task, &client).await;
         }
     }
 
     /// Announces what finalised state allows to be announced.
     pub(super) async fn see(&mut self, tools: &Tools, tasks: &[TaskSnapshot]) {
         for snapshot in tasks {
-            if let Some(round) = &snapshot.round {
-                let client = &snapshot.task.spec.sources;
-                let audience = audience(round, &tools.stash);
-                self.announce(tools, snapshot.id, audience, client).await;
+            let round = snapshot.round.as_ref();
+            if round.is_some_and(|round| has_committed(round, &tools.stash)) {
+                self.announce(tools, snapshot.id, &snapshot.task.spec.sources)
+                    .await;
             }
         }
     }
 
-    async fn announce(&mut self, tools: &Tools, task: TaskId, audience: Audience, client: &[Endpoint]) {
-        let Some(output) = self.made.get_mut(&task) else {
+    async fn announce(&mut self, tools: &Tools, task: TaskId, client: &[Endpoint]) {
+        let Some(output) = self.made.get_mut(&task).filter(|output| !output.is_announced) else {
             return;
         };
-        if audience <= output.announced {
-            return;
-        }
-        let readers = match audience {
-            Audience::Everyone => Readers::Everyone,
-            _ => Readers::Only(client),
-        };
-        match output.tell(tools, task, readers).await {
+        match output.tell(tools, task, client).await {
             Ok(()) => {
-                tracing::info!(task, to = ?audience, "output can be fetched");
-                output.announced = audience;
+                tracing::info!(task, "output can be fetched");
+                output.is_announced = true;
             }
             Err(e) => tracing::warn!(task, error = %e, "cannot serve the output"),
         }
     }
 
-    /// The task is over: its output stays for as long as there is room, for whoever still asks.
+    /// The task is over: its output stays for as long as there is room, for its client.
     pub(super) async fn forget(&mut self, tools: &Tools, task: TaskId) {
         self.clients.remove(&task);
-        let Some(output) = self.made.remove(&task) else {
-            return;
-        };
-        if let Err(e) = output.tell(tools, task, Readers::Everyone).await {
-            tracing::debug!(task, error = %e, "the output is no longer served");
+        self.own.remove(task);
+        if let Some(output) = self.made.remove(&task) {
+            tools.plane.release(output.hash).await;
         }
-        tools.plane.release(output.hash).await;
     }
 }
 
-fn audience(round: &RoundRecord, stash: &AccountId) -> Audience {
+fn has_committed(round: &RoundRecord, stash: &AccountId) -> bool {
     let ours = round.members.iter().find(|member| member.provider == *stash);
-    match (ours.map(|member| &member.progress), &round.phase) {
-        (None | Some(MemberProgress::Working), _) => Audience::Nobody,
-        (Some(MemberProgress::Committed(_)), RoundPhase::Committing { .. }) => Audience::Client,
-        (Some(MemberProgress::Committed(_) | MemberProgress::Revealed(_)), _) => Audience::Everyone,
-    }
+    let progress = ours.map(|member| &member.progress);
+    matches!(
+        progress,
+        Some(MemberProgress::Committed(_) | MemberProgress::Revealed(_))
+    )
 }

@@ -6,7 +6,7 @@ use surety_chain_client::{BlockNumber, Call, ChainError, SlashRecord, Until, Whe
 
 use super::{retry::Backoff, Tools};
 
-/// Blocks that are left to whoever gets a share: several verifiers need not pay for the same call.
+/// Time on the chain's clock that is left to whoever gets a share: several verifiers need not pay for the same call.
 const OTHERS_BLOCKS: BlockNumber = 6;
 
 /// Looks after every finalised block, for as long as it is polled.
@@ -25,13 +25,16 @@ async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(
     let mut blocks = tools.chain.finalised_blocks().await?;
     loop {
         let block = blocks.next().await?;
-        for (slash, record) in tools.chain.slashes(When::At(block.hash)).await? {
-            if !is_ours_now(tools, &record, block.number) {
+        let when = When::At(block.hash);
+        let clock = tools.chain.clock(when).await?;
+        for (slash, record) in tools.chain.slashes(when).await? {
+            if !is_ours_now(tools, &record, clock) {
                 continue;
             }
             let call = Call::CarryOutSlash { slash };
             // Final, so that the next look does not find it again.
-            match tools.chain.submit(&tools.signer, call, Until::Finalised).await {
+            let until = Until::Finalised.into();
+            match tools.chain.submit(&tools.signer, call, until).await {
                 Ok(_) => tracing::info!(slash, task = record.task, kind = ?record.kind, "slash carried out"),
                 Err(e) => tracing::warn!(slash, error = %e, "slash not carried out"),
             }
@@ -40,11 +43,11 @@ async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(
     }
 }
 
-fn is_ours_now(tools: &Tools, slash: &SlashRecord, block: BlockNumber) -> bool {
+fn is_ours_now(tools: &Tools, slash: &SlashRecord, clock: BlockNumber) -> bool {
     let ours = slash.finder.as_ref() == Some(&tools.stash);
     let due = match ours {
         true => slash.until,
         false => slash.until.saturating_add(OTHERS_BLOCKS),
     };
-    block > due
+    clock > due
 }

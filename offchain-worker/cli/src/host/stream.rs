@@ -3,6 +3,7 @@
 use surety_engine::{Job, Outcome, Ticket, Token};
 use surety_network::{Readers, StreamToken, StreamWriter};
 use surety_types::{multiaddr::Endpoints, ModelId, TaskId};
+use surety_worker_core::Failure;
 use tokio::sync::mpsc;
 
 use super::{compute::ComputeError, Tools};
@@ -36,7 +37,7 @@ pub(super) async fn aloud(
     if let Some(stream) = stream {
         match &outcome {
             Ok(_) => stream.complete(),
-            Err(e) if e.is_retryable() => drop(stream),
+            Err(e) if e.failure() != Failure::Permanent => drop(stream),
             Err(e) => stream.fail(&e.for_client()),
         }
     }

@@ -6,12 +6,13 @@ mod engine;
 mod generation;
 mod inputs;
 mod openings;
+mod troubles;
 mod world;
 
 use std::time::Duration;
 
 use surety_chain_client::{is_signed, Call, Chain, When};
-use surety_network::DataPlane;
+use surety_network::{DataPlane, FetchOptions};
 use surety_types::task::{MemberProgress, TaskState};
 
 use world::World;
@@ -32,11 +33,11 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     world.until(|| !commits(&world).is_empty()).await;
     let found = world.output(task).await;
     let output = client
-        .fetch(found, None, &[world.provider_endpoint()])
+        .fetch(found, &[world.provider_endpoint()], &FetchOptions::default())
         .await
         .unwrap();
     assert_eq!(&output[..], b"2 items");
-    let said = client.locate_output(task, &world.provider_endpoint()).await;
+    let said = client.locate_output(task, &world.provider_endpoint(), None).await;
     let signed = said.unwrap().statement.unwrap();
     assert!(is_signed(&signed, &world.chain.info().genesis));
     assert_eq!(
@@ -46,7 +47,7 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     assert_eq!(Some(signed.statement.commitment), world.commitment(task));
     let rival = world.rival_plane();
     assert!(rival
-        .locate_output(task, &world.provider_endpoint())
+        .locate_output(task, &world.provider_endpoint(), None)
         .await
         .is_err());
 
@@ -61,12 +62,17 @@ async fn a_task_is_computed_committed_served_and_revealed() {
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 2));
-    world.until(|| world.is_finished(task)).await;
-    let served = rival
-        .locate_output(task, &world.provider_endpoint())
-        .await
-        .unwrap();
-    assert_eq!(served.hash, found, "whoever asks later is served, too");
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.is_finished(task)
+        })
+        .await;
+    let provider = world.provider_endpoint();
+    let served = client.locate_output(task, &provider, None).await.unwrap();
+    assert_eq!(served.hash, found);
+    let refused = rival.locate_output(task, &provider, None).await;
+    assert!(refused.is_err(), "what a client has paid for is the client's");
     host.stop().await;
     assert_eq!(commits(&world).len(), 1);
 }

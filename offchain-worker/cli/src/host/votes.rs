@@ -9,9 +9,10 @@ use surety_verification::{
     audit::{AuditThreshold, SeatInput},
     committee::{value_hash, CANDIDATES_EXPECTED},
 };
-use surety_worker_core::{EffectKind, Event};
+use surety_worker_core::Event;
 
 use super::{
+    effects::failure_of,
     jobs::{failed, Task},
     moves, Tools,
 };
@@ -37,7 +38,7 @@ pub(super) async fn draw(tools: &Tools, of: Task, input: SeatInput, verifier_sta
         }
         Err(e) => {
             tracing::warn!(task, dispute, error = %e, "cannot draw for a committee");
-            failed(task, of.kind, e.is_retryable())
+            failed(task, of.kind, failure_of(&e))
         }
     }
 }
@@ -58,12 +59,13 @@ async fn try_draw(
 /// Computes the number that a committee is asked for.
 pub(super) async fn compute(
     tools: &Tools,
+    of: Task,
     dispute: DisputeId,
     record: DisputeRecord,
     spec: TaskSpec,
 ) -> Event {
     let task = record.task;
-    match moves::value(tools, dispute, &record, &spec).await {
+    match moves::value(tools, of, dispute, &record, &spec).await {
         Ok(value) => {
             tracing::info!(task, dispute, ?value, "computed for a committee");
             Event::VoteReady {
@@ -72,9 +74,9 @@ pub(super) async fn compute(
                 value: value_hash(value),
             }
         }
-        Err((reason, retryable)) => {
+        Err((reason, failure)) => {
             tracing::error!(task, dispute, reason, "cannot compute for a committee");
-            failed(task, EffectKind::ComputeVote(dispute), retryable)
+            failed(task, of.kind, failure)
         }
     }
 }

@@ -87,7 +87,16 @@ pub enum Effect {
         /// Bonded stake of all verifiers, in plancks.
         verifier_stake: Balance,
     },
-    /// Compute somebody's task again, with the output that it has said where it matters.
+    /// Fetch what an audit needs: the input, and the output that the provider has said where it matters.
+    FetchAudit {
+        /// Of which task.
+        task: TaskId,
+        /// Whose result.
+        provider: AccountId,
+        /// What was to be done.
+        spec: TaskSpec,
+    },
+    /// Compute somebody's task again, from what was fetched for it.
     Audit {
         /// Which task.
         task: TaskId,
@@ -216,6 +225,13 @@ pub enum Effect {
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
+    /// Stop an effect that is under way, and say nothing of how it went: it can no longer matter.
+    Cancel {
+        /// For which task.
+        task: TaskId,
+        /// Which one.
+        kind: EffectKind,
+    },
     /// Stop what is under way for a task, and drop what is kept for it, in the journal too.
     Forget {
         /// Which task.
@@ -242,6 +258,8 @@ pub enum EffectKind {
     Supply(u32),
     /// [`Effect::Draw`].
     Draw(Hash),
+    /// [`Effect::FetchAudit`].
+    FetchAudit(Hash),
     /// [`Effect::Audit`].
     Audit(Hash),
     /// [`Effect::SubmitAnnouncement`].
@@ -268,6 +286,8 @@ pub enum EffectKind {
     Vote(DisputeId),
     /// [`Effect::SubmitInputDemand`], after so many others.
     DemandInput(u32),
+    /// [`Effect::Cancel`].
+    Cancel,
     /// [`Effect::Forget`].
     Forget,
 }
@@ -277,7 +297,31 @@ impl EffectKind {
     pub fn is_heavy(self) -> bool {
         matches!(
             self,
-            Self::Fetch | Self::Compute | Self::Audit(_) | Self::ComputeMove(_) | Self::ComputeVote(_)
+            Self::Fetch
+                | Self::Compute
+                | Self::FetchAudit(_)
+                | Self::Audit(_)
+                | Self::ComputeMove(_)
+                | Self::ComputeVote(_)
+        )
+    }
+
+    /// Whether it is a call to the chain.
+    pub fn is_call(self) -> bool {
+        let is_local = self.is_heavy()
+            || matches!(
+                self,
+                Self::Draw(_) | Self::DrawSeat(_) | Self::CheckData(_) | Self::Cancel | Self::Forget
+            );
+        !is_local
+    }
+
+    /// Whether it shows what was sealed or promised before. It can be sent twice without harm, so that it goes out as soon
+    /// as the best block asks for it.
+    pub fn is_opening(self) -> bool {
+        matches!(
+            self,
+            Self::BidReveal | Self::Reveal | Self::Supply(_) | Self::AuditReveal(_) | Self::Vote(_)
         )
     }
 }
@@ -294,6 +338,7 @@ impl Effect {
             Self::SubmitReveal { .. } => EffectKind::Reveal,
             Self::SubmitSupply { segment, .. } => EffectKind::Supply(*segment),
             Self::Draw { input, .. } => EffectKind::Draw(key_of(&input.provider)),
+            Self::FetchAudit { provider, .. } => EffectKind::FetchAudit(key_of(provider)),
             Self::Audit { provider, .. } => EffectKind::Audit(key_of(provider)),
             Self::SubmitAnnouncement { provider, .. } => EffectKind::Announce(key_of(provider)),
             Self::SubmitAuditReveal { provider, .. } => EffectKind::AuditReveal(key_of(provider)),
@@ -307,6 +352,7 @@ impl Effect {
             Self::SubmitJoin { dispute, .. } => EffectKind::Join(*dispute),
             Self::SubmitVote { dispute, .. } => EffectKind::Vote(*dispute),
             Self::SubmitInputDemand { number, .. } => EffectKind::DemandInput(*number),
+            Self::Cancel { .. } => EffectKind::Cancel,
             Self::Forget { .. } => EffectKind::Forget,
         }
     }
@@ -323,6 +369,7 @@ impl Effect {
             | Self::SubmitCommit { task, .. }
             | Self::SubmitReveal { task, .. }
             | Self::SubmitSupply { task, .. }
+            | Self::FetchAudit { task, .. }
             | Self::Audit { task, .. }
             | Self::SubmitAnnouncement { task, .. }
             | Self::SubmitAuditReveal { task, .. }
@@ -334,6 +381,7 @@ impl Effect {
             | Self::SubmitJoin { task, .. }
             | Self::SubmitVote { task, .. }
             | Self::SubmitInputDemand { task, .. }
+            | Self::Cancel { task, .. }
             | Self::Forget { task } => *task,
         }
     }

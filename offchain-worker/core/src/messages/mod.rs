@@ -5,9 +5,10 @@ mod record;
 
 use sp_core::H256;
 use surety_types::{
+    model::Operation,
     task::ResultClaim,
     trust::{AuditProof, DisputeId},
-    TaskId,
+    ModelId, TaskId,
 };
 use surety_verification::bisection::Move;
 
@@ -19,7 +20,7 @@ use crate::{
 pub use effect::{key_of, Effect, EffectKind};
 pub use record::Record;
 
-/// A task as finalised state shows it.
+/// A task as one block's state shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSnapshot {
     /// Its number.
@@ -57,8 +58,38 @@ pub enum Event {
     Finalised {
         /// Its height.
         block: BlockNumber,
-        /// Every task in its state that is not finished. One that is missing is over.
+        /// What the chain's running clock shows in its state: deadlines compare with it, and with nothing else.
+        clock: BlockNumber,
+        /// Every task in its state that is not finished. One that is missing for long enough is over.
         tasks: Vec<TaskSnapshot>,
+    },
+    /// There is a new best block, which may still be replaced. What was sealed is opened, and what is demanded is shown,
+    /// as soon as it asks for it; nothing new is promised because of it.
+    Best {
+        /// Its height.
+        block: BlockNumber,
+        /// What the chain's running clock shows in its state.
+        clock: BlockNumber,
+        /// Tasks in its state that are not finished: at least those that finalised state lists.
+        tasks: Vec<TaskSnapshot>,
+    },
+    /// Work of one kind was measured: what is bid from now on knows how fast this machine is.
+    Measured {
+        /// With which model.
+        model: ModelId,
+        /// What was done.
+        operation: Operation,
+        /// How much of it.
+        units: u32,
+        /// How long computing took, in milliseconds. Not the fetching, nor the waiting for an engine.
+        millis: u64,
+    },
+    /// How much of our stake is free for locks. Without it, bids do not depend on stake.
+    Stake {
+        /// Bonded and not locked, in plancks.
+        free: Balance,
+        /// Plancks that are locked for each planck of a bid's price.
+        lock_per_price: u32,
     },
     /// The input of a task is here, and is what its hash says.
     InputReady {
@@ -69,8 +100,8 @@ pub enum Event {
     InputFailed {
         /// Which task.
         task: TaskId,
-        /// Whether trying again may help.
-        retryable: bool,
+        /// What that means for the next attempt.
+        failure: Failure,
     },
     /// A task has been computed, and its output stored.
     ResultReady {
@@ -83,8 +114,8 @@ pub enum Event {
     ComputeFailed {
         /// Which task.
         task: TaskId,
-        /// Whether trying again may help.
-        retryable: bool,
+        /// What that means for the next attempt.
+        failure: Failure,
     },
     /// We know whether we are to audit a result.
     Drawn {
@@ -149,9 +180,32 @@ pub enum Event {
         task: TaskId,
         /// Which one.
         kind: EffectKind,
-        /// Whether trying again may help.
-        retryable: bool,
+        /// What that means for the next attempt.
+        failure: Failure,
     },
+}
+
+/// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two blocks.
+    Refused,
+    /// It cost a fee or much work. Tried again after pauses that grow up to a bound.
+    Failed,
+    /// This machine can never do it, for example because the input is malformed. Ends fetching and computing; a call or a
+    /// move of a dispute is tried again as after [`Failure::Failed`].
+    Permanent,
+}
+
+/// An effect, and how soon it has to be through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// What is to be done.
+    pub effect: Effect,
+    /// What is left until its deadline on the chain's running clock; the maximum where there is none.
+    pub left: BlockNumber,
+    /// For calls: the deadline is near, or the call was refused again and again. A tip is in place.
+    pub urgent: bool,
 }
 
 /// What one step comes to.
@@ -159,6 +213,6 @@ pub enum Event {
 pub struct Step {
     /// To be made durable first, all or none of them.
     pub records: Vec<Record>,
-    /// To be carried out then, in any order.
-    pub effects: Vec<Effect>,
+    /// To be carried out then: started in this order, moves and openings before work.
+    pub effects: Vec<Due>,
 }

@@ -9,9 +9,12 @@ use surety_types::{
 use surety_verification::audit::AuditInput;
 
 use crate::{
+    absence::Absence,
     duel::Duels,
-    effort::{Effort, Efforts},
+    effort::Efforts,
     key_of,
+    places::{Clocks, Wanted},
+    schedule::Subject,
     seat::Seats,
     AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
@@ -44,6 +47,8 @@ pub(super) struct Check {
     pub draw: Draw,
     /// Journalled.
     pub made: Option<Made>,
+    /// What computing again takes is here. A restart asks for it again.
+    pub is_fetched: bool,
     /// Its output was found.
     pub is_served: bool,
 }
@@ -53,6 +58,10 @@ pub(super) struct Check {
 pub(super) struct Case {
     /// Nothing between a restart and the first finalised block.
     seen: Option<TaskSnapshot>,
+    /// As the best block shows it, while that is ahead of the finalised one.
+    pub best: Option<TaskSnapshot>,
+    best_at: BlockNumber,
+    pub absence: Absence,
     /// By [`key_of`] the provider.
     pub checks: BTreeMap<Hash, Check>,
     pub duels: Duels,
@@ -63,14 +72,27 @@ pub(super) struct Case {
 type Member = RoundMember<AccountId, Balance>;
 
 impl Case {
-    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config) {
+    pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
+        self.absence.end(block);
         self.duels.see(&snapshot.disputes, config, &mut self.efforts);
         let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
         self.seats.see(disputes, committees, config, &mut self.efforts);
-        if tranche(Some(&snapshot)) != tranche(self.seen.as_ref()) {
+        if tranche(&snapshot) != self.tranche() {
             self.draw_again();
         }
         self.seen = Some(snapshot);
+    }
+
+    /// Takes the best block's state in. A state that does not list the task says nothing of it.
+    pub fn see_best(&mut self, snapshot: TaskSnapshot, block: BlockNumber) {
+        (self.best, self.best_at) = (Some(snapshot), block);
+    }
+
+    /// Finality has overtaken what we know of the best block.
+    pub fn forget_best_before(&mut self, block: BlockNumber) {
+        if self.best_at < block {
+            self.best = None;
+        }
     }
 
     /// Auditors did not show: what was drawn before counts for nothing.
@@ -82,27 +104,46 @@ impl Case {
         }
     }
 
-    pub fn replay_done(&mut self, kind: EffectKind, at: BlockNumber, config: &Config) {
-        *self.efforts.of(kind) = Effort::done_at(at, config);
-    }
-
     fn round(&self) -> Option<&RoundRecord> {
         self.seen.as_ref()?.round.as_ref()
     }
 
-    /// Whether there is anything to audit, now or still.
+    /// How often auditors have been drawn again.
+    pub fn tranche(&self) -> u8 {
+        self.seen.as_ref().map_or(0, tranche)
+    }
+
+    /// Whether auditors may draw themselves, or could.
     pub fn is_auditable(&self) -> bool {
         let begun = |round: &RoundRecord| !matches!(round.phase, RoundPhase::Committing { .. });
         self.round().is_some_and(begun)
     }
 
-    pub fn is_over(&self) -> bool {
-        self.seen.as_ref().is_some_and(|seen| {
+    /// Whether there is nothing in it for us, before auditors are drawn again or a committee is.
+    pub fn is_idle(&self, config: &Config, clocks: Clocks) -> bool {
+        let ours = |check: &Check| check.made.is_some() || matches!(check.draw, Draw::Ours(_));
+        let audits = |round: &RoundRecord| {
+            let mut audits = round.audits.iter();
+            audits.any(|audit| audit.verifier == config.stash)
+        };
+        let has_part =
+            self.checks.values().any(ours) || !self.seats.is_empty() || self.round().is_some_and(audits);
+        self.seen.is_some() && !has_part && self.duels.is_empty() && self.wants(config, clocks).is_empty()
+    }
+
+    /// Whether it is over, for all that we know. Where nothing was promised, little is lost if it is not.
+    pub fn is_over(&self, clock: BlockNumber) -> bool {
+        let is_over = |seen: &TaskSnapshot| {
             matches!(
                 seen.task.state,
                 TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. }
             )
-        })
+        };
+        let is_gone = match self.is_journalled() {
+            true => self.absence.is_over(self.seen.as_ref(), clock, true),
+            false => self.absence.is_likely_over(),
+        };
+        is_gone || self.seen.as_ref().is_some_and(is_over)
     }
 
     /// Whether the journal knows of it.
@@ -114,7 +155,8 @@ impl Case {
 
     /// The provider that a kind of effects names.
     pub fn provider(&self, key: Hash) -> Option<AccountId> {
-        let mut members = self.round()?.members.iter();
+        let newest = self.best.as_ref().or(self.seen.as_ref())?;
+        let mut members = newest.round.as_ref()?.members.iter();
         let member = members.find(|member| key_of(&member.provider) == key)?;
         Some(member.provider.clone())
     }
@@ -133,65 +175,66 @@ impl Case {
         }
     }
 
-    /// Everything that is to be done now, and by when.
-    pub fn wants(
-        &self,
-        config: &Config,
-        block: BlockNumber,
-        now: BlockNumber,
-    ) -> Vec<(BlockNumber, EffectKind)> {
-        let mut wants: Vec<_> = self
-            .duels
-            .wants(block)
-            .chain(self.seats.wants(config, block))
-            .collect();
-        if let Some(round) = self.round() {
-            let of = |member| self.want(round, member, config, now);
-            wants.extend(round.members.iter().filter_map(of));
-        }
-        wants
+    /// What a state asks of us about the results of a task.
+    fn wants_in(&self, seen: &TaskSnapshot, config: &Config, clock: BlockNumber) -> Vec<Wanted> {
+        let Some(round) = &seen.round else {
+            return Vec::new();
+        };
+        let of = |member| {
+            let (by, kind) = self.want(seen, round, member, config, clock)?;
+            Some(Wanted::new(kind, by))
+        };
+        round.members.iter().filter_map(of).collect()
     }
 
     fn want(
         &self,
+        seen: &TaskSnapshot,
         round: &RoundRecord,
         member: &Member,
         config: &Config,
-        now: BlockNumber,
+        clock: BlockNumber,
     ) -> Option<(BlockNumber, EffectKind)> {
         if member.provider == config.stash {
             return None;
         }
         let key = key_of(&member.provider);
         let check = self.checks.get(&key);
-        let shown = self.audit_shown(&member.provider, &config.stash);
-        match &round.phase {
-            RoundPhase::Committing { .. } => None,
+        let mut audits = round.audits.iter();
+        let shown = audits.find(|audit| audit.verifier == config.stash && audit.provider == member.provider);
+        let (until, is_challengeable) = match &round.phase {
+            RoundPhase::Committing { .. } => return None,
             RoundPhase::Auditing { until } => {
                 let kind = match (shown, &member.progress) {
-                    (None, MemberProgress::Committed(_)) if now < *until => to_announce(key, check)?,
-                    (Some(_), _) if check.is_none_or(|check| check.made.is_none()) => EffectKind::Audit(key),
+                    (None, MemberProgress::Committed(_)) if clock < *until => to_announce(key, check)?,
+                    (Some(_), _) if check.is_none_or(|check| check.made.is_none()) => to_audit(key, check),
                     _ => return None,
                 };
-                Some((*until, kind))
+                return Some((*until, kind));
             }
-            RoundPhase::Revealing { until } | RoundPhase::Challengeable { until, .. } => {
-                let kind = match shown.map(|shown| &shown.state) {
-                    Some(AuditState::Sealed(seal)) => to_reveal(key, check, *seal, member),
-                    _ => None,
-                };
-                let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
-                let again = challengeable && tranche(self.seen.as_ref()) > 0 && now < *until;
-                let late = again && shown.is_none() && member.standing_claim().is_some();
-                let kind = kind.or_else(|| to_announce(key, check).filter(|_| late));
-                let kind = kind.or_else(|| self.to_check(key, check?, member).filter(|_| challengeable));
-                (now <= *until).then_some((*until, kind?))
+            RoundPhase::Revealing { until } => (*until, false),
+            RoundPhase::Challengeable { until, .. } => (*until, true),
+        };
+        // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
+        if let Some(AuditState::Sealed(seal)) = shown.map(|shown| &shown.state) {
+            let by = round.openings_until.filter(|_| is_challengeable);
+            if let Some(kind) = to_reveal(key, check, *seal, member) {
+                return Some((by.unwrap_or(until), kind));
             }
         }
+        let again = is_challengeable && tranche(seen) > 0 && clock < until;
+        let is_late = again && shown.is_none() && member.standing_claim().is_some();
+        let kind = match is_late {
+            true => to_announce(key, check),
+            false => None,
+        };
+        let is_due = is_challengeable && clock <= until;
+        let kind = kind.or_else(|| self.to_check(seen, key, check?, member).filter(|_| is_due));
+        Some((until, kind?))
     }
 
     /// What there is to do about an output: where we were drawn to audit, we also see that it can be had.
-    fn to_check(&self, key: Hash, check: &Check, member: &Member) -> Option<EffectKind> {
+    fn to_check(&self, seen: &TaskSnapshot, key: Hash, check: &Check, member: &Member) -> Option<EffectKind> {
         member.standing_claim()?;
         let drawn = check.made.is_some() || matches!(check.draw, Draw::Ours(_));
         if !drawn || check.is_served {
@@ -201,17 +244,104 @@ impl Case {
         if self.efforts.attempts(looked) < DATA_ATTEMPTS || self.efforts.is_under_way(looked) {
             return Some(looked);
         }
-        let mut demands = self.seen.as_ref()?.demands.iter();
+        let mut demands = seen.demands.iter();
         let demanded = demands.any(|(provider, _)| *provider == member.provider);
         (!demanded).then_some(EffectKind::Demand(key))
     }
 
-    /// The effect of that kind, where everything for it is at hand.
-    pub fn effect(&self, kind: EffectKind, config: &Config) -> Option<Effect> {
-        let seen = self.seen.as_ref()?;
+    fn draw(&self, key: Hash) -> Option<Effect> {
+        let round = self.round()?;
+        let draw = round.draw.as_ref()?;
+        let mut members = round.members.iter();
+        let member = members.find(|member| key_of(&member.provider) == key)?;
+        let commitment = match &member.progress {
+            MemberProgress::Committed(commitment) => *commitment,
+            // The commitment is gone when auditors are drawn again; the chain takes this instead.
+            MemberProgress::Revealed(claim) if draw.tranche > 0 => claim.trace_root,
+            MemberProgress::Working | MemberProgress::Revealed(_) => return None,
+        };
+        let input = AuditInput {
+            seed: draw.seed,
+            task: self.seen.as_ref()?.id,
+            provider: member.provider.clone(),
+            commitment,
+            tranche: draw.tranche,
+        };
+        Some(Effect::Draw {
+            input,
+            verifier_stake: draw.verifier_stake,
+        })
+    }
+
+    fn claim(&self, key: Hash) -> Option<&ResultClaim> {
+        let mut members = self.round()?.members.iter();
+        members
+            .find(|member| key_of(&member.provider) == key)?
+            .standing_claim()
+    }
+}
+
+impl Subject for Case {
+    /// Everything that is to be done now, and by when. What was sealed is opened as soon as the best block asks for it.
+    /// Everything else goes by finalised state; a call that the best block has heard of waits for finality.
+    fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
+        let (mut wants, best) = (Vec::new(), self.best.as_ref());
+        if let Some(seen) = &self.seen {
+            wants.extend(self.duels.wants(clocks.finalised, best));
+            wants.extend(self.seats.wants(config, clocks.finalised, best));
+            let audits = self.wants_in(seen, config, clocks.finalised);
+            match best {
+                None => wants.extend(audits),
+                Some(best) => {
+                    let in_best = self.wants_in(best, config, clocks.best);
+                    let is_wanted = |kind| in_best.iter().any(|other| other.kind == kind);
+                    wants.extend(
+                        audits
+                            .into_iter()
+                            .filter(|wanted| !wanted.kind.is_call() || is_wanted(wanted.kind)),
+                    );
+                }
+            }
+        }
+        if self.absence.is_likely_over() {
+            wants.retain(|wanted| wanted.kind.is_opening());
+        }
+        if let Some(best) = best {
+            let openings = self.wants_in(best, config, clocks.best).into_iter();
+            for opening in openings.filter(|wanted| wanted.kind.is_opening()) {
+                wants.retain(|wanted| wanted.kind != opening.kind);
+                wants.push(opening);
+            }
+        }
+        wants
+    }
+
+    fn efforts(&self) -> &Efforts {
+        &self.efforts
+    }
+
+    fn efforts_mut(&mut self) -> &mut Efforts {
+        &mut self.efforts
+    }
+
+    fn sees_best(&self) -> bool {
+        self.best.is_some()
+    }
+
+    fn client(&self) -> Option<&AccountId> {
+        self.seen.as_ref().map(|seen| &seen.task.client)
+    }
+
+    fn effect(&self, kind: EffectKind, config: &Config) -> Option<Effect> {
+        let seen = self.best.as_ref().or(self.seen.as_ref())?;
         let (task, spec) = (seen.id, &seen.task.spec);
         Some(match kind {
             EffectKind::Draw(key) => self.draw(key)?,
+            EffectKind::FetchAudit(key) => Effect::FetchAudit {
+                task,
+                provider: self.provider(key)?,
+                spec: spec.clone(),
+            },
             EffectKind::Audit(key) => Effect::Audit {
                 task,
                 provider: self.provider(key)?,
@@ -254,42 +384,11 @@ impl Case {
             }
         })
     }
-
-    fn draw(&self, key: Hash) -> Option<Effect> {
-        let round = self.round()?;
-        let draw = round.draw.as_ref()?;
-        let mut members = round.members.iter();
-        let member = members.find(|member| key_of(&member.provider) == key)?;
-        let commitment = match &member.progress {
-            MemberProgress::Committed(commitment) => *commitment,
-            // The commitment is gone when auditors are drawn again; the chain takes this instead.
-            MemberProgress::Revealed(claim) if draw.tranche > 0 => claim.trace_root,
-            MemberProgress::Working | MemberProgress::Revealed(_) => return None,
-        };
-        let input = AuditInput {
-            seed: draw.seed,
-            task: self.seen.as_ref()?.id,
-            provider: member.provider.clone(),
-            commitment,
-            tranche: draw.tranche,
-        };
-        Some(Effect::Draw {
-            input,
-            verifier_stake: draw.verifier_stake,
-        })
-    }
-
-    fn claim(&self, key: Hash) -> Option<&ResultClaim> {
-        let mut members = self.round()?.members.iter();
-        members
-            .find(|member| key_of(&member.provider) == key)?
-            .standing_claim()
-    }
 }
 
 /// How often auditors have been drawn again.
-fn tranche(snapshot: Option<&TaskSnapshot>) -> u8 {
-    let draw = snapshot.and_then(|seen| seen.round.as_ref()?.draw.as_ref());
+fn tranche(snapshot: &TaskSnapshot) -> u8 {
+    let draw = snapshot.round.as_ref().and_then(|round| round.draw.as_ref());
     draw.map_or(0, |draw| draw.tranche)
 }
 
@@ -301,8 +400,16 @@ fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
     match (&check.draw, &check.made) {
         (Draw::Unknown, _) => Some(EffectKind::Draw(key)),
         (Draw::NotOurs, _) => None,
-        (Draw::Ours(_), None) => Some(EffectKind::Audit(key)),
+        (Draw::Ours(_), None) => Some(to_audit(key, Some(check))),
         (Draw::Ours(_), Some(_)) => Some(EffectKind::Announce(key)),
+    }
+}
+
+/// What there is to do for a result of our own.
+fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
+    match check.is_some_and(|check| check.is_fetched) {
+        true => EffectKind::Audit(key),
+        false => EffectKind::FetchAudit(key),
     }
 }
 
@@ -310,7 +417,7 @@ fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
 fn to_reveal(key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> Option<EffectKind> {
     match check.and_then(|check| check.made.as_ref()) {
         // The journal was lost: computing again may find what we said.
-        None => Some(EffectKind::Audit(key)),
+        None => Some(to_audit(key, check)),
         Some(made) if made.seal == seal && member.claim().is_some() => Some(EffectKind::AuditReveal(key)),
         Some(_) => None,
     }

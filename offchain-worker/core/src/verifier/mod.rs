@@ -8,8 +8,11 @@ use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
 use surety_verification::audit::audit_seal;
 
 use crate::{
-    key_of, AccountId, BlockNumber, Config, Effect, EffectKind, Event, Purpose, Record, ReplayError, Step,
-    TaskSnapshot, FINISHED_MAX,
+    key_of,
+    places::Clocks,
+    schedule::{schedule, undated, Moment},
+    AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
+    TaskSnapshot,
 };
 use case::{Case, Check, Draw, Made};
 
@@ -18,11 +21,15 @@ pub struct Verifier {
     config: Config,
     /// Newest finalised block taken in. An older state changes nothing.
     block: BlockNumber,
-    /// Newest block heard of: what pauses and deadlines go by.
+    /// Newest block heard of: what pauses go by.
     now: BlockNumber,
+    /// What deadlines go by.
+    clocks: Clocks,
     cases: BTreeMap<TaskId, Case>,
-    /// Tasks that we audited and are done with.
-    finished: BTreeSet<TaskId>,
+    /// Tasks in which there is nothing for us, with how often auditors had been drawn again by then.
+    passed: BTreeMap<TaskId, u8>,
+    /// Tasks that we audited and are done with while the chain still lists them, and since when.
+    finished: BTreeMap<TaskId, BlockNumber>,
 }
 
 /// How far an audit is, for people to look at.
@@ -50,8 +57,10 @@ impl Verifier {
             config,
             block: 0,
             now: 0,
+            clocks: Clocks::default(),
             cases: BTreeMap::new(),
-            finished: BTreeSet::new(),
+            passed: BTreeMap::new(),
+            finished: BTreeMap::new(),
         };
         for record in records {
             verifier.replay(record)?;
@@ -59,22 +68,44 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// Takes an event in. `now` is the newest block that the host knows of.
+    /// Takes an event in. `now` is the newest block that the host knows of, finalised or not.
     pub fn step(&mut self, now: BlockNumber, event: Event) -> Step {
         self.now = self.now.max(now);
         let mut step = Step::default();
         match event {
-            Event::Finalised { block, tasks } => {
+            Event::Finalised { block, clock, tasks } => {
                 if block < self.block {
                     return step;
                 }
                 self.block = block;
                 self.now = self.now.max(block);
+                self.clocks.finalised = clock;
                 self.see(tasks, &mut step);
+            }
+            Event::Best { block, clock, tasks } => {
+                if block < self.block {
+                    return step;
+                }
+                self.now = self.now.max(block);
+                self.clocks.best = clock;
+                for snapshot in tasks {
+                    if let Some(case) = self.cases.get_mut(&snapshot.id) {
+                        case.see_best(snapshot, block);
+                    }
+                }
             }
             other => self.hear(other, &mut step),
         }
-        self.act(&mut step);
+        for (task, case) in &mut self.cases {
+            step.records
+                .extend(case.seats.make(*task, self.block, &self.config));
+        }
+        let moment = Moment {
+            block: self.block,
+            now: self.now,
+            clocks: self.clocks,
+        };
+        schedule(&mut self.cases, &self.config, moment, &mut step);
         step
     }
 
@@ -98,6 +129,7 @@ impl Verifier {
             return Ok(());
         }
         let case = self.cases.entry(task).or_default();
+        case.absence.end(record.at());
         match record {
             Record::AuditMade {
                 provider,
@@ -117,10 +149,12 @@ impl Verifier {
                 check.made = Some(made);
             }
             Record::AuditAnnounced { provider, at, .. } => {
-                case.replay_done(EffectKind::Announce(key_of(&provider)), at, &self.config);
+                let kind = EffectKind::Announce(key_of(&provider));
+                case.efforts.done(kind, at, &self.config);
             }
             Record::AuditRevealed { provider, at, .. } => {
-                case.replay_done(EffectKind::AuditReveal(key_of(&provider)), at, &self.config);
+                let kind = EffectKind::AuditReveal(key_of(&provider));
+                case.efforts.done(kind, at, &self.config);
             }
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
                 if !case.duels.replay(record, &self.config, &mut case.efforts) {
@@ -132,7 +166,7 @@ impl Verifier {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
-            Record::Finished { .. } => self.bury(task),
+            Record::Finished { at, .. } => self.bury(task, at),
             Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::CommitSubmitted { .. }
@@ -144,48 +178,70 @@ impl Verifier {
     }
 
     fn is_finished(&self, task: TaskId) -> bool {
-        let below_all = || self.finished.first().is_some_and(|lowest| task < *lowest);
-        self.finished.contains(&task) || (self.finished.len() >= FINISHED_MAX && below_all())
+        self.finished.contains_key(&task)
     }
 
-    fn bury(&mut self, task: TaskId) {
+    fn bury(&mut self, task: TaskId, at: BlockNumber) {
         self.cases.remove(&task);
-        self.finished.insert(task);
-        while self.finished.len() > FINISHED_MAX {
-            self.finished.pop_first();
-        }
+        self.finished.insert(task, at);
     }
 
-    /// Takes a finalised state in.
+    /// Takes finalised state in.
     fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
-        let mut listed = BTreeSet::new();
+        let (block, clock) = (self.block, self.clocks.finalised);
+        let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+        // Finalised state does not go back: what it no longer lists does not come again.
+        self.finished
+            .retain(|task, at| *at > block || listed.contains(task));
+        self.passed.retain(|task, _| listed.contains(task));
+        let mut unknown = Vec::new();
         for snapshot in tasks {
-            let task = snapshot.id;
-            listed.insert(task);
-            if self.is_finished(task) {
-                continue;
-            }
-            match self.cases.get_mut(&task) {
-                Some(case) => case.see(snapshot, &self.config),
-                None => self.meet(snapshot),
+            match self.cases.get_mut(&snapshot.id) {
+                Some(case) => case.see(snapshot, &self.config, block),
+                None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
+                None => {}
             }
         }
-        let over = |(task, case): &(&TaskId, &Case)| !listed.contains(task) || case.is_over();
+        for (task, case) in &mut self.cases {
+            if !listed.contains(task) {
+                case.absence.note(block);
+            }
+            case.forget_best_before(block);
+        }
+        let over = |(_, case): &(&TaskId, &Case)| case.is_over(clock);
         let gone: Vec<_> = self.cases.iter().filter(over).map(|(task, _)| *task).collect();
         for task in gone {
             self.finish(task, step);
         }
+        self.pass_idle();
+        for snapshot in unknown {
+            self.meet(snapshot);
+        }
+    }
+
+    /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those that are ours.
+    fn pass_idle(&mut self) {
+        let (config, clocks, passed) = (&self.config, self.clocks, &mut self.passed);
+        self.cases.retain(|task, case| {
+            let is_idle = case.is_idle(config, clocks);
+            if is_idle {
+                passed.insert(*task, case.tranche());
+            }
+            !is_idle
+        });
     }
 
     /// Takes a task up from its audit window on.
     fn meet(&mut self, snapshot: TaskSnapshot) {
-        if self.cases.len() >= self.config.tasks_max {
+        let (task, is_disputed) = (snapshot.id, !snapshot.disputes.is_empty());
+        if self.cases.len() >= self.config.lives_max {
             return;
         }
         let mut case = Case::default();
-        let task = snapshot.id;
-        case.see(snapshot, &self.config);
-        if case.is_auditable() || !case.duels.is_empty() {
+        case.see(snapshot, &self.config, self.block);
+        let is_passed = self.passed.get(&task) == Some(&case.tranche());
+        let is_new = case.is_auditable() && (!is_passed || is_disputed);
+        if is_new || !case.duels.is_empty() {
             self.cases.insert(task, case);
         }
     }
@@ -194,10 +250,10 @@ impl Verifier {
     fn finish(&mut self, task: TaskId, step: &mut Step) {
         let known = self.cases.remove(&task);
         if known.is_some_and(|case| case.is_journalled()) {
-            self.bury(task);
+            self.bury(task, self.block);
             step.records.push(Record::Finished { task, at: self.block });
         }
-        step.effects.push(Effect::Forget { task });
+        step.effects.push(undated(Effect::Forget { task }));
     }
 
     /// Takes in how an effect went.
@@ -254,21 +310,16 @@ impl Verifier {
                 }
             }
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
-            Event::EffectFailed {
-                task,
-                kind,
-                retryable,
-            } => {
-                if let Some(case) = self.cases.get_mut(&task) {
-                    case.efforts.fail(kind, self.now, retryable, &self.config);
-                }
-            }
-            // A provider's.
-            Event::InputReady { .. }
+            Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
+            // Taken before, and a provider's.
+            Event::Finalised { .. }
+            | Event::Best { .. }
+            | Event::InputReady { .. }
             | Event::InputFailed { .. }
             | Event::ResultReady { .. }
             | Event::ComputeFailed { .. }
-            | Event::Finalised { .. } => {}
+            | Event::Measured { .. }
+            | Event::Stake { .. } => {}
         }
     }
 
@@ -317,6 +368,17 @@ impl Verifier {
         });
     }
 
+    fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
+        let Some(case) = self.cases.get_mut(&task) else {
+            return;
+        };
+        let is_known = case.efforts.fail(kind, self.now, failure, &self.config);
+        if let (EffectKind::Audit(key), true) = (kind, is_known) {
+            // What was fetched may be what is wrong.
+            case.checks.entry(key).or_default().is_fetched = false;
+        }
+    }
+
     fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
         let Some(case) = self.cases.get_mut(&task) else {
             return;
@@ -335,48 +397,10 @@ impl Verifier {
                 step.records.extend(case.provider(key).map(record));
             }
             EffectKind::Play(dispute) => step.records.extend(case.duels.sent(dispute, task, at)),
+            EffectKind::FetchAudit(key) => case.checks.entry(key).or_default().is_fetched = true,
             EffectKind::CheckData(key) => case.checks.entry(key).or_default().is_served = true,
             _ => {}
         }
-    }
-
-    /// Starts whatever is wanted and may start now.
-    fn act(&mut self, step: &mut Step) {
-        for (task, case) in &mut self.cases {
-            step.records
-                .extend(case.seats.make(*task, self.block, &self.config));
-        }
-        let mut wanted: Vec<(BlockNumber, TaskId, EffectKind)> = Vec::new();
-        for (task, case) in &self.cases {
-            let wants = case.wants(&self.config, self.block, self.now).into_iter();
-            let ready = wants.filter(|(_, kind)| case.efforts.is_ready(*kind, self.now, &self.config));
-            wanted.extend(ready.map(|(by, kind)| (by, *task, kind)));
-        }
-        // What is due first comes first: computing has few places.
-        wanted.sort_unstable();
-        for (_, task, kind) in wanted {
-            if self.is_full(kind) {
-                continue;
-            }
-            let Some(case) = self.cases.get_mut(&task) else {
-                continue;
-            };
-            if let Some(effect) = case.effect(kind, &self.config) {
-                case.efforts.of(kind).start();
-                step.effects.push(effect);
-            }
-        }
-    }
-
-    /// Whether as many effects of this kind are under way as may be. Moves have places of their own: a game does not
-    /// wait for an audit.
-    fn is_full(&self, kind: EffectKind) -> bool {
-        let under_way = |case: &Case| match kind {
-            EffectKind::ComputeMove(_) => case.efforts.moves_under_way(),
-            EffectKind::Audit(_) | EffectKind::ComputeVote(_) => case.efforts.audits_under_way(),
-            _ => 0,
-        };
-        self.cases.values().map(under_way).sum::<usize>() >= self.config.computing_max
     }
 }
 

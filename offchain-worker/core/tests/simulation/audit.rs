@@ -14,12 +14,12 @@ use surety_verification::{
     bisection::{challenge, defend, Move, Reason, Side},
 };
 use surety_worker_core::{
-    BlockNumber, Config, DisputeRecord, Effect, Event, NoBids, Record, RoundRecord, SecretSalts, Step,
-    TaskSnapshot, Verifier,
+    key_of, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record,
+    RoundRecord, SecretSalts, Step, TaskSnapshot, Verifier,
 };
 
 use crate::{
-    host::Faults,
+    faults::{any, passing, Faults},
     random::Random,
     records::{auditing, claim, dispute, provider, stash, TASK},
     toy::{Knowing, Toy},
@@ -51,9 +51,12 @@ pub struct Life {
     jobs: Vec<(BlockNumber, Event)>,
     start: u32,
     cut_off_until: BlockNumber,
+    empty_until: BlockNumber,
     seals: BTreeSet<H256>,
     moves: BTreeMap<(DisputeId, u32), BTreeSet<Vec<u8>>>,
     audits_made: u32,
+    /// Since the last start.
+    fetched: BTreeSet<AccountId>,
     won: Option<(Side, Reason)>,
 }
 
@@ -78,9 +81,11 @@ impl Life {
             jobs: Vec::new(),
             start: 0,
             cut_off_until: 0,
+            empty_until: 0,
             seals: BTreeSet::new(),
             moves: BTreeMap::new(),
             audits_made: 0,
+            fetched: BTreeSet::new(),
             won: None,
         }
     }
@@ -124,7 +129,7 @@ impl Life {
                     false => Event::EffectFailed {
                         task,
                         kind,
-                        retryable: true,
+                        failure: any(&mut self.random),
                     },
                 };
                 self.jobs.push((now, event));
@@ -249,6 +254,7 @@ impl Life {
             self.cut_off_until = now + 10;
         }
         if now >= self.cut_off_until {
+            self.show_best();
             self.show(0);
             if self.random.happens(self.faults.stale_state) {
                 let behind = self.random.below(20) as usize;
@@ -257,13 +263,29 @@ impl Life {
         }
     }
 
+    /// What a node says of a task.
+    fn said(&mut self, snapshot: TaskSnapshot) -> Vec<TaskSnapshot> {
+        if self.random.happens(self.faults.empty_state) {
+            self.empty_until = self.number + 6;
+        }
+        match self.number < self.empty_until {
+            true => Vec::new(),
+            false => vec![snapshot],
+        }
+    }
+
+    fn show_best(&mut self) {
+        if let Some((block, snapshot)) = self.history.back().cloned() {
+            let (clock, tasks) = (block, self.said(snapshot));
+            self.feed(Event::Best { block, clock, tasks });
+        }
+    }
+
     fn show(&mut self, behind: usize) {
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
-            self.feed(Event::Finalised {
-                block,
-                tasks: vec![snapshot],
-            });
+            let (clock, tasks) = (block, self.said(snapshot));
+            self.feed(Event::Finalised { block, clock, tasks });
         }
     }
 
@@ -276,11 +298,11 @@ impl Life {
         }
         self.journal.extend(records);
         let crash_after = crash.then(|| self.random.below(1 + effects.len() as u64) as usize);
-        for (at, effect) in effects.into_iter().enumerate() {
+        for (at, due) in effects.into_iter().enumerate() {
             if crash_after == Some(at) {
                 return self.restart();
             }
-            self.carry_out(effect);
+            self.carry_out(due.effect);
         }
         if crash {
             self.restart();
@@ -290,6 +312,7 @@ impl Life {
     fn restart(&mut self) {
         self.start += 1;
         self.jobs.clear();
+        self.fetched.clear();
         self.verifier = verifier(self.journal.clone());
     }
 
@@ -301,11 +324,8 @@ impl Life {
     fn carry_out(&mut self, effect: Effect) {
         let (task, kind) = (effect.task(), effect.kind());
         if kind.is_heavy() && self.random.happens(self.faults.local_failure) {
-            return self.later(Event::EffectFailed {
-                task,
-                kind,
-                retryable: true,
-            });
+            let failure = passing(&mut self.random);
+            return self.later(Event::EffectFailed { task, kind, failure });
         }
         match effect {
             Effect::Draw { input, .. } => {
@@ -321,7 +341,15 @@ impl Life {
                     proof,
                 });
             }
+            Effect::FetchAudit { provider, .. } => {
+                self.fetched.insert(provider);
+                self.later(Event::EffectDone { task, kind });
+            }
             Effect::Audit { provider, .. } => {
+                assert!(
+                    self.fetched.contains(&provider),
+                    "computed from what was not fetched"
+                );
                 self.audits_made += 1;
                 // Somebody who computes again may find another trace of the same right result.
                 let claim = ResultClaim {
@@ -350,7 +378,12 @@ impl Life {
                 });
             }
             Effect::CheckData { .. } => self.later(Event::EffectDone { task, kind }),
-            Effect::Forget { .. } => panic!("the task is not over"),
+            Effect::Cancel { kind, .. } => self.jobs.retain(|(_, event)| kind_of(event) != Some(kind)),
+            Effect::Forget { .. } => {
+                // For all it knows the task is over; but nobody was told anything yet.
+                assert!(self.journal.is_empty(), "forgot what it said");
+                self.jobs.clear();
+            }
             call => self.send(call),
         }
     }
@@ -372,11 +405,8 @@ impl Life {
         }
         if self.random.happens(self.faults.loss) {
             let (task, kind) = (effect.task(), effect.kind());
-            return self.later(Event::EffectFailed {
-                task,
-                kind,
-                retryable: true,
-            });
+            let failure = any(&mut self.random);
+            return self.later(Event::EffectFailed { task, kind, failure });
         }
         let sent = Sent {
             effect,
@@ -401,6 +431,17 @@ impl Life {
         let known = self.moves.entry((dispute, number)).or_default();
         known.insert(played.encode());
     }
+}
+
+/// Which effect an event is the end of.
+fn kind_of(event: &Event) -> Option<EffectKind> {
+    Some(match event {
+        Event::Drawn { provider, .. } => EffectKind::Draw(key_of(provider)),
+        Event::AuditReady { provider, .. } => EffectKind::Audit(key_of(provider)),
+        Event::MoveReady { dispute, .. } => EffectKind::ComputeMove(*dispute),
+        Event::EffectDone { kind, .. } | Event::EffectFailed { kind, .. } => *kind,
+        _ => return None,
+    })
 }
 
 /// Plays, unless it is refused.

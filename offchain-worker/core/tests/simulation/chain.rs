@@ -1,4 +1,5 @@
-//! A chain as far as one provider sees it: it draws that provider for most tasks, and finality lags.
+//! A chain as far as one provider sees it: it draws that provider for most tasks, finality lags and stands still now and
+//! then, and with it the clock that all deadlines are on.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,25 +7,28 @@ use sp_core::H256;
 use surety_types::{
     model::Operation,
     task::{
-        Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState,
+        Assignment, Bid, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
+        TaskState, Verdict,
     },
+    trust::FaultKind,
     TaskId,
 };
 use surety_verification::commitment;
 use surety_worker_core::{
-    AccountId, Balance, BidSeen, BlockNumber, EffectKind, RoundRecord, TaskRecord, TaskSnapshot,
+    AccountId, Balance, BidSeen, BlockNumber, EffectKind, Failure, RoundRecord, TaskRecord, TaskSnapshot,
 };
 
 use crate::{
     client::{Client, Inputs},
+    faults::{Fate, Faults},
     host::Outcome,
     random::Random,
 };
 
-/// Blocks between the best and the finalised one.
-const LAG: usize = 3;
-/// Old states kept, to be shown out of order.
-const HISTORY: usize = 40;
+/// Blocks between the best and the finalised one, while finality goes on.
+const LAG: BlockNumber = 3;
+/// Finalised states kept, to be shown out of order.
+const HISTORY: BlockNumber = 40;
 
 pub fn stash() -> AccountId {
     AccountId::new([7; 32])
@@ -38,6 +42,8 @@ pub struct Windows {
     pub audit: BlockNumber,
     pub reveal: BlockNumber,
     pub challenge: BlockNumber,
+    /// For what was not opened in time.
+    pub openings: BlockNumber,
 }
 
 #[derive(Clone, Debug)]
@@ -55,10 +61,10 @@ pub struct Sent {
     pub kind: EffectKind,
     /// Which start of the worker hears of it.
     pub start: u32,
+    /// Which effect, so that one that was cancelled is heard of no more.
+    pub effect: u64,
     pub arrives: BlockNumber,
-    /// Its block will be replaced by one without it, after the worker has heard of the first.
-    pub replaced: bool,
-    pub answer_lost: bool,
+    pub fate: Fate,
 }
 
 #[derive(Clone)]
@@ -69,15 +75,41 @@ struct Sim {
     bid: Option<Bid<Balance>>,
 }
 
+/// A block's state.
+#[derive(Clone)]
+struct State {
+    number: BlockNumber,
+    clock: BlockNumber,
+    tasks: BTreeMap<TaskId, Sim>,
+}
+
+/// How a task of ours is or was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fortune {
+    /// Our result was opened in time.
+    pub paid: bool,
+    /// We committed, and did not open it in time.
+    pub missed: bool,
+    /// We never opened it.
+    pub convicted: bool,
+    /// The window to commit ended at this time.
+    pub commit_until: BlockNumber,
+}
+
 pub struct Chain {
     pub number: BlockNumber,
+    /// Stands still while finality does.
+    pub clock: BlockNumber,
+    finalised: BlockNumber,
+    stalled_until: BlockNumber,
+    faults: Faults,
     pub pool: Vec<Sent>,
     pub inputs: Inputs,
     windows: Windows,
     tasks: BTreeMap<TaskId, Sim>,
-    history: VecDeque<(BlockNumber, BTreeMap<TaskId, Sim>)>,
-    /// Tasks for which we were drawn, and whether the chain got our result.
-    drawn: BTreeMap<TaskId, bool>,
+    history: VecDeque<State>,
+    /// Tasks for which we were drawn.
+    pub drawn: BTreeMap<TaskId, Fortune>,
     /// Tasks that were given out, and whether our bid was among those opened.
     opened: BTreeMap<TaskId, bool>,
     posted: u64,
@@ -85,9 +117,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    pub fn new(windows: Windows, to_post: u64, client: Client) -> Self {
+    pub fn new(windows: Windows, to_post: u64, client: Client, faults: Faults) -> Self {
         Self {
             number: 1,
+            // It has stood still before.
+            clock: 0,
+            finalised: 1,
+            stalled_until: 0,
+            faults,
             pool: Vec::new(),
             inputs: Inputs {
                 client,
@@ -107,12 +144,19 @@ impl Chain {
         self.posted == self.to_post && self.tasks.is_empty()
     }
 
-    pub fn check_all_revealed(&self) {
+    pub fn check_all_paid(&self) {
         for (task, opened) in &self.opened {
             assert!(opened, "there was no bid on task {task}");
         }
-        for (task, revealed) in &self.drawn {
-            assert!(revealed, "task {task} was not revealed");
+        for (task, fortune) in &self.drawn {
+            assert!(fortune.paid, "task {task} was not revealed in time");
+        }
+        self.check_nobody_convicted();
+    }
+
+    pub fn check_nobody_convicted(&self) {
+        for (task, fortune) in &self.drawn {
+            assert!(!fortune.convicted, "convicted on task {task}");
         }
     }
 
@@ -127,28 +171,28 @@ impl Chain {
     }
 
     /// The finalised state, or one `behind` blocks older.
-    pub fn finalised(&self, behind: usize) -> Option<(BlockNumber, Vec<TaskSnapshot>)> {
-        let at = self.history.len().checked_sub(1 + LAG + behind)?;
-        let (number, tasks) = &self.history[at];
-        let show = |(id, sim): (&TaskId, &Sim)| TaskSnapshot {
-            id: *id,
-            task: sim.task.clone(),
-            round: sim.round.clone(),
-            bid: sim.seal.map(|seal| BidSeen {
-                seal,
-                opened: sim.bid.is_some(),
-            }),
-            price_limit: None,
-            disputes: Vec::new(),
-            demands: Vec::new(),
-            committees: Vec::new(),
-        };
-        Some((*number, tasks.iter().map(show).collect()))
+    pub fn finalised(&self, behind: BlockNumber) -> Option<Seen> {
+        let number = self.finalised.checked_sub(behind)?;
+        let state = self.history.iter().find(|state| state.number == number)?;
+        Some(state.show())
+    }
+
+    /// The best block's, or one `behind` blocks older.
+    pub fn best(&self, behind: usize) -> Option<Seen> {
+        let at = self.history.len().checked_sub(1 + behind)?;
+        self.history.get(at).map(State::show)
     }
 
     /// One more block.
     pub fn produce(&mut self, random: &mut Random, outcomes: &mut Vec<Outcome>) {
         self.number += 1;
+        if self.number >= self.stalled_until {
+            self.clock += 1;
+            self.finalised = self.finalised.max(self.number.saturating_sub(LAG));
+            if random.happens(self.faults.stall) {
+                self.stalled_until = self.number + 10 + random.below(90) as BlockNumber;
+            }
+        }
         if self.posted < self.to_post && random.happens(200) {
             self.post();
         }
@@ -156,31 +200,40 @@ impl Chain {
             .into_iter()
             .partition(|sent| sent.arrives <= self.number);
         self.pool = waiting;
-        for Sent {
-            extrinsic,
-            kind,
-            start,
-            replaced,
-            answer_lost,
-            ..
-        } in due
-        {
-            let task = task_of(&extrinsic);
-            let included = replaced || self.apply(extrinsic);
+        for sent in due {
+            let task = task_of(&sent.extrinsic);
+            let included = match sent.fate {
+                Fate::Unheard(_) => false,
+                // Its block will be replaced by one without it, after the worker has heard of the first.
+                Fate::Replaced => true,
+                Fate::Fine | Fate::Misheard(_) => self.apply(sent.extrinsic),
+            };
+            let result = match sent.fate {
+                Fate::Unheard(failure) | Fate::Misheard(failure) => Err(failure),
+                Fate::Replaced | Fate::Fine if included => Ok(()),
+                // The pool does not take an opening that nobody asks for; other calls fail in a block.
+                _ if sent.kind.is_opening() => Err(Failure::Refused),
+                _ => Err(Failure::Failed),
+            };
             outcomes.push(Outcome {
                 task,
-                kind,
-                start,
-                done: included && !answer_lost,
-                retryable: answer_lost,
+                kind: sent.kind,
+                start: sent.start,
+                effect: sent.effect,
+                result,
             });
         }
         let ids: Vec<_> = self.tasks.keys().copied().collect();
         for id in ids {
             self.advance(id, random);
         }
-        self.history.push_back((self.number, self.tasks.clone()));
-        if self.history.len() > HISTORY {
+        self.history.push_back(State {
+            number: self.number,
+            clock: self.clock,
+            tasks: self.tasks.clone(),
+        });
+        let oldest = self.finalised.saturating_sub(HISTORY);
+        while self.history.front().is_some_and(|state| state.number < oldest) {
             self.history.pop_front();
         }
     }
@@ -199,7 +252,7 @@ impl Chain {
             security: Default::default(),
         };
         let state = TaskState::Bidding {
-            until: self.number + self.windows.bid,
+            until: self.clock + self.windows.bid,
         };
         let task = Task {
             client: AccountId::new([1; 32]),
@@ -224,13 +277,19 @@ impl Chain {
             return false;
         };
         if let Extrinsic::DemandInput(_, segment) = extrinsic {
-            let (inputs, now) = (&mut self.inputs, self.number);
+            let (inputs, now) = (&mut self.inputs, self.clock);
             let round = sim.round.as_mut();
             return round.is_some_and(|round| inputs.demand(id, segment, round, now));
         }
         let member = sim.round.as_mut().and_then(|round| {
             let member = round.members.iter_mut().find(|m| m.provider == stash())?;
-            Some((&round.phase, member))
+            let opens = match round.phase {
+                RoundPhase::Revealing { .. } => true,
+                RoundPhase::Challengeable { .. } => round.openings_until.is_some(),
+                _ => false,
+            };
+            let commits = matches!(round.phase, RoundPhase::Committing { .. });
+            Some((commits, opens && member.fault.is_none(), member))
         });
         match (extrinsic, &sim.task.state, member) {
             (Extrinsic::Bid(_, seal), TaskState::Bidding { .. }, _) if sim.seal.is_none() => {
@@ -241,16 +300,16 @@ impl Chain {
             {
                 sim.bid = Some(bid);
             }
-            (Extrinsic::Commit(_, hash), _, Some((RoundPhase::Committing { .. }, member)))
+            (Extrinsic::Commit(_, hash), _, Some((true, _, member)))
                 if member.progress == MemberProgress::Working =>
             {
                 member.progress = MemberProgress::Committed(hash);
             }
-            (Extrinsic::Reveal(_, claim, salt), _, Some((RoundPhase::Revealing { .. }, member)))
+            (Extrinsic::Reveal(_, claim, salt), _, Some((_, true, member)))
                 if member.progress == MemberProgress::Committed(commitment(id, &stash(), &claim, &salt)) =>
             {
                 member.progress = MemberProgress::Revealed(claim);
-                self.drawn.insert(id, true);
+                self.drawn.get_mut(&id).unwrap().paid = !member.missed_reveal;
             }
             _ => return false,
         }
@@ -259,7 +318,7 @@ impl Chain {
 
     /// What is due by time.
     fn advance(&mut self, id: TaskId, random: &mut Random) {
-        let (now, windows) = (self.number, self.windows);
+        let (now, windows) = (self.clock, self.windows);
         let sim = self.tasks.get_mut(&id).unwrap();
         match &mut sim.task.state {
             TaskState::Bidding { until } if now > *until => {
@@ -268,20 +327,23 @@ impl Chain {
                 };
             }
             TaskState::Revealing { until } if now > *until => {
+                sim.task.state = TaskState::Drawing { since: self.number };
+            }
+            TaskState::Drawing { since } if self.number > *since + 2 => {
                 // Others are drawn in one task of eight; in another one we are a reserve first.
                 let luck = random.below(8);
                 self.opened.insert(id, sim.bid.is_some());
                 let ours = sim.bid.is_some() && luck != 0;
                 sim.task.state = running(ours && luck == 1);
-                let first = if ours && luck != 1 {
-                    stash()
-                } else {
-                    AccountId::new([8; 32])
+                let commit_until = now + windows.commit;
+                let first = match ours && luck != 1 {
+                    true => stash(),
+                    false => AccountId::new([8; 32]),
                 };
                 if first == stash() {
-                    self.drawn.insert(id, false);
+                    self.drawn.insert(id, Fortune::drawn(commit_until));
                 }
-                sim.round = Some(round(first, now + windows.commit));
+                sim.round = Some(round(first, commit_until));
             }
             TaskState::Running { reserves, .. } => {
                 let round = sim.round.as_mut().unwrap();
@@ -289,47 +351,95 @@ impl Chain {
                     self.tasks.remove(&id);
                     return;
                 }
-                let member = &mut round.members[0];
-                let committed = member.progress != MemberProgress::Working;
-                match &mut round.phase {
-                    RoundPhase::Committing { .. } if committed => {
-                        round.phase = RoundPhase::Auditing {
-                            until: now + windows.audit,
-                        };
-                    }
-                    RoundPhase::Committing { .. }
-                        if !reserves.is_empty() && member.provider != stash() && random.happens(100) =>
-                    {
-                        *reserves = Default::default();
-                        self.drawn.insert(id, false);
-                        sim.round = Some(self::round(stash(), now + windows.commit));
-                    }
-                    RoundPhase::Committing { until } if now > *until => {
-                        self.tasks.remove(&id);
-                    }
-                    RoundPhase::Auditing { until } if now > *until => {
-                        round.phase = RoundPhase::Revealing {
-                            until: now + windows.reveal,
-                        };
-                    }
-                    RoundPhase::Revealing { until } if now > *until => {
-                        let verdict = surety_types::task::Verdict::Failed(
-                            surety_types::task::FailureReason::NoAgreement,
-                        );
-                        round.phase = RoundPhase::Challengeable {
-                            until: now + windows.challenge,
-                            verdict,
-                        };
-                    }
-                    RoundPhase::Challengeable { until, .. } if now > *until => {
-                        self.tasks.remove(&id);
-                    }
-                    _ => {}
+                if !reserves.is_empty() && round.members[0].provider != stash() && random.happens(100) {
+                    *reserves = Default::default();
+                    let commit_until = now + windows.commit;
+                    self.drawn.insert(id, Fortune::drawn(commit_until));
+                    sim.round = Some(self::round(stash(), commit_until));
+                    return;
+                }
+                let mut fortune = Fortune::default();
+                let is_over = pass(
+                    round,
+                    now,
+                    windows,
+                    self.drawn.get_mut(&id).unwrap_or(&mut fortune),
+                );
+                if is_over {
+                    self.tasks.remove(&id);
                 }
             }
             _ => {}
         }
     }
+}
+
+impl Fortune {
+    fn drawn(commit_until: BlockNumber) -> Self {
+        Self {
+            commit_until,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a state looks like from outside: its height, its clock, and its tasks.
+pub type Seen = (BlockNumber, BlockNumber, Vec<TaskSnapshot>);
+
+impl State {
+    fn show(&self) -> Seen {
+        let show = |(id, sim): (&TaskId, &Sim)| TaskSnapshot {
+            id: *id,
+            task: sim.task.clone(),
+            round: sim.round.clone(),
+            bid: sim.seal.map(|seal| BidSeen {
+                seal,
+                opened: sim.bid.is_some(),
+            }),
+            price_limit: None,
+            disputes: Vec::new(),
+            demands: Vec::new(),
+            committees: Vec::new(),
+        };
+        (self.number, self.clock, self.tasks.iter().map(show).collect())
+    }
+}
+
+/// One block passes for a round. Says whether the task is over by it.
+fn pass(round: &mut RoundRecord, now: BlockNumber, windows: Windows, fortune: &mut Fortune) -> bool {
+    let committed = round.members[0].progress != MemberProgress::Working;
+    let owes = round.members[0].owes_opening();
+    let openings_until = round.openings_until;
+    round.phase = match round.phase {
+        RoundPhase::Committing { .. } if committed => RoundPhase::Auditing {
+            until: now + windows.audit,
+        },
+        RoundPhase::Committing { until } => {
+            fortune.commit_until = until;
+            return now > until;
+        }
+        RoundPhase::Auditing { until } if now > until => RoundPhase::Revealing {
+            until: now + windows.reveal,
+        },
+        RoundPhase::Revealing { until } if now > until => {
+            fortune.missed = owes;
+            round.members[0].missed_reveal = owes;
+            round.openings_until = owes.then_some(now + windows.openings);
+            RoundPhase::Challengeable {
+                until: now + windows.challenge,
+                verdict: Verdict::Failed(FailureReason::NoAgreement),
+            }
+        }
+        RoundPhase::Challengeable { until, .. } => {
+            if owes && openings_until.is_some_and(|last| now > last) {
+                fortune.convicted = true;
+                round.members[0].fault = Some(FaultKind::NoReveal);
+            }
+            return now > until && !round.members[0].owes_opening();
+        }
+        _ => return false,
+    };
+    false
 }
 
 fn task_of(extrinsic: &Extrinsic) -> TaskId {

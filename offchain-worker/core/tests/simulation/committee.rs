@@ -14,12 +14,12 @@ use surety_verification::{
     snowflake::{seal, Decision, Stage},
 };
 use surety_worker_core::{
-    AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, Event, NoBids, Record,
-    SecretSalts, Step, TaskSnapshot, Verifier,
+    AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Event, NoBids,
+    Record, SecretSalts, Step, TaskSnapshot, Verifier,
 };
 
 use crate::{
-    host::Faults,
+    faults::{any, passing, Faults},
     random::Random,
     records,
     toy::{Knowing, Toy},
@@ -183,7 +183,7 @@ impl Lives {
                 false => Event::EffectFailed {
                     task,
                     kind,
-                    retryable: true,
+                    failure: any(&mut self.random),
                 },
             };
             self.hosts[place].jobs.push((now, event));
@@ -244,14 +244,18 @@ impl Lives {
         for (_, event) in due {
             self.feed(place, event);
         }
+        if let Some((block, snapshot)) = self.history.back().cloned() {
+            let (clock, tasks) = (block, vec![snapshot]);
+            self.feed(place, Event::Best { block, clock, tasks });
+        }
         let behind = match self.random.happens(self.faults.stale_state) {
             true => self.random.below(20) as usize,
             false => 0,
         };
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
-            let tasks = vec![snapshot];
-            self.feed(place, Event::Finalised { block, tasks });
+            let (clock, tasks) = (block, vec![snapshot]);
+            self.feed(place, Event::Finalised { block, clock, tasks });
         }
     }
 
@@ -264,11 +268,11 @@ impl Lives {
         }
         self.hosts[place].journal.extend(records);
         let crash_after = crash.then(|| self.random.below(1 + effects.len() as u64) as usize);
-        for (at, effect) in effects.into_iter().enumerate() {
+        for (at, due) in effects.into_iter().enumerate() {
             if crash_after == Some(at) {
                 break;
             }
-            self.carry_out(place, effect);
+            self.carry_out(place, due.effect);
         }
         if crash {
             self.restart(place);
@@ -290,7 +294,7 @@ impl Lives {
             _ if failed => Event::EffectFailed {
                 task,
                 kind,
-                retryable: true,
+                failure: passing(&mut self.random),
             },
             Effect::DrawSeat { input, .. } => Event::SeatDrawn {
                 task,
@@ -308,6 +312,15 @@ impl Lives {
                 let value = value_hash(own_value(&Knowing, &mut Toy::honest(), cell).unwrap());
                 Event::VoteReady { task, dispute, value }
             }
+            Effect::Cancel { kind, .. } => {
+                let ends = |event: &Event| match event {
+                    Event::SeatDrawn { dispute, .. } => EffectKind::DrawSeat(*dispute),
+                    Event::VoteReady { dispute, .. } => EffectKind::ComputeVote(*dispute),
+                    Event::EffectDone { kind, .. } | Event::EffectFailed { kind, .. } => *kind,
+                    other => panic!("no end of an effect: {other:?}"),
+                };
+                return self.hosts[place].jobs.retain(|(_, event)| ends(event) != kind);
+            }
             call => return self.send(place, call),
         };
         self.hosts[place].jobs.push((due, event));
@@ -318,11 +331,8 @@ impl Lives {
         let (task, kind) = (effect.task(), effect.kind());
         let due = self.number + 1 + self.random.below(3) as BlockNumber;
         if self.random.happens(self.faults.loss) {
-            let event = Event::EffectFailed {
-                task,
-                kind,
-                retryable: true,
-            };
+            let failure = any(&mut self.random);
+            let event = Event::EffectFailed { task, kind, failure };
             return self.hosts[place].jobs.push((due, event));
         }
         let answer_lost = self.random.happens(self.faults.answer_loss);

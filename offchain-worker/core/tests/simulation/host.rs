@@ -11,62 +11,23 @@ use surety_types::{
 };
 use surety_verification::commitment;
 use surety_worker_core::{
-    BlockNumber, Config, Effect, EffectKind, Event, Offer, Policy, Provider, Record, SecretSalts, Step,
+    BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
+    Step, TaskSnapshot,
 };
 
 use crate::{
-    chain::{stash, Chain, Extrinsic, Sent},
+    chain::{stash, Chain, Extrinsic, Seen, Sent},
+    faults::{passing, Fate, Faults},
     random::Random,
 };
-
-/// How often things go wrong, in thousandths.
-#[derive(Clone, Copy)]
-pub struct Faults {
-    pub crash: u64,
-    pub loss: u64,
-    pub answer_loss: u64,
-    pub replaced_block: u64,
-    pub partition: u64,
-    pub stale_state: u64,
-    pub repeated_state: u64,
-    pub local_failure: u64,
-    /// Once per life at most. Computing gives the same result every time then, and prices stay as they are.
-    pub journal_loss: u64,
-}
-
-impl Faults {
-    pub const NONE: Self = Self {
-        crash: 0,
-        loss: 0,
-        answer_loss: 0,
-        replaced_block: 0,
-        partition: 0,
-        stale_state: 0,
-        repeated_state: 0,
-        local_failure: 0,
-        journal_loss: 0,
-    };
-
-    pub const MANY: Self = Self {
-        crash: 30,
-        loss: 200,
-        answer_loss: 100,
-        replaced_block: 100,
-        partition: 20,
-        stale_state: 100,
-        repeated_state: 200,
-        local_failure: 150,
-        journal_loss: 0,
-    };
-}
 
 /// How an extrinsic went, for the start of the worker that had sent it.
 pub struct Outcome {
     pub task: TaskId,
     pub kind: EffectKind,
     pub start: u32,
-    pub done: bool,
-    pub retryable: bool,
+    pub effect: u64,
+    pub result: Result<(), Failure>,
 }
 
 /// Something done on this machine that takes time.
@@ -76,9 +37,10 @@ struct Job {
 }
 
 impl Job {
-    fn task(&self) -> Option<TaskId> {
+    fn of(&self) -> Option<(TaskId, EffectKind)> {
         match self.event {
-            Event::InputReady { task } | Event::ResultReady { task, .. } => Some(task),
+            Event::InputReady { task } => Some((task, EffectKind::Fetch)),
+            Event::ResultReady { task, .. } => Some((task, EffectKind::Compute)),
             _ => None,
         }
     }
@@ -87,11 +49,22 @@ impl Job {
 pub struct Host {
     pub outcomes: Vec<Outcome>,
     seed: u64,
+    /// One life is repeated, for somebody to read.
+    is_told: bool,
     faults: Faults,
     provider: Provider,
     journal: Vec<Record>,
     jobs: Vec<Job>,
-    under_way: BTreeSet<(TaskId, EffectKind)>,
+    /// With a number for each.
+    under_way: BTreeMap<(TaskId, EffectKind), u64>,
+    effects: u64,
+    /// How often each call was sent.
+    calls: BTreeMap<(TaskId, EffectKind), u32>,
+    /// Faults in a row, for each call.
+    rows: BTreeMap<(TaskId, EffectKind), u32>,
+    empty_until: BlockNumber,
+    /// When the first result of each task was made, on the clock of the best block.
+    pub made_at: BTreeMap<TaskId, BlockNumber>,
     start: u32,
     cut_off_until: BlockNumber,
     journal_lost: bool,
@@ -101,8 +74,9 @@ pub struct Host {
     demands: BTreeMap<(TaskId, u32), BTreeSet<u32>>,
 }
 
-const TASKS_MAX: usize = 6;
+const LIVES_MAX: usize = 6;
 const COMPUTING_MAX: usize = 2;
+const FETCHING_MAX: usize = 6;
 
 struct Price(u128);
 
@@ -110,7 +84,8 @@ impl Policy for Price {
     fn offer(&self, _: &TaskSpec) -> Option<Offer> {
         Some(Offer {
             price: self.0,
-            seconds: 5,
+            seconds_ahead: 5,
+            units_per_second: 100,
         })
     }
 }
@@ -120,11 +95,17 @@ impl Host {
         Self {
             outcomes: Vec::new(),
             seed,
+            is_told: std::env::var("SURETY_SIMULATION_SEED").is_ok(),
             faults,
             provider: provider(1, Vec::new()),
             journal: Vec::new(),
             jobs: Vec::new(),
-            under_way: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            effects: 0,
+            calls: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            empty_until: 0,
+            made_at: BTreeMap::new(),
             start: 0,
             cut_off_until: 0,
             journal_lost: false,
@@ -136,7 +117,9 @@ impl Host {
     }
 
     pub fn check_said_one_thing(&self) {
-        for (task, seals) in &self.seals {
+        // A bid tells of the work that is waiting. Who lost its journal makes another; the chain takes one, and that is
+        // found again.
+        for (task, seals) in self.seals.iter().filter(|_| self.faults.journal_loss == 0) {
             assert!(seals.len() == 1, "{} bids on task {task}", seals.len());
         }
         for (task, hashes) in &self.commitments {
@@ -147,22 +130,25 @@ impl Host {
         }
     }
 
+    /// Where nothing goes wrong, each call is sent once, however long finality takes.
+    pub fn check_spared_the_chain(&self) {
+        for ((task, kind), calls) in &self.calls {
+            assert_eq!(*calls, 1, "{kind:?} of task {task}");
+        }
+    }
+
     /// Everything that reaches the worker in one block.
     pub fn tick(&mut self, chain: &mut Chain, random: &mut Random) {
         let now = chain.number;
         for outcome in std::mem::take(&mut self.outcomes) {
-            if outcome.start != self.start {
+            let (task, kind) = (outcome.task, outcome.kind);
+            let is_awaited = self.under_way.get(&(task, kind)) == Some(&outcome.effect);
+            if outcome.start != self.start || !is_awaited {
                 continue;
             }
-            let (task, kind) = (outcome.task, outcome.kind);
-            let event = if outcome.done {
-                Event::EffectDone { task, kind }
-            } else {
-                Event::EffectFailed {
-                    task,
-                    kind,
-                    retryable: outcome.retryable,
-                }
+            let event = match outcome.result {
+                Ok(()) => Event::EffectDone { task, kind },
+                Err(failure) => Event::EffectFailed { task, kind, failure },
             };
             self.under_way.remove(&(task, kind));
             self.feed(event, chain, random);
@@ -178,24 +164,45 @@ impl Host {
             }
         }
         if random.happens(self.faults.partition) {
-            self.cut_off_until = now + 10;
+            self.cut_off_until = now + self.faults.partition_blocks;
         }
         if now < self.cut_off_until {
             return;
         }
+        if random.happens(self.faults.empty_state) {
+            self.empty_until = now + 1 + random.below(self.faults.empty_blocks) as BlockNumber;
+        }
+        self.show_best(0, chain, random);
         self.show(0, chain, random);
         if random.happens(self.faults.repeated_state) {
             self.show(0, chain, random);
         }
         if random.happens(self.faults.stale_state) {
-            let behind = random.below(20) as usize;
-            self.show(behind, chain, random);
+            let behind = random.below(20);
+            self.show(behind as BlockNumber, chain, random);
+            self.show_best(behind as usize, chain, random);
         }
     }
 
-    fn show(&mut self, behind: usize, chain: &mut Chain, random: &mut Random) {
-        if let Some((block, tasks)) = chain.finalised(behind) {
-            self.feed(Event::Finalised { block, tasks }, chain, random);
+    /// What a node says of a state.
+    fn said(&self, (block, clock, tasks): Seen, chain: &Chain) -> Seen {
+        match chain.number < self.empty_until {
+            true => (block, clock, Vec::new()),
+            false => (block, clock, tasks),
+        }
+    }
+
+    fn show(&mut self, behind: BlockNumber, chain: &mut Chain, random: &mut Random) {
+        if let Some(seen) = chain.finalised(behind) {
+            let (block, clock, tasks) = self.said(seen, chain);
+            self.feed(Event::Finalised { block, clock, tasks }, chain, random);
+        }
+    }
+
+    fn show_best(&mut self, behind: usize, chain: &mut Chain, random: &mut Random) {
+        if let Some(seen) = chain.best(behind) {
+            let (block, clock, tasks) = self.said(seen, chain);
+            self.feed(Event::Best { block, clock, tasks }, chain, random);
         }
     }
 
@@ -205,10 +212,8 @@ impl Host {
             Event::InputReady { task } => {
                 self.under_way.remove(&(task, EffectKind::Fetch));
                 if fails || !chain.inputs.is_served(task) {
-                    Event::InputFailed {
-                        task,
-                        retryable: true,
-                    }
+                    let failure = passing(random);
+                    Event::InputFailed { task, failure }
                 } else {
                     Event::InputReady { task }
                 }
@@ -216,11 +221,10 @@ impl Host {
             Event::ResultReady { task, claim } => {
                 self.under_way.remove(&(task, EffectKind::Compute));
                 if fails {
-                    Event::ComputeFailed {
-                        task,
-                        retryable: true,
-                    }
+                    let failure = passing(random);
+                    Event::ComputeFailed { task, failure }
                 } else {
+                    self.made_at.entry(task).or_insert(chain.clock);
                     Event::ResultReady { task, claim }
                 }
             }
@@ -231,9 +235,17 @@ impl Host {
 
     /// One step, with a crash in some place of it.
     fn feed(&mut self, event: Event, chain: &mut Chain, random: &mut Random) {
+        let told = self.is_told.then(|| brief(&event));
         let Step { records, effects } = self.provider.step(chain.number, event);
+        if let Some(event) = told {
+            let kinds: Vec<_> = effects
+                .iter()
+                .map(|due| (due.effect.task(), due.effect.kind()))
+                .collect();
+            eprintln!("{} {}: {event} -> {kinds:?}", chain.number, chain.clock);
+        }
         let lives = self.provider.progress().count();
-        assert!(lives <= TASKS_MAX, "{lives} tasks at once");
+        assert!(lives <= LIVES_MAX, "{lives} tasks at once");
         let crash = random.happens(self.faults.crash);
         if crash && random.happens(300) {
             // Before the journal has it.
@@ -241,11 +253,11 @@ impl Host {
         }
         self.journal.extend(records);
         let crash_after = crash.then(|| random.below(1 + effects.len() as u64) as usize);
-        for (at, effect) in effects.into_iter().enumerate() {
+        for (at, due) in effects.into_iter().enumerate() {
             if crash_after == Some(at) {
                 return self.restart(random);
             }
-            self.carry_out(effect, chain, random);
+            self.carry_out(due.effect, chain, random);
         }
         if crash {
             self.restart(random);
@@ -270,17 +282,16 @@ impl Host {
 
     fn carry_out(&mut self, effect: Effect, chain: &mut Chain, random: &mut Random) {
         let (task, kind) = (effect.task(), effect.kind());
-        if kind != EffectKind::Forget {
-            assert!(
-                self.under_way.insert((task, kind)),
-                "{kind:?} of task {task} is already under way"
-            );
+        if !matches!(kind, EffectKind::Forget | EffectKind::Cancel) {
+            self.effects += 1;
+            let before = self.under_way.insert((task, kind), self.effects);
+            assert_eq!(before, None, "{kind:?} of task {task} is already under way");
         }
-        let working = self.under_way.iter().filter(|(_, at)| *at == kind).count();
-        let due = chain.number + 1 + random.below(3) as BlockNumber;
+        let working = self.under_way.keys().filter(|(_, at)| *at == kind).count();
+        let due = chain.number + 1 + random.below(self.faults.slowness) as BlockNumber;
         match effect {
             Effect::FetchInput { .. } => {
-                assert!(working <= COMPUTING_MAX);
+                assert!(working <= FETCHING_MAX);
                 let event = Event::InputReady { task };
                 self.jobs.push(Job { due, event });
             }
@@ -313,27 +324,20 @@ impl Host {
                 let demand = Extrinsic::DemandInput(task, segment);
                 self.send(demand, task, kind, chain, random);
             }
-            other @ (Effect::SubmitSupply { .. }
-            | Effect::Draw { .. }
-            | Effect::Audit { .. }
-            | Effect::SubmitAnnouncement { .. }
-            | Effect::SubmitAuditReveal { .. }
-            | Effect::CheckData { .. }
-            | Effect::SubmitDemand { .. }
-            | Effect::ComputeMove { .. }
-            | Effect::SubmitMove { .. }
-            | Effect::SubmitAdvance { .. }
-            | Effect::DrawSeat { .. }
-            | Effect::ComputeVote { .. }
-            | Effect::SubmitJoin { .. }
-            | Effect::SubmitVote { .. }) => panic!("nothing here asks for {other:?}"),
+            Effect::Cancel { kind, .. } => {
+                let known = self.under_way.remove(&(task, kind));
+                assert!(known.is_some(), "{kind:?} of task {task} is not under way");
+                self.jobs.retain(|job| job.of() != Some((task, kind)));
+            }
             Effect::Forget { .. } => {
-                self.jobs.retain(|job| job.task() != Some(task));
-                self.under_way.retain(|(other, _)| *other != task);
+                self.jobs
+                    .retain(|job| job.of().is_none_or(|(other, _)| other != task));
+                self.under_way.retain(|(other, _), _| *other != task);
                 let over = |record: &Record| matches!(record, Record::Finished { .. });
                 self.journal
                     .retain(|record| record.task() != task || over(record));
             }
+            other => panic!("nothing here asks for {other:?}"),
         }
     }
 
@@ -361,31 +365,48 @@ impl Host {
         chain: &mut Chain,
         random: &mut Random,
     ) {
-        let start = self.start;
-        if random.happens(self.faults.loss) {
-            self.outcomes.push(Outcome {
-                task,
-                kind,
-                start,
-                done: false,
-                retryable: true,
-            });
-            return;
-        }
+        let (start, effect) = (self.start, self.effects);
+        *self.calls.entry((task, kind)).or_default() += 1;
+        let row = self.rows.entry((task, kind)).or_default();
+        let fate = match Fate::draw(&self.faults, random) {
+            _ if *row >= self.faults.row_max => Fate::Fine,
+            fate => fate,
+        };
+        *row = if fate == Fate::Fine { 0 } else { *row + 1 };
         chain.pool.push(Sent {
             extrinsic,
             kind,
             start,
-            arrives: chain.number + 1 + random.below(3) as BlockNumber,
-            replaced: random.happens(self.faults.replaced_block),
-            answer_lost: random.happens(self.faults.answer_loss),
+            effect,
+            arrives: chain.number + 1 + random.below(self.faults.latency) as BlockNumber,
+            fate,
         });
+    }
+}
+
+fn brief(event: &Event) -> String {
+    let of = |tasks: &[TaskSnapshot]| -> Vec<_> {
+        let member = |task: &TaskSnapshot| {
+            let round = task.round.as_ref()?;
+            Some((round.phase.clone(), round.members[0].progress.clone()))
+        };
+        let brief = |task: &TaskSnapshot| match member(task) {
+            Some(running) => format!("{}: {running:?}", task.id),
+            None => format!("{}: {:?}", task.id, task.task.state),
+        };
+        tasks.iter().map(brief).collect()
+    };
+    match event {
+        Event::Finalised { block, clock, tasks } => format!("finalised {block} {clock} {:?}", of(tasks)),
+        Event::Best { block, clock, tasks } => format!("best {block} {clock} {:?}", of(tasks)),
+        other => format!("{other:?}"),
     }
 }
 
 fn provider(price: u128, journal: Vec<Record>) -> Provider {
     let mut config = Config::new(stash(), Price(price), SecretSalts::new([3; 32]));
-    config.tasks_max = TASKS_MAX;
+    config.lives_max = LIVES_MAX;
+    config.fetching_max = FETCHING_MAX;
     config.computing_max = COMPUTING_MAX;
     Provider::new(config, journal).unwrap()
 }

@@ -1,6 +1,6 @@
 //! What a manifest says of an exact model, so that a chain can check any number of its results.
 
-use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Smoothed};
+use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed};
 use surety_verification::cells::{Layout, TaskFacts};
 
 use super::{
@@ -164,14 +164,14 @@ pub(super) fn units_max(
     architecture: &Architecture,
     most: u32,
 ) -> Result<u32, ModelError> {
-    let (operation, least) = match manifest.family {
-        ModelFamily::Bert => (Operation::Embed, 1),
-        ModelFamily::Llama => (Operation::Generate, 2),
+    let least = match manifest.family {
+        ModelFamily::Bert => 1,
+        ModelFamily::Llama => 2,
     };
     let layout = |units| {
         let facts = TaskFacts {
             family: manifest.family,
-            operation,
+            operation: manifest.family.operation(),
             input: Default::default(),
             units,
             output: Default::default(),

@@ -90,7 +90,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
             OperationName::Generate => Operation::Generate,
         })
         .collect();
-    Ok(ModelManifest {
+    let manifest = ModelManifest {
         name: json
             .name
             .into_bytes()
@@ -111,7 +111,12 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<ModelManifest, String> {
         tokenizer: hash("tokenizer", &json.tokenizer)?,
         config: hash("config", &json.config)?,
         exact: json.exact.map(ExactForm::try_from).transpose()?,
-    })
+    };
+    if let Some(exact) = &manifest.exact {
+        let checked = exact.architecture.check(manifest.family);
+        checked.map_err(|error| format!("the architecture cannot be registered: {error}"))?;
+    }
+    Ok(manifest)
 }
 
 fn hash(field: &str, text: &str) -> Result<ContentHash, String> {
@@ -167,6 +172,33 @@ mod tests {
         assert!(wrong("\"kv_heads\"", "\"keys\"").contains("keys"));
         assert!(wrong("\"width\": 384", "\"width\": 4294967296").contains("u32"));
         assert!(wrong("\"int12\"", "\"int11\"").contains("int11"));
+    }
+
+    #[test]
+    fn a_manifest_that_no_chain_would_register_is_not_read() {
+        let good = to_json(&known::all_minilm_l6_v2_exact().manifest);
+        let wrong = |from: &str, to: &str| from_json(good.replace(from, to).as_bytes()).unwrap_err();
+        for (from, to, said) in [
+            (
+                "\"layers\": 6",
+                "\"layers\": 150994656",
+                "layers must not be more than 160",
+            ),
+            ("\"layers\": 6", "\"layers\": 0", "a dimension is 0"),
+            ("\"heads\": 12", "\"heads\": 7", "the heads must be"),
+            (
+                "\"inner\": 1536",
+                "\"inner\": 4294967295",
+                "the inner width must not be more than",
+            ),
+            ("\"gelu\"", "\"swi-glu\"", "activation"),
+        ] {
+            let error = wrong(from, to);
+            assert!(
+                error.contains("cannot be registered") && error.contains(said),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -5,25 +5,29 @@
 
 use libp2p::{
     request_response::{Event, InboundRequestId, Message, OutboundFailure, ResponseChannel},
+    swarm::ConnectionId,
     PeerId,
 };
 
 use super::{answer, request_fault, Answer, EventLoop};
-use crate::wire::{PageRequest, PageResponse, STREAMS};
+use crate::{
+    places::Room,
+    wire::{PageRequest, PageResponse, STREAMS},
+};
 
 impl EventLoop {
     pub(super) fn on_stream_event(&mut self, event: Event<PageRequest, PageResponse>) {
         match event {
             Event::Message {
                 peer,
+                connection_id,
                 message:
                     Message::Request {
                         request_id,
                         request,
                         channel,
                     },
-                ..
-            } => self.on_page_request(peer, request_id, &request, channel),
+            } => self.on_page_request(peer, connection_id, request_id, &request, channel),
             Event::Message {
                 message: Message::Response { request_id, response },
                 ..
@@ -64,17 +68,25 @@ impl EventLoop {
     fn on_page_request(
         &mut self,
         peer: PeerId,
+        connection: ConnectionId,
         id: InboundRequestId,
         request: &PageRequest,
         channel: ResponseChannel<PageResponse>,
     ) {
-        let of_peer = self.polls.values().filter(|p| **p == peer).count();
-        let busy = self.polls.len() >= self.limits.polls_max || of_peer >= self.limits.polls_per_peer_max;
-        self.polls.insert(id, peer);
-        if busy {
+        let places = &self.swarm.behaviour().places;
+        let guest = places.guest(connection, peer);
+        let room = Room {
+            total: self.limits.polls_max,
+            kept: self.limits.polls_named,
+            per_address: self.limits.requests_per_address_max,
+            per_peer: self.limits.polls_per_peer_max,
+        };
+        if room.admit(self.polls.values(), &guest, places.named()).is_err() {
+            self.shared.tally.requests_refused_busy.one();
             self.send_page(channel, PageResponse::Busy);
             return;
         }
+        self.polls.insert(id, guest);
         let stream = self.streams.get(request.task, &peer);
         match stream.filter(|_| request.genesis == self.genesis) {
             Some(stream) => {

@@ -113,3 +113,147 @@ fn a_full_disk_is_its_own_error_and_leaves_nothing_behind() {
         "it works again once there is room"
     );
 }
+
+/// Lets a slow write wait until it may end, and says that it has begun.
+mod slow {
+    use std::sync::{Condvar, Mutex};
+
+    use super::*;
+
+    static STATE: (Mutex<(bool, bool)>, Condvar) = (Mutex::new((false, false)), Condvar::new());
+
+    pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if bytes == b"slow" {
+            let (state, changed) = &STATE;
+            state.lock().unwrap().0 = true;
+            changed.notify_all();
+            drop(
+                changed
+                    .wait_while(state.lock().unwrap(), |(_, may_end)| !*may_end)
+                    .unwrap(),
+            );
+        }
+        write_and_sync(path, bytes)
+    }
+
+    pub(super) fn wait_until_begun() {
+        let (state, changed) = &STATE;
+        drop(
+            changed
+                .wait_while(state.lock().unwrap(), |(begun, _)| !*begun)
+                .unwrap(),
+        );
+    }
+
+    pub(super) fn let_end() {
+        STATE.0.lock().unwrap().1 = true;
+        STATE.1.notify_all();
+    }
+}
+
+#[test]
+fn a_disk_that_syncs_slowly_keeps_nobody_waiting_who_wants_something_else() {
+    let (dir, mut store) = store(10, 12);
+    let other = store.put(b"other").unwrap();
+    store.write_file = slow::write;
+    let store = Arc::new(store);
+    let writers: Vec<_> = (0..2)
+        .map(|_| {
+            let store = store.clone();
+            std::thread::spawn(move || store.put(b"slow"))
+        })
+        .collect();
+    slow::wait_until_begun();
+    // With the index locked through the sync each of these would wait for ever.
+    assert_eq!(store.get(&other).unwrap(), b"other");
+    assert_eq!(store.read_part(&other, 0, 9).unwrap().1, 5);
+    assert_eq!(
+        store.size(&content_hash(b"slow")),
+        None,
+        "not here until it is on disk"
+    );
+    assert_eq!(store.total_bytes(), 9, "its room is taken");
+    store.put(b"abc").unwrap();
+    slow::let_end();
+    for writer in writers {
+        assert_eq!(writer.join().unwrap().unwrap(), content_hash(b"slow"));
+    }
+    assert_eq!(store.get(&content_hash(b"slow")).unwrap(), b"slow");
+    assert_eq!((store.total_bytes(), files(dir.path())), (12, 0));
+    store.pin(&content_hash(b"slow")).unwrap();
+    assert!(matches!(
+        store.put(b"nine bytes"),
+        Err(StoreError::QuotaExceeded { .. })
+    ));
+    assert_eq!(
+        store.get(&other).unwrap(),
+        b"other",
+        "nothing is given up in vain"
+    );
+}
+
+#[test]
+fn many_threads_that_store_read_and_push_out_the_same_blobs_agree_with_the_disk() {
+    let (dir, store) = store(4, 10);
+    let store = Arc::new(store);
+    let threads: Vec<_> = (0..4)
+        .map(|thread: usize| {
+            let store = store.clone();
+            std::thread::spawn(move || {
+                for i in 0..100 {
+                    let blob = [b'a' + ((i * (thread + 1)) % 5) as u8; 4];
+                    let hash = store.put(&blob).unwrap();
+                    match store.get(&hash) {
+                        Ok(bytes) => assert_eq!(bytes, blob),
+                        Err(e) => assert!(matches!(e, StoreError::NotFound(_)), "{e}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let total = store.total_bytes();
+    assert!(total <= 10 && store.index().busy.is_empty());
+    let kept: Vec<_> = store.index().entries.keys().copied().collect();
+    for hash in kept {
+        store.get(&hash).unwrap();
+    }
+    drop(store);
+    let again = BlobStore::open(dir.path(), StoreLimits::default()).unwrap();
+    assert_eq!(again.total_bytes(), total);
+}
+
+#[test]
+fn outlines_are_the_same_from_memory_and_from_disk_and_damage_is_noticed() {
+    let (dir, store) = store(4 << 20, 8 << 20);
+    let blob = vec![5; (2 << 20) + 7];
+    let (large, empty) = (store.put(&blob).unwrap(), store.put(b"").unwrap());
+    let expected = (outline::outline(&blob).into(), blob.len() as u64);
+    assert_eq!(store.outline(&large).unwrap(), expected);
+    drop(store);
+    let store = BlobStore::open(dir.path(), StoreLimits::default()).unwrap();
+    assert_eq!(store.outline(&large).unwrap(), expected);
+    assert_eq!(store.outline(&empty).unwrap(), ([empty].into(), 0));
+    drop(store);
+    let store = BlobStore::open(dir.path(), StoreLimits::default()).unwrap();
+    fs::write(store.path(&large), vec![6; blob.len()]).unwrap();
+    assert!(matches!(store.outline(&large), Err(StoreError::Damaged(_))));
+    assert!(store.size(&large).is_none());
+}
+
+#[test]
+fn a_blob_that_is_stored_pinned_stays_until_it_is_unpinned_as_often() {
+    let (_dir, store) = store(10, 10);
+    let pinned = store.put_pinned(b"aaaaa").unwrap();
+    store.put_pinned(b"aaaaa").unwrap();
+    store.unpin(&pinned);
+    assert!(matches!(
+        store.put(b"bbbbbb"),
+        Err(StoreError::QuotaExceeded { .. })
+    ));
+    store.unpin(&pinned);
+    store.put(b"bbbbbb").unwrap();
+    assert!(store.size(&pinned).is_none());
+}

@@ -1,9 +1,14 @@
 //! Nodes on loopback.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod hostile;
+
 use std::{sync::Arc, time::Duration};
 
-use surety_network::{BlobStore, DataPlane, Limits, NetworkConfig, Node, PlaneError, StoreLimits};
+use surety_network::{
+    Attempt, BlobStore, Bytes, DataPlane, Fault, Limits, NetworkConfig, Node, PlaneError, Readers,
+    StoreLimits,
+};
 use surety_types::{multiaddr::Endpoint, ContentHash};
 
 pub const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
@@ -47,4 +52,27 @@ pub async fn peer(listen: &[&str]) -> Peer {
 
 pub fn endpoint(peer: &Peer) -> Endpoint {
     peer.node.endpoints()[0].clone()
+}
+
+/// Publishes a blob for everyone.
+pub async fn share(peer: &Peer, blob: &[u8]) -> ContentHash {
+    let hash = peer.node.publish(Bytes::copy_from_slice(blob)).await.unwrap();
+    peer.node.grant(0, hash, Readers::Everyone).await.unwrap();
+    hash
+}
+
+/// Who failed in a fetch that failed, and how.
+pub fn attempts<T: std::fmt::Debug>(result: Result<T, PlaneError>) -> Vec<Attempt> {
+    match result {
+        Err(PlaneError::AllFailed { attempts, .. } | PlaneError::OutOfTime { attempts, .. }) => attempts,
+        other => panic!("expected failed attempts, got {other:?}"),
+    }
+}
+
+/// Whether all who were asked refused.
+pub fn refused<T: std::fmt::Debug>(result: Result<T, PlaneError>) -> bool {
+    result.is_err()
+        && attempts(result)
+            .iter()
+            .all(|attempt| attempt.fault == Fault::Refused)
 }

@@ -130,7 +130,7 @@ fn wealth() -> Balance {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(400)))]
 
     #[test]
     fn any_history_conserves_every_planck(

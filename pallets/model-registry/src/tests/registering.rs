@@ -1,7 +1,9 @@
 //! Entering a model.
 
 use frame_support::{assert_noop, assert_ok, BoundedVec};
+use sp_core::H256;
 use sp_runtime::{DispatchError, TokenError};
+use surety_types::model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation};
 
 use crate::{mock::*, Error, Event, Model, Models};
 
@@ -108,6 +110,85 @@ fn the_owner_has_to_have_the_deposit() {
         assert_noop!(
             ModelRegistry::register(RuntimeOrigin::none(), manifest("MiniLM")),
             DispatchError::BadOrigin
+        );
+    });
+}
+
+/// A manifest of a model on the exact tier with every dimension at its limit, but for what `change` says.
+fn exact(family: ModelFamily, change: impl FnOnce(&mut Architecture)) -> ModelManifest {
+    let mut architecture = Architecture::largest(family);
+    change(&mut architecture);
+    ModelManifest {
+        family,
+        operations: BoundedVec::truncate_from(vec![family.operation()]),
+        exact: Some(ExactForm {
+            weight_root: H256::repeat_byte(4),
+            architecture,
+        }),
+        ..manifest("exact")
+    }
+}
+
+#[test]
+fn a_model_at_every_limit_can_be_registered() {
+    TestExt::new().endow(1, 500).execute_with(|| {
+        for family in [ModelFamily::Bert, ModelFamily::Llama] {
+            assert_ok!(ModelRegistry::register(signed(1), exact(family, |_| ())));
+        }
+    });
+}
+
+#[test]
+fn what_a_node_would_have_to_work_for_is_refused_at_the_door() {
+    use ModelFamily::{Bert, Llama};
+    type Change = fn(&mut Architecture);
+    let cases: [(ModelFamily, Change, Error<Test>); 17] = [
+        // The hostile encoder: a layout of it took 13 seconds.
+        (
+            Bert,
+            |a| {
+                (a.width, a.heads, a.kv_heads, a.head_dim) = (8, 1, 1, 8);
+                (a.layers, a.inner, a.positions) = (150_994_656, 4, 1);
+            },
+            Error::TooManyLayers,
+        ),
+        (Llama, |a| a.layers += 1, Error::TooManyLayers),
+        (Llama, |a| a.layers = 0, Error::ZeroDimension),
+        (Bert, |a| a.heads = 0, Error::ZeroDimension),
+        (Llama, |a| a.kv_heads = 0, Error::ZeroDimension),
+        (Llama, |a| a.vocabulary += 1, Error::VocabularyTooLarge),
+        (Llama, |a| a.width += 4, Error::TooWide),
+        (Llama, |a| a.heads *= 2, Error::TooManyHeads),
+        (Llama, |a| a.head_dim = u32::MAX, Error::HeadsTooWide),
+        (Llama, |a| a.inner += 4, Error::InnerTooWide),
+        (Bert, |a| a.positions += 1, Error::TooManyPositions),
+        (Llama, |a| a.positions = 1, Error::TooFewPositions),
+        (Llama, |a| a.kv_heads = 3, Error::UnevenHeads),
+        // Heads that do not share the width of a state.
+        (Bert, |a| a.width -= 4, Error::UnevenHeads),
+        (Llama, |a| a.inner = 2, Error::UnalignedWidth),
+        (
+            Bert,
+            |a| a.activation = Activation::SwiGlu,
+            Error::ForeignActivation,
+        ),
+        (Llama, |a| a.epsilon = f32::NAN.to_bits(), Error::InvalidEpsilon),
+    ];
+    TestExt::new().endow(1, 500).execute_with(|| {
+        for (family, change, error) in cases {
+            assert_noop!(ModelRegistry::register(signed(1), exact(family, change)), error);
+        }
+    });
+}
+
+#[test]
+fn an_exact_model_offers_what_its_family_can_do() {
+    TestExt::new().endow(1, 500).execute_with(|| {
+        let mut manifest = exact(ModelFamily::Bert, |_| ());
+        manifest.operations = BoundedVec::truncate_from(vec![Operation::Embed, Operation::Generate]);
+        assert_noop!(
+            ModelRegistry::register(signed(1), manifest),
+            Error::<Test>::ForeignOperation
         );
     });
 }

@@ -86,7 +86,7 @@ fn take(stash: AccountId, step: Step) -> Balance {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) }))]
 
     #[test]
     fn money_is_conserved_in_every_sequence_of_steps(steps in steps()) {

@@ -194,3 +194,17 @@ fn a_full_exit_takes_ledger_agent_and_nomination_along() {
         assert_eq!((held(1), spendable(1)), (0, 200));
     });
 }
+
+#[test]
+fn a_suspended_stake_cannot_unbond() {
+    TestExt::new().provider(1, 500).execute_with(|| {
+        assert_ok!(Staking::unbond(signed(1), 100));
+        SuspendedStashes::set(vec![1]);
+        assert_noop!(Staking::unbond(signed(1), 100), Error::<Test>::Suspended);
+        // What is on its way out stays on its way.
+        pass_blocks(PERIOD);
+        assert_ok!(Staking::withdraw_unbonded(signed(1)));
+        SuspendedStashes::take();
+        assert_ok!(Staking::unbond(signed(1), 100));
+    });
+}

@@ -18,7 +18,7 @@ fn a_bid_is_kept_sealed_and_locks_its_deposit() {
             deposit: DEPOSIT,
         };
         assert_eq!(Bids::<Test>::get(task, stash(0)), Some(expected));
-        assert_eq!(BidCounts::<Test>::get(task), 1);
+        assert_eq!(BidCounts::<Test>::get(task).placed, 1);
         assert_eq!(MockStake::locked(stash(0)), DEPOSIT);
         assert_eq!(
             events(),

@@ -8,7 +8,7 @@ use surety_types::{
 use crate::{draw, mock::*, step::DRAW_PATIENCE_BLOCKS, Bids, Error, Event, TaskStateOf};
 
 /// First block in which a task posted in block 1 can be drawn.
-const DRAW: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW + 2;
+const DRAW: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW + 3;
 
 fn limit(redundancy: u32) -> Balance {
     MockEscrow::price_limit(CAP, redundancy).unwrap()
@@ -113,11 +113,11 @@ fn the_draw_waits_for_entropy_that_nobody_knew_while_bids_were_opened() {
     TestExt::new().providers(1).execute_with(|| {
         let task = post(1);
         assert_ok!(place(task, 0, 500));
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
         run_to(DRAW - 1);
         let (_, known_at) = ParentAuthor::random(&[]);
-        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: known_at });
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: known_at });
         assert_noop!(advance(task), Error::<Test>::NotDue);
         run_to(DRAW);
         assert_eq!(assignments(task).len(), 1);
@@ -129,7 +129,7 @@ fn a_block_without_vrf_output_delays_the_draw() {
     TestExt::new().providers(1).execute_with(|| {
         let task = post(1);
         assert_ok!(place(task, 0, 500));
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
         HasEntropy::set(false);
         run_to(DRAW + 3);
@@ -146,13 +146,13 @@ fn without_entropy_for_long_the_task_is_called_off() {
         let task = post(1);
         assert_ok!(place(task, 0, 500));
         assert_ok!(place(task, 1, 500));
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
         HasEntropy::set(false);
         events();
         let last = DRAW - 2 + BlockNumber::from(DRAW_PATIENCE_BLOCKS);
         run_to(last);
-        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: DRAW - 2 });
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: DRAW - 2 });
         run_to(last + 1);
         assert_eq!(state(task), TaskStateOf::<Test>::Cancelled { at: last + 1 });
         assert_eq!(
@@ -169,9 +169,13 @@ fn a_late_sweep_still_draws() {
     TestExt::new().providers(1).execute_with(|| {
         let task = post(1);
         assert_ok!(place(task, 0, 500));
-        skip_to(DRAW - 2);
+        skip_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
-        skip_to(DRAW + 10 * BlockNumber::from(DRAW_PATIENCE_BLOCKS));
+        let late = DRAW + 10 * BlockNumber::from(DRAW_PATIENCE_BLOCKS);
+        skip_to(late);
+        assert_ok!(advance(task));
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: late });
+        skip_to(late + 2);
         assert_ok!(advance(task));
         assert_eq!(assignments(task).len(), 1);
     });
@@ -200,7 +204,7 @@ fn an_unopened_bid_loses_its_deposit_whether_or_not_the_task_is_assigned() {
             assert_ok!(place(assigned, index, 500));
             assert_ok!(place(failing, index, 500));
         }
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(assigned, 0, 500));
         assert_ok!(open(failing, 0, 500));
         run_to(DRAW);
@@ -236,7 +240,7 @@ fn who_is_away_at_the_draw_gets_nothing() {
         let task = post(1);
         assert_ok!(place(task, 0, 100));
         assert_ok!(place(task, 1, 900));
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(task, 0, 100));
         assert_ok!(open(task, 1, 900));
         MockProviders::set_available(stash(0), false);
@@ -262,7 +266,7 @@ fn a_round_that_cannot_open_is_tried_again_and_called_off_in_the_end() {
     TestExt::new().providers(1).execute_with(|| {
         let task = post(1);
         assert_ok!(place(task, 0, 500));
-        run_to(DRAW - 2);
+        run_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
         MockTrust::refuse(true);
         run_to(DRAW - 1);
@@ -272,5 +276,46 @@ fn a_round_that_cannot_open_is_tried_again_and_called_off_in_the_end() {
         run_to(DRAW + patience);
         assert!(matches!(state(task), TaskStateOf::<Test>::Cancelled { .. }));
         assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
+    });
+}
+
+#[test]
+fn a_clock_that_stands_still_takes_no_time_from_bidders_and_holds_up_no_draw() {
+    TestExt::new().providers(2).execute_with(|| {
+        let task = post(1);
+        for index in 0..2 {
+            assert_ok!(place(task, index, 500));
+        }
+        run_to(DRAW - 3);
+        assert_ok!(open(task, 0, 500));
+        ClockStoppedAt::set(Some(DRAW - 3));
+        run_to(DRAW + 300);
+        // By blocks this is long over.
+        assert_ok!(open(task, 1, 500));
+        ClockStoppedAt::set(Some(DRAW - 2));
+        let since = DRAW + 301;
+        run_to(since);
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since });
+        // The entropy is that of the first block that will do, though the clock stands still again.
+        run_to(since + 2);
+        assert_eq!(assignments(task).len(), 1);
+        assert_eq!(MockStake::slashed(stash(1)), 0);
+        ClockStoppedAt::set(None);
+    });
+}
+
+#[test]
+fn a_clock_that_leaps_goes_through_every_phase_in_turn() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = post(1);
+        assert_ok!(place(task, 0, 500));
+        run_to(DRAW - 3);
+        assert_ok!(open(task, 0, 500));
+        // From the last time for opening bids to far beyond it, in one block.
+        ClockStoppedAt::set(Some(DRAW + 50));
+        run_to(DRAW - 2);
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: DRAW - 2 });
+        run_to(DRAW);
+        assert_eq!(assignments(task).len(), 1);
     });
 }

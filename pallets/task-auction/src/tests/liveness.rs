@@ -40,6 +40,7 @@ enum Action {
         available: bool,
     },
     EntropyIs(bool),
+    FinalityRuns(bool),
     SettlingWorks(bool),
     RoundsOpen(bool),
 }
@@ -88,6 +89,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (0..PROVIDERS, mostly())
             .prop_map(|(provider, available)| Action::Available { provider, available }),
         1 => mostly().prop_map(Action::EntropyIs),
+        1 => mostly().prop_map(Action::FinalityRuns),
         1 => mostly().prop_map(Action::SettlingWorks),
         1 => mostly().prop_map(Action::RoundsOpen),
     ]
@@ -147,6 +149,11 @@ fn carry_out(action: Action) -> DispatchResult {
             HasEntropy::set(there);
             Ok(())
         }
+        Action::FinalityRuns(runs) => {
+            // When it runs again, the clock catches up in one go.
+            ClockStoppedAt::set((!runs).then(|| ClockStoppedAt::get().unwrap_or_else(System::block_number)));
+            Ok(())
+        }
         Action::SettlingWorks(works) => {
             MockEscrow::break_settle(!works);
             Ok(())
@@ -183,7 +190,11 @@ fn deposits_at_stake() -> Balance {
     let auctioned = |task: &u64| {
         matches!(
             Tasks::<Test>::get(task).map(|task| task.state),
-            Some(TaskStateOf::<Test>::Bidding { .. } | TaskStateOf::<Test>::Revealing { .. })
+            Some(
+                TaskStateOf::<Test>::Bidding { .. }
+                    | TaskStateOf::<Test>::Revealing { .. }
+                    | TaskStateOf::<Test>::Drawing { .. }
+            )
         )
     };
     Bids::<Test>::iter()
@@ -206,9 +217,10 @@ fn live_through(actions: Vec<Action>) -> (usize, usize) {
         }
         // From here on time passes and nobody calls. Settlements work; entropy and rounds stay as they are.
         MockEscrow::break_settle(false);
+        ClockStoppedAt::set(None);
         let patience = BlockNumber::from(DRAW_PATIENCE_BLOCKS + 2 * RETRY_BLOCKS);
         let longest = BID_WINDOW + REVEAL_WINDOW + patience + ROUND_BLOCKS + RETENTION;
-        for _ in 0..longest + 10 {
+        for _ in 0..longest + 20 {
             next_block_with(Weight::MAX);
         }
         assert_sound();
@@ -227,11 +239,10 @@ fn live_through(actions: Vec<Action>) -> (usize, usize) {
 fn every_state_has_an_exit_by_time_alone() {
     let reached = Cell::new((0, 0));
     let walks = prop::collection::vec(action(), 0..240);
-    let config = ProptestConfig {
-        cases: CASES,
+    let config = proptest::test_runner::contextualize_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+        ..ProptestConfig::with_cases(CASES)
+    });
     let outcome = TestRunner::new(config).run(&walks, |actions| {
         let (opened, paid) = live_through(actions);
         let (opened_before, paid_before) = reached.get();

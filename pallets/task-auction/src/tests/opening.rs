@@ -114,3 +114,79 @@ fn what_was_locked_is_unlocked_though_the_parameter_changed() {
         assert_eq!(MockStake::locked(stash(0)), 2 * DEPOSIT);
     });
 }
+
+/// Two bids, one of them open when the first window ends.
+fn with_one_sealed(test: impl FnOnce(u64)) {
+    TestExt::new().providers(2).execute_with(|| {
+        LateRevealWindow::set(LATE);
+        let task = post(1);
+        for index in 0..2 {
+            assert_ok!(place(task, index, 500));
+        }
+        run_to(FIRST);
+        assert_ok!(open(task, 0, 500));
+        test(task);
+    });
+}
+
+const LATE: BlockNumber = 10;
+
+#[test]
+fn a_bid_that_is_sealed_when_the_window_ends_has_the_long_one() {
+    with_one_sealed(|task| {
+        run_to(LAST + 1);
+        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: LAST + LATE });
+        assert_eq!(MockStake::locked(stash(1)), DEPOSIT);
+        run_to(LAST + LATE);
+        assert_ok!(open(task, 1, 500));
+        events();
+        run_to(LAST + LATE + 4);
+        assert_eq!(MockStake::locked(stash(1)), 0);
+        let forfeited = |event: &Event<Test>| matches!(event, Event::BidForfeited { .. });
+        assert!(!events().iter().any(forfeited));
+        assert!(matches!(state(task), TaskStateOf::<Test>::Running { .. }));
+    });
+}
+
+#[test]
+fn a_late_sweep_keeps_nobody_from_the_long_window() {
+    with_one_sealed(|task| {
+        skip_to(LAST + 3);
+        assert_ok!(open(task, 1, 500));
+        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: LAST + LATE });
+    });
+}
+
+#[test]
+fn who_opens_last_does_not_choose_when_the_draw_is() {
+    with_one_sealed(|task| {
+        run_to(LAST + 2);
+        assert_ok!(open(task, 1, 500));
+        run_to(LAST + LATE);
+        assert_eq!(state(task), TaskStateOf::<Test>::Revealing { until: LAST + LATE });
+        run_to(LAST + LATE + 1);
+        let since = LAST + LATE + 1;
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since });
+    });
+}
+
+#[test]
+fn a_bid_that_stays_sealed_holds_the_draw_up_for_the_long_window_and_loses_its_deposit() {
+    with_one_sealed(|task| {
+        run_to(LAST + LATE + 4);
+        assert_noop!(open(task, 1, 500), Error::<Test>::WrongPhase);
+        assert!(matches!(state(task), TaskStateOf::<Test>::Running { .. }));
+        let forfeited = |event: &Event<Test>| matches!(event, Event::BidForfeited { .. });
+        assert!(events().iter().any(forfeited));
+    });
+}
+
+#[test]
+fn nobody_waits_when_all_bids_are_open() {
+    with_one_sealed(|task| {
+        run_to(LAST);
+        assert_ok!(open(task, 1, 500));
+        run_to(LAST + 1);
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: LAST + 1 });
+    });
+}

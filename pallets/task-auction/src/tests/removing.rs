@@ -1,7 +1,10 @@
 use frame_support::{assert_noop, assert_ok};
-use surety_types::limits;
+use surety_types::{
+    limits,
+    task::{FailureReason, Verdict},
+};
 
-use crate::{mock::*, BidCounts, Bids, Error, Event, Substitutes, TaskStateOf, Tasks};
+use crate::{mock::*, BidCounts, Bids, Error, Event, OpenTasks, Substitutes, TaskStateOf, Tasks};
 
 #[test]
 fn a_finished_task_can_be_read_for_a_while_and_then_nothing_is_left_of_it() {
@@ -51,5 +54,25 @@ fn removing_one_task_leaves_the_others() {
         run_to(1 + RETENTION + 1);
         assert!(!Tasks::<Test>::contains_key(gone));
         assert_eq!(Bids::<Test>::iter_prefix(kept).count(), 1);
+    });
+}
+
+#[test]
+fn a_task_is_listed_as_open_until_it_is_settled_fails_or_is_cancelled() {
+    TestExt::new().providers(1).run(|| {
+        let listed = || {
+            let mut tasks: Vec<_> = OpenTasks::<Test>::iter_keys().collect();
+            tasks.sort();
+            tasks
+        };
+        let (settled, failed, cancelled) = (assign(1, &[500]), assign(1, &[500]), post(1));
+        assert_eq!(listed(), [settled, failed, cancelled]);
+        assert_ok!(decide(settled, agreed(&[0], 1)));
+        assert_eq!(listed(), [failed, cancelled]);
+        let reason = FailureReason::NoAgreement;
+        assert_ok!(decide(failed, Verdict::Failed(reason)));
+        assert_eq!(listed(), [cancelled]);
+        assert_ok!(TaskAuction::cancel(signed(CLIENT), cancelled));
+        assert_eq!(listed(), Vec::<u64>::new());
     });
 }

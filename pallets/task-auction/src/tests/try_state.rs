@@ -4,8 +4,8 @@ use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
 
 use crate::{
-    mock::*, Agenda, AgendaSweptTo, BidCounts, BidRecord, Bids, NextTaskId, Pallet, Substitutes, TaskStateOf,
-    Tasks,
+    mock::*, Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks,
+    Pallet, Substitutes, TaskStateOf, Tasks,
 };
 
 /// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in bidding.
@@ -34,7 +34,16 @@ fn auc_1_notices_ids_from_nowhere() {
 
 #[test]
 fn auc_2_notices_miscounted_bids() {
-    noticed("AUC-2", |_, bidding| BidCounts::<Test>::insert(bidding, 2));
+    let placed = |placed| BidCount {
+        placed,
+        ..Default::default()
+    };
+    noticed("AUC-2", |_, bidding| {
+        BidCounts::<Test>::insert(bidding, placed(2))
+    });
+    noticed("AUC-2", |_, bidding| {
+        BidCounts::<Test>::mutate(bidding, |count| count.opened = 1)
+    });
     noticed("AUC-2", |_, bidding| Bids::<Test>::remove(bidding, stash(0)));
     noticed("AUC-2", |_, _| {
         let record = BidRecord {
@@ -43,7 +52,7 @@ fn auc_2_notices_miscounted_bids() {
             deposit: 0,
         };
         Bids::<Test>::insert(77, stash(0), record);
-        BidCounts::<Test>::insert(77, 1);
+        BidCounts::<Test>::insert(77, placed(1));
     });
 }
 
@@ -68,6 +77,7 @@ fn auc_4_notices_forgotten_tasks() {
         }
     });
     noticed("AUC-4", |_, _| AgendaSweptTo::<Test>::put(1_000));
+    noticed("AUC-4", |running, _| Draws::<Test>::insert(running, ()));
 }
 
 #[test]
@@ -131,5 +141,15 @@ fn auc_8_notices_bids_that_were_opened_early() {
         Bids::<Test>::mutate(bidding, stash(0), |record| {
             record.as_mut().unwrap().opened = Some(bid(0, 500));
         });
+    });
+}
+
+#[test]
+fn auc_9_notices_tasks_that_are_listed_wrongly() {
+    noticed("AUC-9", |running, _| OpenTasks::<Test>::remove(running));
+    noticed("AUC-9", |_, _| OpenTasks::<Test>::insert(77, ()));
+    noticed("AUC-9", |_, bidding| {
+        assert_ok!(TaskAuction::cancel(signed(CLIENT), bidding));
+        OpenTasks::<Test>::insert(bidding, ());
     });
 }

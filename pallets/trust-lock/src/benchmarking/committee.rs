@@ -13,7 +13,7 @@ use surety_verification::{
     snowflake::{seal, ROUNDS_MAX, SEATS},
 };
 
-use super::setup::{challengeable, disputable, dispute_about, TASK};
+use super::setup::{at, challengeable, disputable, dispute_about, TASK};
 use crate::{committee::FINED_AT_ONCE, CommitteeOf, Committees, Config, Disputes, Pallet, Rounds};
 
 const QUESTION: H256 = H256::repeat_byte(5);
@@ -36,7 +36,7 @@ fn waiting<T: Config>() {
     Disputes::<T>::mutate(0, |dispute| {
         let dispute = dispute.as_mut().expect("it was opened just before");
         dispute.game = beyond(&dispute.game);
-        dispute.beyond_since = Some(frame_system::Pallet::<T>::block_number());
+        dispute.beyond_since = Some(Pallet::<T>::now());
     });
 }
 
@@ -67,7 +67,7 @@ fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
             begun_at: frame_system::Pallet::<T>::block_number(),
         },
         candidates: Default::default(),
-        ticked_at: T::FinalisedBlock::get(),
+        ticked_at: Pallet::<T>::now(),
         fined: 0,
     }
 }
@@ -75,7 +75,7 @@ fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
 /// All seats are taken, and the caller's stake and key are old enough.
 pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
-    frame_system::Pallet::<T>::set_block_number(seasoned.saturating_add(2u32.into()));
+    at::<T>(seasoned.saturating_add(2u32.into()));
     waiting::<T>();
     let mut committee = committee::<T>(Machine::new(QUESTION, windows(100, 100)));
     for place in 0..SEATS {
@@ -132,7 +132,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
 
 /// All have sealed, nobody has opened, and the time of everything is over.
 pub(super) fn silent<T: Config>() {
-    frame_system::Pallet::<T>::set_block_number(One::one());
+    at::<T>(One::one());
     waiting::<T>();
     let mut machine = after_rounds::<T>();
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
@@ -143,8 +143,7 @@ pub(super) fn silent<T: Config>() {
     Committees::<T>::insert(0, committee::<T>(machine));
 }
 
-/// Has the time of the ballot pass, and that of the dispute with it, and fines the last members. The clock of finality stands
-/// still in benchmarks.
+/// Has the time of the ballot pass, and that of the dispute with it, and fines the last members.
 pub(super) fn run_out<T: Config>() {
     let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
         return;

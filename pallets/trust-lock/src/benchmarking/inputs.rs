@@ -35,13 +35,13 @@ pub(super) fn demanded<T: Config>(round: &mut RoundOf<T>) {
         by,
         segment: SEGMENT,
         price,
-        until: frame_system::Pallet::<T>::block_number(),
+        until: Pallet::<T>::now(),
     });
 }
 
 /// A full round in which everybody waits for the input.
 pub(super) fn working_round<T: Config>() -> RoundOf<T> {
-    let until = frame_system::Pallet::<T>::block_number();
+    let until = Pallet::<T>::now();
     full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working)
 }
 

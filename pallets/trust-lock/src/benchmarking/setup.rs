@@ -9,11 +9,12 @@ use frame_support::{
 use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
 use sp_core::H256;
 use sp_runtime::{
-    traits::{Bounded, One, Zero},
+    traits::{BlockNumberProvider, Bounded, One, Zero},
     Perquintill, Saturating,
 };
 use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
+    model::Operation,
     stake::Role,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
     traits::{DrawVerifier, StakeLedger},
@@ -91,28 +92,48 @@ pub(super) fn challengeable<T: Config>(
     claim: &ResultClaim,
     other: impl Fn(u32) -> Option<ResultClaim>,
 ) -> RoundOf<T> {
-    let until = frame_system::Pallet::<T>::block_number();
+    let until = Pallet::<T>::now();
     let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
         MemberProgress::Revealed(other(seat).unwrap_or_else(|| claim.clone()))
     });
     let verdict = verdict::verdict(&round);
     round.phase = RoundPhase::Challengeable { until, verdict };
+    round.openings_until = Some(until);
     round
+}
+
+/// It is this block, and this time.
+pub(super) fn at<T: Config>(block: BlockNumberFor<T>) {
+    frame_system::Pallet::<T>::set_block_number(block);
+    T::BlockNumberProvider::set_block_number(block);
 }
 
 /// The verifier that audits the first provider, and its agent.
 pub(super) fn verifier_of<T: Config>(agent: T::AccountId) -> (T::AccountId, T::AccountId) {
-    frame_system::Pallet::<T>::set_block_number(One::one());
+    at::<T>(One::one());
     let stash = account("auditor", 0, 0);
     T::Stake::endow(&stash, &agent, Role::Verifier, stake::<T>());
     (stash, agent)
 }
 
-/// A claim about [`TASK`] that can be disputed.
+/// A claim about [`TASK`] that can be disputed, about the largest model that can be registered.
 pub(super) fn disputable<T: Config>() -> ResultClaim {
-    let (facts, claim, _) = T::Referee::for_benchmark(LongCell::Choice);
+    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Generate);
     Facts::<T>::insert(TASK, facts);
     claim
+}
+
+/// An output as long as one of the largest encoder is, and a claim of it about [`TASK`].
+pub(super) fn embedded<T: Config>() -> (ResultClaim, Vec<u8>) {
+    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Embed);
+    let bytes = T::Referee::output_bytes(&facts, &claim).expect("it follows from the claim");
+    Facts::<T>::insert(TASK, facts);
+    let output: Vec<u8> = core::iter::repeat_n(7u8, bytes as usize).collect();
+    let claim = ResultClaim {
+        output: content_hash(&output),
+        ..claim
+    };
+    (claim, output)
 }
 
 /// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
@@ -160,7 +181,7 @@ pub(super) fn dispute_about<T: Config>(
         Party::Account(_) => T::Balance::from(2u32),
         _ => Zero::zero(),
     };
-    let now = frame_system::Pallet::<T>::block_number();
+    let now = Pallet::<T>::now();
     let seats = matches!(challenger, Party::Provider(_)).then_some((0, 1));
     let dispute = Dispute {
         task: TASK,
@@ -171,8 +192,8 @@ pub(super) fn dispute_about<T: Config>(
         game,
         bond,
         moves: 0,
-        opened_at: now,
-        ticked_at: T::FinalisedBlock::get(),
+        opened_at: frame_system::Pallet::<T>::block_number(),
+        ticked_at: Pallet::<T>::now(),
         beyond_since: None,
     };
     let open = OpenDispute {
@@ -202,7 +223,7 @@ pub(super) fn due_slash<T: Config>() -> T::AccountId {
     let (offender, _) = agent_of::<T>(0);
     let lock = T::Balance::from(1_000u32);
     frame_support::assert_ok!(T::Stake::lock(&offender, lock));
-    let now = frame_system::Pallet::<T>::block_number();
+    let now = Pallet::<T>::now();
     fill_convictions::<T>(now);
     let rich = |name| {
         let payee = account(name, 0, 0);
@@ -223,13 +244,13 @@ pub(super) fn due_slash<T: Config>() -> T::AccountId {
     Slashes::<T>::insert(0, slash);
     crate::NextSlashId::<T>::put(1);
     Pallet::<T>::jail(&offender);
-    frame_system::Pallet::<T>::set_block_number(now + One::one());
+    at::<T>(now + One::one());
     offender
 }
 
 /// The provider in `seat`, and its agent, in the block in which calls are measured.
 pub(super) fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
-    frame_system::Pallet::<T>::set_block_number(One::one());
+    at::<T>(One::one());
     let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
     T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
     (stash, agent)

@@ -1,12 +1,19 @@
-//! What verifiers' agents do: announce audits and reveal them.
+//! What verifiers do: announce audits and open them.
 
-use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use frame_support::{
+    dispatch::DispatchResult,
+    ensure,
+    pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
+    traits::Get,
+    weights::Weight,
+};
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
 use surety_types::{
+    opening::pooled,
     stake::Role,
     task::{AuditDraw, MemberProgress, ResultClaim, RoundPhase},
-    traits::{DrawVerifier, Jail, StakeLedger},
+    traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
     trust::{Audit, AuditProof, AuditState},
     TaskId,
 };
@@ -71,40 +78,25 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Whoever calls: the opening proves that it is what the verifier sealed.
     pub(crate) fn do_reveal_audit(
-        agent: &T::AccountId,
         task: TaskId,
         provider: &T::AccountId,
+        verifier: &T::AccountId,
         claim: ResultClaim,
         salt: H256,
     ) -> DispatchResult {
-        let verifier = Self::verifier_of(agent)?;
         let mut round = Self::round(task)?;
-        let until = match round.phase {
-            RoundPhase::Revealing { until } | RoundPhase::Challengeable { until, .. } => Some(until),
-            RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => None,
-        };
-        let open = until.is_some_and(|until| !Self::has_passed(until));
-        ensure!(open, Error::<T>::WrongPhase);
-        let member = Self::member(&mut round, provider)?;
-        let said = member.claim().cloned().ok_or(Error::<T>::NotRevealed)?;
-        let convicted = member.fault.is_some();
-
-        let audit = Self::audit(&mut round, &verifier, provider).ok_or(Error::<T>::NotAuditor)?;
-        let AuditState::Sealed(seal) = audit.state else {
-            return Err(Error::<T>::NotAuditor.into());
-        };
-        ensure!(
-            audit_seal(task, provider, &verifier, &claim, &salt) == seal,
-            Error::<T>::SealMismatch
-        );
-        let agrees = claim == said;
-        audit.state = if agrees {
-            AuditState::Confirmed
-        } else {
-            AuditState::Differs
-        };
-        Self::note_presence(&verifier);
+        ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
+        let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
+        let convicted = Self::member(&mut round, provider)?.fault.is_some();
+        if let Some(audit) = Self::audit(&mut round, verifier, provider) {
+            audit.state = match agrees {
+                true => AuditState::Confirmed,
+                false => AuditState::Differs,
+            };
+        }
+        Self::note_presence(verifier);
         Self::deposit_event(Event::AuditRevealed {
             task,
             provider: provider.clone(),
@@ -113,13 +105,77 @@ impl<T: Config> Pallet<T> {
             agrees,
         });
         if !agrees && convicted {
-            Self::release_audit(&mut round, &verifier, provider);
+            Self::release_audit(&mut round, verifier, provider);
         }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::match_up(task, &mut round);
+            // It may have been the last that the round waited for.
+            T::Clock::wake_after(task, Self::now());
         }
         Rounds::<T>::insert(task, round);
         Ok(())
+    }
+
+    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a block without a fee is
+    /// one opening for each announcement, which was paid for.
+    ///
+    /// Changes nothing. It costs the round and a hash.
+    ///
+    /// # Errors
+    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof` when it is not
+    /// opened by this, `Call` when there is none.
+    pub(crate) fn authorize_reveal_audit(
+        _: TransactionSource,
+        task: &TaskId,
+        provider: &T::AccountId,
+        verifier: &T::AccountId,
+        claim: &ResultClaim,
+        salt: &H256,
+    ) -> TransactionValidityWithRefund {
+        let round = Rounds::<T>::get(task).ok_or(InvalidTransaction::Call)?;
+        Self::ensure_audits_open(&round)?;
+        let opened = Self::ensure_opens_audit(&round, *task, (provider, verifier), claim, salt);
+        opened.map_err(|error| match error {
+            Error::NotRevealed => InvalidTransaction::Future,
+            Error::AlreadyRevealed => InvalidTransaction::Stale,
+            Error::SealMismatch => InvalidTransaction::BadProof,
+            _ => InvalidTransaction::Call,
+        })?;
+        let validity = pooled("TrustLock.reveal_audit", *task, &(provider, verifier));
+        Ok((validity, Weight::zero()))
+    }
+
+    /// Whether seals of a round's audits can be opened now, in time or late.
+    fn ensure_audits_open(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
+        match round.phase {
+            RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
+            RoundPhase::Revealing { .. } => Ok(()),
+            RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),
+        }
+    }
+
+    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they agree.
+    fn ensure_opens_audit(
+        round: &RoundOf<T>,
+        task: TaskId,
+        (provider, verifier): (&T::AccountId, &T::AccountId),
+        claim: &ResultClaim,
+        salt: &H256,
+    ) -> Result<bool, Error<T>> {
+        let mut members = round.members.iter();
+        let member = members.find(|member| member.provider == *provider);
+        let said = member.ok_or(Error::<T>::NotMember)?.claim();
+        let said = said.ok_or(Error::<T>::NotRevealed)?;
+        let mut audits = round.audits.iter();
+        let audit = audits.find(|audit| is_of::<T>(audit, verifier, provider));
+        let AuditState::Sealed(seal) = audit.ok_or(Error::<T>::NotAuditor)?.state else {
+            return Err(Error::<T>::AlreadyRevealed);
+        };
+        ensure!(
+            audit_seal(task, provider, verifier, claim, salt) == seal,
+            Error::<T>::SealMismatch
+        );
+        Ok(claim == said)
     }
 
     /// What auditors draw themselves with now, if they may.

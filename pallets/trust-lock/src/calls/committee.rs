@@ -1,9 +1,16 @@
 //! What members of committees do: take seats and open their answers.
 
-use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use frame_support::{
+    dispatch::DispatchResult,
+    ensure,
+    pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
+    traits::Get,
+    weights::Weight,
+};
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128, SaturatedConversion};
 use surety_types::{
+    opening::pooled,
     stake::Role,
     traits::{DrawVerifier, Jail, StakeLedger},
     trust::{AuditProof, DisputeId},
@@ -63,13 +70,13 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Whoever calls: the opening proves that it is what the verifier sealed.
     pub(crate) fn do_reveal_vote(
-        agent: &T::AccountId,
         id: DisputeId,
+        verifier: T::AccountId,
         value: H256,
         salt: H256,
     ) -> DispatchResult {
-        let verifier = Self::verifier_of(agent)?;
         let (mut round, mut dispute, mut committee) = Self::sitting(id)?;
         Self::take_time(&mut committee)?;
         let opened = committee.machine.reveal(&verifier, value, salt);
@@ -91,6 +98,34 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Lets an opening in that [`Self::do_reveal_vote`] carries out now, and no other. So what enters a block without a fee is
+    /// one opening for each seat, which was paid for.
+    ///
+    /// Changes nothing. It costs the round, the dispute, the committee and a hash.
+    ///
+    /// # Errors
+    /// `Future` when it is too early, `Stale` when it is too late or the answer is open already, `BadProof` when it is not
+    /// opened by this, `Call` when there is none.
+    pub(crate) fn authorize_reveal_vote(
+        _: TransactionSource,
+        id: &DisputeId,
+        verifier: &T::AccountId,
+        value: &H256,
+        salt: &H256,
+    ) -> TransactionValidityWithRefund {
+        let (_, _, mut committee) = Self::sitting(*id).map_err(|_| InvalidTransaction::Call)?;
+        ensure!(!Self::is_stage_over(&committee), InvalidTransaction::Stale);
+        let opened = committee.machine.reveal(verifier, *value, *salt);
+        opened.map_err(|error| match error {
+            CommitteeError::NotNow => InvalidTransaction::Future,
+            CommitteeError::Twice => InvalidTransaction::Stale,
+            CommitteeError::WrongOpening => InvalidTransaction::BadProof,
+            CommitteeError::NotDrawn | CommitteeError::BadDraw => InvalidTransaction::Call,
+        })?;
+        let validity = pooled("TrustLock.reveal_vote", (*id).into(), verifier);
+        Ok((validity, Weight::zero()))
+    }
+
     pub(crate) fn do_advance_committee(id: DisputeId) -> DispatchResult {
         let (mut round, dispute, committee) = Self::sitting(id)?;
         ensure!(Self::is_stage_over(&committee), Error::<T>::NotDue);
@@ -108,18 +143,18 @@ impl<T: Config> Pallet<T> {
         Ok((round, dispute, committee))
     }
 
-    /// Takes the blocks that have become final from the stage. Refuses when it is over: what comes too late would be undone
-    /// with what follows from that.
+    /// Takes the time that has passed from the stage. Refuses when it is over: what comes too late would be undone with what
+    /// follows from that.
     fn take_time(committee: &mut CommitteeOf<T>) -> DispatchResult {
         ensure!(!Self::is_stage_over(committee), Error::<T>::NotNow);
         let blocks = Self::committee_blocks(committee);
         committee.machine.tick(blocks);
-        committee.ticked_at = committee.ticked_at.max(T::FinalisedBlock::get());
+        committee.ticked_at = committee.ticked_at.max(Self::now());
         Ok(())
     }
 
     /// Whether a verifier's stake and key are older than what it draws with is known. Otherwise it could try keys, and move
-    /// stake to those names that are drawn.
+    /// stake to those names that are drawn. In blocks of the chain, because those make the epochs whose randomness it is.
     fn is_settled(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> bool {
         let now = frame_system::Pallet::<T>::block_number();
         let since: u32 = now.saturating_sub(committee.draw.begun_at).saturated_into();

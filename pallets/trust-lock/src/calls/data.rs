@@ -1,7 +1,6 @@
 //! Pieces of output, demanded and supplied on chain.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
-use sp_runtime::traits::Saturating;
 use surety_types::{
     limits,
     task::ResultClaim,
@@ -34,7 +33,7 @@ impl<T: Config> Pallet<T> {
         round.demands = round.demands.saturating_add(1);
         let price = T::SupplyPrice::get();
         asset::hold::<T>(HoldReason::Demand, &by, price)?;
-        let until = frame_system::Pallet::<T>::block_number().saturating_add(T::SupplyWindow::get());
+        let until = Self::window_end(T::SupplyWindow::get());
         let demand = Demand {
             by: by.clone(),
             segment,

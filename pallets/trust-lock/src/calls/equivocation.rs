@@ -41,7 +41,7 @@ impl<T: Config> Pallet<T> {
         Self::convict_provider(task, &mut round, &provider, kind, Some(reporter.clone()));
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::update_verdict(task, &mut round);
-            T::Clock::wake_after(task, frame_system::Pallet::<T>::block_number());
+            T::Clock::wake_after(task, Self::now());
         }
         Rounds::<T>::insert(task, round);
         Self::deposit_event(Event::EquivocationReported {

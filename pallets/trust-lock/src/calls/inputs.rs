@@ -43,7 +43,7 @@ impl<T: Config> Pallet<T> {
         asset::hold::<T>(HoldReason::Demand, &agent, price)?;
 
         let window = T::InputWindow::get();
-        let until = frame_system::Pallet::<T>::block_number().saturating_add(window);
+        let until = Self::window_end(window);
         // Whoever waits for the input has as much time left afterwards as it has now.
         let commit_until = commit_until.saturating_add(window);
         round.phase = RoundPhase::Committing { until: commit_until };

@@ -3,12 +3,9 @@
 use frame_support::{
     ensure,
     pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
-    traits::Get,
     weights::Weight,
 };
-use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
-use sp_runtime::{traits::Saturating, SaturatedConversion};
 use surety_types::{
     opening::pooled,
     task::{MemberProgress, ResultClaim, RoundPhase},
@@ -34,7 +31,7 @@ impl<T: Config> Pallet<T> {
         salt: &H256,
     ) -> TransactionValidityWithRefund {
         let round = Rounds::<T>::get(task).ok_or(InvalidTransaction::Call)?;
-        let until = Self::reveals_until(&round)?;
+        Self::ensure_revealing(&round)?;
         Self::ensure_opens(&round, *task, provider, claim, salt).map_err(|error| match error {
             Error::AlreadyRevealed => InvalidTransaction::Stale,
             Error::CommitmentMismatch | Error::TooManyUnits | Error::ImpossibleClaim => {
@@ -42,24 +39,25 @@ impl<T: Config> Pallet<T> {
             }
             _ => InvalidTransaction::Call,
         })?;
-        let now = frame_system::Pallet::<T>::block_number();
-        let blocks_left: u64 = until.saturating_sub(now).saturated_into();
-        Ok((
-            pooled("TrustLock.reveal", *task, provider, blocks_left),
-            Weight::zero(),
-        ))
+        Ok((pooled("TrustLock.reveal", *task, provider), Weight::zero()))
     }
 
-    /// The last block in which commitments of a round can be opened, if they can in this one. The phase for it begins with
-    /// the first that is, when nobody has advanced the round.
-    pub(crate) fn reveals_until(round: &RoundOf<T>) -> Result<BlockNumberFor<T>, InvalidTransaction> {
+    /// Whether commitments of a round can be opened now, in time or late. The phase for it begins with the first that is, when
+    /// nobody has advanced the round.
+    pub(crate) fn ensure_revealing(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
         match round.phase {
-            RoundPhase::Auditing { until } if Self::has_passed(until) => {
-                Ok(Self::window_end(T::RevealWindow::get()))
-            }
-            RoundPhase::Revealing { until } if !Self::has_passed(until) => Ok(until),
+            RoundPhase::Auditing { until } if Self::has_passed(until) => Ok(()),
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
-            RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. } => Err(InvalidTransaction::Stale),
+            RoundPhase::Revealing { .. } => Ok(()),
+            RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),
+        }
+    }
+
+    /// Whether the time has not passed until which everything sealed has to be opened.
+    pub(crate) fn ensure_openings_taken(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
+        match round.openings_until {
+            Some(until) if !Self::has_passed(until) => Ok(()),
+            _ => Err(InvalidTransaction::Stale),
         }
     }
 

@@ -50,20 +50,27 @@ impl<T: Config> Pallet<T> {
         salt: H256,
     ) -> DispatchResult {
         let mut round = Self::round(task)?;
-        ensure!(Self::reveals_until(&round).is_ok(), Error::<T>::WrongPhase);
+        ensure!(Self::ensure_revealing(&round).is_ok(), Error::<T>::WrongPhase);
         Self::ensure_opens(&round, task, &provider, &claim, &salt)?;
-        if matches!(round.phase, RoundPhase::Auditing { .. }) {
-            Self::start_revealing(task, &mut round);
+        // When nobody has advanced the round.
+        match round.phase {
+            RoundPhase::Auditing { .. } => Self::start_revealing(task, &mut round),
+            RoundPhase::Revealing { until } if Self::has_passed(until) => {
+                Self::note_missed_reveal(task, Self::member(&mut round, &provider)?);
+            }
+            _ => {}
         }
         Self::member(&mut round, &provider)?.progress = MemberProgress::Revealed(claim.clone());
         Self::deposit_event(Event::Revealed {
             task,
-            provider,
+            provider: provider.clone(),
             claim,
         });
 
         let sealed = |member: &RoundMember<_, _>| matches!(member.progress, MemberProgress::Committed(_));
-        if !round.members.iter().any(sealed) {
+        if matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            Self::after_late_reveal(task, &mut round, &provider);
+        } else if !round.members.iter().any(sealed) {
             Self::conclude(task, &mut round);
         }
         Rounds::<T>::insert(task, round);

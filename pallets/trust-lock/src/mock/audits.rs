@@ -91,16 +91,20 @@ pub fn announce_with(verifier: AccountId, provider: AccountId, result: u8, draw:
     )
 }
 
+/// Somebody opens the verifier's seal, without a signature.
 pub fn reveal_audit(verifier: AccountId, provider: AccountId, result: u8) -> DispatchResult {
-    send(
+    send_opening(opening_audit(verifier, provider, result))
+}
+
+/// The opening of a verifier's seal.
+pub fn opening_audit(verifier: AccountId, provider: AccountId, result: u8) -> Call<Test> {
+    Call::reveal_audit {
+        task: TASK,
+        provider,
         verifier,
-        Call::reveal_audit {
-            task: TASK,
-            provider,
-            claim: claim(result),
-            salt: salt_of(verifier),
-        },
-    )
+        claim: claim(result),
+        salt: salt_of(verifier),
+    }
 }
 
 /// How far an audit is.

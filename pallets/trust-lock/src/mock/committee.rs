@@ -74,16 +74,19 @@ pub fn join(verifier: AccountId, value: H256) -> DispatchResult {
     send(verifier, joining(verifier, value, 1))
 }
 
+/// Somebody opens the verifier's answer, without a signature.
 pub fn reveal_vote(verifier: AccountId, value: H256) -> DispatchResult {
-    let salt = salt_of(verifier);
-    send(
+    send_opening(opening_vote(DISPUTE, verifier, value))
+}
+
+/// The opening of a verifier's answer.
+pub fn opening_vote(dispute: u32, verifier: AccountId, value: H256) -> Call<Test> {
+    Call::reveal_vote {
+        dispute,
         verifier,
-        Call::reveal_vote {
-            dispute: DISPUTE,
-            value,
-            salt,
-        },
-    )
+        value,
+        salt: salt_of(verifier),
+    }
 }
 
 /// Everybody listed seals its answer, time passes, and everybody opens it as far as the ballot lasts.

@@ -220,6 +220,11 @@ impl DisputeReferee for ToyReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
+    fn largest_for_benchmark(_: surety_types::model::Operation) -> (u8, ResultClaim) {
+        unimplemented!("benchmarks run over the runtime")
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark(_: crate::LongCell) -> (u8, ResultClaim, Vec<surety_verification::bisection::Move>) {
         unimplemented!("benchmarks run over the runtime")
     }

@@ -1,7 +1,11 @@
 //! Cells that no block can compute are decided by verifiers. Here all at once, because they are few.
 
-use frame_support::{assert_noop, assert_ok};
+use frame_support::{
+    assert_noop, assert_ok,
+    pallet_prelude::{InvalidTransaction, TransactionValidityError},
+};
 use sp_core::H256;
+use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
@@ -219,14 +223,12 @@ fn what_a_vote_counts_is_read_when_voting_begins() {
             assert_ok!(reveal_vote(verifier, value));
         }
         assert!(committee().is_some());
-        assert_noop!(
-            reveal_vote(FIRST_VERIFIER + 6, claimed),
-            Error::<Test>::NotVerifierAgent
-        );
+        // What it sealed it can still open. It counts for nothing.
+        assert_ok!(reveal_vote(FIRST_VERIFIER + 6, claimed));
         assert_ok!(reveal_vote(FIRST_VERIFIER + 5, claimed));
         pass(u64::from(VOTE_WINDOW) + 1);
         // Six thousand of nine are not more than two thirds.
-        assert_eq!(faults(), [(FIRST_VERIFIER + 6, FaultKind::VoteNoShow)]);
+        assert_eq!(faults(), []);
     });
 }
 
@@ -348,12 +350,38 @@ fn a_copied_seal_opens_for_nobody_else() {
         pass(u64::from(SEAT_WINDOW) + 1);
         assert_ok!(reveal_vote(one, value));
         let salt = salt_of(one);
-        let call = crate::Call::reveal_vote {
+        let call = crate::Call::<Test>::reveal_vote {
             dispute: DISPUTE,
+            verifier: other,
             value,
             salt,
         };
-        assert_noop!(send(other, call), Error::<Test>::SealMismatch);
+        assert_noop!(send_opening(call), Error::<Test>::SealMismatch);
+    });
+}
+
+#[test]
+fn anybody_may_carry_an_answer_and_nobody_sign_it() {
+    beyond(|| {
+        let (member, value) = (FIRST_VERIFIER, claimed());
+        let refused = |call: &crate::Call<Test>| match validity_of(call) {
+            Err(TransactionValidityError::Invalid(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        let call = opening_vote(DISPUTE, member, value);
+        assert_eq!(refused(&call), InvalidTransaction::Future);
+        assert_ok!(join(member, value));
+        assert_eq!(refused(&call), InvalidTransaction::Future);
+        pass(u64::from(SEAT_WINDOW) + 1);
+        assert_noop!(send(member, call.clone()), DispatchError::BadOrigin);
+        let other = opening_vote(DISPUTE, member, other_value());
+        assert_eq!(refused(&other), InvalidTransaction::BadProof);
+        let unseated = opening_vote(DISPUTE, member + 1, value);
+        assert_eq!(refused(&unseated), InvalidTransaction::Call);
+        let unknown = opening_vote(DISPUTE + 1, member, value);
+        assert_eq!(refused(&unknown), InvalidTransaction::Call);
+        MockStake::dismiss_agent(member);
+        assert_ok!(send_opening(call));
     });
 }
 
@@ -447,12 +475,13 @@ fn committees_of_disputes_that_are_not_there_say_so() {
             seal: H256::zero(),
         };
         assert_noop!(send(FIRST_VERIFIER, join.clone()), Error::<Test>::NoCommittee);
-        let reveal = |dispute| crate::Call::reveal_vote {
+        let reveal = |dispute| crate::Call::<Test>::reveal_vote {
             dispute,
+            verifier: FIRST_VERIFIER,
             value: H256::zero(),
             salt: H256::zero(),
         };
-        assert_noop!(send(FIRST_VERIFIER, reveal(0)), Error::<Test>::NoCommittee);
-        assert_noop!(send(FIRST_VERIFIER, reveal(9)), Error::<Test>::UnknownDispute);
+        assert_noop!(send_opening(reveal(0)), Error::<Test>::NoCommittee);
+        assert_noop!(send_opening(reveal(9)), Error::<Test>::UnknownDispute);
     });
 }

@@ -109,7 +109,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(100)))]
 
     #[test]
     fn honest_verifiers_are_never_fined_and_never_overruled(

@@ -233,6 +233,9 @@ fn a_round_stays_open_for_its_disputes() {
         pass(CHALLENGE_WINDOW + 20);
         assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
         play_out(&[(1, 9), (3, 8)]);
+        pass(100);
+        assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
+        FinalityStoppedAt::set(None);
         pass(2);
         assert_eq!(phase(), None);
     });

@@ -99,7 +99,7 @@ fn play_phase(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(600)))]
 
     #[test]
     fn a_majority_of_honest_equal_results_is_always_the_verdict(
@@ -120,7 +120,7 @@ proptest! {
                 (0..members.len()).filter(|seat| members[*seat].is_none()).map(|seat| (stash(seat), TRUTH)).collect();
             let liars = members.len() - honest.len();
             // Whoever tells the truth plays its disputes; liars let their time run out.
-            for _ in 0..liars as BlockNumber * (BlockNumber::from(CLOCK) + 3) + CHALLENGE_WINDOW + 2 {
+            for _ in 0..liars as BlockNumber * (BlockNumber::from(CLOCK) + 3) + OPENING_WINDOW + 3 {
                 play_out(&honest);
                 pass(1);
             }

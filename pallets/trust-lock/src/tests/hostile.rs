@@ -223,7 +223,7 @@ fn money_in_all() -> Balance {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(200)))]
 
     #[test]
     fn whoever_is_honest_loses_nothing_whatever_the_others_do(

@@ -340,7 +340,7 @@ fn longest(seats: BlockNumber, reserves: BlockNumber) -> BlockNumber {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(300)))]
 
     #[test]
     fn whatever_is_demanded_a_round_ends_by_time_and_no_money_goes_missing(

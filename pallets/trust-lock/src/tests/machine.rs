@@ -1,6 +1,6 @@
 //! Anybody may do anything at any time: the round still ends, and says what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{collection::vec, prelude::*};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
@@ -47,6 +47,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct Model {
     committed: BTreeMap<AccountId, u8>,
     revealed: BTreeMap<AccountId, u8>,
+    /// Who revealed when the window for it was over.
+    late: BTreeSet<AccountId>,
 }
 
 impl Model {
@@ -61,6 +63,11 @@ impl Model {
                 if reveal(stash, result).is_ok() {
                     assert_eq!(self.committed.get(&stash), Some(&result));
                     assert_eq!(self.revealed.insert(stash, result), None);
+                    let members = round().map(|round| round.members).unwrap_or_default();
+                    let mut members = members.iter().filter(|member| member.missed_reveal);
+                    if members.any(|member| member.provider == stash) {
+                        self.late.insert(stash);
+                    }
                 }
             }
             Step::RevealOwn(stash) => {
@@ -85,18 +92,21 @@ impl Model {
         {
             return Verdict::Failed(FailureReason::NotEnoughResults);
         }
-        let those = |wanted: &dyn Fn(Option<&u8>) -> bool| -> Vec<AccountId> {
-            members
-                .iter()
-                .copied()
-                .filter(|member| wanted(self.revealed.get(member)))
-                .collect()
+        let those = |wanted: &dyn Fn(Option<&u8>, bool) -> bool| -> Vec<AccountId> {
+            let wanted = |member: &AccountId| wanted(self.revealed.get(member), self.late.contains(member));
+            members.iter().copied().filter(wanted).collect()
         };
         for result in 0u8..3 {
-            let supporters = those(&|said| said == Some(&result));
-            if supporters.len() >= needed {
-                let others = those(&|said| said.is_some_and(|said| *said != result));
-                return agreed(result, &supporters, &others, &those(&|said| said.is_none()));
+            let supporters = those(&|said, _| said == Some(&result));
+            let paid = those(&|said, late| said == Some(&result) && !late);
+            if supporters.len() >= needed && !paid.is_empty() {
+                let others = those(&|said, late| said.is_some_and(|said| *said != result) && !late);
+                return agreed(
+                    result,
+                    &paid,
+                    &others,
+                    &those(&|said, late| said.is_none() || late),
+                );
             }
         }
         Verdict::Failed(FailureReason::NoAgreement)
@@ -132,7 +142,7 @@ fn phases() -> Vec<PhaseName> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(600)))]
 
     #[test]
     fn any_history_ends_by_time_with_the_right_verdict_and_no_lock_left(
@@ -161,8 +171,8 @@ proptest! {
 
             // Time alone: every reserve may cost one more commit window.
             let disputes = seats * (BlockNumber::from(CLOCK) + 3);
-            let windows = (reserves + 1) * (COMMIT_WINDOW + 1) + AUDIT_WINDOW + REVEAL_WINDOW + CHALLENGE_WINDOW;
-            for _ in 0..windows + disputes + 3 {
+            let windows = (reserves + 1) * (COMMIT_WINDOW + 1) + AUDIT_WINDOW + REVEAL_WINDOW + OPENING_WINDOW;
+            for _ in 0..windows + disputes + 4 {
                 pass(1);
                 // An unattended stretch may have left the agenda behind.
                 check();

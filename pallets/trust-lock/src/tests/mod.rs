@@ -14,6 +14,7 @@ mod equivocation;
 mod honesty;
 mod hostile;
 mod inputs;
+mod late;
 mod machine;
 mod open;
 mod openings;

@@ -24,6 +24,7 @@ fn a_reserve_takes_the_seat_the_lock_and_a_new_window() {
         assert_eq!(
             events(),
             [
+                Event::Suspended { stash: 2, until },
                 Event::ProviderReplaced {
                     task: TASK,
                     dropped: 2,

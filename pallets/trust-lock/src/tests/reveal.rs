@@ -74,12 +74,15 @@ fn a_reveal_that_fails_opens_nothing() {
 }
 
 #[test]
-fn a_late_reveal_is_refused_though_nobody_has_advanced_the_round() {
+fn a_reveal_in_the_last_block_of_the_window_is_in_time() {
     revealing(|| {
         pass_unattended(REVEAL_WINDOW);
         assert_ok!(reveal(1, 9));
+        assert!(!round().unwrap().members[0].missed_reveal);
         pass_unattended(1);
-        assert_noop!(reveal(2, 9), Error::<Test>::WrongPhase);
+        assert_ok!(reveal(2, 9));
+        assert!(round().unwrap().members[1].missed_reveal);
+        assert_ok!(reveal(3, 9));
     });
 }
 
@@ -206,7 +209,7 @@ fn the_last_reveal_brings_the_verdict_early() {
                 },
             ]
         );
-        assert_noop!(reveal(3, 9), Error::<Test>::WrongPhase);
+        assert_noop!(reveal(3, 9), Error::<Test>::AlreadyRevealed);
     });
 }
 

@@ -61,7 +61,7 @@ fn auditors_that_replace_others_are_drawn_at_the_high_level() {
         assert_ok!(announce(FIRST_VERIFIER, 1, 9));
         pass(AUDIT_WINDOW + 1);
         all_reveal(&[(1, 9)]);
-        pass(CHALLENGE_WINDOW + 1);
+        pass(OPENING_WINDOW + 1);
         assert_eq!(round().unwrap().draw.unwrap().tranche, 1);
         assert_ok!(announce_with(FIRST_VERIFIER + 1, 1, 9, 0x20));
     });

@@ -231,7 +231,7 @@ fn moves_that_are_censored_while_nothing_becomes_final_cost_no_time() {
 fn an_auditor_that_is_kept_from_showing_is_replaced() {
     TestExt::new().round_of(1).execute_with(|| {
         revealed_with(&[(VERIFIER, 1, 9)], &[8]);
-        pass(CHALLENGE_WINDOW + 1);
+        pass(OPENING_WINDOW + 1);
         assert_ok!(announce(VERIFIER + 1, 1, 9));
         assert_ok!(reveal_audit(VERIFIER + 1, 1, 9));
         play_out(&[(1, 8), (VERIFIER + 1, 9)]);

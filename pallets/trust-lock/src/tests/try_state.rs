@@ -303,3 +303,12 @@ fn a_price_of_input_that_is_not_on_hold_is_noticed() {
         round.input_demand.as_mut().unwrap().price += 1;
     });
 }
+
+#[test]
+fn who_is_late_for_what_is_not_asked_is_noticed() {
+    assert_noticed("TRUST-15", fresh, |round| round.members[0].missed_reveal = true);
+    assert_noticed("TRUST-15", all_committed, |round| round.openings_until = Some(9));
+    assert_noticed("TRUST-15", revealing, |round| {
+        round.members[0].fault = Some(FaultKind::NoReveal);
+    });
+}

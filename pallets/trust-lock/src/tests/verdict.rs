@@ -38,7 +38,7 @@ fn play_with(
             play_out(results);
             pass(2);
         }
-        pass(CHALLENGE_WINDOW + 2);
+        pass(OPENING_WINDOW + 3);
         verdict = decision();
         assert_eq!(phase(), None);
         pass(DEFERRAL);

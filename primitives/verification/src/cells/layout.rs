@@ -4,7 +4,7 @@ use core::{fmt, ops::Range};
 
 use sp_core::H256;
 use surety_exact::rsqrt;
-use surety_types::model::{Activation, Architecture, ModelFamily, Operation};
+use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
 
 use super::{
     given::{embeddings_bytes, GENERATION_WORDS, PROMPT_WORDS},
@@ -35,8 +35,8 @@ pub struct TaskFacts {
 pub enum LayoutError {
     /// The family has no such operation.
     Operation,
-    /// The architecture's dimensions do not fit together.
-    Architecture,
+    /// There can be no model of these dimensions.
+    Architecture(ArchitectureError),
     /// No computation of this model has so many units.
     Units,
     /// The trace would be larger than a game can be played over.
@@ -45,12 +45,12 @@ pub enum LayoutError {
 
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Operation => "the model's family has no such operation",
-            Self::Architecture => "the architecture's dimensions do not fit together",
-            Self::Units => "no computation of this model has so many units",
-            Self::TooLarge => "the trace would be too large for a dispute",
-        })
+        match self {
+            Self::Operation => f.write_str("the model's family has no such operation"),
+            Self::Architecture(error) => write!(f, "there can be no model of these dimensions: {error}"),
+            Self::Units => f.write_str("no computation of this model has so many units"),
+            Self::TooLarge => f.write_str("the trace would be too large for a dispute"),
+        }
     }
 }
 
@@ -123,20 +123,7 @@ impl Layout {
         facts: TaskFacts,
         cut: TraceShape,
     ) -> Result<Self, LayoutError> {
-        let offered = match facts.family {
-            ModelFamily::Bert => Operation::Embed,
-            ModelFamily::Llama => Operation::Generate,
-        };
-        if facts.operation != offered {
-            return Err(LayoutError::Operation);
-        }
-        let dims = dims(facts.family, architecture).ok_or(LayoutError::Architecture)?;
-        let layout = Self {
-            architecture: architecture.clone(),
-            facts,
-            cut,
-            dims,
-        };
+        let layout = Self::of_any_size(architecture, facts, cut)?;
         let units = layout.facts.units;
         let possible = match layout.facts.operation {
             Operation::Embed => units > 0,
@@ -147,6 +134,26 @@ impl Layout {
             (true, false) => Err(LayoutError::TooLarge),
             (true, true) => Ok(layout),
         }
+    }
+
+    /// The same, whether or not there can be so many units, or a game over them.
+    pub(super) fn of_any_size(
+        architecture: &Architecture,
+        facts: TaskFacts,
+        cut: TraceShape,
+    ) -> Result<Self, LayoutError> {
+        if facts.operation != facts.family.operation() {
+            return Err(LayoutError::Operation);
+        }
+        architecture
+            .check(facts.family)
+            .map_err(LayoutError::Architecture)?;
+        Ok(Self {
+            architecture: architecture.clone(),
+            facts,
+            cut,
+            dims: dims(architecture).ok_or(LayoutError::TooLarge)?,
+        })
     }
 
     /// What it is a layout of.
@@ -171,45 +178,48 @@ impl Layout {
 
     /// Whether a game can be played over every leaf that a right trace may have.
     fn is_playable(&self) -> bool {
-        let Some(leaves) = self.count() else {
-            return false;
+        let mut kinds = self.kinds();
+        let is_deep = |plan: Option<LeafPlan<'_>>| plan.is_none_or(|plan| plan.steps() > STEPS_MAX);
+        self.count().is_some_and(|leaves| leaves <= LEAVES_MAX)
+            && !self.longest().any(is_deep)
+            && kinds.all(|rows| rows.is_some_and(|rows| rows.is_playable()))
+    }
+
+    /// The rows of every kind that a right trace may have, each where they are longest. Nodes ask for them before
+    /// anybody has paid for it: there are no more of them in a model of many layers.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = Option<RowsShape>> + '_ {
+        let given = |part, length| self.leaf_of(part).and_then(|leaf| self.rows(leaf, length, 0));
+        let output = match self.output_length() {
+            Length::Known(length) => Some(given(Part::Output, length)),
+            // That of a generation is its provider's affair.
+            Length::Word { .. } => None,
         };
-        let given = |part, length| {
-            let rows = self.leaf_of(part).and_then(|leaf| self.rows(leaf, length, 0));
-            rows.is_some_and(|rows| rows.is_playable())
-        };
-        let (last, most) = match self.facts.operation {
+        let computed = self.longest().flatten().flat_map(LeafPlan::into_kinds);
+        core::iter::once(given(Part::Tokens, 0))
+            .chain(output)
+            .chain(computed)
+    }
+
+    /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first and the last.
+    fn longest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
+        let (chunk, most) = match self.facts.operation {
             Operation::Embed => (0, self.architecture.positions),
             Operation::Generate => (self.cut.chunks(self.fed()).saturating_sub(1), self.fed()),
         };
-        let output = match self.output_length() {
-            Length::Known(length) => given(Part::Output, length),
-            Length::Word { .. } => true,
-        };
-        let computed = |part| {
-            let plan = self.leaf_of(part).and_then(|leaf| self.plan(leaf, most));
-            plan.is_some_and(|plan| {
-                let rows = (0..plan.steps()).map(|step| plan.rows_of(step));
-                plan.steps() <= STEPS_MAX
-                    && rows
-                        .into_iter()
-                        .all(|rows| rows.is_some_and(|rows| rows.is_playable()))
-            })
-        };
-        let mut strides = (0..self.cut.strides()).map(|stride| Part::Rows {
+        let last = self.cut.strides().saturating_sub(1);
+        let strides = [Some(0), (last > 1).then_some(1), (last > 0).then_some(last)];
+        let rows = strides.into_iter().flatten().map(move |stride| Part::Rows {
             sequence: 0,
-            chunk: last,
+            chunk,
             stride,
         });
-        leaves <= LEAVES_MAX
-            && given(Part::Tokens, 0)
-            && output
-            && strides.all(computed)
-            && (self.facts.operation == Operation::Embed || computed(Part::Choices { chunk: last }))
+        let choices = (self.facts.operation == Operation::Generate).then_some(Part::Choices { chunk });
+        rows.chain(choices)
+            .map(move |part| self.plan(self.leaf_of(part)?, most))
     }
 
     /// Leaves of a chunk.
-    fn each(&self) -> u32 {
+    pub(super) fn each(&self) -> u32 {
         match self.facts.operation {
             Operation::Embed => self.cut.strides(),
             Operation::Generate => self.cut.strides().saturating_add(1),
@@ -217,7 +227,7 @@ impl Layout {
     }
 
     /// Chunks of all sequences.
-    fn chunks(&self) -> u32 {
+    pub(super) fn chunks(&self) -> u32 {
         match self.facts.operation {
             Operation::Embed => self.facts.units,
             Operation::Generate => self.cut.chunks(self.fed()),
@@ -309,7 +319,7 @@ impl Layout {
         self.rows(leaf, length, step)
     }
 
-    fn output_length(&self) -> Length {
+    pub(super) fn output_length(&self) -> Length {
         match self.facts.operation {
             Operation::Embed => {
                 Length::Known(embeddings_bytes(self.facts.units, self.dims.width).unwrap_or(0))
@@ -384,37 +394,21 @@ pub(super) fn words_of(rows: u32, words: u32) -> Option<RowsShape> {
     })
 }
 
-fn dims(family: ModelFamily, architecture: &Architecture) -> Option<Dims> {
+/// Of an architecture that there can be.
+fn dims(architecture: &Architecture) -> Option<Dims> {
     let Architecture {
         vocabulary,
         width,
-        layers,
         heads,
         kv_heads,
         head_dim,
         inner,
-        positions,
         ..
     } = *architecture;
-    let queries = heads.checked_mul(head_dim)?;
-    let keys = kv_heads.checked_mul(head_dim)?;
-    let positive = [vocabulary, width, layers, queries, keys, inner, positions];
-    // Quantised values come before their scales, which must not lie across two segments.
-    let whole = [width, queries, inner]
-        .iter()
-        .all(|width| width.is_multiple_of(4));
-    if positive.contains(&0) || !whole || !heads.is_multiple_of(kv_heads) {
-        return None;
-    }
-    let gated = architecture.activation == Activation::SwiGlu;
-    let fits = match family {
-        ModelFamily::Bert => !gated && kv_heads == heads && queries == width,
-        ModelFamily::Llama => gated && head_dim.is_multiple_of(2),
-    };
-    fits.then_some(Dims {
+    Some(Dims {
         width,
-        queries,
-        keys,
+        queries: heads.checked_mul(head_dim)?,
+        keys: kv_heads.checked_mul(head_dim)?,
         inner,
         heads,
         head_dim,

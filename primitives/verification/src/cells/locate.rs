@@ -9,10 +9,10 @@ use super::{
     inputs::Source,
     layout::Layout,
     span::siblings,
-    tensors::{tensors, Tensor},
+    tensors::{tensors_of_layer, tensors_outside, Tensor},
 };
 use crate::{
-    bisection::{RowsShape, Shape},
+    bisection::{RowsShape, Shape, OPENING_BYTES_MAX},
     segments, SEGMENT_BYTES,
 };
 
@@ -121,23 +121,32 @@ impl Piece {
         ]
     }
 
-    /// Bytes of its opening.
+    /// Bytes of its opening; nothing when they are more than any opening may have. The way to a piece has branches for
+    /// each of its segments: of a longer one they are not even counted.
     pub fn size(&self) -> Option<u32> {
+        let bytes = self.bytes().len() as u32;
+        if bytes > OPENING_BYTES_MAX {
+            return None;
+        }
         let mut hashes = 0u32;
         for (span, leaves) in self.trees().into_iter().flatten() {
             hashes = hashes.checked_add(siblings(&span, leaves)?)?;
         }
-        hashes.checked_mul(HASH)?.checked_add(self.bytes().len() as u32)
+        hashes.checked_mul(HASH)?.checked_add(bytes)
     }
 }
 
 impl Layout {
-    /// Rows of all weights together, or a few more.
+    /// Rows of all weights together, or a few more. Layers have the same ones, so that they are counted once.
     pub(super) fn weight_rows(&self) -> u32 {
-        let rows = tensors(self.facts.family, &self.architecture).map(|tensor| match tensor {
+        let rows = |tensor: Tensor| match tensor {
             Tensor::Types => KINDS_MAX,
             tensor => tensor.shape(&self.architecture).rows,
-        });
-        rows.fold(0, u32::saturating_add)
+        };
+        let sum = |sum: u32, tensor| sum.saturating_add(rows(tensor));
+        let family = self.facts.family;
+        let outside = tensors_outside(family, &self.architecture).fold(0, sum);
+        let layer = tensors_of_layer(family, &self.architecture, 0).fold(0, sum);
+        outside.saturating_add(layer.saturating_mul(self.architecture.layers))
     }
 }

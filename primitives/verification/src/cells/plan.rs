@@ -110,6 +110,15 @@ impl<'l> LeafPlan<'l> {
         layers.saturating_add((before.len() + after.len()) as u32)
     }
 
+    /// The rows of every kind of step: layers are alike, so that the first stands for all.
+    pub(super) fn into_kinds(self) -> impl Iterator<Item = Option<RowsShape>> + 'l {
+        let Program { before, each, after } = self.program;
+        let first = (before.len() + each.len()) as u32;
+        let last = self.steps().saturating_sub(after.len() as u32);
+        let rest = last..last.saturating_add(after.len() as u32);
+        (0..first).chain(rest).map(move |step| self.rows_of(step))
+    }
+
     /// A step by its number.
     pub fn step(&self, number: u32) -> Option<Step> {
         let Program { before, each, after } = self.program;

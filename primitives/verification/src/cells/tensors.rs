@@ -107,6 +107,14 @@ pub struct WeightShape {
 }
 
 impl InLayer {
+    /// The name of it in its layer; nothing where the family has none.
+    const fn name(self, family: ModelFamily) -> Option<&'static str> {
+        match family {
+            ModelFamily::Bert => self.bert(),
+            ModelFamily::Llama => self.llama(),
+        }
+    }
+
     const fn bert(self) -> Option<&'static str> {
         Some(match self {
             Self::AttentionPre => "attention.pre",
@@ -181,14 +189,20 @@ impl Tensor {
     /// Its name: that of a linear layer or a table is the stem of its parts' names in a file. Nothing where the family
     /// has no such tensor.
     pub fn name(self, family: ModelFamily) -> Option<String> {
+        let Self::Layer(layer, part) = self else {
+            return self.outside(family).map(Into::into);
+        };
+        let part = part.name(family)?;
+        Some(match family {
+            ModelFamily::Bert => format!("encoder.layer.{layer}.{part}"),
+            ModelFamily::Llama => format!("model.layers.{layer}.{part}"),
+        })
+    }
+
+    /// The name of one that is in no layer.
+    const fn outside(self, family: ModelFamily) -> Option<&'static str> {
         use ModelFamily::{Bert, Llama};
-        let name = match (self, family) {
-            (Self::Layer(layer, part), Bert) => {
-                return Some(format!("encoder.layer.{layer}.{}", part.bert()?))
-            }
-            (Self::Layer(layer, part), Llama) => {
-                return Some(format!("model.layers.{layer}.{}", part.llama()?))
-            }
+        Some(match (self, family) {
             (Self::Tokens, Bert) => "embeddings.word_embeddings",
             (Self::Positions, Bert) => "embeddings.position_embeddings",
             (Self::Types, Bert) => "embeddings.token_type_embeddings",
@@ -199,8 +213,7 @@ impl Tensor {
             (Self::FinalNorm, Llama) => "model.norm.weight",
             (Self::Head, Llama) => "lm_head",
             _ => return None,
-        };
-        Some(name.into())
+        })
     }
 
     /// What its rows hold. That there is such a tensor at all, [`tensors`] says; how many kinds of segments a model has
@@ -273,6 +286,15 @@ pub(super) fn scales(values: u32) -> u32 {
 
 /// The tensors of a model, those of its layers in the layers' order. Not in the order of their names.
 pub fn tensors(family: ModelFamily, architecture: &Architecture) -> impl Iterator<Item = Tensor> + '_ {
+    let of_layers = move |layer| tensors_of_layer(family, architecture, layer);
+    tensors_outside(family, architecture).chain((0..architecture.layers).flat_map(of_layers))
+}
+
+/// Those outside of the layers.
+pub(super) fn tensors_outside(
+    family: ModelFamily,
+    architecture: &Architecture,
+) -> impl Iterator<Item = Tensor> {
     const OUTSIDE: [Tensor; 8] = [
         Tensor::Tokens,
         Tensor::Positions,
@@ -283,13 +305,21 @@ pub fn tensors(family: ModelFamily, architecture: &Architecture) -> impl Iterato
         Tensor::FinalNorm,
         Tensor::Head,
     ];
-    let of_layer = move |layer| {
-        let parts = IN_LAYER.into_iter().filter(|part| part.exists(architecture));
-        parts.map(move |part| Tensor::Layer(layer, part))
-    };
+    let tied = architecture.tied;
     OUTSIDE
         .into_iter()
-        .filter(|tensor| *tensor != Tensor::Head || !architecture.tied)
-        .chain((0..architecture.layers).flat_map(of_layer))
-        .filter(move |tensor| tensor.name(family).is_some())
+        .filter(move |tensor| *tensor != Tensor::Head || !tied)
+        .filter(move |tensor| tensor.outside(family).is_some())
+}
+
+/// Those of a layer.
+pub(super) fn tensors_of_layer(
+    family: ModelFamily,
+    architecture: &Architecture,
+    layer: u32,
+) -> impl Iterator<Item = Tensor> + '_ {
+    let parts = IN_LAYER.into_iter().filter(|part| part.exists(architecture));
+    parts
+        .filter(move |part| part.name(family).is_some())
+        .map(move |part| Tensor::Layer(layer, part))
 }

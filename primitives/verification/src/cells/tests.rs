@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bounds;
 mod faults;
 mod games;
 mod hostile;

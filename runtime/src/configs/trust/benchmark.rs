@@ -1,4 +1,4 @@
-//! What the trust lock's benchmarks need: draws, signatures, and games ([`game`]).
+//! What the trust lock's benchmarks need: draws, signatures, the largest model ([`largest`]) and games ([`game`]).
 
 mod game;
 
@@ -9,7 +9,7 @@ use sp_runtime::RuntimeAppPublic;
 use surety_types::trust::AuditProof;
 
 use crate::AccountId;
-pub(super) use game::game;
+pub(super) use game::{game, largest};
 
 /// The public key of `//Benchmark`.
 const AGENT: [u8; 32] = [

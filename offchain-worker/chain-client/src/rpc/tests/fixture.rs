@@ -12,192 +12,13 @@ use subxt::{
     ext::frame_metadata::{v14, v15, RuntimeMetadataPrefixed},
     metadata::Metadata,
 };
-use surety_types::{
-    model::ModelManifest,
-    multiaddr::Endpoints,
-    provider::DeviceProfile,
-    stake::Role,
-    task::{Bid, ResultClaim, TaskSpec},
-    trust::AuditProof,
-};
-use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
+use surety_types::{model::ModelManifest, task::Bid};
 
+pub use super::calls::*;
 use crate::{
     rpc::runtime::Runtime, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord,
     RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };
-
-#[derive(TypeInfo)]
-enum Nothing {}
-
-#[derive(TypeInfo)]
-enum StakingCall {
-    #[codec(index = 0)]
-    bond { role: Role, amount: u128 },
-    #[codec(index = 1)]
-    unbond { amount: u128 },
-    #[codec(index = 2)]
-    withdraw_unbonded,
-    #[codec(index = 3)]
-    rebond { amount: u128 },
-    #[codec(index = 4)]
-    set_agent { agent: AccountId32 },
-    #[codec(index = 5)]
-    confirm_agent { stash: AccountId32 },
-    #[codec(index = 6)]
-    remove_agent,
-}
-
-#[derive(TypeInfo)]
-enum ProviderCall {
-    register {
-        device: DeviceProfile,
-        endpoints: Endpoints,
-    },
-    heartbeat,
-    deregister,
-}
-
-#[derive(TypeInfo)]
-enum ModelCall {
-    register { manifest: ModelManifest },
-    retire { model: H256 },
-}
-
-#[derive(TypeInfo)]
-pub enum AuctionCall {
-    post {
-        spec: TaskSpec,
-        cap: u128,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
-}
-
-/// As above, with a shorter number.
-#[derive(TypeInfo)]
-pub enum OtherAuctionCall {
-    post {
-        spec: TaskSpec,
-        cap: u64,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
-}
-
-#[derive(TypeInfo)]
-pub enum TrustCall {
-    commit {
-        task: u64,
-        commitment: H256,
-    },
-    reveal {
-        task: u64,
-        provider: AccountId32,
-        claim: ResultClaim,
-        salt: H256,
-    },
-    announce_audit {
-        task: u64,
-        provider: AccountId32,
-        proof: AuditProof,
-        seal: H256,
-    },
-    reveal_audit {
-        task: u64,
-        provider: AccountId32,
-        claim: ResultClaim,
-        salt: H256,
-    },
-    challenge {
-        task: u64,
-        provider: AccountId32,
-    },
-    demand {
-        task: u64,
-        provider: AccountId32,
-        segment: u32,
-    },
-    supply {
-        task: u64,
-        output_bytes: u32,
-        opening: SegmentOpening,
-    },
-    play {
-        dispute: u32,
-        number: u32,
-        played: Move,
-    },
-    advance_dispute {
-        dispute: u32,
-    },
-    #[codec(index = 10)]
-    carry_out_slash {
-        slash: u32,
-    },
-    join_committee {
-        dispute: u32,
-        ballot: u32,
-        proof: Option<AuditProof>,
-        seal: H256,
-    },
-    reveal_vote {
-        dispute: u32,
-        value: H256,
-        salt: H256,
-    },
-    #[codec(index = 15)]
-    report_equivocation {
-        statement: SignedStatement<AccountId32>,
-        other: Option<SignedStatement<AccountId32>>,
-    },
-    #[codec(index = 16)]
-    demand_input {
-        task: u64,
-        segment: u32,
-    },
-    #[codec(index = 17)]
-    supply_input {
-        task: u64,
-        opening: SegmentOpening,
-    },
-}
-
-#[derive(TypeInfo)]
-enum BalancesCall {
-    #[codec(index = 3)]
-    transfer_keep_alive {
-        dest: MultiAddress<AccountId32, ()>,
-        #[codec(compact)]
-        value: u128,
-    },
-}
 
 #[derive(TypeInfo, Encode)]
 pub enum AuctionEvent {
@@ -290,10 +111,23 @@ fn by_task<V: TypeInfo + 'static>() -> Map {
     (hashers, meta_type::<u64>(), meta_type::<V>())
 }
 
+fn constant<T: TypeInfo + Encode + 'static>(name: &'static str, value: &T) -> v14::PalletConstantMetadata {
+    v14::PalletConstantMetadata {
+        name,
+        ty: meta_type::<T>(),
+        value: value.encode(),
+        docs: Vec::new(),
+    }
+}
+
+fn plain<V: TypeInfo + 'static>() -> Map {
+    (Vec::new(), meta_type::<()>(), meta_type::<V>())
+}
+
 pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
     let nothing = meta_type::<Nothing>;
-    let account = blake::<AccountId32, ([u32; 4], [u128; 4])>();
-    let events = (Vec::new(), meta_type::<()>(), meta_type::<Vec<u8>>());
+    let account = blake::<AccountId32, AccountInfo>();
+    let events = plain::<Vec<u8>>();
     let by_stash = blake::<AccountId32, AccountId32>;
     // Rust's types stand in for the chain's: they are the same ones, apart from these three of ours.
     let model = blake::<H256, (AccountId32, ModelManifest, u128)>();
@@ -315,7 +149,12 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
         53,
         "TaskAuction",
         auction_call,
-        vec![("Tasks", by_task::<TaskRecord>()), ("Bids", bids)],
+        vec![
+            ("Tasks", by_task::<TaskRecord>()),
+            ("Bids", bids),
+            ("OpenTasks", by_task::<()>()),
+            ("NextTaskId", plain::<u64>()),
+        ],
     );
     auction.event = Some(v14::PalletEventMetadata {
         ty: meta_type::<AuctionEvent>(),
@@ -324,19 +163,16 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
         ty: meta_type::<AuctionError>(),
     });
     let mut balances = pallet(4, "Balances", meta_type::<BalancesCall>(), Vec::new());
-    balances.constants.push(v14::PalletConstantMetadata {
-        name: "ExistentialDeposit",
-        ty: meta_type::<u128>(),
-        value: 5u128.encode(),
-        docs: Vec::new(),
-    });
+    balances.constants.push(constant("ExistentialDeposit", &5u128));
+    let entries = vec![
+        ("Account", account),
+        ("Events", events),
+        ("Number", plain::<u32>()),
+    ];
+    let mut system = pallet(0, "System", meta_type::<SystemCall>(), entries);
+    system.constants.push(constant("BlockHashCount", &4096u32));
     vec![
-        pallet(
-            0,
-            "System",
-            nothing(),
-            vec![("Account", account), ("Events", events)],
-        ),
+        system,
         balances,
         pallet(
             17,
@@ -367,6 +203,7 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
             vec![("Models", model)],
         ),
         auction,
+        pallet(55, "FinalityClock", nothing(), vec![("Elapsed", plain::<u32>())]),
         pallet(
             54,
             "TrustLock",
@@ -460,7 +297,7 @@ fn apis() -> Vec<v15::RuntimeApiMetadata> {
 pub const SPEC_VERSION: u32 = 7;
 pub const TRANSACTION_VERSION: u32 = 3;
 
-pub fn runtime_with(pallets: Vec<v15::PalletMetadata>) -> Result<Runtime, ChainError> {
+pub fn metadata(pallets: Vec<v15::PalletMetadata>) -> Vec<u8> {
     let outer = v15::OuterEnums {
         call_enum_ty: meta_type::<Nothing>(),
         event_enum_ty: meta_type::<Nothing>(),
@@ -471,9 +308,19 @@ pub fn runtime_with(pallets: Vec<v15::PalletMetadata>) -> Result<Runtime, ChainE
     };
     let nothing = meta_type::<Nothing>();
     let metadata = v15::RuntimeMetadataV15::new(pallets, extrinsic(), nothing, apis(), outer, custom);
-    let bytes = RuntimeMetadataPrefixed::from(metadata).encode();
-    let metadata = Metadata::decode_from(&bytes).unwrap();
-    Runtime::new(SPEC_VERSION, TRANSACTION_VERSION, Arc::new(metadata))
+    RuntimeMetadataPrefixed::from(metadata).encode()
+}
+
+pub fn runtime_with(pallets: Vec<v15::PalletMetadata>) -> Result<Runtime, ChainError> {
+    let metadata = Metadata::decode_from(&metadata(pallets)).unwrap();
+    let runtime = Runtime::new(SPEC_VERSION, TRANSACTION_VERSION, Arc::new(metadata));
+    match runtime.misfits().first() {
+        None => Ok(runtime),
+        Some(what) => Err(ChainError::Incompatible {
+            spec_version: SPEC_VERSION,
+            what: what.clone(),
+        }),
+    }
 }
 
 pub fn runtime() -> Runtime {

@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod calls;
+mod failover;
 mod fixture;
+mod node;
+mod submission;
+mod upgrade;
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +19,7 @@ use subxt::ext::frame_metadata::{v14, v15};
 
 use super::{
     runtime::Entry,
-    submit::{sign, unsigned},
+    sign::{sign, unsigned, Terms},
     RpcChain, RpcConfig,
 };
 use crate::{sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord};
@@ -46,7 +51,7 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
     assert!(misfit(renamed).contains("no call TaskAuction.post"));
 
     let mut other_record = pallets(meta_type::<AuctionCall>());
-    let storage = other_record[7].storage.as_mut().unwrap();
+    let storage = other_record[8].storage.as_mut().unwrap();
     storage.entries[0].ty = v14::StorageEntryType::Map {
         hashers: vec![v14::StorageHasher::Twox64Concat],
         key: meta_type::<u64>(),
@@ -86,7 +91,14 @@ fn a_signed_call_is_what_the_chain_expects() {
         task: 5,
         commitment: H256([6; 32]),
     };
-    let bytes = sign(&runtime, genesis, anchor, 300, &signer, &call).unwrap();
+    let terms = Terms {
+        genesis,
+        anchor,
+        period: runtime.period(),
+        nonce: 300,
+        tip: 70,
+    };
+    let bytes = sign(&runtime, terms, &signer, &runtime.payload(&call).unwrap()).unwrap();
 
     let mut input = bytes.as_slice();
     let length = Compact::<u32>::decode(&mut input).unwrap().0;
@@ -100,9 +112,10 @@ fn a_signed_call_is_what_the_chain_expects() {
     let expected_call = [vec![54, 0], call.encode_arguments()].concat();
     assert!(input.ends_with(&expected_call));
     let extra = input.strip_suffix(expected_call.as_slice()).unwrap();
-    // Mortality of 64 blocks (6 - 1 in the low bits) from block 100 (phase 36), nonce 300, no tip, no metadata hash.
-    let era = (5u16 | (36 << 4)).encode();
-    assert_eq!(extra, [era, Compact(300u32).encode(), vec![0], vec![0]].concat());
+    // Mortality of 256 blocks (8 - 1 in the low bits) from block 100, nonce 300, a tip of 70, no metadata hash.
+    let era = (7u16 | (100 << 4)).encode();
+    let (nonce, tip) = (Compact(300u32).encode(), Compact(70u128).encode());
+    assert_eq!(extra, [era, nonce, tip, vec![0]].concat());
 
     let implied = (
         SPEC_VERSION,
@@ -131,7 +144,9 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_eight_bytes_more_than_i
         let extra = [0x45, 0, 0, 36 << 2, 0, 0];
         let indices = match call {
             Call::RevealBid { .. } => [53, 2],
-            _ => [54, 1],
+            Call::Reveal { .. } => [54, 1],
+            Call::RevealAudit { .. } => [54, 3],
+            _ => [54, 11],
         };
         let expected = [&extra[..], &indices, &call.encode_arguments()].concat();
         assert_eq!(input, expected);
@@ -207,9 +222,9 @@ fn parameters_and_constants_are_read_by_name() {
 
 #[test]
 fn every_record_survives_its_encoding() {
-    let model = sample::model();
+    let model = sample::records::model();
     assert_eq!(RegisteredModel::decode(&mut &*model.encode()), Ok(model));
-    let bid = sample::bid_record();
+    let bid = sample::records::bid_record();
     assert_eq!(BidRecord::decode(&mut &*bid.encode()), Ok(bid));
 }
 

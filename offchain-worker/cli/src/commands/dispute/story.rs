@@ -347,7 +347,7 @@ impl Story {
         });
         let (lock, until) = (event.field("lock")?, event.field::<BlockNumber>("until")?);
         Some(format!(
-            "{} will lose at least {}; it can be vetoed until block {until}",
+            "{} will lose at least {}; it can be vetoed until the chain's clock shows {until}",
             short(offender),
             Amount(lock)
         ))

@@ -4,7 +4,7 @@ use std::{fmt::Write, path::Path};
 
 use surety_chain_client::{AccountId, Chain, When};
 use surety_engine::{generation::Generation, Embeddings};
-use surety_network::{Bytes, DataPlane, OutputLocation};
+use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
 use surety_types::{model::Operation, multiaddr::Endpoint, ContentHash, TaskId};
 
 use super::statement;
@@ -33,7 +33,7 @@ pub(super) struct Delivery {
 }
 
 /// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
-/// statements are kept in `home`.
+/// statements are kept in `home`. The ticket is for providers who do not know this peer as the client.
 ///
 /// # Errors
 /// What each provider did instead, one line each.
@@ -43,10 +43,11 @@ pub(super) async fn fetch(
     home: &Path,
     task: TaskId,
     wanted: &Wanted,
+    ticket: Option<&Ticket>,
 ) -> Result<Delivery, String> {
     let mut failures = String::new();
     for provider in &wanted.providers {
-        match from_one(chain, plane, home, task, wanted, provider).await {
+        match from_one(chain, plane, home, task, (wanted, ticket), provider).await {
             Ok(delivery) => return Ok(delivery),
             Err(reason) => {
                 let reason = reason.replace('\n', "\n  ");
@@ -63,7 +64,7 @@ async fn from_one(
     plane: &dyn DataPlane,
     home: &Path,
     task: TaskId,
-    wanted: &Wanted,
+    (wanted, ticket): (&Wanted, Option<&Ticket>),
     provider: &AccountId,
 ) -> Result<Delivery, String> {
     let record = chain
@@ -74,15 +75,20 @@ async fn from_one(
     let (hash, bytes) = match wanted.hash {
         Some(hash) => (hash, None),
         None => {
-            let found = locate(plane, task, &record.endpoints).await?;
+            let found = locate(plane, task, &record.endpoints, ticket).await?;
             statement::accept(chain, home, task, provider, &found)
                 .await
                 .map_err(|e| e.to_string())?;
             (found.hash, Some(found.bytes))
         }
     };
+    let options = FetchOptions {
+        bytes,
+        ticket: ticket.cloned(),
+        ..FetchOptions::default()
+    };
     let bytes = plane
-        .fetch(hash, bytes, &record.endpoints)
+        .fetch(hash, &record.endpoints, &options)
         .await
         .map_err(|e| e.to_string())?;
     check(wanted.operation, &bytes, wanted.units)?;
@@ -98,10 +104,11 @@ async fn locate(
     plane: &dyn DataPlane,
     task: TaskId,
     endpoints: &[Endpoint],
+    ticket: Option<&Ticket>,
 ) -> Result<OutputLocation, String> {
     let mut last = "has no address".to_owned();
     for endpoint in endpoints {
-        match plane.locate_output(task, endpoint).await {
+        match plane.locate_output(task, endpoint, ticket).await {
             Ok(found) => return Ok(found),
             Err(e) => last = e.to_string(),
         }

@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{AccountId, Chain, ChainError, TaskInfo, When};
-use surety_network::DataPlane;
+use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
+use surety_network::{DataPlane, Ticket};
 use surety_types::{
     model::Operation,
     task::{MemberProgress, TaskState},
@@ -24,6 +24,7 @@ use super::{
     decided,
     deliver::{self, Delivery, Wanted},
     generation,
+    grants::Grants,
     inputs::Supplier,
     report::{reason_text, Generated, Report, Times},
     statement,
@@ -65,6 +66,10 @@ pub(super) struct Follow {
     pub(super) show_tokens: bool,
     /// Answers demands for the input, where it is ours.
     pub(super) supplier: Option<Supplier>,
+    /// Lets providers read the input, where it is ours.
+    pub(super) grants: Option<Grants>,
+    /// Shown to providers who do not know this peer as the client.
+    pub(super) ticket: Option<Ticket>,
 }
 
 impl Follow {
@@ -159,7 +164,8 @@ impl Run {
 
     /// Puts up with an unreachable node for a while.
     fn bear(&mut self, error: ChainError) -> Result<()> {
-        if !error.is_retryable() {
+        // The task goes on: only what never gets better is a reason to leave it.
+        if error.class() != ErrorClass::Refused {
             return Err(error.into());
         }
         let since = *self.unreachable_since.get_or_insert_with(|| {
@@ -175,19 +181,20 @@ impl Run {
     async fn look(&mut self) -> Result<Option<Report>> {
         let (chain, task) = (self.follow.chain.clone(), self.follow.task);
         let best = chain.block(When::Best).await?;
+        let clock = chain.clock(When::Best).await?;
         if best.number > self.block_seen {
             self.block_seen = best.number;
             // Only said on the way: a block that is gone already is no loss.
             if let Ok(events) = chain.events(best.hash).await {
-                let texts = self.steps.events(task, &events);
+                let texts = self.steps.events(task, &events, clock);
                 self.say(&texts);
             }
         }
         let info = chain.task(When::Best, task).await?;
         let info = info.ok_or(CliError::UnknownTask(task))?;
-        let texts = self.steps.state(&info);
+        let texts = self.steps.state(&info, clock);
         self.say(&texts);
-        self.see_to_input(&info).await;
+        self.see_to_input(&info).await?;
         self.see_to_stream(&info);
         if self.fetches() {
             self.see_to_delivery(&info).await?;
@@ -221,8 +228,16 @@ impl Run {
         self.follow.operation == Operation::Generate || self.follow.output_path.is_some()
     }
 
-    /// Shows what is demanded of the input.
-    async fn see_to_input(&mut self, info: &TaskInfo) {
+    /// Lets providers read the input, and shows what is demanded of it.
+    async fn see_to_input(&mut self, info: &TaskInfo) -> Result<()> {
+        let follow = &mut self.follow;
+        if let Some(grants) = &mut follow.grants {
+            let said = grants
+                .see(&*follow.chain, &*follow.plane, follow.task, info)
+                .await?;
+            let texts = self.steps.new_ones(said.into_iter().collect());
+            self.say(&texts);
+        }
         let follow = &mut self.follow;
         if let Some(supplier) = &mut follow.supplier {
             let said = supplier
@@ -232,6 +247,7 @@ impl Run {
             let texts = self.steps.new_ones(said.into_iter().collect());
             self.say(&texts);
         }
+        Ok(())
     }
 
     /// Starts reading what providers stream, and tells the reader who they are.
@@ -338,8 +354,9 @@ impl Run {
         if idle && !wanted.providers.is_empty() && Instant::now() >= self.next_fetch {
             let (chain, plane) = (self.follow.chain.clone(), self.follow.plane.clone());
             let (task, home) = (self.follow.task, self.follow.home.clone());
+            let ticket = self.follow.ticket.clone();
             self.fetching = Some(tokio::spawn(async move {
-                deliver::fetch(&*chain, &*plane, &home, task, &wanted).await
+                deliver::fetch(&*chain, &*plane, &home, task, &wanted, ticket.as_ref()).await
             }));
         }
         Ok(())

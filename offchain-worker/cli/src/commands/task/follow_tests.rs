@@ -89,6 +89,8 @@ impl World {
             output_path: Some(self.path()),
             show_tokens: false,
             supplier: None,
+            grants: Some(Grants::default()),
+            ticket: None,
         })
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use surety_chain_client::{Call, Chain, Signer, TaskInfo, Until};
-use surety_network::DataPlane;
+use surety_network::{DataPlane, FetchOptions};
 use surety_types::{ContentHash, TaskId};
 use surety_verification::SegmentOpening;
 use tokio::task::JoinHandle;
@@ -67,10 +67,11 @@ impl Supplier {
         let signer = self.signer.clone();
         let job = async move {
             // Our own blob: it is on this disk.
-            let bytes = plane.fetch(input, None, &[]).await.map_err(|e| e.to_string())?;
+            let bytes = plane.fetch(input, &[], &FetchOptions::default()).await;
+            let bytes = bytes.map_err(|e| e.to_string())?;
             let opening = SegmentOpening::new(&bytes, segment).ok_or("the input has no such piece")?;
             let call = Call::SupplyInput { task, opening };
-            let included = chain.submit(&signer, call, Until::Included).await;
+            let included = chain.submit(&signer, call, Until::Included.into()).await;
             included.map(drop).map_err(|e| e.to_string())
         };
         self.sending = Some((segment, tokio::spawn(job)));

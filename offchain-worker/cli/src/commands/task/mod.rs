@@ -2,6 +2,7 @@
 
 mod deliver;
 mod follow;
+mod grants;
 mod inputs;
 mod record;
 mod report;
@@ -15,21 +16,24 @@ mod work;
 use std::{
     fs,
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use serde::Serialize;
 use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When};
 use surety_engine::{content_hash, generation::Generation, Embeddings};
-use surety_network::{Bytes, DataPlane, Node};
+use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
 use surety_types::{
     model::Operation,
+    multiaddr::Endpoint,
     task::{RoundPhase, TaskState, Verdict},
     TaskId,
 };
 
 use super::Context;
 use crate::{
+    access::{self, Gate},
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
@@ -39,6 +43,7 @@ use crate::{
 };
 use deliver::Wanted;
 use follow::Follow;
+use grants::Grants;
 use inputs::Supplier;
 use record::ClientRecord;
 
@@ -72,18 +77,20 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     // The task says where its input is: it has to be served right there.
     data.listen = record.as_ref().map(|r| r.listen.clone()).unwrap_or_default();
     let node = context.node(&*chain, &data).await?;
-    let mut supplier = None;
+    let (mut supplier, mut grants) = (None, None);
     if record.is_some() {
+        welcome(&chain, &node).await?;
         serve_input(context, &node, &info).await;
-        supplier = supplier_of(context);
+        (supplier, grants) = (supplier_of(context), Some(Grants::default()));
     }
+    let ticket = ticket(context, &*chain, &node, args.task);
     let posted = record.and_then(|record| {
         let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
         Some(age.saturating_sub(Duration::from_millis(record.posted_unix_ms)))
     });
     let follow = Follow {
         chain,
-        plane: std::sync::Arc::new(node),
+        plane: Arc::new(node),
         out: context.out,
         home: context.config.home.clone(),
         task: args.task,
@@ -92,8 +99,33 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         output_path: args.out.clone(),
         show_tokens: args.follow,
         supplier,
+        grants,
+        ticket,
     };
     follow.until_settled().await
+}
+
+/// Has a client's node judge the passes of auditors, and keep places for providers.
+async fn welcome(chain: &Arc<dyn Chain>, node: &Node) -> Result<()> {
+    node.set_gate(Arc::new(Gate::of_client(chain.clone())));
+    let providers = chain.providers(When::Best).await?;
+    let endpoints: Vec<Endpoint> = providers
+        .into_iter()
+        .flat_map(|(_, record)| record.endpoints)
+        .collect();
+    Ok(node.set_named_peers(&endpoints).await?)
+}
+
+/// What shows that we are the client, where there is a key to sign it with.
+fn ticket(context: &Context, chain: &dyn Chain, node: &Node, task: TaskId) -> Option<Ticket> {
+    let key = context.key().ok()?;
+    access::ticket(
+        &key.signer,
+        &chain.info().genesis,
+        &DataPlane::peer_id(node),
+        task,
+        None,
+    )
 }
 
 /// Keeps the input of an own task available to its providers.
@@ -161,7 +193,9 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         external: Vec::new(),
     };
     let node = context.node(&*chain, &data).await?;
-    let delivery = deliver::fetch(&*chain, &node, &context.config.home, args.task, &wanted)
+    let ticket = ticket(context, &*chain, &node, args.task);
+    let home = &context.config.home;
+    let delivery = deliver::fetch(&*chain, &node, home, args.task, &wanted, ticket.as_ref())
         .await
         .map_err(|attempts| CliError::Undelivered {
             task: args.task,
@@ -171,7 +205,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         Some(count) => {
             let text = match args.input.as_deref() {
                 Some(path) => input_from_file(path, &info)?,
-                None => input_from_peers(&*chain, &node, &info, &wanted).await?,
+                None => input_from_peers(&*chain, &node, &info, &wanted, ticket).await?,
             };
             nearest(&text, &Embeddings::decode(&delivery.bytes)?, count)?
         }
@@ -269,7 +303,13 @@ fn input_from_file(path: &Path, info: &TaskInfo) -> Result<Bytes> {
 }
 
 /// The task's input from this home, its client, or a provider that has computed on it.
-async fn input_from_peers(chain: &dyn Chain, node: &Node, info: &TaskInfo, wanted: &Wanted) -> Result<Bytes> {
+async fn input_from_peers(
+    chain: &dyn Chain,
+    node: &Node,
+    info: &TaskInfo,
+    wanted: &Wanted,
+    ticket: Option<Ticket>,
+) -> Result<Bytes> {
     let spec = &info.task.spec;
     let mut sources = Vec::new();
     for provider in &wanted.providers {
@@ -278,9 +318,11 @@ async fn input_from_peers(chain: &dyn Chain, node: &Node, info: &TaskInfo, wante
         }
     }
     sources.extend(spec.sources.iter().cloned());
-    Ok(node
-        .fetch(spec.input, Some(spec.input_bytes.into()), &sources)
-        .await?)
+    let options = FetchOptions {
+        ticket,
+        ..FetchOptions::sized(spec.input_bytes.into())
+    };
+    Ok(node.fetch(spec.input, &sources, &options).await?)
 }
 
 /// One task in a list. The cap is in plancks.

@@ -181,6 +181,7 @@ pub(super) fn state_name(state: &TaskState<AccountId, Balance, BlockNumber>) -> 
     match state {
         TaskState::Bidding { .. } => "Bidding",
         TaskState::Revealing { .. } => "Revealing",
+        TaskState::Drawing { .. } => "Drawing",
         TaskState::Running { .. } => "Running",
         TaskState::Settled { .. } => "Settled",
         TaskState::Failed { .. } => "Failed",

@@ -17,29 +17,64 @@ use crate::{
     keys::short,
 };
 
+/// Seconds that the chain takes for a block: its clock goes on by one with each, while blocks become final.
+const BLOCK_SECONDS: u32 = 2;
+
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
 #[derive(Default)]
 pub(super) struct Steps {
     told: BTreeSet<String>,
 }
 
+/// What the chain's clock shows when something is told. Nothing: the words are only to be known again.
+type Now = Option<BlockNumber>;
+
+/// How long there is until a time on the chain's clock.
+fn left(until: BlockNumber, now: Now) -> String {
+    match now.map(|now| until.saturating_sub(now)) {
+        None => format!("until {until}"),
+        Some(0) => "for a moment yet".into(),
+        Some(blocks) => format!("for about {}", duration(blocks.saturating_mul(BLOCK_SECONDS))),
+    }
+}
+
+fn duration(seconds: u32) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
 impl Steps {
-    /// What is new in the events of a block.
-    pub(super) fn events(&mut self, task: TaskId, events: &[ChainEvent]) -> Vec<String> {
-        let texts = events
-            .iter()
-            .filter(|event| event.task() == Some(task))
-            .filter_map(|event| bid_text(event).or_else(|| trust_text(event)));
-        self.new_ones(texts.collect())
+    /// What is new in the events of a block, when the chain's clock shows so much.
+    pub(super) fn events(&mut self, task: TaskId, events: &[ChainEvent], clock: BlockNumber) -> Vec<String> {
+        let texts = |now: Now| -> Vec<String> {
+            let ours = events.iter().filter(|event| event.task() == Some(task));
+            ours.filter_map(|event| bid_text(event).or_else(|| trust_text(event, now)))
+                .collect()
+        };
+        self.new_by(texts(None), texts(Some(clock)))
     }
 
-    /// What is new in the task's state.
-    pub(super) fn state(&mut self, info: &TaskInfo) -> Vec<String> {
-        let mut texts = vec![state_text(&info.task)];
-        if let Some(round) = &info.round {
-            round_texts(round, &mut texts);
-        }
-        self.new_ones(texts)
+    /// What is new in the task's state, when the chain's clock shows so much.
+    pub(super) fn state(&mut self, info: &TaskInfo, clock: BlockNumber) -> Vec<String> {
+        let texts = |now: Now| {
+            let mut texts = vec![state_text(&info.task, now)];
+            if let Some(round) = &info.round {
+                round_texts(round, now, &mut texts);
+            }
+            texts
+        };
+        self.new_by(texts(None), texts(Some(clock)))
+    }
+
+    /// Those of `texts` whose words without the time of day were not told before.
+    fn new_by(&mut self, known_by: Vec<String>, texts: Vec<String>) -> Vec<String> {
+        let told = known_by.into_iter().zip(texts);
+        told.filter(|(known_by, _)| self.told.insert(known_by.clone()))
+            .map(|(_, text)| text)
+            .collect()
     }
 
     /// Those of `texts` that were not told before.
@@ -71,7 +106,7 @@ fn bid_text(event: &ChainEvent) -> Option<String> {
 }
 
 /// What auditors and disputes do about a task.
-fn trust_text(event: &ChainEvent) -> Option<String> {
+fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
     let party = |name| {
         event
             .field::<Party<AccountId>>(name)
@@ -119,10 +154,10 @@ fn trust_text(event: &ChainEvent) -> Option<String> {
             account("provider")?
         )),
         "InputDemanded" => Some(format!(
-            "{} cannot get the input: piece {} of it has to be shown on the chain by block {}",
+            "{} cannot get the input: piece {} of it has to be shown on the chain; there is time {}",
             account("provider")?,
             event.field::<u32>("segment")?,
-            event.field::<BlockNumber>("until")?
+            left(event.field("until")?, now)
         )),
         "InputSupplied" => Some(format!(
             "piece {} of the input was shown on the chain",
@@ -138,10 +173,10 @@ fn trust_text(event: &ChainEvent) -> Option<String> {
             fault_text(event.field("kind")?)
         )),
         "SlashDeferred" => Some(format!(
-            "{} will lose at least {}, unless that is vetoed by block {}",
+            "{} will lose at least {}; it can be vetoed {}",
             account("offender")?,
             Amount(event.field("lock")?),
-            event.field::<BlockNumber>("until")?
+            left(event.field("until")?, now)
         )),
         "InsurancePaid" => Some(format!(
             "the insurance pool pays the client {}",
@@ -151,10 +186,13 @@ fn trust_text(event: &ChainEvent) -> Option<String> {
     }
 }
 
-fn state_text(task: &TaskRecord) -> String {
+fn state_text(task: &TaskRecord, now: Now) -> String {
     match &task.state {
-        TaskState::Bidding { until } => format!("sealed bids are taken until block {until}"),
-        TaskState::Revealing { until } => format!("bids are opened until block {until}"),
+        TaskState::Bidding { until } => format!("sealed bids are taken {}", left(*until, now)),
+        TaskState::Revealing { until } => format!("bids are opened {}", left(*until, now)),
+        TaskState::Drawing { .. } => {
+            "providers are drawn among the bids, as soon as the chain has its randomness".into()
+        }
         TaskState::Running { assignments, .. } => {
             let lines = assignments
                 .iter()
@@ -167,7 +205,7 @@ fn state_text(task: &TaskRecord) -> String {
     }
 }
 
-fn round_texts(round: &RoundRecord, texts: &mut Vec<String>) {
+fn round_texts(round: &RoundRecord, now: Now, texts: &mut Vec<String>) {
     for dropped in &round.dropped {
         texts.push(format!(
             "{} delivered nothing in time and was replaced",
@@ -178,6 +216,9 @@ fn round_texts(round: &RoundRecord, texts: &mut Vec<String>) {
         let who = short(&member.provider);
         match &member.progress {
             MemberProgress::Working => texts.push(format!("{who} is at work")),
+            MemberProgress::Committed(_) if member.missed_reveal => {
+                texts.push(format!("{who} did not open its result in time and is not paid"));
+            }
             MemberProgress::Committed(_) => texts.push(format!("{who} has committed to a result")),
             MemberProgress::Revealed(claim) => {
                 texts.push(format!(
@@ -187,18 +228,25 @@ fn round_texts(round: &RoundRecord, texts: &mut Vec<String>) {
             }
         }
     }
-    texts.push(phase_text(&round.phase));
+    texts.push(phase_text(&round.phase, now));
+    if let Some(until) = round.openings_until {
+        texts.push(format!(
+            "what is still sealed has to be opened; there is time {}",
+            left(until, now)
+        ));
+    }
 }
 
-fn phase_text(phase: &RoundPhase<AccountId, BlockNumber>) -> String {
+fn phase_text(phase: &RoundPhase<AccountId, BlockNumber>, now: Now) -> String {
     match phase {
-        RoundPhase::Committing { until } => format!("results are due by block {until}"),
-        RoundPhase::Auditing { until } => format!("auditors may work until block {until}"),
-        RoundPhase::Revealing { until } => format!("results are revealed until block {until}"),
+        RoundPhase::Committing { until } => format!("results are taken {}", left(*until, now)),
+        RoundPhase::Auditing { until } => format!("auditors may work {}", left(*until, now)),
+        RoundPhase::Revealing { until } => format!("results are revealed {}", left(*until, now)),
         RoundPhase::Challengeable { until, verdict } => {
             format!(
-                "{}; it can be challenged until block {until}",
-                verdict_text(verdict)
+                "{}; it can be challenged {}",
+                verdict_text(verdict),
+                left(*until, now)
             )
         }
     }
@@ -230,4 +278,26 @@ pub(super) fn posted_text(task: TaskId, cap: Balance, redundancy: u32, units_max
         "task {task} posted in block {block}: up to {units_max} units, {redundancy} providers, at most {}",
         Amount(cap)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_left_is_told_in_seconds_and_not_again_because_it_gets_less() {
+        let phase = RoundPhase::Committing { until: 345 };
+        assert_eq!(phase_text(&phase, Some(300)), "results are taken for about 90 s");
+        assert_eq!(
+            phase_text(&phase, Some(345)),
+            "results are taken for a moment yet"
+        );
+        assert_eq!(left(400, Some(300)), "for about 3 min");
+        assert_eq!(left(20_000, Some(0)), "for about 11 h");
+        let mut steps = Steps::default();
+        for (now, told) in [(300, 1), (301, 0)] {
+            let texts = |now| vec![phase_text(&phase, now)];
+            assert_eq!(steps.new_by(texts(None), texts(Some(now))).len(), told, "{now}");
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! A verifier beside a provider.
 
 use surety_chain_client::Call;
-use surety_network::DataPlane;
 use surety_types::{task::ResultClaim, TaskId};
 
 use super::world::{Running, World};
@@ -71,22 +70,5 @@ async fn a_verifier_that_was_killed_opens_the_seal_that_it_had_made() {
     until_audit_revealed(&world, task).await;
     assert_eq!((announced(&world), claims_revealed(&world).len()), (1, 1));
     verifier.stop().await;
-    provider.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn outputs_are_told_to_everybody_once_nobody_can_commit_any_more() {
-    let world = World::new().await;
-    let (provider, task) = committed(&world).await;
-    let (rival, endpoint) = (world.rival_plane(), world.provider_endpoint());
-    let mut found = None;
-    for _ in 0..500 {
-        found = rival.locate_output(task, &endpoint).await.ok();
-        if found.is_some() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    assert_eq!(found.map(|found| found.hash), Some(world.output(task).await));
     provider.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use surety_chain_client::{Chain, When};
 use surety_engine::generation::{Generation, Request};
-use surety_network::{DataPlane, Fault, StreamEnd, StreamPage};
+use surety_network::{DataPlane, Fault, FetchOptions, StreamEnd, StreamPage};
 use surety_types::{
     model::Operation,
     task::{MemberProgress, TaskState},
@@ -72,7 +72,11 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
     );
     let found = world.output(task).await;
     let at = [world.provider_endpoint()];
-    let output = world.client_plane().fetch(found, None, &at).await.unwrap();
+    let output = world
+        .client_plane()
+        .fetch(found, &at, &FetchOptions::default())
+        .await
+        .unwrap();
     assert_eq!(Generation::decode(&output).unwrap().text, words(&all));
 
     world.chain.open_reveals(task, 99);
@@ -86,7 +90,12 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 7));
-    world.until(|| world.is_finished(task)).await;
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.is_finished(task)
+        })
+        .await;
     host.stop().await;
     let over = world.client_plane().read_stream(task, &at[0], 0).await;
     assert_eq!(over, Err(Fault::NotFound), "memory is not kept for what is over");

@@ -37,7 +37,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
     assert_eq!(demands(&world), []);
 
     // More than half of the time goes by.
-    world.chain.change(|state| state.number = 60_000);
+    world.chain.change(|state| state.clock = 60_000);
     world
         .until(|| {
             world.chain.finalise();
@@ -50,7 +50,11 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
     let opening = SegmentOpening::new(INPUT, 0).unwrap();
     let client = Signer::from_uri("//Client").unwrap();
     let call = Call::SupplyInput { task, opening };
-    world.chain.submit(&client, call, Until::Included).await.unwrap();
+    world
+        .chain
+        .submit(&client, call, Until::Included.into())
+        .await
+        .unwrap();
     world
         .until(|| {
             world.chain.finalise();

@@ -1,6 +1,6 @@
 //! Openings carry no signature: a pool may refuse one that somebody else has passed on, and that may yet get lost.
 
-use surety_chain_client::{Call, Chain, ChainError, Until};
+use surety_chain_client::{Call, Chain, Refusal, Until};
 use surety_types::TaskId;
 use surety_worker_core::Record;
 
@@ -29,9 +29,8 @@ async fn committed(world: &World) -> (Running, TaskId) {
 async fn an_opening_that_a_pool_turns_away_is_sent_again() {
     let world = World::new().await;
     let (host, task) = committed(&world).await;
-    world.chain.refuse_next(ChainError::Rejected {
-        reason: "the same is on its way".into(),
-    });
+    let is_reveal = |call: &Call| matches!(call, Call::Reveal { .. });
+    world.chain.refuse_next(is_reveal, Refusal::AlreadyImported, 1);
     world.chain.open_reveals(task, 99);
     world
         .until(|| {
@@ -64,7 +63,7 @@ async fn an_opening_that_is_on_the_chain_counts_as_done_for_a_worker_that_was_ki
     let stranger = world.client();
     world
         .chain
-        .submit(stranger, passed_on, Until::Included)
+        .submit(stranger, passed_on, Until::Included.into())
         .await
         .unwrap();
 

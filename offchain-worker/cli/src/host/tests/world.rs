@@ -11,7 +11,7 @@ use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::Journal;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
-    Bytes, DataPlane,
+    Bytes, DataPlane, Readers,
 };
 use surety_types::{
     model::Operation,
@@ -26,9 +26,13 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::{manifest, Puppet};
 use crate::{
-    host::{Beside, Engines, Host, Tools, Traces},
+    access::{Gate, OwnOutputs},
+    host::{Audits, Beside, Engines, Host, Tools, Traces, Vitals},
     machine,
 };
+
+/// The most that calls are tipped with.
+pub const TIP_MAX: u128 = 800;
 
 pub struct World {
     pub chain: FakeChain,
@@ -44,6 +48,7 @@ pub struct World {
     engine: Arc<Puppet>,
     /// The running provider's.
     journal: Mutex<Weak<Journal>>,
+    vitals: Mutex<Option<Arc<Vitals>>>,
     dir: tempfile::TempDir,
 }
 
@@ -67,8 +72,11 @@ impl World {
             client: Signer::from_uri("//Client").unwrap(),
             engine: Arc::default(),
             journal: Mutex::default(),
+            vitals: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
         };
+        let gate = Gate::of_client(Arc::new(world.chain.clone()));
+        world.client_plane.set_gate(Arc::new(gate));
         world.prepare_provider().await;
         world.prepare_verifier().await;
         world
@@ -89,7 +97,10 @@ impl World {
             (&stash, Call::SetAgent { agent }),
             (&self.auditor, confirm),
         ] {
-            self.chain.submit(signer, call, Until::Included).await.unwrap();
+            self.chain
+                .submit(signer, call, Until::Included.into())
+                .await
+                .unwrap();
         }
         // Everybody is drawn.
         self.chain
@@ -106,13 +117,18 @@ impl World {
         let core = Verifier::new(config, records.clone()).unwrap();
         let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
         let engine: Arc<dyn Engine> = self.engine.clone();
+        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
         let tools = Tools {
             chain: Arc::new(self.chain.clone()),
             signer: self.auditor.clone(),
             stash,
             plane: self.auditor_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine]),
+            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
             traces: Traces::default(),
+            audits: Audits::default(),
+            outputs: outputs.clone(),
+            tip_max: TIP_MAX,
+            vitals,
             crash_at: None,
             cheat: None,
         };
@@ -137,7 +153,10 @@ impl World {
             (&self.agent, Call::ConfirmAgent { stash: stash.clone() }),
         ];
         for (signer, call) in calls {
-            self.chain.submit(signer, call, Until::Included).await.unwrap();
+            self.chain
+                .submit(signer, call, Until::Included.into())
+                .await
+                .unwrap();
         }
         self.chain.change(|state| {
             let provider = ProviderRecord {
@@ -173,16 +192,24 @@ impl World {
         let core = Provider::new(config, records.clone()).unwrap();
         let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
         let engine: Arc<dyn Engine> = self.engine.clone();
+        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
         let tools = Tools {
             chain: Arc::new(self.chain.clone()),
             signer: self.agent.clone(),
             stash,
             plane: self.provider_plane.clone(),
-            engines: Engines::new(pool.unwrap(), [engine]),
+            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
             traces: Traces::default(),
+            audits: Audits::default(),
+            outputs: outputs.clone(),
+            tip_max: TIP_MAX,
+            vitals,
             crash_at: None,
             cheat: None,
         };
+        let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), outputs);
+        self.provider_plane.set_gate(Arc::new(gate));
+        *self.vitals.lock().unwrap() = Some(tools.vitals.clone());
         let beside = Beside::Heartbeat {
             blocks: heartbeat_blocks,
         };
@@ -216,10 +243,18 @@ impl World {
             security: Default::default(),
         };
         let call = Call::PostTask { spec, cap: 1000 };
-        let posted = self.chain.submit(&self.client, call, Until::Included).await;
-        let posted = posted.unwrap();
+        let posted = self
+            .chain
+            .submit(&self.client, call, Until::Included.into())
+            .await;
+        let task = posted.unwrap();
+        let task = task.event("TaskAuction", "TaskPosted").unwrap().task().unwrap();
+        // As the client does once it sees who is at work.
+        let readers = [endpoint("provider")];
+        let granted = self.client_plane.grant(task, hash, Readers::Only(&readers)).await;
+        granted.unwrap();
         self.chain.finalise();
-        posted.event("TaskAuction", "TaskPosted").unwrap().task().unwrap()
+        task
     }
 
     /// Waits for the bid, opens it, and gives the provider the task; the last is not final yet.
@@ -276,13 +311,21 @@ impl World {
     /// Where the client finds the output, once it is served.
     pub async fn output(&self, task: TaskId) -> ContentHash {
         for _ in 0..500 {
-            let found = self.client_plane.locate_output(task, &endpoint("provider")).await;
+            let found = self
+                .client_plane
+                .locate_output(task, &endpoint("provider"), None)
+                .await;
             if let Ok(found) = found {
                 return found.hash;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("the output is not served");
+    }
+
+    /// What an operator sees of the running provider.
+    pub fn vitals(&self) -> Arc<Vitals> {
+        self.vitals.lock().unwrap().clone().unwrap()
     }
 
     /// The provider's stash.

@@ -1,11 +1,18 @@
 //! BERT.
 
 use serde::Deserialize;
+use surety_types::{
+    limits,
+    model::{Architecture, ModelFamily},
+};
 
-use super::{bounded, epsilon, json, refused, HEADS_MAX, INNER_MAX, LAYERS_MAX, VOCABULARY_MAX, WIDTH_MAX};
+use super::{
+    bounded, epsilon, json, narrow, refused, registrable, HEADS_MAX, INNER_MAX, LAYERS_MAX, VOCABULARY_MAX,
+    WIDTH_MAX,
+};
 use crate::{exact::weights::Activation, model_error::ModelError};
 
-const POSITIONS_MAX: usize = 65_536;
+const POSITIONS_MAX: usize = limits::ENCODER_POSITIONS_MAX as usize;
 const TYPES_MAX: usize = 256;
 
 /// What fixes an encoder's shape.
@@ -50,7 +57,7 @@ impl BertConfig {
     /// Reads and checks a configuration.
     ///
     /// # Errors
-    /// [`ModelError::Config`] and [`ModelError::Dimension`].
+    /// [`ModelError::Config`], [`ModelError::Dimension`] and [`ModelError::Unregistrable`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
         let json: Json = json(bytes)?;
         if json.model_type.is_some_and(|family| family != "bert") {
@@ -85,6 +92,23 @@ impl BertConfig {
         if !config.width.is_multiple_of(config.heads) {
             return refused("hidden_size is no multiple of num_attention_heads");
         }
+        registrable(ModelFamily::Bert, &config.architecture())?;
         Ok(config)
+    }
+
+    /// The dimensions, for a chain. What the weights are made like is not known here.
+    fn architecture(&self) -> Architecture {
+        Architecture {
+            vocabulary: narrow(self.vocabulary),
+            width: narrow(self.width),
+            layers: narrow(self.layers),
+            heads: narrow(self.heads),
+            kv_heads: narrow(self.heads),
+            head_dim: narrow(self.width / self.heads),
+            inner: narrow(self.inner),
+            positions: narrow(self.positions),
+            epsilon: self.epsilon.to_bits(),
+            ..Architecture::largest(ModelFamily::Bert)
+        }
     }
 }

@@ -1,13 +1,21 @@
 //! Llama.
 
 use serde::Deserialize;
+use surety_types::{
+    limits,
+    model::{Architecture, ModelFamily},
+};
 
-use super::{bounded, epsilon, json, refused, HEADS_MAX, INNER_MAX, LAYERS_MAX, VOCABULARY_MAX, WIDTH_MAX};
+use super::{
+    bounded, epsilon, json, narrow, refused, registrable, HEADS_MAX, INNER_MAX, LAYERS_MAX, VOCABULARY_MAX,
+    WIDTH_MAX,
+};
 use crate::model_error::ModelError;
 
 /// A chain's task ends long before it.
-const CONTEXT_MAX: usize = 1 << 20;
-const HEAD_DIM_MAX: usize = 1024;
+const CONTEXT_MAX: usize = limits::POSITIONS_MAX as usize;
+const HEAD_DIM_MAX: usize = limits::HEAD_DIM_MAX as usize;
+const QUERIES_MAX: usize = limits::QUERIES_MAX as usize;
 const END_TOKENS_MAX: usize = 64;
 const THETA_DEFAULT: f64 = 10_000.0;
 const THETA_MAX: f64 = 1e12;
@@ -106,7 +114,7 @@ impl LlamaConfig {
     /// Reads and checks a configuration.
     ///
     /// # Errors
-    /// [`ModelError::Config`] and [`ModelError::Dimension`].
+    /// [`ModelError::Config`], [`ModelError::Dimension`] and [`ModelError::Unregistrable`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
         let json: Json = json(bytes)?;
         if json.model_type.is_some_and(|family| family != "llama") {
@@ -129,7 +137,7 @@ impl LlamaConfig {
         let rope = json.rope_parameters.or(json.rope_scaling);
         let theta = rope.as_ref().and_then(|rope| rope.rope_theta).or(json.rope_theta);
         let scaling = rope.map(scaling).transpose()?.flatten();
-        Ok(Self {
+        let config = Self {
             vocabulary,
             width,
             layers: bounded("num_hidden_layers", json.num_hidden_layers, LAYERS_MAX)?,
@@ -149,7 +157,25 @@ impl LlamaConfig {
             attention_bias: json.attention_bias.unwrap_or(false),
             mlp_bias: json.mlp_bias.unwrap_or(false),
             end_tokens: end_tokens(json.eos_token_id, vocabulary)?,
-        })
+        };
+        registrable(ModelFamily::Llama, &config.architecture())?;
+        Ok(config)
+    }
+
+    /// The dimensions, for a chain. What the weights are made like is not known here.
+    fn architecture(&self) -> Architecture {
+        Architecture {
+            vocabulary: narrow(self.vocabulary),
+            width: narrow(self.width),
+            layers: narrow(self.layers),
+            heads: narrow(self.heads),
+            kv_heads: narrow(self.kv_heads),
+            head_dim: narrow(self.head_dim),
+            inner: narrow(self.inner),
+            positions: narrow(self.context),
+            epsilon: self.epsilon.to_bits(),
+            ..Architecture::largest(ModelFamily::Llama)
+        }
     }
 }
 
@@ -161,7 +187,7 @@ fn head_dim(stated: Option<usize>, width: usize, heads: usize) -> Result<usize, 
     if !dim.is_multiple_of(2) {
         return refused("head_dim is odd");
     }
-    bounded("num_attention_heads * head_dim", heads * dim, INNER_MAX)?;
+    bounded("num_attention_heads * head_dim", heads * dim, QUERIES_MAX)?;
     Ok(dim)
 }
 

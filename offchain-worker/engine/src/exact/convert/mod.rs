@@ -25,7 +25,7 @@ use std::{
 use serde::Deserialize;
 use surety_exact::{Fault, Precision};
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
+    model::{ModelFamily, ModelManifest, Tier},
     ContentHash,
 };
 
@@ -236,15 +236,11 @@ pub fn convert_into(
         let path = into.join(file.name());
         fs::write(&path, bytes).map_err(ConvertError::io(&path))?;
     }
-    let operation = match weights.family() {
-        ModelFamily::Bert => Operation::Embed,
-        ModelFamily::Llama => Operation::Generate,
-    };
     let manifest = ModelManifest {
         name,
         family: weights.family(),
         tier: Tier::Exact,
-        operations: vec![operation].try_into().unwrap_or_default(),
+        operations: vec![weights.family().operation()].try_into().unwrap_or_default(),
         weights: weights_hash,
         weights_bytes,
         tokenizer: file_hash(&tokenizer),

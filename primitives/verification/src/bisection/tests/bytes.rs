@@ -199,7 +199,7 @@ fn spoilt(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(512)))]
 
     #[test]
     fn any_bytes_are_decoded_or_refused(bytes in vec(any::<u8>(), 0..1200), wild in wild(), seed in any::<u64>()) {

@@ -18,7 +18,7 @@ fn wrong(truth: &Work, dice: &mut Dice) -> (At, Work) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(96)))]
 
     #[test]
     fn steps_and_rows_that_nobody_has_are_lost(toy in toys(), seed in any::<u64>(), row in any::<bool>()) {

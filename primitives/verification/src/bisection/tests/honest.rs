@@ -38,7 +38,7 @@ fn every_single_bit_fault_at_every_cell_is_found_and_lost_by_whoever_made_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(128)))]
 
     #[test]
     fn a_fault_in_a_larger_work_is_found(

@@ -1,4 +1,4 @@
-//! Games that end with an opening of a cell that takes long to compute again.
+//! The largest model that there can be, and games that end with an opening of a cell that takes long to compute again.
 
 use alloc::{sync::Arc, vec::Vec};
 use sp_core::H256;
@@ -21,6 +21,31 @@ use surety_verification::{
 
 use crate::configs::trust::{ExactFacts, ExactReferee};
 
+/// Facts of a model with every dimension at its limit, and a claim about it: of an output of more than a mebibyte, or of
+/// about as many tokens as there is a trace of.
+pub fn largest(operation: Operation) -> (ExactFacts, ResultClaim) {
+    let (family, units) = match operation {
+        Operation::Embed => (ModelFamily::Bert, 17),
+        Operation::Generate => (ModelFamily::Llama, 1 << 16),
+    };
+    let facts = ExactFacts {
+        family,
+        operation,
+        input: content_hash(b"benchmark"),
+        exact: ExactForm {
+            weight_root: H256::repeat_byte(1),
+            architecture: Architecture::largest(family),
+        },
+    };
+    let claim = ResultClaim {
+        output: content_hash(b"output"),
+        trace_root: H256::repeat_byte(1),
+        units,
+    };
+    assert!(ExactReferee::court(&facts, &claim).is_some());
+    (facts, claim)
+}
+
 /// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task can look
 /// for such a seed.
 fn prompt(input: &H256) -> Option<Prompt<'static>> {
@@ -41,7 +66,7 @@ pub fn game(cell: LongCell) -> (ExactFacts, ResultClaim, Vec<Move>) {
 }
 
 fn make(cell: LongCell) -> Option<(ExactFacts, ResultClaim, Vec<Move>)> {
-    let architecture = largest(cell)?;
+    let architecture = longest(cell)?;
     let model = Arc::new(MemoryModel::arbitrary(
         ModelFamily::Llama,
         architecture.clone(),
@@ -105,7 +130,8 @@ fn claim(output: H256) -> ResultClaim {
     }
 }
 
-/// As narrow as can be, but for what the cell is computed from.
+/// As small as can be, but for what the cell is computed from: what other moves of a game do not take is the opening's, and
+/// a court takes no longer for a model of more layers ([`largest`] is what other calls are measured with).
 fn architecture(cell: LongCell, size: u32) -> Architecture {
     let (precision, inner, vocabulary) = match cell {
         LongCell::Int8Product => (Precision::Int8, size, 16),
@@ -130,7 +156,7 @@ fn architecture(cell: LongCell, size: u32) -> Architecture {
 }
 
 /// The largest of these models of which the cell's opening is still taken.
-fn largest(cell: LongCell) -> Option<Architecture> {
+fn longest(cell: LongCell) -> Option<Architecture> {
     // A cell is computed from at least two bytes of each place: of a row and of a weight, or of a logit.
     let sizes = (1..=OPENING_BYTES_MAX / 2 / 32).rev().map(|size| 32 * size);
     let mut models = sizes.map(|size| architecture(cell, size));

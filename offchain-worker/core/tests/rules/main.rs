@@ -2,15 +2,23 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod absence;
+mod attempts;
+mod capacity;
+
 use sp_core::H256;
 use surety_types::{
     model::Operation,
-    task::{Assignment, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
+    task::{
+        Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
+        TaskState, Verdict,
+    },
+    trust::FaultKind,
 };
 use surety_verification::commitment;
 use surety_worker_core::{
     AccountId, BidSeen, Config, Effect, EffectKind, Event, PriceList, Progress, Provider, Rate, Record,
-    ReplayError, RoundRecord, SecretSalts, Step, TaskSnapshot, FINISHED_MAX,
+    ReplayError, RoundRecord, SecretSalts, Step, TaskSnapshot,
 };
 
 fn stash() -> AccountId {
@@ -104,11 +112,16 @@ fn claim(output: u8) -> ResultClaim {
 }
 
 fn see(provider: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
-    provider.step(block, Event::Finalised { block, tasks })
+    let clock = block;
+    provider.step(block, Event::Finalised { block, clock, tasks })
+}
+
+fn effects(step: &Step) -> Vec<Effect> {
+    step.effects.iter().map(|due| due.effect.clone()).collect()
 }
 
 fn kinds(step: &Step) -> Vec<EffectKind> {
-    step.effects.iter().map(Effect::kind).collect()
+    effects(step).iter().map(Effect::kind).collect()
 }
 
 #[test]
@@ -120,7 +133,7 @@ fn a_bid_asks_for_the_listed_price_and_its_record_comes_with_it() {
     };
     assert_eq!((bid.price, bid.seconds), (500, 11));
     let seal = bid.seal(7, &stash());
-    assert_eq!(step.effects, [Effect::SubmitBid { task: 7, seal }]);
+    assert_eq!(effects(&step), [Effect::SubmitBid { task: 7, seal }]);
     // The same state again asks for nothing new.
     assert_eq!(see(&mut provider, 10, vec![bidding(7)]), Step::default());
 }
@@ -143,7 +156,7 @@ fn tasks_that_pay_too_little_or_come_too_late_are_left_to_others() {
 #[test]
 fn no_more_tasks_than_allowed_are_taken_on() {
     let mut config = config();
-    config.tasks_max = 3;
+    config.lives_max = 3;
     let mut provider = Provider::new(config, Vec::new()).unwrap();
     let step = see(&mut provider, 10, (0..10).map(bidding).collect());
     assert_eq!(step.effects.len(), 3);
@@ -191,7 +204,7 @@ fn a_restart_commits_to_what_the_journal_holds_and_then_reveals_it() {
     let mut provider = provider(vec![made]);
     let step = see(&mut provider, 10, vec![working(1)]);
     assert_eq!(
-        step.effects,
+        effects(&step),
         [Effect::SubmitCommit {
             task: 1,
             commitment: hash
@@ -201,7 +214,7 @@ fn a_restart_commits_to_what_the_journal_holds_and_then_reveals_it() {
     let committed = running(1, MemberProgress::Committed(hash), revealing.clone());
     let step = see(&mut provider, 11, vec![committed]);
     assert_eq!(
-        step.effects,
+        effects(&step),
         [Effect::SubmitReveal {
             task: 1,
             claim: claim(1),
@@ -211,9 +224,10 @@ fn a_restart_commits_to_what_the_journal_holds_and_then_reveals_it() {
     let revealed = running(1, MemberProgress::Revealed(claim(1)), revealing);
     assert_eq!(see(&mut provider, 12, vec![revealed]), Step::default());
     assert_eq!(provider.progress().collect::<Vec<_>>(), [(1, Progress::Revealed)]);
-    let step = see(&mut provider, 13, Vec::new());
-    assert_eq!(step.records, [Record::Finished { task: 1, at: 13 }]);
-    assert_eq!(step.effects, [Effect::Forget { task: 1 }]);
+    assert_eq!(see(&mut provider, 101, Vec::new()), Step::default());
+    let step = see(&mut provider, 102, Vec::new());
+    assert_eq!(step.records, [Record::Finished { task: 1, at: 102 }]);
+    assert_eq!(effects(&step), [Effect::Forget { task: 1 }]);
 }
 
 #[test]
@@ -244,14 +258,18 @@ fn a_result_with_more_units_than_paid_for_is_given_up() {
 }
 
 #[test]
-fn a_finished_task_is_not_taken_up_again() {
+fn a_finished_task_is_not_taken_up_again_and_hides_no_other() {
     let mut provider = provider(vec![Record::Finished { task: 5, at: 9 }]);
     assert_eq!(see(&mut provider, 10, vec![bidding(5)]), Step::default());
 
-    let many = (100..100 + FINISHED_MAX as u64).map(|task| Record::Finished { task, at: 9 });
+    // However many have finished since: a task with a lower number is another one.
+    let many = (100..10_100).map(|task| Record::Finished { task, at: 9 });
     let mut provider = self::provider(many.collect());
-    assert_eq!(see(&mut provider, 10, vec![bidding(99)]), Step::default());
-    assert_eq!(see(&mut provider, 10, vec![bidding(100_000)]).effects.len(), 1);
+    assert_eq!(see(&mut provider, 10, vec![bidding(100)]), Step::default());
+    assert_eq!(
+        kinds(&see(&mut provider, 11, vec![bidding(99)])),
+        [EffectKind::Bid]
+    );
 }
 
 #[test]
@@ -282,7 +300,7 @@ fn a_bid_that_the_journal_lacks_is_opened_if_it_is_the_one_we_would_make() {
     let mut forgetful = self::provider(Vec::new());
     let step = see(&mut forgetful, 20, vec![shown(bid.seal(1, &stash()))]);
     assert_eq!(
-        step.effects,
+        effects(&step),
         [Effect::SubmitBidReveal {
             task: 1,
             bid: bid.clone()
@@ -298,14 +316,15 @@ fn a_bid_that_the_journal_lacks_is_opened_if_it_is_the_one_we_would_make() {
 
 #[test]
 fn what_is_due_first_is_computed_first_and_only_so_much_at_once() {
-    let mut provider = provider(Vec::new());
+    let mut config = config();
+    config.fetching_max = 1;
+    let mut provider = Provider::new(config, Vec::new()).unwrap();
     let until = |id, until| running(id, MemberProgress::Working, RoundPhase::Committing { until });
     let step = see(&mut provider, 10, vec![until(1, 90), until(2, 40), until(3, 60)]);
-    let tasks: Vec<_> = step.effects.iter().map(Effect::task).collect();
-    assert_eq!(tasks, [2]);
+    let started = |step: Step| -> Vec<_> { effects(&step).iter().map(|e| (e.task(), e.kind())).collect() };
+    assert_eq!(started(step), [(2, EffectKind::Fetch)]);
     let step = provider.step(10, Event::InputReady { task: 2 });
-    let next: Vec<_> = step.effects.iter().map(|e| (e.task(), e.kind())).collect();
-    assert_eq!(next, [(2, EffectKind::Compute), (3, EffectKind::Fetch)]);
+    assert_eq!(started(step), [(3, EffectKind::Fetch), (2, EffectKind::Compute)]);
 }
 
 #[test]
@@ -337,22 +356,4 @@ fn a_journal_that_contradicts_itself_or_is_of_another_stash_is_refused() {
         Provider::new(config(), vec![foreign]).err(),
         Some(ReplayError::WrongStash { task: 1 })
     );
-}
-
-#[test]
-fn failures_are_retried_after_a_pause_and_not_at_all_when_they_are_final() {
-    let mut provider = provider(Vec::new());
-    see(&mut provider, 10, vec![bidding(1)]);
-    let failed = |retryable| Event::EffectFailed {
-        task: 1,
-        kind: EffectKind::Bid,
-        retryable,
-    };
-    assert_eq!(provider.step(10, failed(true)), Step::default());
-    assert_eq!(
-        kinds(&see(&mut provider, 11, vec![bidding(1)])),
-        [EffectKind::Bid]
-    );
-    assert_eq!(provider.step(11, failed(false)), Step::default());
-    assert_eq!(see(&mut provider, 60, vec![bidding(1)]), Step::default());
 }

@@ -1,0 +1,328 @@
+//! What was signed and may still be carried out, signer by signer.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError,
+    },
+};
+
+use codec::Encode;
+use sp_core::{crypto::AccountId32, H256};
+use sp_crypto_hashing::blake2_256;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::sign::Terms;
+use crate::{Balance, BlockNumber, BlockRef, Call, ChainError};
+
+/// Most calls of one signer that wait for their turn.
+const WAITING_MAX: usize = 64;
+/// Most signers whose queues are kept.
+const QUEUES_MAX: usize = 256;
+/// Blocks for which a call that nobody asks about any more is remembered.
+pub(super) const MEMORY_BLOCKS: BlockNumber = 600;
+
+/// One queue for each signer: its nonces are given out one after the other.
+#[derive(Default)]
+pub(super) struct Queues(StdMutex<HashMap<AccountId32, Arc<Queue>>>);
+
+#[derive(Default)]
+struct Queue {
+    turn: Mutex<()>,
+    waiting: AtomicUsize,
+    calls: StdMutex<Calls>,
+}
+
+/// A call's place in its signer's queue; leaving it makes room.
+pub(super) struct Place {
+    queue: Arc<Queue>,
+    account: AccountId32,
+    call: H256,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.calls().leave(&self.call);
+        self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Queues {
+    pub fn enter(&self, account: &AccountId32, call: &Call) -> Result<Place, ChainError> {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() >= QUEUES_MAX {
+            queues.retain(|_, queue| queue.waiting.load(Ordering::Relaxed) > 0);
+        }
+        let queue = queues.entry(account.clone()).or_default().clone();
+        let waiting = queue.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Place {
+            queue,
+            account: account.clone(),
+            call: identity(call),
+        };
+        place.calls().join(place.call);
+        if waiting >= WAITING_MAX {
+            return Err(ChainError::Busy { waiting });
+        }
+        Ok(place)
+    }
+}
+
+/// The same call of the same signer is the same intention.
+fn identity(call: &Call) -> H256 {
+    let name = call.name();
+    H256(blake2_256(
+        &(name.pallet, name.call, call.encode_arguments()).encode(),
+    ))
+}
+
+impl Place {
+    pub fn account(&self) -> &AccountId32 {
+        &self.account
+    }
+
+    /// Waits until no other call of the signer is given a nonce.
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.queue.turn.lock().await
+    }
+
+    fn calls(&self) -> StdMutexGuard<'_, Calls> {
+        self.queue.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The signatures of this call that may get into a block, or are in one.
+    pub fn attempt(&self) -> Option<Attempt> {
+        self.calls().0.get(&self.call)?.attempt.clone()
+    }
+
+    /// Takes note of a signature that was sent. Those with the same nonce before it stay in mind.
+    pub fn remember(&self, attempt: Attempt) {
+        self.change(|known| {
+            let old = known.take().filter(|old| old.nonce == attempt.nonce);
+            let (since, hashes) = old.map_or((attempt.since, Vec::new()), |old| (old.since, old.hashes));
+            let hashes = [hashes, attempt.hashes.clone()].concat();
+            *known = Some(Attempt {
+                since,
+                hashes,
+                ..attempt
+            });
+        });
+    }
+
+    /// None of its signatures can get into a block, or what became of it was told.
+    pub fn forget(&self) {
+        self.change(|attempt| *attempt = None);
+    }
+
+    /// The last signature will not be taken again.
+    pub fn spoil(&self) {
+        self.change(|attempt| {
+            if let Some(attempt) = attempt {
+                attempt.is_spoilt = true;
+            }
+        });
+    }
+
+    /// It is in a block.
+    pub fn land(&self, block: BlockRef, extrinsic: H256) {
+        self.change(|attempt| {
+            if let Some(attempt) = attempt {
+                attempt.landed = Some((block, extrinsic));
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Option<Attempt>)) {
+        if let Some(record) = self.calls().0.get_mut(&self.call) {
+            change(&mut record.attempt);
+        }
+    }
+
+    /// What became of the call was told: whoever else waits for it may still ask.
+    pub fn settle(&self) {
+        if let Some(record) = self.calls().0.get_mut(&self.call) {
+            record.is_settled = true;
+        }
+    }
+
+    /// The lowest nonce from `first` on that no call of ours has that is on its way.
+    pub fn free_nonce(&self, best: BlockNumber, first: u64) -> u64 {
+        let mut calls = self.calls();
+        calls.retire(best);
+        let taken = |nonce: u64| {
+            let mut attempts = calls.0.values().filter_map(|record| record.attempt.as_ref());
+            attempts.any(|attempt| attempt.nonce == nonce && best <= attempt.last_block)
+        };
+        let mut nonce = first;
+        while taken(nonce) {
+            nonce = nonce.saturating_add(1);
+        }
+        nonce
+    }
+
+    /// The bytes of the call of ours with that nonce.
+    pub fn bytes_at(&self, nonce: u64) -> Option<Vec<u8>> {
+        let calls = self.calls();
+        let mut attempts = calls.0.values().filter_map(|record| record.attempt.as_ref());
+        let attempt = attempts.find(|attempt| attempt.nonce == nonce && !attempt.is_spoilt)?;
+        Some(attempt.bytes.clone())
+    }
+}
+
+/// What is known of the calls of one signer.
+#[derive(Default)]
+struct Calls(HashMap<H256, Record>);
+
+#[derive(Default)]
+struct Record {
+    /// How many wait for it.
+    followers: usize,
+    attempt: Option<Attempt>,
+    is_settled: bool,
+}
+
+impl Calls {
+    fn join(&mut self, call: H256) {
+        let record = self.0.entry(call).or_default();
+        record.followers = record.followers.saturating_add(1);
+    }
+
+    fn leave(&mut self, call: &H256) {
+        let Some(record) = self.0.get_mut(call) else {
+            return;
+        };
+        record.followers = record.followers.saturating_sub(1);
+        if record.followers == 0 && (record.is_settled || record.attempt.is_none()) {
+            self.0.remove(call);
+        }
+    }
+
+    fn retire(&mut self, best: BlockNumber) {
+        self.0.retain(|_, record| {
+            let attempt = record.attempt.as_ref();
+            let until = attempt.map_or(0, |attempt| attempt.since.saturating_add(MEMORY_BLOCKS));
+            record.followers > 0 || best <= until
+        });
+    }
+}
+
+/// Signatures of one call with one nonce: at most one of them is ever carried out.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub nonce: u64,
+    pub tip: Balance,
+    /// Hashes of all that were sent.
+    pub hashes: Vec<H256>,
+    /// The last one.
+    pub bytes: Vec<u8>,
+    /// Best block when the first was sent.
+    pub since: BlockNumber,
+    /// Last block that the last one can get into.
+    pub last_block: BlockNumber,
+    pub landed: Option<(BlockRef, H256)>,
+    spec_version: u32,
+    is_spoilt: bool,
+}
+
+impl Attempt {
+    pub fn new(terms: Terms, spec_version: u32, since: BlockNumber, bytes: Vec<u8>) -> Self {
+        Self {
+            nonce: terms.nonce,
+            tip: terms.tip,
+            hashes: vec![H256(blake2_256(&bytes))],
+            bytes,
+            since,
+            last_block: terms.last_block(),
+            landed: None,
+            spec_version,
+            is_spoilt: false,
+        }
+    }
+
+    /// Whether its last signature will do.
+    pub fn is_good(&self, tip: Balance, spec_version: u32, best: BlockNumber) -> bool {
+        !self.is_spoilt && tip <= self.tip && spec_version == self.spec_version && best < self.last_block
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn account() -> AccountId32 {
+        AccountId32::new([1; 32])
+    }
+
+    fn attempt(nonce: u64, tip: Balance) -> Attempt {
+        let terms = Terms {
+            genesis: H256::zero(),
+            anchor: BlockRef {
+                number: 10,
+                hash: H256::zero(),
+            },
+            period: 256,
+            nonce,
+            tip,
+        };
+        Attempt::new(terms, 1, 10, vec![nonce as u8, tip as u8])
+    }
+
+    #[test]
+    fn a_queue_takes_so_many_and_no_more_and_leaving_makes_room() {
+        let queues = Queues::default();
+        let enter = |account: &AccountId32| queues.enter(account, &Call::Heartbeat);
+        let mut places: Vec<_> = (0..WAITING_MAX).map(|_| enter(&account()).unwrap()).collect();
+        assert!(matches!(enter(&account()), Err(ChainError::Busy { .. })));
+        enter(&AccountId32::new([2; 32])).unwrap();
+        places.pop();
+        enter(&account()).unwrap();
+    }
+
+    #[test]
+    fn a_call_whose_fate_is_unknown_is_remembered_and_one_that_was_told_is_not() {
+        let queues = Queues::default();
+        let enter = || queues.enter(&account(), &Call::Heartbeat).unwrap();
+        let place = enter();
+        place.remember(attempt(3, 0));
+        place.remember(attempt(3, 1));
+        drop(place);
+        let place = enter();
+        let known = place.attempt().unwrap();
+        assert_eq!((known.nonce, known.tip, known.hashes.len()), (3, 1, 2));
+        place.settle();
+        let other = enter();
+        drop(place);
+        // Whoever waits for the same call is told the same.
+        assert!(other.attempt().is_some());
+        drop(other);
+        assert!(enter().attempt().is_none());
+    }
+
+    #[test]
+    fn nonces_of_calls_that_are_on_their_way_are_not_given_out_again() {
+        let queues = Queues::default();
+        let commit = |task| Call::AdvanceTask { task };
+        let first = queues.enter(&account(), &commit(1)).unwrap();
+        first.remember(attempt(3, 0));
+        let second = queues.enter(&account(), &commit(2)).unwrap();
+        assert_eq!(second.free_nonce(11, 3), 4);
+        assert_eq!(second.free_nonce(11, 5), 5);
+        // A dead signature holds no nonce.
+        assert_eq!(second.free_nonce(10_000, 3), 3);
+        assert_eq!(second.bytes_at(3), Some(vec![3, 0]));
+        first.spoil();
+        assert_eq!(second.bytes_at(3), None);
+        assert!(!first.attempt().unwrap().is_good(0, 1, 11));
+    }
+
+    #[test]
+    fn a_signature_is_good_for_its_runtime_its_tip_and_its_era() {
+        let attempt = attempt(3, 5);
+        assert!(attempt.is_good(5, 1, 11));
+        assert!(!attempt.is_good(6, 1, 11));
+        assert!(!attempt.is_good(5, 2, 11));
+        assert!(!attempt.is_good(5, 1, 10_000));
+    }
+}

@@ -1,0 +1,93 @@
+//! Which nonce a call gets, from which block on its signature is good, and places that lost calls leave.
+
+use sp_core::crypto;
+use subxt::utils::AccountId32;
+
+use super::{
+    attempts::Place,
+    link::Rpc,
+    runtime::{AccountInfo, Entry},
+    sign::{sign, Terms, ANCHOR_DEPTH},
+    Inner,
+};
+use crate::{BlockRef, ChainError, Signer, When};
+
+/// Most missing nonces that are filled at once.
+const GAP_MAX: u64 = 16;
+
+impl Inner {
+    pub(super) async fn account(
+        &self,
+        at: BlockRef,
+        account: &crypto::AccountId32,
+    ) -> Result<AccountInfo, ChainError> {
+        let found = self.read_at(at.hash, Entry::Account, &[account.as_ref()]).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The next nonce that neither the chain, nor the pool, nor a call of ours that is on its way uses.
+    pub(super) async fn next_nonce(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        best: BlockRef,
+    ) -> Result<u64, ChainError> {
+        let used = self.account(best, place.account()).await?.nonce;
+        let pooled = self.pool_nonce(signer).await?;
+        Ok(place.free_nonce(best.number, pooled.max(used.into())))
+    }
+
+    /// The nonce after those that the chain and the pool have seen without a gap.
+    async fn pool_nonce(&self, signer: &Signer) -> Result<u64, ChainError> {
+        let account = AccountId32((*signer.account()).clone().into());
+        let ask = |rpc: Rpc| async move { rpc.system_account_next_index(&account).await };
+        self.link.ask("reading the account's nonce", ask).await
+    }
+
+    /// The block that signatures count from. Its hash is all that is needed of it, not its state.
+    pub(super) async fn anchor(&self, best: BlockRef) -> Result<BlockRef, ChainError> {
+        let finalised = self.link.finalised().await?;
+        let deep = best.number.saturating_sub(ANCHOR_DEPTH);
+        if finalised.number >= deep {
+            return Ok(finalised);
+        }
+        let hash = self.link.block_hash(Some(deep)).await?;
+        Ok(BlockRef { number: deep, hash })
+    }
+
+    /// Fills nonces before a call's, which were given out to calls that got lost: by those calls where they are known, by
+    /// nothing otherwise.
+    pub(super) async fn fill_gap(&self, place: &Place, signer: &Signer) -> Result<(), ChainError> {
+        let Some(attempt) = place.attempt() else {
+            return Ok(());
+        };
+        let best = self.head(When::Best).await?;
+        let runtime = self.runtime_at(best.hash).await?;
+        let first = self.pool_nonce(signer).await?;
+        let last = attempt.nonce.min(first.saturating_add(GAP_MAX));
+        for nonce in first..last {
+            let bytes = match place.bytes_at(nonce) {
+                Some(bytes) => bytes,
+                None => {
+                    let terms = Terms {
+                        genesis: self.info.genesis,
+                        anchor: self.anchor(best).await?,
+                        period: runtime.period(),
+                        nonce,
+                        tip: 0,
+                    };
+                    sign(&runtime, terms, signer, &runtime.nothing())?
+                }
+            };
+            tracing::warn!(
+                nonce,
+                "a call of this signer got lost before others: its place is filled"
+            );
+            let sent = self.hand_over(&bytes).await;
+            if let Err(error) = sent.map(|_| ()) {
+                tracing::debug!(nonce, %error, "not filled");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Calls of a chain like ours, for its metadata.
+
+#![allow(non_camel_case_types, dead_code)]
+
+use scale_info::TypeInfo;
+use sp_core::{crypto::AccountId32, H256};
+use sp_runtime::MultiAddress;
+use surety_types::{
+    model::ModelManifest,
+    multiaddr::Endpoints,
+    provider::DeviceProfile,
+    stake::Role,
+    task::{Bid, ResultClaim, TaskSpec},
+    trust::AuditProof,
+};
+use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
+
+#[derive(TypeInfo)]
+pub(super) enum Nothing {}
+
+#[derive(TypeInfo)]
+pub(super) enum SystemCall {
+    remark { remark: Vec<u8> },
+}
+
+/// `frame_system::AccountInfo`.
+#[derive(TypeInfo)]
+pub(super) struct AccountInfo {
+    nonce: u32,
+    consumers: u32,
+    providers: u32,
+    sufficients: u32,
+    data: AccountData,
+}
+
+/// `pallet_balances::AccountData`.
+#[derive(TypeInfo)]
+pub(super) struct AccountData {
+    free: u128,
+    reserved: u128,
+    frozen: u128,
+    flags: u128,
+}
+
+#[derive(TypeInfo)]
+pub(super) enum StakingCall {
+    #[codec(index = 0)]
+    bond { role: Role, amount: u128 },
+    #[codec(index = 1)]
+    unbond { amount: u128 },
+    #[codec(index = 2)]
+    withdraw_unbonded,
+    #[codec(index = 3)]
+    rebond { amount: u128 },
+    #[codec(index = 4)]
+    set_agent { agent: AccountId32 },
+    #[codec(index = 5)]
+    confirm_agent { stash: AccountId32 },
+    #[codec(index = 6)]
+    remove_agent,
+}
+
+#[derive(TypeInfo)]
+pub(super) enum ProviderCall {
+    register {
+        device: DeviceProfile,
+        endpoints: Endpoints,
+    },
+    heartbeat,
+    deregister,
+}
+
+#[derive(TypeInfo)]
+pub(super) enum ModelCall {
+    register { manifest: ModelManifest },
+    retire { model: H256 },
+}
+
+#[derive(TypeInfo)]
+pub enum AuctionCall {
+    post {
+        spec: TaskSpec,
+        cap: u128,
+    },
+    bid {
+        task: u64,
+        seal: H256,
+    },
+    reveal_bid {
+        task: u64,
+        provider: AccountId32,
+        bid: Bid<u128>,
+    },
+    cancel {
+        task: u64,
+    },
+    advance {
+        task: u64,
+    },
+}
+
+/// As above, with a shorter number.
+#[derive(TypeInfo)]
+pub enum OtherAuctionCall {
+    post {
+        spec: TaskSpec,
+        cap: u64,
+    },
+    bid {
+        task: u64,
+        seal: H256,
+    },
+    reveal_bid {
+        task: u64,
+        provider: AccountId32,
+        bid: Bid<u128>,
+    },
+    cancel {
+        task: u64,
+    },
+    advance {
+        task: u64,
+    },
+}
+
+#[derive(TypeInfo)]
+pub enum TrustCall {
+    commit {
+        task: u64,
+        commitment: H256,
+    },
+    reveal {
+        task: u64,
+        provider: AccountId32,
+        claim: ResultClaim,
+        salt: H256,
+    },
+    announce_audit {
+        task: u64,
+        provider: AccountId32,
+        proof: AuditProof,
+        seal: H256,
+    },
+    reveal_audit {
+        task: u64,
+        provider: AccountId32,
+        verifier: AccountId32,
+        claim: ResultClaim,
+        salt: H256,
+    },
+    challenge {
+        task: u64,
+        provider: AccountId32,
+    },
+    demand {
+        task: u64,
+        provider: AccountId32,
+        segment: u32,
+    },
+    supply {
+        task: u64,
+        output_bytes: u32,
+        opening: SegmentOpening,
+    },
+    play {
+        dispute: u32,
+        number: u32,
+        played: Move,
+    },
+    advance_dispute {
+        dispute: u32,
+    },
+    #[codec(index = 10)]
+    carry_out_slash {
+        slash: u32,
+    },
+    join_committee {
+        dispute: u32,
+        ballot: u32,
+        proof: Option<AuditProof>,
+        seal: H256,
+    },
+    reveal_vote {
+        dispute: u32,
+        verifier: AccountId32,
+        value: H256,
+        salt: H256,
+    },
+    #[codec(index = 15)]
+    report_equivocation {
+        statement: SignedStatement<AccountId32>,
+        other: Option<SignedStatement<AccountId32>>,
+    },
+    #[codec(index = 16)]
+    demand_input {
+        task: u64,
+        segment: u32,
+    },
+    #[codec(index = 17)]
+    supply_input {
+        task: u64,
+        opening: SegmentOpening,
+    },
+}
+
+#[derive(TypeInfo)]
+pub(super) enum BalancesCall {
+    #[codec(index = 3)]
+    transfer_keep_alive {
+        dest: MultiAddress<AccountId32, ()>,
+        #[codec(compact)]
+        value: u128,
+    },
+}

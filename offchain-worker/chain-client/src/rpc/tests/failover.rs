@@ -1,0 +1,179 @@
+//! Several nodes, of which some are down, late, behind, empty, or of another chain.
+
+use std::time::Duration;
+
+use codec::Encode;
+use sp_core::H256;
+
+use super::{fixture::runtime, node::Node};
+use crate::{
+    rpc::runtime::Entry, sample, Chain, ChainError, ErrorClass, RpcChain, RpcConfig, TaskRecord, When,
+};
+
+fn config(nodes: &[&Node]) -> RpcConfig {
+    let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
+    config.patience = Duration::from_secs(5);
+    config
+}
+
+async fn connect(nodes: &[&Node]) -> RpcChain {
+    RpcChain::connect(config(nodes)).await.unwrap()
+}
+
+fn open_task() -> TaskRecord {
+    sample::records::tasks().remove(0)
+}
+
+/// A chain with an open task of that number.
+fn with_task(node: &Node, id: u64) {
+    let runtime = runtime();
+    node.put(&runtime, Entry::Tasks, &[&id.encode()], open_task().encode());
+    node.put(&runtime, Entry::OpenTasks, &[&id.encode()], Vec::new());
+    node.put(&runtime, Entry::NextTaskId, &[], (id + 1).encode());
+}
+
+#[tokio::test]
+async fn the_next_node_answers_when_one_is_gone_and_the_first_again_when_it_is_back() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let mut config = config(&[&first, &second]);
+    config.return_after = Duration::ZERO;
+    first.change(|state| state.is_syncing = true);
+    let chain = RpcChain::connect(config).await.unwrap();
+    second.change(|state| state.best = 110);
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+    first.change(|state| {
+        state.is_syncing = false;
+        state.best = 120;
+    });
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 120);
+    first.stop();
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+}
+
+#[tokio::test]
+async fn a_node_of_another_chain_is_never_asked() {
+    let (first, other) = (Node::start(1).await, Node::start(2).await);
+    let chain = connect(&[&first, &other]).await;
+    first.stop();
+    let refused = chain.block(When::Best).await.unwrap_err();
+    assert_eq!(other.asked("chain_getFinalizedHead"), 0);
+    assert_eq!(refused.class(), ErrorClass::Refused, "{refused}");
+    let third = Node::start(1).await;
+    let alone = connect(&[&third]).await;
+    assert_eq!(alone.info().genesis, H256([1; 32]));
+}
+
+#[tokio::test]
+async fn a_node_behind_what_is_final_is_not_believed() {
+    let (first, behind) = (Node::start(1).await, Node::start(1).await);
+    behind.change(|state| (state.best, state.finalised) = (50, 48));
+    let chain = connect(&[&first, &behind]).await;
+    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 98);
+    first.stop();
+    let refused = chain.block(When::Finalised).await.unwrap_err();
+    assert!(refused.to_string().contains("behind block 98"), "{refused}");
+    // As soon as it has caught up it is; of finality it may know a little less.
+    behind.change(|state| (state.best, state.finalised) = (99, 96));
+    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 98);
+}
+
+#[tokio::test]
+async fn an_empty_list_without_state_behind_it_is_not_believed() {
+    let (empty, good) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    empty.change(|state| state.is_empty = true);
+    let alone = connect(&[&empty]).await;
+    let refused = alone.open_tasks(When::Finalised, None).await.unwrap_err();
+    assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
+    assert_eq!(refused.class(), ErrorClass::Refused);
+    assert!(alone.disputes(When::Finalised).await.is_err());
+
+    let both = connect(&[&empty, &good]).await;
+    let open = both.open_tasks(When::Finalised, None).await.unwrap();
+    assert_eq!(open.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
+}
+
+#[tokio::test]
+async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
+    let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    let chain = connect(&[&good, &forgetful]).await;
+    assert_eq!(chain.open_tasks(When::Finalised, None).await.unwrap().len(), 1);
+    good.stop();
+    let refused = chain.open_tasks(When::Finalised, None).await.unwrap_err();
+    assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
+    // That the task is over is believed of a node that knows that there was one.
+    forgetful.put(&runtime(), Entry::NextTaskId, &[], 8u64.encode());
+    assert_eq!(chain.open_tasks(When::Finalised, None).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn an_empty_list_of_a_young_chain_is_believed() {
+    let node = Node::start(1).await;
+    let chain = connect(&[&node]).await;
+    assert_eq!(chain.open_tasks(When::Finalised, None).await, Ok(Vec::new()));
+    assert_eq!(chain.recent_tasks(When::Best, 5).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_out_or_another_node_asked() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let alone = connect(&[&first]).await;
+    first.change(|state| state.limited = 2);
+    assert_eq!(alone.block(When::Best).await.unwrap().number, 100);
+    let both = connect(&[&first, &second]).await;
+    second.change(|state| state.best = 110);
+    first.change(|state| state.limited = 1000);
+    assert_eq!(both.block(When::Best).await.unwrap().number, 110);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_answer_in_time_is_left() {
+    // It takes connections and never says a word.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let good = Node::start(1).await;
+    let mut config = config(&[&good]);
+    config
+        .urls
+        .insert(0, format!("ws://{}", listener.local_addr().unwrap()));
+    config.patience = Duration::from_secs(30);
+    let chain = RpcChain::connect(config).await.unwrap();
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 100);
+}
+
+#[tokio::test]
+async fn open_tasks_cost_what_is_open_and_the_newest_tasks_what_is_shown() {
+    let node = Node::start(1).await;
+    let runtime = runtime();
+    let over = sample::records::tasks().pop().unwrap();
+    for id in 0..3000u64 {
+        node.put(&runtime, Entry::Tasks, &[&id.encode()], over.encode());
+    }
+    with_task(&node, 3000);
+    let chain = connect(&[&node]).await;
+    let open = chain.open_tasks(When::Best, None).await.unwrap();
+    assert_eq!(open.len(), 1);
+    assert_eq!(node.asked("state_getKeysPaged"), 1);
+    let recent = chain.recent_tasks(When::Best, 3).await.unwrap();
+    let ids: Vec<_> = recent.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [3000, 2999, 2998]);
+    assert_eq!(node.asked("state_getKeysPaged"), 1);
+}
+
+#[tokio::test]
+async fn best_and_finalised_blocks_are_followed_from_one_node_to_the_next() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let chain = connect(&[&first, &second]).await;
+    let (mut best, mut finalised) = (
+        chain.best_blocks().await.unwrap(),
+        chain.finalised_blocks().await.unwrap(),
+    );
+    assert_eq!(best.next().await.unwrap().number, 100);
+    assert_eq!(finalised.next().await.unwrap().number, 98);
+    first.change(|state| state.best = 101);
+    assert_eq!(best.next().await.unwrap().number, 101);
+    second.change(|state| (state.best, state.finalised) = (105, 103));
+    first.stop();
+    assert_eq!(best.next().await.unwrap().number, 105);
+    assert_eq!(finalised.next().await.unwrap().number, 103);
+}

@@ -1,0 +1,479 @@
+//! A node made up for tests: it answers over a real WebSocket what the test tells it to, true or not.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use codec::{Compact, Decode, Encode};
+use jsonrpsee::{
+    core::server::{RpcModule, SubscriptionMessage},
+    server::{Server, ServerHandle},
+    types::{ErrorObjectOwned, Params},
+    PendingSubscriptionSink, SubscriptionSink,
+};
+use serde_json::{json, Value};
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+use tokio::sync::watch;
+
+use super::fixture;
+use crate::rpc::runtime::{Entry, Runtime};
+
+/// What becomes of an extrinsic that is handed over.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It gets into the next block.
+    Take,
+    /// The JSON-RPC error of that code, with that data.
+    Refuse(i32, &'static str),
+    /// The pool takes it, and tells this, and nothing more.
+    Tell(Vec<Value>),
+    /// It gets into the next block, but the node tells nobody.
+    TakeInSilence,
+    /// One that the pool took before, and of which it has told nothing since, gets into the next block instead.
+    TakeEarlier,
+}
+
+/// What a node knows and does.
+pub struct State {
+    pub genesis: H256,
+    pub best: u32,
+    pub finalised: u32,
+    /// Which fork blocks from 101 on are of.
+    pub fork: u8,
+    pub is_syncing: bool,
+    /// Answers every question about state with nothing.
+    pub is_empty: bool,
+    /// Says that the state of this block and those before it is gone.
+    pub pruned_up_to: Option<u32>,
+    pub spec_version: u32,
+    pub runtime: Vec<u8>,
+    pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Extrinsics by block.
+    pub blocks: BTreeMap<u32, Vec<Vec<u8>>>,
+    /// What happens to the extrinsics to come; afterwards they are taken.
+    pub answers: VecDeque<Answer>,
+    /// How many questions to come are met with the rate limit.
+    pub limited: u32,
+    /// Extrinsics that the pool took and that are in no block.
+    pub held: Vec<Vec<u8>>,
+    /// Every extrinsic that was handed over.
+    pub handed_over: Vec<Vec<u8>>,
+    /// The signer's nonce by the chain.
+    pub nonce: u32,
+    /// What the pool says it is, if not the same.
+    pub pool_nonce: Option<u64>,
+    /// Questions answered, by method.
+    pub asked: BTreeMap<String, u32>,
+}
+
+/// A node that runs.
+#[derive(Clone)]
+pub struct Node {
+    pub url: String,
+    state: Arc<Mutex<State>>,
+    heads: watch::Sender<(u32, u32)>,
+    handle: ServerHandle,
+}
+
+type Answered = Result<Value, ErrorObjectOwned>;
+
+impl Node {
+    pub async fn start(genesis: u8) -> Self {
+        let state = State {
+            genesis: H256([genesis; 32]),
+            best: 100,
+            finalised: 98,
+            fork: 0,
+            is_syncing: false,
+            is_empty: false,
+            pruned_up_to: None,
+            spec_version: fixture::SPEC_VERSION,
+            runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
+            storage: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            answers: VecDeque::new(),
+            limited: 0,
+            held: Vec::new(),
+            handed_over: Vec::new(),
+            nonce: 0,
+            pool_nonce: None,
+            asked: BTreeMap::new(),
+        };
+        let (heads, _) = watch::channel((100, 98));
+        let server = Server::builder().build("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", server.local_addr().unwrap());
+        let state = Arc::new(Mutex::new(state));
+        let handle = server.start(module(Context {
+            state: state.clone(),
+            heads: heads.clone(),
+        }));
+        Self {
+            url,
+            state,
+            heads,
+            handle,
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        change(&mut state);
+        let heads = (state.best, state.finalised);
+        drop(state);
+        self.heads.send_replace(heads);
+    }
+
+    pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.state().answers.extend(answers);
+    }
+
+    pub fn stop(&self) {
+        let _ = self.handle.stop();
+    }
+
+    pub fn asked(&self, method: &str) -> u32 {
+        self.state().asked.get(method).copied().unwrap_or_default()
+    }
+
+    /// Puts a value into the state of all blocks.
+    pub fn put(&self, runtime: &Runtime, entry: Entry, keys: &[&[u8]], value: Vec<u8>) {
+        let key = runtime.key(entry, keys).unwrap();
+        self.state().storage.insert(key, value);
+    }
+}
+
+fn is_signed(extrinsic: &[u8]) -> bool {
+    let mut input = extrinsic;
+    Compact::<u32>::decode(&mut input).unwrap();
+    input.first() == Some(&0x84)
+}
+
+/// Nonce and tip of a signed extrinsic.
+pub fn terms(extrinsic: &[u8]) -> (u32, u128) {
+    let mut input = extrinsic;
+    Compact::<u32>::decode(&mut input).unwrap();
+    // Version, address and signature, each with its kind; the era.
+    let mut rest = &input[1 + 33 + 65 + 2..];
+    let nonce = Compact::<u32>::decode(&mut rest).unwrap().0;
+    let tip = Compact::<u128>::decode(&mut rest).unwrap().0;
+    (nonce, tip)
+}
+
+/// First block of a signed extrinsic's era, if it was signed in the last period.
+pub fn era(extrinsic: &[u8]) -> u16 {
+    let mut input = extrinsic;
+    Compact::<u32>::decode(&mut input).unwrap();
+    u16::decode(&mut &input[1 + 33 + 65..]).unwrap()
+}
+
+impl State {
+    pub fn hash(&self, number: u32) -> H256 {
+        match number {
+            0 => self.genesis,
+            _ => H256(blake2_256(&self.header_bytes(number))),
+        }
+    }
+
+    fn header_bytes(&self, number: u32) -> Vec<u8> {
+        let root = self.root(number);
+        (self.genesis, Compact(number), root, H256::zero(), Compact(0u32)).encode()
+    }
+
+    fn root(&self, number: u32) -> H256 {
+        H256([if number > 100 { self.fork } else { 0 }; 32])
+    }
+
+    fn header(&self, number: u32) -> Value {
+        json!({
+            "parentHash": self.genesis,
+            "number": format!("{number:#x}"),
+            "stateRoot": self.root(number),
+            "extrinsicsRoot": H256::zero(),
+            "digest": { "logs": [] },
+        })
+    }
+
+    fn number(&self, hash: Option<H256>) -> Option<u32> {
+        let Some(hash) = hash else {
+            return Some(self.best);
+        };
+        (0..=self.best).rev().find(|number| self.hash(*number) == hash)
+    }
+
+    fn value(&self, key: &[u8], number: u32) -> Option<Vec<u8>> {
+        if self.is_empty {
+            return None;
+        }
+        /// Made once: keys are asked for often.
+        static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+        let runtime = RUNTIME.get_or_init(fixture::runtime);
+        if key == runtime.key(Entry::Number, &[]).unwrap() {
+            return Some(number.encode());
+        }
+        if key.starts_with(&runtime.prefix(Entry::Account)) {
+            return Some((self.nonce, [0u32; 3], [0u128; 4]).encode());
+        }
+        self.storage.get(key).cloned()
+    }
+
+    /// Makes a block with an extrinsic.
+    pub fn include(&mut self, extrinsic: Vec<u8>) -> H256 {
+        self.best += 1;
+        self.finalised = self.best - 1;
+        self.nonce += u32::from(is_signed(&extrinsic));
+        self.blocks.insert(self.best, vec![extrinsic]);
+        self.hash(self.best)
+    }
+
+    /// Makes a block with one of those that the pool holds, if the turn of one has come.
+    pub fn include_held(&mut self) -> bool {
+        let nonce = self.nonce;
+        let mut held = self.held.iter();
+        let Some(at) = held.position(|bytes| is_signed(bytes) && terms(bytes).0 == nonce) else {
+            return false;
+        };
+        let extrinsic = self.held.remove(at);
+        self.include(extrinsic);
+        true
+    }
+
+    fn check_state(&self, hash: Option<H256>) -> Result<u32, ErrorObjectOwned> {
+        let error = |code, words: &str| ErrorObjectOwned::owned(code, words, None::<()>);
+        let number = self
+            .number(hash)
+            .ok_or_else(|| error(4003, "Client error: UnknownBlock: Header was not found"))?;
+        match self.pruned_up_to {
+            Some(pruned) if number <= pruned => Err(error(
+                4003,
+                "Client error: Api called for an unknown Block: State already discarded",
+            )),
+            _ => Ok(number),
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: &Value) -> Answered {
+        let hash_at = |at: usize| serde_json::from_value::<H256>(params[at].clone()).ok();
+        let bytes = |value: &Value| {
+            hex::decode(value.as_str().unwrap_or_default().trim_start_matches("0x")).unwrap_or_default()
+        };
+        let hex = |bytes: &[u8]| json!(format!("0x{}", hex::encode(bytes)));
+        *self.asked.entry(method.into()).or_default() += 1;
+        if self.limited > 0 {
+            self.limited -= 1;
+            return Err(ErrorObjectOwned::owned(
+                -32999,
+                "RPC rate limit exceeded",
+                None::<()>,
+            ));
+        }
+        Ok(match method {
+            "chain_getBlockHash" => match params[0].as_u64() {
+                Some(number) if number > self.best.into() => Value::Null,
+                Some(number) => json!(self.hash(number as u32)),
+                None => json!(self.hash(self.best)),
+            },
+            "chain_getFinalizedHead" => json!(self.hash(self.finalised)),
+            "chain_getHeader" => match self.number(hash_at(0)) {
+                Some(number) => self.header(number),
+                None => Value::Null,
+            },
+            "chain_getBlock" => match self.number(hash_at(0)) {
+                Some(number) => {
+                    let extrinsics = self.blocks.get(&number).cloned().unwrap_or_default();
+                    let extrinsics: Vec<_> = extrinsics.iter().map(|bytes| hex(bytes)).collect();
+                    let block = json!({ "header": self.header(number), "extrinsics": extrinsics });
+                    json!({ "block": block, "justifications": null })
+                }
+                None => Value::Null,
+            },
+            "system_health" => {
+                json!({ "isSyncing": self.is_syncing, "peers": 1, "shouldHavePeers": true })
+            }
+            "system_accountNextIndex" => json!(self.pool_nonce.unwrap_or(self.nonce.into())),
+            "state_getRuntimeVersion" => {
+                self.check_state(hash_at(0))?;
+                json!({
+                    "specName": "surety",
+                    "specVersion": self.spec_version,
+                    "transactionVersion": fixture::TRANSACTION_VERSION,
+                })
+            }
+            "state_call" => {
+                self.check_state(hash_at(2))?;
+                hex(&Some(self.runtime.clone()).encode())
+            }
+            "state_getStorage" => {
+                let number = self.check_state(hash_at(1))?;
+                let value = self.value(&bytes(&params[0]), number);
+                value.map_or(Value::Null, |value| hex(&value))
+            }
+            "state_queryStorageAt" => {
+                let number = self.check_state(hash_at(1))?;
+                let keys = params[0].as_array().cloned().unwrap_or_default();
+                let value = |key: &Value| self.value(&bytes(key), number).map(|value| hex(&value));
+                let changes: Vec<_> = keys.iter().map(|key| json!([key, value(key)])).collect();
+                json!([{ "block": self.hash(number), "changes": changes }])
+            }
+            "state_getKeysPaged" => {
+                self.check_state(hash_at(3))?;
+                let (prefix, start) = (bytes(&params[0]), bytes(&params[2]));
+                let count = params[1].as_u64().unwrap_or_default() as usize;
+                let keys = self.storage.keys().filter(|_| !self.is_empty);
+                let keys = keys.filter(|key| key.starts_with(&prefix) && **key > start);
+                json!(keys.take(count).map(|key| hex(key)).collect::<Vec<_>>())
+            }
+            other => panic!("{other} is not expected"),
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Context {
+    state: Arc<Mutex<State>>,
+    heads: watch::Sender<(u32, u32)>,
+}
+
+impl Context {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an extrinsic in, or refuses it; what is told of it then.
+    fn take(&self, extrinsic: Vec<u8>) -> Result<Vec<Value>, ErrorObjectOwned> {
+        let mut state = self.state();
+        state.handed_over.push(extrinsic.clone());
+        let refused = |code, data: &str| Err(ErrorObjectOwned::owned(code, "refused", Some(data)));
+        let answer = state.answers.pop_front().unwrap_or(Answer::Take);
+        if let Answer::Refuse(code, data) = answer {
+            return refused(code, data);
+        }
+        if is_signed(&extrinsic) && terms(&extrinsic).0 < state.nonce {
+            return refused(1010, "Transaction is outdated");
+        }
+        if is_signed(&extrinsic) && terms(&extrinsic).0 > state.nonce {
+            state.held.push(extrinsic);
+            return Ok(vec![json!("future")]);
+        }
+        let block = match answer {
+            Answer::Tell(told) => {
+                state.held.push(extrinsic);
+                return Ok(told);
+            }
+            Answer::TakeEarlier => match state.include_held() {
+                true => {
+                    let other = state.hash(state.best);
+                    self.announce(&state);
+                    return Ok(vec![json!({ "usurped": other })]);
+                }
+                false => state.include(extrinsic),
+            },
+            _ => state.include(extrinsic),
+        };
+        self.announce(&state);
+        Ok(match answer {
+            Answer::TakeInSilence => vec![json!("ready")],
+            _ => vec![json!("ready"), json!({ "inBlock": block })],
+        })
+    }
+
+    fn announce(&self, state: &State) {
+        self.heads.send_replace((state.best, state.finalised));
+    }
+}
+
+const METHODS: [&str; 11] = [
+    "chain_getBlockHash",
+    "chain_getFinalizedHead",
+    "chain_getHeader",
+    "chain_getBlock",
+    "system_health",
+    "system_accountNextIndex",
+    "state_getRuntimeVersion",
+    "state_call",
+    "state_getStorage",
+    "state_queryStorageAt",
+    "state_getKeysPaged",
+];
+
+fn module(context: Context) -> RpcModule<Context> {
+    let mut module = RpcModule::new(context);
+    for method in METHODS {
+        module
+            .register_method(method, move |params: Params<'_>, context, _| -> Answered {
+                let params: Value = params.parse().unwrap_or_default();
+                context.state().answer(method, &params)
+            })
+            .unwrap();
+    }
+    module
+        .register_subscription(
+            "author_submitAndWatchExtrinsic",
+            "author_extrinsicUpdate",
+            "author_unwatchExtrinsic",
+            |params, pending: PendingSubscriptionSink, context, _| async move {
+                let params: Value = params.parse().unwrap_or_default();
+                let extrinsic = params[0].as_str().unwrap_or_default();
+                let extrinsic = hex::decode(extrinsic.trim_start_matches("0x")).unwrap();
+                match context.take(extrinsic) {
+                    Err(error) => pending.reject(error).await,
+                    Ok(told) => {
+                        let sink = pending.accept().await.unwrap();
+                        for status in told {
+                            tell(&sink, &status).await;
+                        }
+                        sink.closed().await;
+                    }
+                }
+            },
+        )
+        .unwrap();
+    let heads = [
+        (
+            "chain_subscribeFinalizedHeads",
+            "chain_finalizedHead",
+            "chain_unsubscribeFinalizedHeads",
+            true,
+        ),
+        (
+            "chain_subscribeNewHeads",
+            "chain_newHead",
+            "chain_unsubscribeNewHeads",
+            false,
+        ),
+    ];
+    for (subscribe, name, unsubscribe, is_final) in heads {
+        module
+            .register_subscription(
+                subscribe,
+                name,
+                unsubscribe,
+                move |_, pending: PendingSubscriptionSink, context, _| async move {
+                    let sink = pending.accept().await.unwrap();
+                    let mut heads = context.heads.subscribe();
+                    loop {
+                        let (best, finalised) = *heads.borrow_and_update();
+                        let number = if is_final { finalised } else { best };
+                        let header = context.state().header(number);
+                        tell(&sink, &header).await;
+                        tokio::select! {
+                            changed = heads.changed() => if changed.is_err() { return },
+                            () = sink.closed() => return,
+                        }
+                    }
+                },
+            )
+            .unwrap();
+    }
+    module
+}
+
+async fn tell(sink: &SubscriptionSink, value: &Value) {
+    // Whoever listened may have left.
+    let _ = sink.send(SubscriptionMessage::from_json(value).unwrap()).await;
+}

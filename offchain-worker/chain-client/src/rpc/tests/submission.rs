@@ -1,0 +1,337 @@
+//! Calls on their way through a pool that refuses, forgets and keeps silent.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::node::{era, terms, Answer, Node};
+use crate::{
+    Call, Chain, ChainError, ErrorClass, Refusal, RpcChain, RpcConfig, Signer, SubmitOptions, Until,
+};
+
+fn signer() -> Signer {
+    Signer::from_uri("//Alice").unwrap()
+}
+
+fn commit() -> Call {
+    Call::Commit {
+        task: 5,
+        commitment: sp_core::H256([6; 32]),
+    }
+}
+
+fn opening() -> Call {
+    let openings = crate::sample::calls().into_iter();
+    openings.filter(Call::proves_itself).next().unwrap()
+}
+
+async fn connect(node: &Node, patience: Duration) -> RpcChain {
+    let mut config = RpcConfig::new(&node.url);
+    config.inclusion_patience = patience;
+    RpcChain::connect(config).await.unwrap()
+}
+
+const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(1500);
+
+async fn submit(chain: &RpcChain, call: Call) -> Result<u32, ChainError> {
+    let included = chain.submit(&signer(), call, Until::Included.into()).await;
+    included.map(|included| included.block.number)
+}
+
+#[tokio::test]
+async fn a_call_that_meets_another_of_its_signer_is_signed_again_until_it_is_in_a_block() {
+    let node = Node::start(1).await;
+    // What the first devnet run met, and what any other moment may bring.
+    node.script([
+        Answer::Refuse(
+            1014,
+            "The transaction has too low priority to replace another transaction",
+        ),
+        Answer::Refuse(1010, "Transaction is outdated"),
+        Answer::Refuse(1010, "Transaction has a bad signature"),
+        Answer::Refuse(
+            1016,
+            "The transaction couldn't enter the pool because of the limit",
+        ),
+        Answer::Refuse(1002, "State already discarded"),
+        Answer::Refuse(-32999, "RPC rate limit exceeded"),
+    ]);
+    let chain = connect(&node, LONG).await;
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+    assert_eq!(node.state().handed_over.len(), 7);
+}
+
+#[tokio::test]
+async fn a_call_that_a_pool_throws_out_again_is_replaced_at_the_same_nonce() {
+    let node = Node::start(1).await;
+    node.script([
+        Answer::Tell(vec![json!("ready"), json!("dropped")]),
+        Answer::Tell(vec![json!("ready"), json!("invalid")]),
+        Answer::Tell(vec![
+            json!("future"),
+            json!({ "usurped": sp_core::H256([1; 32]) }),
+        ]),
+    ]);
+    let chain = connect(&node, LONG).await;
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+    let sent: Vec<_> = node
+        .state()
+        .handed_over
+        .iter()
+        .map(|bytes| terms(bytes))
+        .collect();
+    // Whichever of them gets in, it is one.
+    assert!(sent.iter().all(|(nonce, _)| *nonce == 0), "{sent:?}");
+    // What replaces another has to offer more.
+    assert!(sent[1].1 > sent[0].1, "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_can_cure_is_refused_at_once_with_the_reason() {
+    let node = Node::start(1).await;
+    let unpaid = "Inability to pay some fees (e.g. account balance too low)";
+    node.script([
+        Answer::Refuse(1010, unpaid),
+        Answer::Refuse(1010, "Custom error: 7"),
+    ]);
+    let chain = connect(&node, LONG).await;
+    let refused = submit(&chain, commit()).await.unwrap_err();
+    assert_eq!(refused, ChainError::Rejected(Refusal::Payment));
+    assert_eq!(refused.class(), ErrorClass::Refused);
+    assert_eq!(submit(&chain, commit()).await, Err(Refusal::Custom(7).into()));
+}
+
+#[tokio::test]
+async fn a_refusal_that_does_not_pass_is_told_by_type_when_the_time_is_over() {
+    let node = Node::start(1).await;
+    node.script((0..50).map(|_| Answer::Refuse(1014, "")));
+    let chain = connect(&node, SHORT).await;
+    assert_eq!(
+        submit(&chain, commit()).await,
+        Err(Refusal::PriorityTooLow.into())
+    );
+    assert!(node.state().handed_over.len() > 1);
+}
+
+#[tokio::test]
+async fn a_call_whose_fate_was_unknown_is_found_in_its_block_and_not_carried_out_twice() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![json!("ready")])]);
+    let chain = connect(&node, SHORT).await;
+    let lost = submit(&chain, commit()).await.unwrap_err();
+    assert!(matches!(lost, ChainError::Unknown { .. }), "{lost}");
+    // It gets into a block while nobody follows it.
+    node.change(|state| {
+        assert!(state.include_held());
+        state.best += 1;
+    });
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+    // Told once, it is forgotten: the next is another call.
+    assert_eq!(submit(&chain, commit()).await, Ok(103));
+    let sent: Vec<_> = node
+        .state()
+        .handed_over
+        .iter()
+        .map(|bytes| terms(bytes).0)
+        .collect();
+    assert_eq!(*sent.last().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_block_that_the_node_tells_nobody_of_is_found_all_the_same() {
+    let node = Node::start(1).await;
+    node.script([Answer::TakeInSilence]);
+    let chain = connect(&node, Duration::from_secs(3)).await;
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+}
+
+#[tokio::test]
+async fn a_call_whose_block_is_replaced_before_it_is_final_goes_into_another() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, LONG).await;
+    let other = node.clone();
+    let reorganised = tokio::spawn(async move {
+        while other.state().best < 101 {
+            tokio::task::yield_now().await;
+        }
+        // Another block 101, without the call, and one on top of it that has it.
+        other.change(|state| {
+            let call = state.blocks.remove(&101).unwrap();
+            state.fork = 1;
+            (state.best, state.finalised) = (102, 102);
+            state.blocks.insert(102, call);
+        });
+    });
+    let included = chain
+        .submit(&signer(), commit(), Until::Finalised.into())
+        .await
+        .unwrap();
+    reorganised.await.unwrap();
+    assert_eq!(included.block.number, 102);
+    assert_eq!(included.block.hash, node.state().hash(102));
+}
+
+#[tokio::test]
+async fn a_tip_replaces_a_stuck_call_at_its_nonce() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![json!("ready")])]);
+    let chain = connect(&node, SHORT).await;
+    assert!(matches!(
+        submit(&chain, commit()).await,
+        Err(ChainError::Unknown { .. })
+    ));
+    let options = SubmitOptions {
+        until: Until::Included,
+        tip: 1000,
+    };
+    let included = chain.submit(&signer(), commit(), options).await.unwrap();
+    assert_eq!(included.block.number, 101);
+    let state = node.state();
+    let last = state.handed_over.last().unwrap();
+    assert_eq!(terms(last), (0, 1000));
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_get_nonces_one_after_the_other_though_the_pool_counts_late() {
+    let node = Node::start(1).await;
+    node.change(|state| state.pool_nonce = Some(0));
+    node.script([
+        Answer::Tell(vec![json!("ready")]),
+        Answer::Tell(vec![json!("ready")]),
+    ]);
+    let chain = connect(&node, SHORT).await;
+    let advance = |task| Call::AdvanceTask { task };
+    let both = tokio::join!(submit(&chain, advance(1)), submit(&chain, advance(2)));
+    assert!(matches!(
+        both,
+        (Err(ChainError::Unknown { .. }), Err(ChainError::Unknown { .. }))
+    ));
+    let mut nonces: Vec<_> = node
+        .state()
+        .handed_over
+        .iter()
+        .map(|bytes| terms(bytes).0)
+        .collect();
+    nonces.sort_unstable();
+    nonces.dedup();
+    assert_eq!(nonces, [0, 1]);
+}
+
+#[tokio::test]
+async fn a_place_that_a_lost_call_left_is_filled() {
+    let node = Node::start(1).await;
+    // The pool counted a call of another process, and then lost it.
+    node.change(|state| state.pool_nonce = Some(1));
+    node.script([Answer::Tell(vec![json!("future")])]);
+    let chain = connect(&node, Duration::from_secs(60)).await;
+    let other = node.clone();
+    let watched = tokio::spawn(async move {
+        while other.state().handed_over.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        other.change(|state| state.pool_nonce = Some(0));
+    });
+    let _ = submit(&chain, commit()).await;
+    watched.await.unwrap();
+    let nonces: Vec<_> = node
+        .state()
+        .handed_over
+        .iter()
+        .map(|bytes| terms(bytes).0)
+        .collect();
+    assert_eq!(nonces[..2], [1, 0], "{nonces:?}");
+}
+
+#[tokio::test]
+async fn a_stall_of_finality_does_not_age_signatures() {
+    let node = Node::start(1).await;
+    node.change(|state| state.best = 98 + 3000);
+    let chain = connect(&node, LONG).await;
+    assert_eq!(submit(&chain, commit()).await, Ok(98 + 3001));
+    let sent = node.state().handed_over[0].clone();
+    // Anchored 16 blocks below the best one, for 256 blocks.
+    let anchor = 98 + 3000 - 16;
+    assert_eq!(era(&sent), 7 | ((anchor % 256) << 4));
+}
+
+#[tokio::test]
+async fn an_opening_is_sent_again_while_the_node_is_at_fault_and_refused_by_type_otherwise() {
+    let node = Node::start(1).await;
+    node.script([
+        Answer::Refuse(1002, "State already discarded"),
+        Answer::Refuse(1012, ""),
+        Answer::Tell(vec![json!("ready"), json!("dropped")]),
+    ]);
+    let chain = connect(&node, LONG).await;
+    assert_eq!(submit(&chain, opening()).await, Ok(101));
+    node.script([Answer::Refuse(1010, "Transaction is outdated")]);
+    assert_eq!(submit(&chain, opening()).await, Err(Refusal::Stale.into()));
+}
+
+#[tokio::test]
+async fn a_call_is_prepared_on_a_newer_block_when_the_state_of_the_first_is_gone() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, LONG).await;
+    node.change(|state| {
+        state.pruned_up_to = Some(101);
+        state.best = 101;
+    });
+    let other = node.clone();
+    let moves_on = tokio::spawn(async move {
+        while other.asked("state_getRuntimeVersion") < 3 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        other.change(|state| state.best = 102);
+    });
+    assert_eq!(submit(&chain, commit()).await, Ok(103));
+    moves_on.await.unwrap();
+}
+
+#[tokio::test]
+async fn whatever_a_pool_does_a_call_is_carried_out_once_at_most_and_once_if_it_is_said_to_be() {
+    let cases = (0..40u8).map(|seed| async move {
+        let node = Node::start(1).await;
+        let kinds = [
+            Answer::Take,
+            Answer::TakeInSilence,
+            Answer::TakeEarlier,
+            Answer::Refuse(1014, ""),
+            Answer::Refuse(1010, "Transaction is outdated"),
+            Answer::Refuse(1010, "Transaction has a bad signature"),
+            Answer::Refuse(1012, ""),
+            Answer::Refuse(1016, ""),
+            Answer::Tell(vec![json!("ready"), json!("dropped")]),
+            Answer::Tell(vec![json!("ready"), json!("invalid")]),
+            Answer::Tell(vec![json!("ready")]),
+        ];
+        let random = sp_crypto_hashing::blake2_256(&[seed]);
+        let chosen = random.iter().take(5).map(|byte| usize::from(*byte) % kinds.len());
+        let script: Vec<_> = chosen.map(|at| kinds[at].clone()).collect();
+        node.script(script.clone());
+        let chain = connect(&node, Duration::from_secs(3)).await;
+        let mut told = submit(&chain, commit()).await;
+        for _ in 0..2 {
+            if told.is_err() {
+                told = submit(&chain, commit()).await;
+            }
+        }
+        // What pools still hold gets its turn.
+        let mut state = node.state();
+        while state.include_held() {}
+        let arguments = commit().encode_arguments();
+        let mut carried_out = state.blocks.values().flatten();
+        let times = carried_out
+            .by_ref()
+            .filter(|bytes| bytes.ends_with(&arguments))
+            .count();
+        assert!(times <= 1, "seed {seed}: {times} times after {script:?}");
+        assert!(
+            told.is_err() || times == 1,
+            "seed {seed}: {told:?} after {script:?}"
+        );
+        told.is_ok()
+    });
+    let told = futures::future::join_all(cases).await;
+    assert!(told.iter().filter(|ok| **ok).count() > 30);
+}

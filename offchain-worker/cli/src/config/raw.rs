@@ -1,0 +1,147 @@
+//! Settings as written: in flags, environment and file.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::amount::Amount;
+
+/// Settings as written. Every one may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawConfig {
+    /// See [`super::Config::home`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
+    /// See [`super::Config::rpc`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpc: Option<OneOrMore>,
+    /// See [`super::Config::key_file`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// See [`super::Config::log`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// See [`super::ProviderConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub provider: RawProvider,
+    /// See [`super::VerifierConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub verifier: RawVerifier,
+    /// See [`super::DataConfig`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub task: RawTask,
+    /// See [`surety_network::StoreLimits`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub storage: RawStorage,
+}
+
+/// A text, or a list of texts; a text may be a list with commas, as the environment has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// `"a"` or `"a,b"`.
+    One(String),
+    /// `["a", "b"]`.
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    pub(super) fn texts(self) -> Vec<String> {
+        let lists = match self {
+            Self::One(text) => vec![text],
+            Self::More(texts) => texts,
+        };
+        let texts = lists.iter().flat_map(|list| list.split(','));
+        let texts = texts.map(|text| text.trim().to_owned());
+        texts.filter(|text| !text.is_empty()).collect()
+    }
+}
+
+/// The section `[provider]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawProvider {
+    /// See [`super::ProviderConfig::stash`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stash: Option<String>,
+    /// See [`super::DataConfig::listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Vec<String>>,
+    /// See [`super::DataConfig::external`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Vec<String>>,
+    /// See [`super::ProviderConfig::models`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// Of everything that `prices` does not name; see [`super::ProviderConfig::prices`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_unit: Option<Amount>,
+    /// By `operation` or `model/operation`; see [`super::ProviderConfig::prices`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Amount>,
+    /// See [`super::ProviderConfig::threads`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// See [`super::RunConfig::metrics_listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_listen: Option<String>,
+    /// See [`super::RunConfig::tip_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tip_max: Option<Amount>,
+    /// See [`super::ProviderConfig::units_per_second`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_per_second: Option<u32>,
+    /// See [`super::ProviderConfig::tasks_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_max: Option<usize>,
+}
+
+/// The section `[verifier]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawVerifier {
+    /// See [`super::VerifierConfig::stash`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stash: Option<String>,
+    /// See [`super::VerifierConfig::models`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// See [`super::VerifierConfig::threads`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// See [`super::RunConfig::metrics_listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_listen: Option<String>,
+    /// See [`super::RunConfig::tip_max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tip_max: Option<Amount>,
+}
+
+/// The section `[task]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawTask {
+    /// See [`super::DataConfig::listen`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Vec<String>>,
+    /// See [`super::DataConfig::external`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Vec<String>>,
+}
+
+/// The section `[storage]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawStorage {
+    /// Largest blob, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob_mib_max: Option<u64>,
+    /// All blobs together, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_mib_max: Option<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,237 @@
+//! What chain and node do to a worker in bad times: nothing that was right is lost by it.
+
+use std::time::Duration;
+
+use surety_chain_client::{Call, ChainError, Refusal};
+use surety_types::{
+    model::Operation,
+    task::{MemberProgress, RoundPhase},
+    trust::OpenDispute,
+};
+
+use super::{
+    commits,
+    world::{World, TIP_MAX},
+};
+
+fn is_commit(call: &Call) -> bool {
+    matches!(call, Call::Commit { .. })
+}
+
+fn is_reveal(call: &Call) -> bool {
+    matches!(call, Call::Reveal { .. })
+}
+
+/// A best block every few milliseconds, none of them final.
+async fn stall_until(world: &World, holds: impl Fn() -> bool) {
+    world
+        .until(|| {
+            world.chain.extend();
+            holds()
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_meets_another_call_of_the_signer_is_sent_until_it_is_on_the_chain() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    let troubles = [
+        Refusal::PriorityTooLow,
+        Refusal::PoolFull,
+        Refusal::Stale,
+        Refusal::BadProof,
+        Refusal::NotVerified("State already discarded".into()),
+        Refusal::UnknownOrigin,
+        Refusal::Other {
+            code: -1,
+            message: "a word that nobody has heard before".into(),
+        },
+    ];
+    for trouble in troubles {
+        world.chain.refuse_next(is_commit, trouble, 4);
+    }
+    world.bid_and_assign_unfinalised(task).await;
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.phase = RoundPhase::Committing { until: 100_000 };
+    });
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    host.stop().await;
+    assert_eq!(commits(&world).len(), 1);
+    let metrics = String::from_utf8(world.vitals().metrics.text().unwrap().0).unwrap();
+    let refused = r#"surety_effects_failed_total{class="refused",kind="commit"} 28"#;
+    assert!(metrics.contains(refused), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_tipped_near_their_deadline_and_not_before() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.chain.refuse_next(is_commit, Refusal::PoolFull, 1);
+    world.bid_and_assign_unfinalised(task).await;
+    let until = world.chain.change(|state| {
+        let until = state.clock + 40;
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.phase = RoundPhase::Committing { until };
+        until
+    });
+    let tips = || -> Vec<u128> {
+        let attempts = world.chain.attempts().into_iter();
+        let commits = attempts.filter(|(_, call, _)| is_commit(call));
+        commits.map(|(_, _, options)| options.tip).collect()
+    };
+    world.chain.finalise();
+    world.until(|| tips().len() == 1).await;
+    assert_eq!(tips(), [0], "there is time");
+    world.chain.change(|state| state.clock = until - 3);
+    world
+        .until(|| {
+            world.chain.extend();
+            tips().len() > 1 || {
+                // A look at the new time; it does not go on by itself.
+                world.chain.change(|state| state.clock = until - 4);
+                world.chain.finalise();
+                false
+            }
+        })
+        .await;
+    host.stop().await;
+    let last = tips().pop().unwrap();
+    assert!(last > 0 && last <= TIP_MAX, "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commitment_is_opened_by_the_best_block_while_finality_stalls() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    world.chain.finalise();
+    // The journal has it that the commitment is final; nothing becomes final from now on.
+    world.chain.open_reveals(task, 9_999);
+    world.chain.refuse_next(is_reveal, Refusal::Future, 3);
+    stall_until(&world, || {
+        world.chain.change(|state| {
+            let members = &state.rounds[&task].members;
+            members
+                .iter()
+                .all(|member| matches!(member.progress, MemberProgress::Revealed(_)))
+        })
+    })
+    .await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_whose_state_is_gone_and_answers_that_cannot_be_true_are_not_taken_for_an_empty_chain() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    let gone = ChainError::Pruned { block: "some".into() };
+    let lie = ChainError::Implausible {
+        url: "ws://fake".into(),
+        reason: "it lacks what was there".into(),
+    };
+    world.bid_and_assign_unfinalised(task).await;
+    world.chain.fail_next_reads(gone, 5);
+    world.chain.fail_next_reads(lie, 2);
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    assert!(!world.is_finished(task));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
+    let world = World::new().await;
+    let other = world.post(b"other\n").await;
+    world.chain.assign(other, 9_999);
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&other).unwrap();
+        let open = OpenDispute {
+            id: 7,
+            due: 9_999,
+            seats: None,
+        };
+        round.disputes.try_push(open).unwrap();
+        state.unreadable.insert(7);
+    });
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world
+        .until(|| {
+            world.chain.finalise();
+            !commits(&world).is_empty()
+        })
+        .await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generation_past_its_deadline_is_stopped() {
+    let world = World::new().await;
+    let host = world.start();
+    let request = br#"{"prompt":"so it goes","max_tokens":4}"#;
+    let task = world.post_for(Operation::Generate, request).await;
+    world.bid_and_assign_unfinalised(task).await;
+    world.chain.change(|state| {
+        let until = state.clock + 5;
+        let round = state.rounds.get_mut(&task).unwrap();
+        round.phase = RoundPhase::Committing { until };
+    });
+    world.chain.finalise();
+    world.until(|| world.engine_runs() == 1).await;
+    assert!(!world.is_engine_idle());
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.is_engine_idle()
+        })
+        .await;
+    host.stop().await;
+    assert!(commits(&world).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_sees_the_chain_is_well_and_one_that_is_cut_off_says_so() {
+    let world = World::new().await;
+    let host = world.start();
+    world
+        .until(|| {
+            world.chain.finalise();
+            world.vitals().health.report(tokio::time::Instant::now()).healthy
+        })
+        .await;
+    let now = tokio::time::Instant::now();
+    let report = world.vitals().health.report(now);
+    let parts: Vec<_> = report.parts.into_iter().collect();
+    let expected = [
+        "best_blocks",
+        "data_plane",
+        "finalised_blocks",
+        "heartbeat",
+        "upkeep",
+    ];
+    let expected = expected.map(|part| (part, true));
+    assert_eq!(parts, expected);
+    let later = world.vitals().health.report(now + Duration::from_secs(90));
+    assert!(
+        !later.healthy && later.reasons[0].contains("no new block"),
+        "{later:?}"
+    );
+    host.stop().await;
+}

@@ -1,0 +1,162 @@
+//! A provider's own work: fetching inputs, and computing on them.
+
+use std::time::{Duration, Instant};
+
+use surety_engine::Job;
+use surety_network::{Bytes, FetchOptions, PlaneError, Ticket};
+use surety_types::{
+    model::Operation,
+    multiaddr::{Endpoint, Endpoints},
+    task::ResultClaim,
+    ContentHash, ModelId, TaskId,
+};
+use surety_worker_core::{BlockNumber, EffectKind, Event, Failure};
+
+use super::{
+    cheat::Cheat,
+    effects::Fault,
+    jobs::{failed, Task},
+    stream, Tools,
+};
+
+/// For connections, and for sources that do not answer.
+const FETCH_SECONDS: u64 = 30;
+
+/// The slowest that a source may be on the whole. A client that trickles holds a place for no longer than that.
+const FETCH_BYTES_PER_SECOND: u64 = 128 << 10;
+
+/// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Seconds that the chain takes for a block.
+pub(super) const BLOCK_SECONDS: u64 = 2;
+
+/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline.
+fn time_for(bytes: u64, left: BlockNumber) -> Duration {
+    let needed = (bytes / FETCH_BYTES_PER_SECOND).saturating_add(FETCH_SECONDS);
+    let there_is = u64::from(left).saturating_mul(BLOCK_SECONDS);
+    Duration::from_secs(needed.min(there_is).max(BLOCK_SECONDS))
+}
+
+/// A blob of ours.
+pub(super) async fn own_blob(tools: &Tools, hash: ContentHash) -> Result<Bytes, PlaneError> {
+    tools.plane.fetch(hash, &[], &FetchOptions::default()).await
+}
+
+/// A blob of this hash, and of this size where it is known, from us or others, who are shown the ticket.
+pub(super) async fn fetch_blob(
+    tools: &Tools,
+    of: Task,
+    (hash, bytes): (ContentHash, Option<u64>),
+    sources: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, PlaneError> {
+    let options = FetchOptions {
+        bytes,
+        timeout: Some(time_for(bytes.unwrap_or(BYTES_MAX), of.left)),
+        ticket,
+    };
+    let started = Instant::now();
+    let blob = tools.plane.fetch(hash, sources, &options).await?;
+    let metrics = &tools.vitals.metrics;
+    metrics.fetch_seconds.observe(started.elapsed().as_secs_f64());
+    Ok(blob)
+}
+
+/// What an error of the data plane means for the next attempt.
+pub(super) fn plane_fault(error: PlaneError) -> Fault {
+    let failure = match &error {
+        PlaneError::TooLarge { .. } => Failure::Permanent,
+        // A place is taken up for long: the next attempt may wait.
+        PlaneError::OutOfTime { .. } => Failure::Failed,
+        PlaneError::AllFailed { attempts, .. }
+            if !attempts.iter().all(|attempt| attempt.fault.may_pass()) =>
+        {
+            Failure::Failed
+        }
+        _ => Failure::Refused,
+    };
+    (error.to_string(), failure)
+}
+
+/// Fetches an input, and pins it: it must still be there when its turn comes.
+pub(super) async fn fetch(
+    tools: &Tools,
+    of: Task,
+    hash: ContentHash,
+    bytes: u32,
+    sources: &Endpoints,
+) -> Event {
+    let task = of.id;
+    let fetched = match fetch_blob(tools, of, (hash, Some(bytes.into())), sources, None).await {
+        Ok(blob) => tools.plane.publish(blob).await.map(drop),
+        Err(e) => Err(e),
+    };
+    match fetched.map_err(plane_fault) {
+        Ok(()) => {
+            tracing::info!(task, "input is here");
+            Event::InputReady { task }
+        }
+        Err((reason, failure)) => {
+            tracing::warn!(task, reason, "cannot fetch the input");
+            failed(task, EffectKind::Fetch, failure)
+        }
+    }
+}
+
+/// What is to be computed.
+pub(super) struct Work {
+    pub(super) model: ModelId,
+    pub(super) operation: Operation,
+    pub(super) input: ContentHash,
+    pub(super) units_max: u32,
+    /// Who may see it grow.
+    pub(super) client: Endpoints,
+}
+
+pub(super) async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
+    match try_compute(tools, task, work).await {
+        Ok(claim) => {
+            tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
+            Event::ResultReady { task, claim }
+        }
+        Err((reason, failure)) => {
+            tracing::warn!(task, reason, "cannot compute");
+            failed(task, EffectKind::Compute, failure)
+        }
+    }
+}
+
+async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, Fault> {
+    let input = own_blob(tools, work.input).await.map_err(plane_fault)?;
+    let job = Job {
+        operation: work.operation,
+        input: input.to_vec(),
+        units_max: work.units_max,
+    };
+    let outcome = match work.operation {
+        Operation::Embed => stream::quietly(tools, &work.model, job).await,
+        Operation::Generate => stream::aloud(tools, task, &work.model, job, &work.client).await,
+    };
+    let outcome = outcome.map_err(|e| (e.to_string(), e.failure()))?;
+    // On disk before core hears of the result: what is committed to can be delivered.
+    let output = Bytes::from(outcome.output);
+    if tools.cheat != Some(Cheat::WithheldData) {
+        tools.plane.publish(output).await.map_err(plane_fault)?;
+    }
+    Ok(outcome.claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_has_the_time_that_its_size_needs_and_ends_before_its_deadline() {
+        let seconds = |bytes, left| time_for(bytes, left).as_secs();
+        assert_eq!(seconds(0, BlockNumber::MAX), 30);
+        assert_eq!(seconds(16 << 20, BlockNumber::MAX), 158);
+        assert_eq!(seconds(16 << 20, 20), 40);
+        assert_eq!(seconds(16 << 20, 0), 2, "a last attempt");
+    }
+}

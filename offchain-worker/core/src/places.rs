@@ -1,0 +1,114 @@
+//! How much is under way at once.
+
+use std::collections::BTreeMap;
+
+use crate::{AccountId, BlockNumber, Config, EffectKind};
+
+/// Calls of one sort that are under way at once: those that open or move have places of their own.
+const CALLS_MAX: usize = 64;
+
+/// Something to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub kind: EffectKind,
+    /// Last time for it, on the running clock.
+    pub by: BlockNumber,
+}
+
+/// The running clock, in finalised state and in the best block's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clocks {
+    pub finalised: BlockNumber,
+    pub best: BlockNumber,
+}
+
+impl Wanted {
+    pub fn new(kind: EffectKind, by: BlockNumber) -> Self {
+        Self { kind, by }
+    }
+
+    pub fn class(&self) -> Class {
+        Class::of(self.kind)
+    }
+
+    /// What is left until its deadline.
+    pub fn left(&self, clocks: Clocks) -> BlockNumber {
+        self.by.saturating_sub(clocks.finalised.max(clocks.best))
+    }
+
+    /// Whether its deadline is near.
+    pub fn is_near(&self, clocks: Clocks, config: &Config) -> bool {
+        self.left(clocks) <= config.near_blocks
+    }
+}
+
+/// What shares places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Moves, openings and pieces: who is late with them loses stake.
+    Answering,
+    /// A game does not wait for a task.
+    FindingMove,
+    /// All other calls.
+    Calling,
+    /// Draws, and looking whether an output is served.
+    Looking,
+    Fetching,
+    Computing,
+}
+
+impl Class {
+    pub fn of(kind: EffectKind) -> Self {
+        match kind {
+            EffectKind::Play(_) | EffectKind::Advance(_) => Self::Answering,
+            kind if kind.is_opening() => Self::Answering,
+            EffectKind::ComputeMove(_) => Self::FindingMove,
+            EffectKind::Fetch | EffectKind::FetchAudit(_) => Self::Fetching,
+            EffectKind::Compute | EffectKind::Audit(_) | EffectKind::ComputeVote(_) => Self::Computing,
+            kind if kind.is_call() => Self::Calling,
+            _ => Self::Looking,
+        }
+    }
+}
+
+/// Places that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    taken: BTreeMap<Class, usize>,
+    /// Fetches, by the client whose task they are for.
+    fetching: BTreeMap<AccountId, usize>,
+}
+
+impl Places {
+    /// Counts what is under way for a task of `client`.
+    pub fn count(&mut self, kind: EffectKind, client: Option<&AccountId>) {
+        let class = Class::of(kind);
+        *self.taken.entry(class).or_default() += 1;
+        if let Some(client) = client.filter(|_| class == Class::Fetching) {
+            *self.fetching.entry(client.clone()).or_default() += 1;
+        }
+    }
+
+    /// Takes a place, if there is one.
+    pub fn take(&mut self, kind: EffectKind, client: Option<&AccountId>, config: &Config) -> bool {
+        let class = Class::of(kind);
+        let places = match class {
+            Class::Answering | Class::Calling => CALLS_MAX,
+            Class::FindingMove | Class::Computing => config.computing_max,
+            Class::Looking => config.draws_max,
+            Class::Fetching => config.fetching_max,
+        };
+        let is_full = self.taken.get(&class).copied().unwrap_or(0) >= places;
+        // One that answers slowly, or never, leaves places for the others.
+        let share = (config.fetching_max / 2).max(1);
+        let has_its_share = class == Class::Fetching
+            && client
+                .and_then(|client| self.fetching.get(client))
+                .is_some_and(|fetching| *fetching >= share);
+        if is_full || has_its_share {
+            return false;
+        }
+        self.count(kind, client);
+        true
+    }
+}

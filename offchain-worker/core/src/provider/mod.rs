@@ -1,0 +1,383 @@
+//! All tasks of one provider.
+
+mod load;
+mod replay;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use codec::Encode;
+use sp_crypto_hashing::twox_64;
+use surety_types::{
+    task::{MemberProgress, ResultClaim},
+    TaskId,
+};
+use surety_verification::commitment;
+
+use crate::{
+    life::{member, owes_opening, Life, Made, Want},
+    places::Clocks,
+    schedule::{schedule, undated, Moment, Subject},
+    speed::Speeds,
+    AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+};
+use load::{Load, Stake};
+
+pub use replay::ReplayError;
+
+/// The state machine. See the crate's documentation for what it promises.
+pub struct Provider {
+    config: Config,
+    /// Newest finalised block taken in. An older state changes nothing.
+    block: BlockNumber,
+    /// Newest block heard of: what pauses go by.
+    now: BlockNumber,
+    /// What deadlines go by.
+    clocks: Clocks,
+    lives: BTreeMap<TaskId, Life>,
+    /// Tasks that we are done with while the chain still lists them, and since when.
+    finished: BTreeMap<TaskId, BlockNumber>,
+    speeds: Speeds,
+    stake: Option<Stake>,
+}
+
+/// How far a task is, for people to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Not seen on the chain yet since the start.
+    Unseen,
+    /// Bid, and not decided yet; or in reserve.
+    Bidding,
+    /// Ours, with no result yet.
+    Assigned,
+    /// Ours, but no result will come of it.
+    GivenUp,
+    /// There is a result; the chain does not show our commitment yet.
+    Computed,
+    /// The chain shows our commitment.
+    Committed,
+    /// The chain shows our result.
+    Revealed,
+}
+
+impl Provider {
+    /// Takes up where the journal ends.
+    ///
+    /// # Errors
+    /// When the journal contradicts itself, or is another stash's.
+    pub fn new(config: Config, records: impl IntoIterator<Item = Record>) -> Result<Self, ReplayError> {
+        let mut provider = Self {
+            config,
+            block: 0,
+            now: 0,
+            clocks: Clocks::default(),
+            lives: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            speeds: Speeds::default(),
+            stake: None,
+        };
+        for record in records {
+            provider.replay(record)?;
+        }
+        Ok(provider)
+    }
+
+    /// Takes an event in. `now` is the newest block that the host knows of, finalised or not.
+    pub fn step(&mut self, now: BlockNumber, event: Event) -> Step {
+        self.now = self.now.max(now);
+        let mut step = Step::default();
+        match event {
+            Event::Finalised { block, clock, tasks } => {
+                if block < self.block {
+                    return step;
+                }
+                self.block = block;
+                self.now = self.now.max(block);
+                self.clocks.finalised = clock;
+                self.see(tasks, &mut step);
+            }
+            Event::Best { block, clock, tasks } => {
+                if block < self.block {
+                    return step;
+                }
+                self.now = self.now.max(block);
+                self.clocks.best = clock;
+                for snapshot in tasks {
+                    if let Some(life) = self.lives.get_mut(&snapshot.id) {
+                        life.see_best(snapshot, block);
+                    }
+                }
+            }
+            other => self.hear(other, &mut step),
+        }
+        let moment = Moment {
+            block: self.block,
+            now: self.now,
+            clocks: self.clocks,
+        };
+        schedule(&mut self.lives, &self.config, moment, &mut step);
+        step
+    }
+
+    /// The stash it works for.
+    pub fn stash(&self) -> &AccountId {
+        &self.config.stash
+    }
+
+    /// Every task it has to do with, and how far it is.
+    pub fn progress(&self) -> impl Iterator<Item = (TaskId, Progress)> + '_ {
+        self.lives.iter().map(|(id, life)| (*id, self.progress_of(life)))
+    }
+
+    fn progress_of(&self, life: &Life) -> Progress {
+        let Some(seen) = &life.seen else {
+            return Progress::Unseen;
+        };
+        let member = seen
+            .round
+            .as_ref()
+            .and_then(|round| member(round, &self.config.stash));
+        match member.map(|member| &member.progress) {
+            None => Progress::Bidding,
+            Some(MemberProgress::Revealed(_)) => Progress::Revealed,
+            Some(MemberProgress::Committed(_)) => Progress::Committed,
+            Some(MemberProgress::Working) if life.result.is_some() => Progress::Computed,
+            Some(MemberProgress::Working) if life.has_given_up() => Progress::GivenUp,
+            Some(MemberProgress::Working) => Progress::Assigned,
+        }
+    }
+
+    fn is_finished(&self, task: TaskId) -> bool {
+        self.finished.contains_key(&task)
+    }
+
+    fn bury(&mut self, task: TaskId, at: BlockNumber) {
+        self.lives.remove(&task);
+        self.finished.insert(task, at);
+    }
+
+    fn finish(&mut self, task: TaskId, step: &mut Step) {
+        self.bury(task, self.block);
+        step.records.push(Record::Finished { task, at: self.block });
+        step.effects.push(undated(Effect::Forget { task }));
+    }
+
+    /// Takes finalised state in.
+    fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+        let (block, clock) = (self.block, self.clocks.finalised);
+        let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+        // Finalised state does not go back: what it no longer lists does not come again.
+        self.finished
+            .retain(|task, at| *at > block || listed.contains(task));
+        let mut unknown = Vec::new();
+        for snapshot in tasks {
+            // What is owed is not finished, whatever we took the chain's silence for.
+            if owes_opening(&snapshot, &self.config.stash) {
+                self.finished.remove(&snapshot.id);
+            }
+            match self.lives.get_mut(&snapshot.id) {
+                Some(life) => life.see(snapshot, &self.config, block, clock),
+                None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
+                None => {}
+            }
+        }
+        for (task, life) in &mut self.lives {
+            if !listed.contains(task) {
+                life.absence.note(block);
+            }
+            life.forget_best_before(block);
+        }
+        self.adopt_bids();
+        let gone: Vec<_> = self
+            .lives
+            .iter()
+            .filter(|(_, life)| {
+                life.is_over(&self.config.stash, clock) || life.is_gone(&self.config.stash, clock)
+            })
+            .map(|(task, _)| *task)
+            .collect();
+        for task in gone {
+            self.finish(task, step);
+        }
+        // Where not all of it fits, providers begin with different tasks.
+        unknown.sort_by_cached_key(|task| twox_64(&(&self.config.stash, task.id).encode()));
+        let mut load = self.load();
+        for snapshot in unknown {
+            self.meet(snapshot, &mut load, step);
+        }
+    }
+
+    /// After a lost journal, a bid may have been made anew while the first one was on its way: the chain has taken one.
+    fn adopt_bids(&mut self) {
+        let stash = &self.config.stash;
+        let is_other = |life: &Life| {
+            let seen = life.seen.as_ref()?;
+            let (bid, shown) = (life.bid.as_ref()?, seen.bid?);
+            (bid.seal(seen.id, stash) != shown.seal).then_some(())?;
+            Some((seen.id, self.bid_sealed_as(seen, shown.seal)?))
+        };
+        let others: Vec<_> = self.lives.values().filter_map(is_other).collect();
+        for (task, bid) in others {
+            if let Some(life) = self.lives.get_mut(&task) {
+                life.bid = Some(bid);
+            }
+        }
+    }
+
+    /// Decides about a task that we have nothing to do with so far.
+    fn meet(&mut self, snapshot: TaskSnapshot, load: &mut Load, step: &mut Step) {
+        if self.lives.len() >= self.config.lives_max {
+            return;
+        }
+        let mut life = Life::default();
+        let (stash, clock) = (&self.config.stash, self.clocks.finalised);
+        let made = match life.want_of(&snapshot, stash, clock) {
+            Want::Consider => self.bid_for(&snapshot, load),
+            Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),
+            // We are on a task that the journal does not know, or there is a dispute or a demand: it was lost.
+            Want::Do(..) | Want::Nothing | Want::Over => None,
+        };
+        let task = snapshot.id;
+        if let Some(bid) = &made {
+            step.records.push(Record::BidMade {
+                task,
+                at: self.block,
+                bid: bid.clone(),
+            });
+        }
+        life.bid = made;
+        life.see(snapshot, &self.config, self.block, clock);
+        if life.bid.is_some() || !life.duels.is_empty() || !life.wants(&self.config, self.clocks).is_empty() {
+            self.lives.insert(task, life);
+        }
+    }
+
+    /// Takes in how an effect went.
+    fn hear(&mut self, event: Event, step: &mut Step) {
+        match event {
+            Event::InputReady { task } => {
+                if let Some(life) = self.lives.get_mut(&task) {
+                    life.input_ready = true;
+                    life.efforts.succeed(EffectKind::Fetch, self.now, &self.config);
+                }
+            }
+            Event::ResultReady { task, claim } => self.take_result(task, claim, step),
+            Event::InputFailed { task, failure } => {
+                self.take_failure(task, EffectKind::Fetch, failure);
+                self.miss_input(task, step);
+            }
+            Event::ComputeFailed { task, failure } => self.take_failure(task, EffectKind::Compute, failure),
+            Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
+            Event::EffectDone { task, kind } => self.take_success(task, kind, step),
+            Event::MoveReady {
+                task,
+                dispute,
+                number,
+                played,
+            } => {
+                if let Some(life) = self.lives.get_mut(&task) {
+                    life.efforts
+                        .succeed(EffectKind::ComputeMove(dispute), self.now, &self.config);
+                    if life.duels.take_move(dispute, number, &played) {
+                        step.records.push(Record::MoveMade {
+                            task,
+                            at: self.block,
+                            dispute,
+                            number,
+                            played,
+                        });
+                    }
+                }
+            }
+            Event::Measured {
+                model,
+                operation,
+                units,
+                millis,
+            } => self.speeds.measure(model, operation, units, millis),
+            Event::Stake { free, lock_per_price } => {
+                self.stake = Some(Stake { free, lock_per_price });
+            }
+            // Taken before, and a verifier's.
+            Event::Finalised { .. }
+            | Event::Best { .. }
+            | Event::Drawn { .. }
+            | Event::AuditReady { .. }
+            | Event::SeatDrawn { .. }
+            | Event::VoteReady { .. } => {}
+        }
+    }
+
+    fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
+        if let Some(life) = self.lives.get_mut(&task) {
+            life.efforts.fail(kind, self.now, failure, &self.config);
+        }
+    }
+
+    /// Notes that an input cannot be had, so that a restart does not start waiting for it anew.
+    fn miss_input(&mut self, task: TaskId, step: &mut Step) {
+        let missed = self.lives.get_mut(&task).and_then(|life| life.inputs.fail());
+        if let Some((since, demands)) = missed {
+            step.records.push(Record::InputMissed {
+                task,
+                at: self.block,
+                since,
+                demands,
+            });
+        }
+    }
+
+    fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
+        let Some(life) = self.lives.get_mut(&task) else {
+            return;
+        };
+        if !life.efforts.succeed(kind, self.now, &self.config) {
+            return;
+        }
+        let at = self.block;
+        match kind {
+            EffectKind::Commit => step.records.push(Record::CommitSubmitted { task, at }),
+            EffectKind::Reveal => step.records.push(Record::RevealSubmitted { task, at }),
+            EffectKind::Play(dispute) => step.records.extend(life.duels.sent(dispute, task, at)),
+            _ => {}
+        }
+    }
+
+    /// The only place where a result comes into being.
+    fn take_result(&mut self, task: TaskId, claim: ResultClaim, step: &mut Step) {
+        let Some(life) = self.lives.get_mut(&task) else {
+            return;
+        };
+        life.efforts.succeed(EffectKind::Compute, self.now, &self.config);
+        if life.result.is_some() || life.abandoned {
+            return;
+        }
+        let Some(seen) = &life.seen else {
+            return;
+        };
+        if claim.units > seen.task.spec.units_max {
+            // The input has more units than the client pays for; the chain takes no such claim.
+            life.abandoned = true;
+            return;
+        }
+        let salt = self.config.salts.salt(task, Purpose::Result);
+        let made = Made {
+            commitment: commitment(task, &self.config.stash, &claim, &salt),
+            claim: claim.clone(),
+            salt,
+        };
+        if !life.fits_what_is_shown(&self.config.stash, &made) {
+            // The journal was lost, and this is not what we said: it can be neither opened nor shown.
+            life.abandoned = true;
+            return;
+        }
+        let ours = made.commitment;
+        life.result = Some(made);
+        step.records.push(Record::ResultMade {
+            task,
+            at: self.block,
+            claim,
+            salt,
+            commitment: ours,
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! Taking up where the journal ends.
+
+use surety_types::TaskId;
+use surety_verification::commitment;
+
+use super::Provider;
+use crate::{life::Made, BlockNumber, EffectKind, Record};
+
+/// Why a journal cannot be ours, or not as we wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// Two bids or two results for one task: going on could mean to say two different things.
+    #[error(
+        "the journal contradicts itself on task {task}; restore it from a copy, or start with an empty one"
+    )]
+    Contradiction {
+        /// The task.
+        task: TaskId,
+    },
+    /// A provider's journal for a verifier, or the other way round.
+    #[error("the journal's records of task {task} are of another role; use one home folder for each")]
+    WrongRole {
+        /// The task.
+        task: TaskId,
+    },
+    /// A commitment or a seal that another stash made.
+    #[error(
+        "the journal's result for task {task} was made for another stash; use one home folder for each stash"
+    )]
+    WrongStash {
+        /// The task.
+        task: TaskId,
+    },
+}
+
+impl Provider {
+    pub(super) fn replay(&mut self, record: Record) -> Result<(), ReplayError> {
+        let task = record.task();
+        self.block = self.block.max(record.at());
+        if self.is_finished(task) {
+            return Ok(());
+        }
+        if !matches!(record, Record::Finished { .. }) {
+            let life = self.lives.entry(task).or_default();
+            life.absence.end(record.at());
+        }
+        match record {
+            Record::BidMade { bid, .. } => {
+                let life = self.lives.entry(task).or_default();
+                if life.bid.as_ref().is_some_and(|made| *made != bid) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+                life.bid = Some(bid);
+            }
+            Record::ResultMade {
+                claim,
+                salt,
+                commitment: recorded,
+                ..
+            } => {
+                if commitment(task, &self.config.stash, &claim, &salt) != recorded {
+                    return Err(ReplayError::WrongStash { task });
+                }
+                let made = Made {
+                    claim,
+                    salt,
+                    commitment: recorded,
+                };
+                let life = self.lives.entry(task).or_default();
+                if life.result.as_ref().is_some_and(|known| *known != made) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+                life.result = Some(made);
+            }
+            Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
+            Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
+            Record::Finished { at, .. } => self.bury(task, at),
+            record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
+                let life = self.lives.entry(task).or_default();
+                if !life.duels.replay(record, &self.config, &mut life.efforts) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
+            Record::InputMissed { since, demands, .. } => {
+                let life = self.lives.entry(task).or_default();
+                life.inputs.replay_failure(since, demands);
+            }
+            Record::InputDemandMade { number, segment, .. } => {
+                let life = self.lives.entry(task).or_default();
+                if !life.inputs.replay(number, segment) {
+                    return Err(ReplayError::Contradiction { task });
+                }
+            }
+            Record::AuditMade { .. }
+            | Record::AuditAnnounced { .. }
+            | Record::AuditRevealed { .. }
+            | Record::VoteMade { .. } => return Err(ReplayError::WrongRole { task }),
+        }
+        Ok(())
+    }
+
+    fn replay_done(&mut self, task: TaskId, kind: EffectKind, at: BlockNumber) {
+        if let Some(life) = self.lives.get_mut(&task) {
+            life.efforts.done(kind, at, &self.config);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What counts is work, not hours of waiting.
+
+use std::collections::BTreeMap;
+
+use surety_worker_core::Failure;
+
+use super::*;
+
+fn bids(step: &Step) -> BTreeMap<u64, u32> {
+    let made = step.records.iter().filter_map(|record| match record {
+        Record::BidMade { task, bid, .. } => Some((*task, bid.seconds)),
+        _ => None,
+    });
+    made.collect()
+}
+
+/// Tasks of 50 units each: ten seconds of computing.
+fn many(tasks: u64) -> Vec<TaskSnapshot> {
+    (0..tasks).map(bidding).collect()
+}
+
+fn limited(commit_seconds: u32) -> Provider {
+    let mut config = config();
+    config.commit_seconds = commit_seconds;
+    Provider::new(config, Vec::new()).unwrap()
+}
+
+#[test]
+fn sixty_four_small_tasks_are_bid_for_at_once() {
+    let mut small = many(64);
+    for task in &mut small {
+        task.task.spec.units_max = 5;
+    }
+    // A second each; half of a bid's work counts.
+    assert_eq!(bids(&see(&mut limited(60), 10, small)).len(), 64);
+}
+
+#[test]
+fn bids_tell_of_the_work_that_is_waiting_and_end_where_it_no_longer_fits() {
+    let made = bids(&see(&mut limited(100), 10, many(64)));
+    // 75 of 100 seconds are filled: 1 to fetch, 10 of one's own, 5 of each other.
+    let mut seconds: Vec<_> = made.values().copied().collect();
+    seconds.sort_unstable();
+    assert_eq!(seconds, (0..13).map(|other| 11 + 5 * other).collect::<Vec<_>>());
+}
+
+#[test]
+fn providers_without_room_for_all_tasks_begin_with_different_ones() {
+    let of = |stash: u8| {
+        let mut config = config();
+        config.commit_seconds = 40;
+        config.stash = AccountId::new([stash; 32]);
+        let mut provider = Provider::new(config, Vec::new()).unwrap();
+        let mut made: Vec<_> = bids(&see(&mut provider, 10, many(64))).into_keys().collect();
+        made.sort_unstable();
+        made
+    };
+    assert!(of(1) != of(2) && of(2) != of(3));
+}
+
+#[test]
+fn work_that_is_done_lost_or_given_up_makes_room() {
+    let mut config = config();
+    config.commit_seconds = 20;
+    let mut provider = Provider::new(config, Vec::new()).unwrap();
+    // Full with one that is to be computed.
+    let assigned = [working(100)];
+    see(&mut provider, 10, assigned.to_vec());
+    let with = |more: Vec<TaskSnapshot>| [assigned.to_vec(), more].concat();
+    assert_eq!(bids(&see(&mut provider, 11, with(many(1)))).len(), 0);
+    provider.step(12, Event::InputReady { task: 100 });
+    let ready = Event::ResultReady {
+        task: 100,
+        claim: claim(1),
+    };
+    provider.step(12, ready);
+    // It waits for windows to pass, and takes no room.
+    assert_eq!(bids(&see(&mut provider, 13, with(many(1)))).len(), 1);
+    // A bid that lost is none.
+    let state = TaskState::Running {
+        assignments: Default::default(),
+        reserves: Default::default(),
+    };
+    let lost = task(0, state);
+    assert_eq!(
+        bids(&see(&mut provider, 14, with(vec![lost, bidding(7)]))).len(),
+        1
+    );
+}
+
+#[test]
+fn who_turns_out_to_be_slow_promises_less() {
+    let count = |millis: u64| {
+        let mut provider = limited(100);
+        for _ in 0..20 {
+            let measured = Event::Measured {
+                model: model(),
+                operation: Operation::Embed,
+                units: 50,
+                millis,
+            };
+            provider.step(9, measured);
+        }
+        bids(&see(&mut provider, 10, many(64))).len()
+    };
+    assert_eq!(count(10_000), 13, "as it was said to be");
+    assert!(count(40_000) < 4);
+    assert!(count(1_000) > 50);
+    assert_eq!(count(200_000), 0, "one alone takes too long");
+}
+
+#[test]
+fn no_more_is_bid_than_stake_can_be_locked_for() {
+    let mut provider = limited(10_000);
+    let stake = Event::Stake {
+        free: 3 * 500 * 40,
+        lock_per_price: 40,
+    };
+    provider.step(9, stake);
+    assert_eq!(bids(&see(&mut provider, 10, many(64))).len(), 3);
+}
+
+#[test]
+fn no_client_has_more_than_half_of_the_places_for_fetching() {
+    let mut config = config();
+    config.fetching_max = 4;
+    let mut provider = Provider::new(config, Vec::new()).unwrap();
+    let of = |id: u64, client: u8, until: u32| {
+        let mut task = running(id, MemberProgress::Working, RoundPhase::Committing { until });
+        task.task.client = AccountId::new([client; 32]);
+        task
+    };
+    // One client's are due first, and never come.
+    let slow = (0..10).map(|id| of(id, 1, 50));
+    let others = (10..12).map(|id| of(id, id as u8, 90));
+    let step = see(&mut provider, 10, slow.chain(others).collect());
+    let fetched: Vec<_> = effects(&step).iter().map(Effect::task).collect();
+    assert_eq!(fetched, [0, 1, 10, 11]);
+}
+
+#[test]
+fn a_faulty_input_ends_the_work_on_it_and_nothing_else() {
+    let mut provider = provider(Vec::new());
+    see(&mut provider, 10, vec![working(1)]);
+    let failed = Event::InputFailed {
+        task: 1,
+        failure: Failure::Permanent,
+    };
+    provider.step(10, failed);
+    for block in 11..100 {
+        let step = see(&mut provider, block, vec![working(1)]);
+        assert!(!kinds(&step).iter().any(|kind| kind.is_heavy()), "{step:?}");
+    }
+    assert_eq!(provider.progress().collect::<Vec<_>>(), [(1, Progress::GivenUp)]);
+}

@@ -1,0 +1,248 @@
+//! Verifiers draw themselves for every task, and what is not theirs takes no place from what is.
+
+#![allow(clippy::unwrap_used)]
+
+use sp_core::H256;
+use surety_types::{
+    model::Operation,
+    task::{
+        AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
+        TaskState, Verdict,
+    },
+    trust::{Audit, AuditProof, AuditState},
+};
+use surety_worker_core::{
+    AccountId, Config, Effect, EffectKind, Event, Failure, NoBids, RoundRecord, SecretSalts, Step,
+    TaskSnapshot, Verifier,
+};
+
+const OURS: u64 = 4_321;
+
+fn stash() -> AccountId {
+    AccountId::new([1; 32])
+}
+
+fn provider() -> AccountId {
+    AccountId::new([2; 32])
+}
+
+fn config() -> Config {
+    Config::new(stash(), NoBids, SecretSalts::new([9; 32]))
+}
+
+fn auditing(id: u64, until: u32) -> TaskSnapshot {
+    let spec = TaskSpec {
+        model: H256([2; 32]),
+        operation: Operation::Embed,
+        input: H256([3; 32]),
+        input_bytes: 100,
+        units_max: 50,
+        redundancy: 1,
+        sources: Default::default(),
+        security: Default::default(),
+    };
+    let member = RoundMember {
+        progress: MemberProgress::Committed(H256([4; 32])),
+        ..RoundMember::new(provider(), 1, 1)
+    };
+    let round = RoundRecord {
+        members: vec![member].try_into().unwrap(),
+        phase: RoundPhase::Auditing { until },
+        draw: Some(AuditDraw {
+            seed: H256([5; 32]),
+            verifier_stake: 1,
+            tranche: 0,
+        }),
+        ..RoundRecord::new(1, 50, 0)
+    };
+    TaskSnapshot {
+        id,
+        task: Task {
+            client: AccountId::new([id as u8; 32]),
+            spec,
+            cap: 1,
+            posted_at: 1,
+            state: TaskState::Running {
+                assignments: Default::default(),
+                reserves: Default::default(),
+            },
+        },
+        round: Some(round),
+        bid: None,
+        price_limit: None,
+        disputes: Vec::new(),
+        demands: Vec::new(),
+        committees: Vec::new(),
+    }
+}
+
+fn effects(step: &Step) -> Vec<Effect> {
+    step.effects.iter().map(|due| due.effect.clone()).collect()
+}
+
+fn see(verifier: &mut Verifier, block: u32, tasks: Vec<TaskSnapshot>) -> Vec<Effect> {
+    let clock = block;
+    effects(&verifier.step(block, Event::Finalised { block, clock, tasks }))
+}
+
+/// Answers draws until there are none left; ours are those named. Gives back everything else, and the most draws at once.
+fn draw(verifier: &mut Verifier, first: Vec<Effect>, ours: impl Fn(u64) -> bool) -> (Vec<Effect>, usize) {
+    let (mut waiting, mut others, mut most) = (first, Vec::new(), 0);
+    loop {
+        let (draws, rest): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|effect| matches!(effect, Effect::Draw { .. }));
+        others.extend(rest);
+        most = most.max(draws.len());
+        if draws.is_empty() {
+            return (others, most);
+        }
+        waiting = Vec::new();
+        for effect in draws {
+            let proof = ours(effect.task()).then_some(AuditProof {
+                pre_output: [1; 32],
+                proof: [2; 64],
+            });
+            let drawn = Event::Drawn {
+                task: effect.task(),
+                provider: provider(),
+                proof,
+            };
+            waiting.extend(effects(&verifier.step(10, drawn)));
+        }
+    }
+}
+
+fn claim() -> ResultClaim {
+    ResultClaim {
+        output: H256([6; 32]),
+        trace_root: H256([7; 32]),
+        units: 1,
+    }
+}
+
+#[test]
+fn a_verifier_sees_its_own_task_among_ten_thousand_of_others() {
+    let mut config = config();
+    config.lives_max = 256;
+    let draws_max = config.draws_max;
+    let mut verifier = Verifier::new(config, Vec::new()).unwrap();
+    let tasks: Vec<_> = (0..10_000).map(|id| auditing(id, 1_000)).collect();
+    let mut found = Vec::new();
+    for block in 10..60 {
+        let first = see(&mut verifier, block, tasks.clone());
+        let (others, most) = draw(&mut verifier, first, |task| task == OURS);
+        assert!(most <= draws_max, "{most} draws at once");
+        found.extend(others);
+    }
+    assert!(
+        matches!(found.as_slice(), [Effect::FetchAudit { task: OURS, .. }]),
+        "{found:?}"
+    );
+    // Nothing is kept of the others.
+    assert_eq!(verifier.progress().count(), 1);
+}
+
+#[test]
+fn several_audits_are_fetched_for_at_once_and_computed_one_after_the_other() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, (0..6).map(|id| auditing(id, 100)).collect());
+    let (fetches, _) = draw(&mut verifier, first, |_| true);
+    let is_fetch = |effect: &Effect| matches!(effect, Effect::FetchAudit { .. });
+    assert_eq!(fetches.iter().filter(|effect| is_fetch(effect)).count(), 6);
+    let mut audits = Vec::new();
+    for fetch in &fetches {
+        let done = Event::EffectDone {
+            task: fetch.task(),
+            kind: fetch.kind(),
+        };
+        audits.extend(effects(&verifier.step(11, done)));
+    }
+    assert!(matches!(audits.as_slice(), [Effect::Audit { .. }]), "{audits:?}");
+    let ready = Event::AuditReady {
+        task: audits[0].task(),
+        provider: provider(),
+        claim: claim(),
+    };
+    let next = effects(&verifier.step(12, ready));
+    assert!(
+        matches!(
+            next.as_slice(),
+            [Effect::SubmitAnnouncement { .. }, Effect::Audit { .. }]
+        ),
+        "{next:?}"
+    );
+}
+
+#[test]
+fn an_audit_whose_time_is_over_is_stopped() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
+    draw(&mut verifier, first, |_| true);
+    let stopped = see(&mut verifier, 20, vec![auditing(1, 20)]);
+    let kind = EffectKind::FetchAudit(surety_worker_core::key_of(&provider()));
+    assert_eq!(stopped, [Effect::Cancel { task: 1, kind }]);
+}
+
+#[test]
+fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whatever_it_meets() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
+    let (fetch, _) = draw(&mut verifier, first, |_| true);
+    let done = Event::EffectDone {
+        task: 1,
+        kind: fetch[0].kind(),
+    };
+    verifier.step(11, done);
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        claim: claim(),
+    };
+    let [Effect::SubmitAnnouncement { seal, .. }] = effects(&verifier.step(12, ready))[..] else {
+        panic!("no announcement");
+    };
+    let mut owed = auditing(1, 20);
+    let round = owed.round.as_mut().unwrap();
+    let audit = Audit {
+        verifier: stash(),
+        provider: provider(),
+        bond: 1,
+        state: AuditState::Sealed(seal),
+    };
+    round.audits.try_push(audit).unwrap();
+    round.phase = RoundPhase::Revealing { until: 30 };
+    round.members[0].progress = MemberProgress::Revealed(claim());
+    let best = |block, tasks| Event::Best {
+        block,
+        clock: block,
+        tasks,
+    };
+    let opened = effects(&verifier.step(15, best(15, vec![owed.clone()])));
+    assert!(
+        matches!(opened.as_slice(), [Effect::SubmitAuditReveal { .. }]),
+        "{opened:?}"
+    );
+    // Nobody hears of it while the window lasts.
+    let round = owed.round.as_mut().unwrap();
+    let verdict = Verdict::Failed(FailureReason::NoAgreement);
+    round.phase = RoundPhase::Challengeable { until: 40, verdict };
+    round.openings_until = Some(400);
+    for (block, failure) in [
+        (16, Failure::Permanent),
+        (50, Failure::Failed),
+        (390, Failure::Refused),
+    ] {
+        let failed = Event::EffectFailed {
+            task: 1,
+            kind: opened[0].kind(),
+            failure,
+        };
+        verifier.step(block, failed);
+        let again = see(&mut verifier, block + 2, vec![owed.clone()]);
+        assert!(
+            matches!(again.as_slice(), [Effect::SubmitAuditReveal { .. }]),
+            "{block}: {again:?}"
+        );
+    }
+}

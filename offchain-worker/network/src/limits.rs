@@ -1,0 +1,118 @@
+//! How much a node does at once, and for how long it waits.
+
+use std::time::Duration;
+
+/// How much a node does at once, and for how long it waits.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest blob that is fetched, in bytes.
+    pub blob_bytes_max: u64,
+    /// For one chunk, there and back.
+    pub request_timeout: Duration,
+    /// For one connection, until it is encrypted.
+    pub dial_timeout: Duration,
+    /// For one fetch, when its caller says nothing.
+    pub fetch_timeout: Duration,
+    /// A peer that sends slower, after `slow_grace`, is given up.
+    pub bytes_per_second_min: u64,
+    /// Time in which a peer may be slower than that. Finding it is part of it.
+    pub slow_grace: Duration,
+    /// How often all sources are tried.
+    pub fetch_rounds: u32,
+    /// Pause between the first two rounds; each further one is twice as long.
+    pub round_pause: Duration,
+    /// Sources that one fetch asks. A task has at most 16 providers with 4 endpoints each.
+    pub sources_max: usize,
+    /// Blobs that are fetched at once; each may take `blob_bytes_max` of memory.
+    pub fetches_max: usize,
+    /// The same from one peer, so that one that is slow does not hold up the others.
+    pub fetches_per_peer_max: usize,
+    /// Own requests in flight.
+    pub outbound_requests_max: usize,
+    /// Requests of others in flight; each may take 1 MiB of memory.
+    pub inbound_requests_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub inbound_requests_named: usize,
+    /// Requests of one peer in flight, so that one cannot starve the others.
+    pub inbound_per_peer_max: usize,
+    /// Requests of strangers at one address (IPv4, or a /64 of IPv6) in flight. Peers named on chain do not count.
+    pub requests_per_address_max: usize,
+    /// Bytes that one peer is sent in a second, in the long run.
+    pub bytes_per_second_per_peer_max: u64,
+    /// Connections from others.
+    pub inbound_connections_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub inbound_connections_named: usize,
+    /// Connections from strangers at one address (IPv4, or a /64 of IPv6). Peers named on chain do not count.
+    pub connections_per_address_max: usize,
+    /// Connections from one peer.
+    pub connections_per_peer_max: usize,
+    /// Grants that are remembered, and readers that the gate let in; the oldest are forgotten first.
+    pub grants_max: usize,
+    /// Tickets that are judged at once.
+    pub gate_checks_max: usize,
+    /// For the judgement of one ticket.
+    pub gate_timeout: Duration,
+    /// For so long whom the gate let in need not be judged again. An audit's fetches take less.
+    pub gate_memory: Duration,
+    /// Outputs that are remembered; the oldest are forgotten first.
+    pub outputs_max: usize,
+    /// Streams that are served; the oldest are forgotten first. Each may take 2 MiB of memory.
+    pub streams_max: usize,
+    /// A request for a page of a stream waits so long for news; see [`Limits::poll_wait`].
+    pub poll_wait_max: Duration,
+    /// Requests of others for pages that wait.
+    pub polls_max: usize,
+    /// Of these, kept for peers named on chain.
+    pub polls_named: usize,
+    /// Requests for pages of one peer that wait.
+    pub polls_per_peer_max: usize,
+}
+
+impl Limits {
+    /// How long a page may wait: whoever asked must not have given up before.
+    pub fn poll_wait(&self) -> Duration {
+        self.poll_wait_max.min(self.request_timeout / 2)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            blob_bytes_max: 64 << 20,
+            request_timeout: Duration::from_secs(20),
+            dial_timeout: Duration::from_secs(8),
+            fetch_timeout: Duration::from_secs(600),
+            bytes_per_second_min: 128 << 10,
+            slow_grace: Duration::from_secs(10),
+            fetch_rounds: 3,
+            round_pause: Duration::from_millis(500),
+            sources_max: 64,
+            fetches_max: 8,
+            fetches_per_peer_max: 2,
+            outbound_requests_max: 64,
+            inbound_requests_max: 64,
+            inbound_requests_named: 32,
+            inbound_per_peer_max: 8,
+            // Two peers at full use: more at one address are behind one gateway, or one party.
+            requests_per_address_max: 16,
+            bytes_per_second_per_peer_max: 64 << 20,
+            inbound_connections_max: 256,
+            inbound_connections_named: 128,
+            connections_per_address_max: 16,
+            connections_per_peer_max: 8,
+            grants_max: 8192,
+            gate_checks_max: 8,
+            gate_timeout: Duration::from_secs(5),
+            gate_memory: Duration::from_secs(600),
+            outputs_max: 4096,
+            // More than a provider computes at once, with those that are done and not settled yet.
+            streams_max: 64,
+            // Long enough that an idle stream costs next to nothing.
+            poll_wait_max: Duration::from_secs(5),
+            polls_max: 64,
+            polls_named: 32,
+            polls_per_peer_max: 8,
+        }
+    }
+}

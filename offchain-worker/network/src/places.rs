@@ -1,0 +1,415 @@
+//! Who gets one of the places for connections and requests.
+//!
+//! A peer id costs nothing, an address a little, and a name on chain a stake or a fee. So strangers are counted by
+//! their addresses, and never take all places: a share is kept for peers named on chain.
+
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use libp2p::{
+    core::{transport::PortUse, Endpoint as Role},
+    multiaddr::{Multiaddr, Protocol},
+    swarm::{
+        dummy, ConnectionClosed, ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour,
+        THandler, THandlerInEvent, THandlerOutEvent, ToSwarm,
+    },
+    PeerId,
+};
+
+use crate::{counters::Tally, Limits};
+
+/// Most peers whose names are kept: far more than a chain has providers. Each takes some 40 bytes.
+const NAMED_MAX: usize = 1 << 16;
+
+/// Addresses that one party usually has all of: one of IPv4, a /64 of IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum AddressGroup {
+    V4(Ipv4Addr),
+    V6([u16; 4]),
+    /// Not an IP address: nothing that this node listens on.
+    Other,
+}
+
+impl AddressGroup {
+    pub(crate) fn of(address: &Multiaddr) -> Self {
+        match address.iter().next() {
+            Some(Protocol::Ip4(ip)) => Self::V4(ip),
+            Some(Protocol::Ip6(ip)) => Self::of_v6(ip),
+            _ => Self::Other,
+        }
+    }
+
+    fn of_v6(ip: Ipv6Addr) -> Self {
+        match IpAddr::V6(ip).to_canonical() {
+            // On a socket for both, a peer with IPv4 has such an address.
+            IpAddr::V4(ip) => Self::V4(ip),
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, ..] = ip.segments();
+                Self::V6([a, b, c, d])
+            }
+        }
+    }
+}
+
+/// The peers named on chain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    peers: HashSet<PeerId>,
+    addresses: HashSet<AddressGroup>,
+}
+
+impl Named {
+    pub(crate) fn new(named: impl Iterator<Item = (Multiaddr, PeerId)>) -> Self {
+        let mut all = Self::default();
+        for (address, peer) in named.take(NAMED_MAX) {
+            all.peers.insert(peer);
+            all.addresses.insert(AddressGroup::of(&address));
+        }
+        // Host names are not resolved: their peers are known once they have proven who they are.
+        all.addresses.remove(&AddressGroup::Other);
+        all
+    }
+
+    fn has(&self, peer: &PeerId) -> bool {
+        self.peers.contains(peer)
+    }
+}
+
+/// Somebody who has a connection or asks for something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guest {
+    pub(crate) peer: PeerId,
+    pub(crate) group: AddressGroup,
+}
+
+/// How many may be there at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// All together.
+    pub(crate) total: usize,
+    /// Of these, how many strangers may not take.
+    pub(crate) kept: usize,
+    /// Strangers of one address.
+    pub(crate) per_address: usize,
+    /// Of one peer.
+    pub(crate) per_peer: usize,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    Full,
+    Strangers,
+    Address,
+    Peer,
+}
+
+impl fmt::Display for NoPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "all places are taken",
+            Self::Strangers => "all places for peers that are not named on chain are taken",
+            Self::Address => "too many from this address",
+            Self::Peer => "too many of this peer",
+        })
+    }
+}
+
+impl std::error::Error for NoPlace {}
+
+impl Room {
+    /// Whether there is a place for `new` beside those that are `present`. Looks at each of them: there are hundreds.
+    pub(crate) fn admit<'a>(
+        &self,
+        present: impl Iterator<Item = &'a Guest>,
+        new: &Guest,
+        named: &Named,
+    ) -> Result<(), NoPlace> {
+        let (mut total, mut strangers, mut of_address, mut of_peer) = (0, 0, 0, 0);
+        for guest in present {
+            total += 1;
+            of_peer += usize::from(guest.peer == new.peer);
+            if !named.has(&guest.peer) {
+                strangers += 1;
+                of_address += usize::from(guest.group == new.group);
+            }
+        }
+        if total >= self.total {
+            return Err(NoPlace::Full);
+        }
+        if of_peer >= self.per_peer {
+            return Err(NoPlace::Peer);
+        }
+        if named.has(&new.peer) {
+            return Ok(());
+        }
+        if of_address >= self.per_address {
+            return Err(NoPlace::Address);
+        }
+        if strangers >= self.total.saturating_sub(self.kept) {
+            return Err(NoPlace::Strangers);
+        }
+        Ok(())
+    }
+}
+
+/// Connections of others: a part of the swarm's behaviour that only says yes or no.
+pub(crate) struct Places {
+    room: Room,
+    named: Named,
+    /// Not yet known whose.
+    pending: HashMap<ConnectionId, AddressGroup>,
+    inbound: HashMap<ConnectionId, Guest>,
+    /// Those that this node made. They take no places, but their peers may ask for something, too.
+    outbound: HashMap<ConnectionId, Guest>,
+    tally: Arc<Tally>,
+}
+
+impl Places {
+    pub(crate) fn new(limits: &Limits, tally: Arc<Tally>) -> Self {
+        Self {
+            room: Room {
+                total: limits.inbound_connections_max,
+                kept: limits.inbound_connections_named,
+                per_address: limits.connections_per_address_max,
+                per_peer: limits.connections_per_peer_max,
+            },
+            named: Named::default(),
+            pending: HashMap::new(),
+            inbound: HashMap::new(),
+            outbound: HashMap::new(),
+            tally,
+        }
+    }
+
+    pub(crate) fn set_named(&mut self, named: Named) {
+        self.named = named;
+    }
+
+    pub(crate) fn named(&self) -> &Named {
+        &self.named
+    }
+
+    /// Who is at the other end of a connection.
+    pub(crate) fn guest(&self, connection: ConnectionId, peer: PeerId) -> Guest {
+        let known = self
+            .inbound
+            .get(&connection)
+            .or_else(|| self.outbound.get(&connection));
+        known.copied().unwrap_or(Guest {
+            peer,
+            group: AddressGroup::Other,
+        })
+    }
+
+    /// Whether somebody may begin to prove who it is. A quarter of all may do so at once, and half of these may come
+    /// from addresses that no endpoint on chain has.
+    fn may_begin(&self, group: AddressGroup) -> Result<(), NoPlace> {
+        let total = self.room.total / 4;
+        let named = |group: &AddressGroup| self.named.addresses.contains(group);
+        if self.pending.len() >= total {
+            return Err(NoPlace::Full);
+        }
+        if self.pending.values().filter(|other| **other == group).count() >= self.room.per_address {
+            return Err(NoPlace::Address);
+        }
+        let strange = self.pending.values().filter(|other| !named(other)).count();
+        if !named(&group) && strange >= total.div_ceil(2) {
+            return Err(NoPlace::Strangers);
+        }
+        Ok(())
+    }
+
+    fn deny(&self, why: NoPlace) -> ConnectionDenied {
+        match why {
+            NoPlace::Full | NoPlace::Peer => self.tally.connections_refused_full.one(),
+            NoPlace::Strangers => self.tally.connections_refused_strangers.one(),
+            NoPlace::Address => self.tally.connections_refused_address.one(),
+        }
+        ConnectionDenied::new(why)
+    }
+}
+
+impl NetworkBehaviour for Places {
+    type ConnectionHandler = dummy::ConnectionHandler;
+    type ToSwarm = Infallible;
+
+    fn handle_pending_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<(), ConnectionDenied> {
+        let group = AddressGroup::of(remote);
+        self.may_begin(group).map_err(|why| self.deny(why))?;
+        self.pending.insert(id, group);
+        Ok(())
+    }
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: PeerId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        self.pending.remove(&id);
+        let group = AddressGroup::of(remote);
+        let admitted = self
+            .room
+            .admit(self.inbound.values(), &Guest { peer, group }, &self.named);
+        admitted.map_err(|why| self.deny(why))?;
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: PeerId,
+        _: &Multiaddr,
+        _: Role,
+        _: PortUse,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        match event {
+            FromSwarm::ConnectionEstablished(new) => {
+                let guest = Guest {
+                    peer: new.peer_id,
+                    group: AddressGroup::of(new.endpoint.get_remote_address()),
+                };
+                let direction = match new.endpoint.is_listener() {
+                    true => &mut self.inbound,
+                    false => &mut self.outbound,
+                };
+                direction.insert(new.connection_id, guest);
+            }
+            FromSwarm::ConnectionClosed(ConnectionClosed { connection_id, .. }) => {
+                self.inbound.remove(&connection_id);
+                self.outbound.remove(&connection_id);
+            }
+            FromSwarm::ListenFailure(ListenFailure { connection_id, .. }) => {
+                self.pending.remove(&connection_id);
+            }
+            _ => return,
+        }
+        self.tally.connections_inbound.set(self.inbound.len() as u64);
+    }
+
+    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, event: THandlerOutEvent<Self>) {
+        match event {}
+    }
+
+    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn group(address: &str) -> AddressGroup {
+        AddressGroup::of(&address.parse().unwrap())
+    }
+
+    fn guest(address: &str) -> Guest {
+        Guest {
+            peer: PeerId::random(),
+            group: group(address),
+        }
+    }
+
+    const HERE: &str = "/ip4/127.0.0.1/tcp/1";
+    const ROOM: Room = Room {
+        total: 4,
+        kept: 1,
+        per_address: 2,
+        per_peer: 2,
+    };
+
+    #[test]
+    fn an_address_is_one_of_ipv4_or_a_slash_64_of_ipv6() {
+        assert_eq!(group("/ip4/1.2.3.4/tcp/1"), group("/ip4/1.2.3.4/udp/2/quic-v1"));
+        assert_ne!(group("/ip4/1.2.3.4/tcp/1"), group("/ip4/1.2.3.5/tcp/1"));
+        assert_eq!(group("/ip6/::ffff:1.2.3.4/tcp/1"), group("/ip4/1.2.3.4/tcp/1"));
+        assert_eq!(
+            group("/ip6/2001:db8:0:1::1/tcp/1"),
+            group("/ip6/2001:db8:0:1:ffff::/tcp/1")
+        );
+        assert_ne!(
+            group("/ip6/2001:db8:0:1::1/tcp/1"),
+            group("/ip6/2001:db8:0:2::1/tcp/1")
+        );
+    }
+
+    #[test]
+    fn strangers_are_counted_by_address_and_leave_the_kept_places_to_named_peers() {
+        let (first, second) = (guest(HERE), guest(HERE));
+        let elsewhere = [guest("/ip4/1.1.1.1/tcp/1"), guest("/ip4/2.2.2.2/tcp/1")];
+        let (known, known_too) = (guest(HERE), guest(HERE));
+        let named = Named::new([known, known_too].iter().map(|g| (HERE.parse().unwrap(), g.peer)));
+        let admit = |present: &[Guest], new| ROOM.admit(present.iter(), &new, &named);
+
+        assert_eq!(admit(&[first], second), Ok(()));
+        assert_eq!(admit(&[first, second], guest(HERE)), Err(NoPlace::Address));
+        assert_eq!(admit(&[first, second], elsewhere[0]), Ok(()));
+        let strangers = [first, second, elsewhere[0]];
+        assert_eq!(admit(&strangers, elsewhere[1]), Err(NoPlace::Strangers));
+        assert_eq!(admit(&strangers, known), Ok(()));
+        assert_eq!(
+            admit(&[first, second, elsewhere[0], known], known_too),
+            Err(NoPlace::Full)
+        );
+        // Named peers count neither as strangers nor for their address.
+        assert_eq!(admit(&[known, known_too, first], second), Ok(()));
+        assert_eq!(admit(&[known, known], known), Err(NoPlace::Peer));
+    }
+
+    #[test]
+    fn who_has_not_proven_its_name_is_limited_by_address_and_leaves_room_for_addresses_on_chain() {
+        let limits = Limits {
+            inbound_connections_max: 16,
+            connections_per_address_max: 2,
+            ..Limits::default()
+        };
+        let mut places = Places::new(&limits, Arc::default());
+        let listen: Multiaddr = HERE.parse().unwrap();
+        let begin = |places: &mut Places, n: usize, from: &str| {
+            places
+                .handle_pending_inbound_connection(
+                    ConnectionId::new_unchecked(n),
+                    &listen,
+                    &from.parse().unwrap(),
+                )
+                .is_ok()
+        };
+        let (named, strange) = ("/ip4/9.9.9.9/tcp/1", "/ip4/2.2.2.2/tcp/1");
+        let peer = PeerId::random();
+        places.set_named(Named::new([(named.parse().unwrap(), peer)].into_iter()));
+        // 16 / 4 = 4 at once, of which 2 from strange addresses.
+        assert!(begin(&mut places, 1, HERE) && begin(&mut places, 2, HERE));
+        assert!(!begin(&mut places, 3, HERE), "two of this address");
+        assert!(!begin(&mut places, 4, strange), "two of strange addresses");
+        assert!(begin(&mut places, 5, named) && begin(&mut places, 6, named));
+        let established = places.handle_established_inbound_connection(
+            ConnectionId::new_unchecked(1),
+            peer,
+            &listen,
+            &listen,
+        );
+        assert!(established.is_ok());
+        assert!(begin(&mut places, 7, strange), "one of them is through");
+        assert_eq!(places.tally.snapshot().connections_refused_address, 1);
+        assert_eq!(places.tally.snapshot().connections_refused_strangers, 1);
+    }
+}

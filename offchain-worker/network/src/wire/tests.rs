@@ -1,0 +1,261 @@
+#![allow(clippy::unwrap_used)]
+use futures::{executor::block_on, io::Cursor};
+use proptest::{collection::vec, option, prelude::*};
+use sp_core::crypto::AccountId32;
+use surety_verification::CommitStatement;
+
+use super::*;
+use crate::stream::{StreamEnd, StreamToken};
+
+fn blobs() -> ScaleCodec<Blobs> {
+    ScaleCodec::default()
+}
+
+fn streams() -> ScaleCodec<Streams> {
+    ScaleCodec::default()
+}
+
+/// A request as it arrives at the other end.
+async fn there(protocol: &StreamProtocol, request: &Request) -> io::Result<Request> {
+    let mut io = Cursor::new(Vec::new());
+    blobs()
+        .write_request(protocol, &mut io, request.clone())
+        .await
+        .unwrap();
+    io.set_position(0);
+    blobs().read_request(protocol, &mut io).await
+}
+
+/// A response as it comes back.
+async fn back(protocol: &StreamProtocol, response: &Response) -> Response {
+    let mut io = Cursor::new(Vec::new());
+    blobs()
+        .write_response(protocol, &mut io, response.clone())
+        .await
+        .unwrap();
+    io.set_position(0);
+    blobs().read_response(protocol, &mut io).await.unwrap()
+}
+
+async fn read(bytes: Vec<u8>) -> io::Result<Response> {
+    blobs().read_response(&BLOBS, &mut Cursor::new(bytes)).await
+}
+
+#[tokio::test]
+async fn the_largest_messages_pass() {
+    let chunk = Response::Chunk {
+        total: u64::MAX,
+        bytes: vec![7; CHUNK_BYTES as usize],
+    };
+    let mut io = Cursor::new(Vec::new());
+    blobs()
+        .write_response(&BLOBS, &mut io, chunk.clone())
+        .await
+        .unwrap();
+    assert_eq!(read(io.into_inner()).await.unwrap(), chunk);
+
+    let request = Request {
+        wanted: Wanted::Blob {
+            hash: ContentHash::repeat_byte(1),
+            offset: u64::MAX,
+            len: u32::MAX,
+        },
+        ticket: Ticket::new(vec![1; TICKET_BYTES_MAX]),
+    };
+    assert_eq!(there(&BLOBS, &request).await.unwrap(), request);
+    let outline = Response::Outline {
+        total: u64::MAX,
+        chunks: vec![ContentHash::zero(); OUTLINE_CHUNKS_MAX],
+    };
+    assert_eq!(back(&BLOBS, &outline).await, outline);
+}
+
+#[tokio::test]
+async fn the_largest_page_passes() {
+    let mut tokens = vec![
+        StreamToken {
+            id: u32::MAX,
+            text: String::new()
+        };
+        PAGE_TOKENS_MAX
+    ];
+    // As many tokens as there may be, most of them with texts whose lengths take two bytes.
+    for token in tokens.iter_mut() {
+        token.text = "x".repeat(PAGE_BYTES_MAX / PAGE_TOKENS_MAX);
+    }
+    let end = Some(StreamEnd::Failed {
+        reason: "y".repeat(REASON_BYTES_MAX),
+    });
+    let page = PageResponse::Page(StreamPage { tokens, end });
+    let mut io = Cursor::new(Vec::new());
+    streams()
+        .write_response(&STREAMS, &mut io, page.clone())
+        .await
+        .unwrap();
+    io.set_position(0);
+    assert_eq!(streams().read_response(&STREAMS, &mut io).await.unwrap(), page);
+}
+
+#[tokio::test]
+async fn a_page_that_is_no_text_is_an_error() {
+    let page = PageResponse::Page(StreamPage {
+        tokens: vec![StreamToken {
+            id: 1,
+            text: "ab".into(),
+        }],
+        end: None,
+    });
+    let mut frame = page.encode();
+    let at = frame.iter().position(|byte| *byte == b'a').unwrap();
+    frame[at] = 0xff;
+    let bytes = [(frame.len() as u32).to_le_bytes().to_vec(), frame].concat();
+    let read = streams().read_response(&STREAMS, &mut Cursor::new(bytes)).await;
+    assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
+
+#[tokio::test]
+async fn bad_frames_are_errors() {
+    let over = (RESPONSE_BYTES_MAX + 1).to_le_bytes().to_vec();
+    assert_eq!(read(over).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    let short = [8u32.to_le_bytes().to_vec(), vec![2]].concat();
+    assert_eq!(
+        read(short).await.unwrap_err().kind(),
+        io::ErrorKind::UnexpectedEof
+    );
+    let trailing = [2u32.to_le_bytes().to_vec(), vec![2, 2]].concat();
+    assert_eq!(
+        read(trailing).await.unwrap_err().kind(),
+        io::ErrorKind::InvalidData
+    );
+    let unknown = [1u32.to_le_bytes().to_vec(), vec![9]].concat();
+    assert_eq!(
+        read(unknown).await.unwrap_err().kind(),
+        io::ErrorKind::InvalidData
+    );
+}
+
+#[tokio::test]
+async fn an_elder_peer_gets_what_it_has_words_for() {
+    let hash = ContentHash::repeat_byte(3);
+    let request = |wanted, ticket| Request { wanted, ticket };
+    let ticket = Ticket::new(vec![1, 2, 3]);
+    let blob = |len| Wanted::Blob { hash, offset: 0, len };
+    assert_eq!(
+        there(&BLOBS_2, &request(blob(9), ticket.clone())).await.unwrap(),
+        request(blob(9), None)
+    );
+    assert_eq!(
+        there(&BLOBS_2, &request(Wanted::Outline { hash }, ticket))
+            .await
+            .unwrap(),
+        request(blob(0), None)
+    );
+    assert_eq!(back(&BLOBS_2, &Response::Refused).await, Response::NotFound);
+    assert_eq!(back(&BLOBS_2, &Response::Busy).await, Response::Busy);
+    // As version 2 encoded it.
+    let elder = [&[0][..], hash.as_bytes(), &[0; 8], &9u32.to_le_bytes()].concat();
+    let read = Blobs::request_from_bytes(&BLOBS_2, &elder).unwrap();
+    assert_eq!(read, request(blob(9), None));
+    let unknown = Wanted::Outline { hash }.encode();
+    assert!(Blobs::request_from_bytes(&BLOBS_2, &unknown).is_err());
+}
+
+#[tokio::test]
+async fn a_ticket_over_the_bound_is_an_error() {
+    let wanted = Wanted::Outline {
+        hash: ContentHash::zero(),
+    };
+    let over = (&wanted, Some(vec![0u8; TICKET_BYTES_MAX + 1])).encode();
+    assert!(over.len() <= REQUEST_BYTES_MAX as usize);
+    assert!(Blobs::request_from_bytes(&BLOBS, &over).is_err());
+}
+
+fn hash() -> impl Strategy<Value = ContentHash> {
+    any::<[u8; 32]>().prop_map(ContentHash::from)
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let wanted = prop_oneof![
+        (hash(), any::<u64>(), any::<u32>()).prop_map(|(hash, offset, len)| Wanted::Blob {
+            hash,
+            offset,
+            len
+        }),
+        (hash(), any::<u64>()).prop_map(|(genesis, task)| Wanted::Output { genesis, task }),
+        hash().prop_map(|hash| Wanted::Outline { hash }),
+    ];
+    let ticket = vec(any::<u8>(), 0..=TICKET_BYTES_MAX).prop_map(|bytes| Ticket::new(bytes).unwrap());
+    (wanted, option::of(ticket)).prop_map(|(wanted, ticket)| Request { wanted, ticket })
+}
+
+fn statement() -> impl Strategy<Value = Statement> {
+    (any::<[u8; 32]>(), any::<u64>(), hash(), hash()).prop_map(|(account, task, commitment, output)| {
+        Statement {
+            statement: CommitStatement {
+                task,
+                provider: AccountId32::new(account),
+                commitment,
+                output,
+            },
+            agent: AccountId32::new(account),
+            signature: [account[0]; 64],
+        }
+    })
+}
+
+fn response() -> impl Strategy<Value = Response> {
+    prop_oneof![
+        (any::<u64>(), vec(any::<u8>(), 0..2000)).prop_map(|(total, bytes)| Response::Chunk { total, bytes }),
+        (hash(), any::<u64>(), option::of(statement())).prop_map(|(hash, bytes, statement)| {
+            Response::Output {
+                hash,
+                bytes,
+                statement,
+            }
+        }),
+        Just(Response::NotFound),
+        Just(Response::Busy),
+        Just(Response::Malformed),
+        Just(Response::Refused),
+        (any::<u64>(), vec(hash(), 0..70)).prop_map(|(total, chunks)| Response::Outline { total, chunks }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_message_arrives_as_it_was_sent(request in request(), response in response()) {
+        prop_assert_eq!(block_on(there(&BLOBS, &request)).unwrap(), request.clone());
+        prop_assert_eq!(block_on(back(&BLOBS, &response)), response.clone());
+        // Version 2 loses what it has no words for, and nothing more.
+        let elder = block_on(there(&BLOBS_2, &request)).unwrap();
+        prop_assert_eq!(&elder.ticket, &None);
+        if !matches!(request.wanted, Wanted::Outline { .. }) {
+            prop_assert_eq!(elder.wanted, request.wanted);
+        }
+        if response != Response::Refused {
+            prop_assert_eq!(block_on(back(&BLOBS_2, &response)), response);
+        }
+    }
+
+    #[test]
+    fn whatever_arrives_is_an_error_or_a_message_that_reads_back_the_same(
+        mut bytes in vec(any::<u8>(), 0..200),
+        variant in 0u8..8,
+        second in 0u8..3,
+    ) {
+        for (byte, small) in bytes.iter_mut().zip([variant, second]) {
+            *byte = small;
+        }
+        prop_assert!(reads_back(&bytes));
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_is_an_error(request in request(), cut in any::<prop::sample::Index>()) {
+        let mut io = Cursor::new(Vec::new());
+        block_on(blobs().write_request(&BLOBS, &mut io, request)).unwrap();
+        let mut bytes = io.into_inner();
+        bytes.truncate(cut.index(bytes.len()));
+        let read = block_on(blobs().read_request(&BLOBS, &mut Cursor::new(bytes)));
+        prop_assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,83 @@
+//! What was sealed and not opened in time: commitments and audits.
+//!
+//! A missed window costs a provider its pay and some time without tasks, and an auditor nothing: a line may have been down,
+//! and an honest worker loses no stake for that. That the seal is opened at all is demanded until
+//! [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond that is a fault: if it
+//! were cheaper than a wrong answer, whoever sees that it is audited would be silent.
+
+use frame_support::traits::Get;
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::{
+    task::RoundMember,
+    traits::TaskClock,
+    trust::{AuditState, FaultKind},
+    TaskId,
+};
+
+use crate::{AuditOf, Config, Event, MemberOf, Pallet, RoundOf};
+
+impl<T: Config> Pallet<T> {
+    /// Notes who has committed and not revealed when the window for that is over.
+    pub(crate) fn note_missed_reveals(task: TaskId, round: &mut RoundOf<T>) {
+        let late = round.members.iter_mut().filter(|member| member.owes_opening());
+        late.for_each(|member| Self::note_missed_reveal(task, member));
+    }
+
+    pub(crate) fn note_missed_reveal(task: TaskId, member: &mut MemberOf<T>) {
+        member.missed_reveal = true;
+        let provider = member.provider.clone();
+        Self::note_missed(&provider);
+        Self::deposit_event(Event::RevealMissed { task, provider });
+    }
+
+    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, and what it says may
+    /// contradict others.
+    pub(crate) fn after_late_reveal(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
+        let is_audited = |audit: &AuditOf<T>| audit.provider == *provider && is_sealed::<T>(audit);
+        if round.audits.iter().any(is_audited) {
+            round.openings_until = Some(Self::window_end(T::OpeningWindow::get()));
+        }
+        Self::update_verdict(task, round);
+        Self::match_up(task, round);
+        T::Clock::wake_after(task, Self::now());
+    }
+
+    /// Until when the round waits for something to be opened, if it does.
+    pub(crate) fn awaits_openings(round: &RoundOf<T>) -> Option<BlockNumberFor<T>> {
+        let until = round.openings_until.filter(|until| !Self::has_passed(*until))?;
+        let revealed = |provider: &T::AccountId| {
+            let mut members = round.members.iter();
+            members.any(|member| member.provider == *provider && member.claim().is_some())
+        };
+        // Who never revealed has given its auditor nothing to open its seal for.
+        let audited = |audit: &AuditOf<T>| is_sealed::<T>(audit) && revealed(&audit.provider);
+        (round.members.iter().any(is_late) || round.audits.iter().any(audited)).then_some(until)
+    }
+
+    /// Finds those at fault that have not opened their commitments within the long window either. Says whether there were
+    /// any.
+    pub(crate) fn convict_silent(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        if !round.openings_until.is_some_and(Self::has_passed) {
+            return false;
+        }
+        let members = round.members.clone();
+        let mut found = false;
+        for member in members.iter().filter(|member| is_late(member)) {
+            Self::convict_provider(task, round, &member.provider, FaultKind::NoReveal, None);
+            found = true;
+        }
+        if found {
+            Self::update_verdict(task, round);
+        }
+        found
+    }
+}
+
+/// Whether it has missed the window for revealing and still not opened its commitment.
+fn is_late<A, B>(member: &RoundMember<A, B>) -> bool {
+    member.missed_reveal && member.owes_opening()
+}
+
+fn is_sealed<T: Config>(audit: &AuditOf<T>) -> bool {
+    matches!(audit.state, AuditState::Sealed(_))
+}

@@ -1,0 +1,315 @@
+//! One clock for everything that somebody loses money by being late with.
+
+use frame_support::{
+    dispatch::{DispatchClass, GetDispatchInfo, Pays},
+    traits::Get,
+    weights::Weight,
+};
+use sp_core::H256;
+use sp_keyring::Sr25519Keyring::{Alice, Bob};
+use sp_runtime::{traits::BlockNumberProvider, transaction_validity::InvalidTransaction};
+use surety_pallet_finality_clock::{Finalised, Notes};
+use surety_pallet_staking::Error as StakingError;
+use surety_pallet_trust_lock::{Call, Records, Slashes};
+use surety_runtime::{
+    configs::{
+        consensus::{NoRoomForAnswers, RunningClock},
+        system::RuntimeBlockWeights,
+    },
+    params::dynamic::trust_lock,
+    BlockNumber, Runtime, RuntimeCall, TransactionPayment, TrustLock,
+};
+use surety_types::{
+    task::{RoundPhase, TaskState},
+    traits::Jail,
+    TaskId,
+};
+use surety_verification::{bisection::Move, SegmentOpening};
+
+use crate::{chain::Chain, market::*};
+
+/// Far longer than any window of the dev chain but those for unbonding and jail.
+const STANDSTILL: BlockNumber = 150;
+
+fn clock(chain: &mut Chain) -> BlockNumber {
+    chain.query(RunningClock::current_block_number)
+}
+
+/// Finality stands still for long, and the clock with it.
+fn stand_still(chain: &mut Chain) {
+    chain.finalises = false;
+    let last = chain.number() + STANDSTILL;
+    // What was final when it stopped still counts.
+    chain.run_to(last - STANDSTILL + 10);
+    let before = clock(chain);
+    chain.run_to(last);
+    assert_eq!(clock(chain), before);
+    chain.finalises = true;
+    heartbeats(chain);
+}
+
+fn all_members(members: &[Provider], call: impl Fn(&Provider) -> Signed) -> Vec<Signed> {
+    members.iter().map(call).collect()
+}
+
+type Signed = (sp_keyring::Sr25519Keyring, RuntimeCall);
+
+fn started(chain: &mut Chain) -> (TaskId, Vec<Provider>) {
+    let task = post(chain, 3);
+    auction(chain, task, &PROVIDERS[..3]);
+    let members = members(chain, task);
+    (task, members)
+}
+
+fn bonded(chain: &mut Chain, provider: &Provider) -> (u128, u128) {
+    let ledger = chain
+        .query(|| surety_pallet_staking::Ledgers::<Runtime>::get(provider.account()))
+        .unwrap();
+    (ledger.bonded, ledger.locked)
+}
+
+fn phase_is(task: TaskId, wanted: fn(&RoundPhase<surety_runtime::AccountId, BlockNumber>) -> bool) -> bool {
+    surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_some_and(|round| wanted(&round.phase))
+}
+
+#[test]
+fn a_stall_of_finality_while_a_task_is_audited_slashes_nobody_and_everybody_is_paid() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    all_ok(chain.block(all_members(&members, |member| member.commits(task, &right()))));
+    stand_still(&mut chain);
+    assert!(chain.query(|| phase_is(task, |phase| matches!(phase, RoundPhase::Auditing { .. }))));
+    wait_for_reveals(&mut chain, task);
+    // Once more while commitments are opened.
+    stand_still(&mut chain);
+    all_ok(chain.block(all_members(&members, |member| member.reveals(task, &right()))));
+    wait_for_end(&mut chain, task);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert_eq!(payments.len(), 3);
+    assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
+    for member in &members {
+        assert_eq!(bonded(&mut chain, member), (BOND, 0));
+        assert!(!chain.query(|| TrustLock::is_jailed(&member.account())));
+    }
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn a_stall_of_finality_takes_no_deposit_of_a_bid_and_holds_up_no_draw() {
+    let mut chain = open();
+    let task = post(&mut chain, 1);
+    all_ok(chain.block(vec![PROVIDERS[0].sealed(task)]));
+    chain.run_until(60, || matches!(state(task), TaskState::Revealing { .. }));
+    stand_still(&mut chain);
+    all_ok(chain.block(vec![PROVIDERS[0].opened(task)]));
+    chain.run_until(60, || matches!(state(task), TaskState::Drawing { .. }));
+    chain.finalises = false;
+    chain.run_until(3, || matches!(state(task), TaskState::Running { .. }));
+    assert_eq!(bonded(&mut chain, &PROVIDERS[0]).0, BOND);
+}
+
+#[test]
+fn one_silent_provider_loses_its_pay_opens_late_and_loses_no_stake() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    let silent = members[2];
+    all_ok(chain.block(all_members(&members, |member| member.commits(task, &right()))));
+    wait_for_reveals(&mut chain, task);
+    all_ok(chain.block(all_members(&members[..2], |member| {
+        member.reveals(task, &right())
+    })));
+    chain.run_until(60, || {
+        phase_is(task, |phase| matches!(phase, RoundPhase::Challengeable { .. }))
+    });
+    chain.run_to(chain.number() + 20);
+    assert!(chain.query(|| TrustLock::is_suspended(&silent.account())));
+    let unbond = surety_pallet_staking::Call::unbond { amount: 1 };
+    let refused = chain.try_call(silent.stash, unbond);
+    // First because its lock would still be needed, and while it is suspended in any case.
+    assert!(refused.is_err());
+    all_ok(chain.block(vec![silent.reveals(task, &right())]));
+    wait_for_end(&mut chain, task);
+    let TaskState::Settled { payments, .. } = chain.query(|| state(task)) else {
+        panic!("not settled")
+    };
+    assert_eq!(payments.len(), 2);
+    assert!(payments
+        .iter()
+        .all(|payment| payment.provider != silent.account()));
+    assert_eq!(bonded(&mut chain, &silent), (BOND, 0));
+    assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
+    assert_cleared(&mut chain, task);
+}
+
+#[test]
+fn who_never_commits_is_suspended_for_longer_each_time_and_cannot_unbond() {
+    let mut chain = open();
+    let leaver = PROVIDERS[0];
+    let mut lengths = Vec::new();
+    for _ in 0..2 {
+        let task = post(&mut chain, 1);
+        auction(&mut chain, task, &[leaver]);
+        wait_for_end(&mut chain, task);
+        let until = chain.query(|| Records::<Runtime>::get(leaver.account()).suspended_until);
+        assert_eq!(
+            chain.query(|| Records::<Runtime>::get(leaver.account()).missed),
+            lengths.len() as u32 + 1
+        );
+        lengths.push(until.unwrap() - clock(&mut chain));
+        let refused = chain.try_call(leaver.stash, surety_pallet_staking::Call::unbond { amount: BOND });
+        assert_eq!(refused, Err(StakingError::<Runtime>::Suspended.into()));
+        // No tasks either.
+        let other = post(&mut chain, 1);
+        heartbeats(&mut chain);
+        let (agent, bid) = leaver.sealed(other);
+        assert!(chain.try_call(agent, bid).is_err());
+        chain.run_until(200, || !TrustLock::is_suspended(&leaver.account()));
+    }
+    let window = chain.query(trust_lock::CommitWindow::get);
+    assert_eq!(lengths[1] - lengths[0], window);
+    chain.call(leaver.stash, surety_pallet_staking::Call::unbond { amount: BOND });
+    assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
+}
+
+#[test]
+fn silence_beyond_the_long_window_is_a_conviction() {
+    let mut chain = open();
+    let (task, members) = started(&mut chain);
+    all_ok(chain.block(all_members(&members, |member| member.commits(task, &right()))));
+    wait_for_reveals(&mut chain, task);
+    all_ok(chain.block(all_members(&members[..2], |member| {
+        member.reveals(task, &right())
+    })));
+    wait_for_end(&mut chain, task);
+    let slash = chain.query(|| Slashes::<Runtime>::get(0)).unwrap();
+    assert_eq!(
+        (slash.offender, slash.kind),
+        (members[2].account(), surety_types::trust::FaultKind::NoReveal)
+    );
+}
+
+#[test]
+fn the_clock_goes_by_what_each_validator_has_noted_last() {
+    let mut chain = Chain::new("local_testnet");
+    chain.run_to(30);
+    chain.query(|| {
+        assert_eq!(Notes::<Runtime>::get().len(), 3);
+        // The middle of 26, 27 and 28.
+        assert_eq!(Finalised::<Runtime>::get(), 27);
+        assert!(RunningClock::current_block_number() > 20);
+    });
+    let before = clock(&mut chain);
+    chain.finalises = false;
+    chain.run_to(100);
+    assert!(clock(&mut chain) <= before + 1);
+}
+
+/// Everything that somebody loses money by being late with.
+fn answers() -> Vec<RuntimeCall> {
+    let provider = PROVIDERS[0];
+    let opening = SegmentOpening::new(&[7; 2_000], 0).unwrap();
+    let who = provider.account();
+    let (claim, salt) = (right(), H256::zero());
+    vec![
+        provider.opened(0).1,
+        provider.reveals(0, &claim).1,
+        Call::reveal_audit {
+            task: 0,
+            provider: who.clone(),
+            verifier: who.clone(),
+            claim,
+            salt,
+        }
+        .into(),
+        Call::reveal_vote {
+            dispute: 0,
+            verifier: who,
+            value: salt,
+            salt,
+        }
+        .into(),
+        Call::play {
+            dispute: 0,
+            number: 0,
+            played: Move::Concede,
+        }
+        .into(),
+        Call::supply {
+            task: 0,
+            output_bytes: 2_000,
+            opening: opening.clone(),
+        }
+        .into(),
+        Call::supply_input { task: 0, opening }.into(),
+    ]
+}
+
+#[test]
+fn blocks_keep_room_for_what_somebody_loses_money_by_not_saying_in_time() {
+    let limits = RuntimeBlockWeights::get();
+    let room = limits.get(DispatchClass::Operational).reserved.unwrap();
+    for call in answers() {
+        let info = call.get_dispatch_info();
+        assert_eq!(info.class, DispatchClass::Operational, "{call:?}");
+        assert_eq!(info.pays_fee, Pays::Yes, "{call:?}");
+        // Not one, but a crowd of them.
+        assert!(
+            (info.total_weight() * 32).all_lte(room),
+            "{call:?}: {info:?} of {room:?}"
+        );
+    }
+    // What it costs does not depend on the class.
+    let mut chain = open();
+    chain.query(|| {
+        let mut info = answers()[4].get_dispatch_info();
+        let fee = TransactionPayment::compute_fee(200, &info, 0);
+        info.class = DispatchClass::Normal;
+        assert_eq!(TransactionPayment::compute_fee(200, &info, 0), fee);
+    });
+}
+
+#[test]
+fn a_flood_of_calls_keeps_out_no_opening() {
+    let mut chain = open();
+    let task = post(&mut chain, 1);
+    auction(&mut chain, task, &[PROVIDERS[0]]);
+    all_ok(chain.block(vec![PROVIDERS[0].commits(task, &right())]));
+    wait_for_reveals(&mut chain, task);
+    let limits = RuntimeBlockWeights::get();
+    let flood = limits.get(DispatchClass::Normal).max_total.unwrap();
+    let transfer = pallet_balances::Call::transfer_keep_alive {
+        dest: crate::chain::account(Bob).into(),
+        value: surety_runtime::units::SURE,
+    };
+    let refused = chain.busy_block((flood, DispatchClass::Normal), Alice, transfer);
+    assert_eq!(refused, Err(InvalidTransaction::ExhaustsResources.into()));
+    let (agent, opening) = PROVIDERS[0].reveals(task, &right());
+    let before = clock(&mut chain);
+    let opened = chain.busy_block((flood, DispatchClass::Normal), agent, opening);
+    assert_eq!(opened, Ok(Ok(())));
+    // There was room, so its time counts.
+    assert_eq!(clock(&mut chain), before + 1);
+}
+
+#[test]
+fn a_block_without_room_for_an_answer_takes_nobodys_time() {
+    let mut chain = open();
+    chain.run_to(10);
+    let room = RuntimeBlockWeights::get()
+        .get(DispatchClass::Operational)
+        .reserved
+        .unwrap();
+    let remark = || frame_system::Call::remark { remark: Vec::new() };
+    let before = clock(&mut chain);
+    for _ in 0..5 {
+        let done = chain.busy_block((room, DispatchClass::Operational), Alice, remark());
+        assert_eq!(done, Ok(Ok(())));
+    }
+    assert_eq!(clock(&mut chain), before);
+    let half = Weight::from_parts(room.ref_time() / 2, 0);
+    let done = chain.busy_block((half, DispatchClass::Operational), Alice, remark());
+    assert_eq!((done, clock(&mut chain)), (Ok(Ok(())), before + 1));
+    assert!(!chain.query(<NoRoomForAnswers as Get<bool>>::get));
+}
