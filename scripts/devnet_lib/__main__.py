@@ -6,10 +6,10 @@ import signal
 import sys
 import time
 
-from . import cheats, every_cheat, report
+from . import cheats, every_cheat, report, verdict
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
-from .errors import DevnetError, Interrupted
+from .errors import CommandFailed, DevnetError, Interrupted
 from .folders import binaries, new_run_dir, remove_data
 from .ports import Ports
 from .watch import FinalityWatch
@@ -88,7 +88,31 @@ def run_every_cheat(options, console):
 
 def run(options, devnet, console):
     devnet.up()
-    out, before = devnet.run_dir / "vectors.safetensors", devnet.purses()
+    with verdict.Before(devnet) as before:
+        try:
+            found = main_job(devnet, before, console)
+            report.show(found, console)
+        except CommandFailed as error:
+            console.text(f"\n{error}")
+            found = {"failed": str(error)}
+        found |= verdict.judge(before.gather(), says=verdict.log_says)
+    if options.report:
+        report.write(found, options.report)
+        console.text(f"  written to {options.report}")
+    problems = verdict.problems(found)
+    console.title("Not as it must be" if problems else "As it must be")
+    console.text(
+        "\n".join(problems) or "  every task is settled, every provider was paid for each, and nobody was fined"
+    )
+    if options.keep:
+        keep(devnet, console)
+    if problems or "failed" in found:
+        raise DevnetError(f"{len(problems)} things are not as they must be, named above" if problems else "see above")
+
+
+def main_job(devnet, before, console):
+    """Two tasks from post to paid. Returns the report."""
+    out = devnet.run_dir / "vectors.safetensors"
     console.step(f"posting a task: embed {TEXT.name}, three providers, at most 3 SURE for up to {UNITS_MAX} lines")
     with FinalityWatch(devnet.chain) as watch:
         result = devnet.submit(out)
@@ -96,13 +120,7 @@ def run(options, devnet, console):
         console.step(f'posting another: go on from "{PROMPT}", three providers; its tokens as they come:')
         second = devnet.generate(on_event=report.Tokens(console))
     console.step(f"task {second['task']} is {second['state']}")
-    found = report.make(devnet, result, out, watch, before, report.generation(devnet, PROMPT, second))
-    report.show(found, console)
-    if options.report:
-        report.write(found, options.report)
-        console.text(f"  written to {options.report}")
-    if options.keep:
-        keep(devnet, console)
+    return report.make(devnet, result, out, watch, before.purses, report.generation(devnet, PROMPT, second))
 
 
 def main():

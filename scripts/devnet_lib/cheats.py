@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from . import wait
+from . import verdict, wait
 from .chain import sure
 from .errors import DevnetError
 
@@ -82,27 +82,22 @@ class Watched:
     """Everybody's money before and after."""
 
     def __init__(self, devnet):
-        self.devnet = devnet
-        self.stakes, self.purses = self.read_stakes(), self.read_purses()
+        self.devnet, self.before = devnet, verdict.Before(devnet)
+        self.stakes, self.agents = self.before.stakes, self.read_agents()
         self.dispute, self.slash = devnet.chain.next_dispute(), devnet.chain.next_slash()
 
-    def read_stakes(self):
-        """What each stash has bonded, in plancks."""
-        stakes = {worker.stash: self.devnet.chain.stake(worker.stash) for worker in everybody(self.devnet)}
-        return {stash: stake["bonded"] if stake else 0 for stash, stake in stakes.items()}
-
-    def read_purses(self):
+    def read_agents(self):
         """What each agent has beside its stash, bonds that are held included, in plancks."""
-        accounts = {worker.agent: self.devnet.chain.account(worker.agent) for worker in everybody(self.devnet)}
+        accounts = {worker.agent: self.devnet.chain.account(worker.agent) for worker in self.devnet.workers()}
         return {agent: account["free"] + account["held"] for agent, account in accounts.items()}
 
     def spent(self, agent):
         """What an agent has lost since, in plancks: bonds and fees."""
-        return self.purses[agent] - self.read_purses()[agent]
+        return self.agents[agent] - self.read_agents()[agent]
 
     def lost(self):
         """What each stash has lost since, in plancks."""
-        now = self.read_stakes()
+        now = self.before.read_stakes()
         return {stash: before - now[stash] for stash, before in self.stakes.items()}
 
     def disputes(self):
@@ -113,7 +108,14 @@ class Watched:
 
 def run(devnet, cheat, out):
     """Has a task computed while somebody cheats. Returns the report."""
-    console, watched = devnet.console, Watched(devnet)
+    watched = Watched(devnet)
+    with watched.before:
+        return lived_through(devnet, cheat, out, watched)
+
+
+def lived_through(devnet, cheat, out, watched):
+    """The same, watched."""
+    console = devnet.console
     culprit = worker_named(devnet, cheat.worker)
     console.step(f"{cheat.worker} ({culprit.stash}) {cheat.what}; everybody else is honest")
     console.step("posting a task; everything that auditors and disputes do is shown as it happens:")
@@ -126,15 +128,9 @@ def run(devnet, cheat, out):
     return report(devnet, cheat, culprit, result, watched, slashes, disputes)
 
 
-def everybody(devnet):
-    """All who have stake."""
-    return devnet.providers + devnet.verifiers
-
-
 def names(devnet):
     """What each stash is called."""
-    workers = {"provider": devnet.providers, "verifier": devnet.verifiers}
-    return {worker.stash: f"{role}-{worker.index + 1}" for role in workers for worker in workers[role]}
+    return {worker.stash: worker.name for worker in devnet.workers()}
 
 
 def due(slashes, stake):
@@ -148,8 +144,7 @@ def due(slashes, stake):
 
 def worker_named(devnet, name):
     """A worker by its name."""
-    role, number = name.rsplit("-", 1)
-    return (devnet.providers if role == "provider" else devnet.verifiers)[int(number) - 1]
+    return next(worker for worker in devnet.workers() if worker.name == name)
 
 
 def wait_for_slashes(devnet, watched, cheat):
@@ -203,7 +198,12 @@ def report(devnet, cheat, culprit, result, watched, slashes, disputes):
         "disputes": disputes,
         "disputed_cell": cells[0] if cells else None,
     }
-    found["problems"] = problems(cheat, culprit, found)
+    gathered = watched.before.gather()
+    found |= verdict.judge(gathered, culprit.stash, verdict.log_says)
+    found["problems"] = problems(cheat, culprit, found) + verdict.problems(found)
+    # Were the culprit honest, that would have to be seen.
+    if cheat.faults and verdict.judge(gathered)["as_it_must_be"]:
+        found["problems"].append("nothing shows that somebody lost")
     return found
 
 

@@ -33,15 +33,26 @@ class Provider:
     agent: str
     stash_key: Path
     process: Process | None = None
+    role = "provider"
+
+    @property
+    def name(self):
+        """What it is called, and its process."""
+        return f"{self.role}-{self.index + 1}"
 
 
 @dataclass
 class Verifier(Provider):
     """A verifier with its two keys. It asks its own validator."""
 
+    role = "verifier"
+
 
 class Devnet:
     """Starts it, keeps it, stops it."""
+
+    # What each agent has for fees and prices.
+    agent_sure = AGENT_SURE
 
     def __init__(self, run_dir, console, providers=3, ports=None, databases=None, verifiers=3, cheats=None, spares=0):
         ports = ports or Ports()
@@ -136,7 +147,7 @@ class Devnet:
         by["sponsor"].run("account", "fund", "--to", stash, "--amount", f"{STASH_SURE} SURE")
         with ThreadPoolExecutor(1) as beside:
             funded = beside.submit(
-                by["sponsor"].run, "account", "fund", "--to", agent, "--amount", f"{AGENT_SURE} SURE"
+                by["sponsor"].run, "account", "fund", "--to", agent, "--amount", f"{self.agent_sure} SURE"
             )
             by["stash"].run("account", "bond", "--role", role, "--amount", f"{BOND_SURE} SURE")
             by["stash"].run("account", "agent", "set", "--agent", agent)
@@ -159,7 +170,7 @@ class Devnet:
 
     def share_models(self, home):
         """Hands the models' files to everybody who computes: they are only read."""
-        for worker in self.providers + self.verifiers + self.spares:
+        for worker in self.workers() + self.spares:
             (worker.surety.home / "models").symlink_to(home / "models")
 
     def start_provider(self, provider, *flags, models=(MODEL, GENERATOR), env=None):
@@ -169,19 +180,23 @@ class Devnet:
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
         # There may be other models in the cache.
         args += [part for model in models for part in ("--model", model)] + list(flags)
-        self.start_worker(f"provider-{provider.index + 1}", provider, args, env)
+        self.start_worker(provider, args, env)
 
     def start_verifier(self, verifier, *flags, env=None):
         """Starts a verifier, for the first time or again."""
         args = ["verifier", "up", "--stash", verifier.stash, "--threads", "1"]
         args += ["--model", MODEL, "--model", GENERATOR, *flags]
-        self.start_worker(f"verifier-{verifier.index + 1}", verifier, args, env)
+        self.start_worker(verifier, args, env)
 
-    def start_worker(self, name, worker, args, env):
+    def start_worker(self, worker, args, env):
         """Starts a provider or verifier, honest or not."""
-        if name in self.cheats:
-            args = [*args, "--cheat", self.cheats[name]]
-        worker.process = worker.surety.start(name, *args, env=env)
+        if worker.name in self.cheats:
+            args = [*args, "--cheat", self.cheats[worker.name]]
+        worker.process = worker.surety.start(worker.name, *args, env=env)
+
+    def workers(self):
+        """Providers and verifiers, but for the spare ones."""
+        return self.providers + self.verifiers
 
     def wait_for_verifier(self, verifier):
         """Waits until a verifier says that it is at work."""
@@ -230,7 +245,7 @@ class Devnet:
     def purses(self, block=None):
         """What each stash has beside its stake, in plancks, in the last final block or another: work and audits are
         paid into it."""
-        workers = self.providers + self.verifiers + self.spares
+        workers = self.workers() + self.spares
         return {worker.stash: self.chain.account(worker.stash, block)["free"] for worker in workers}
 
     def memory(self):

@@ -83,11 +83,8 @@ def generation(devnet, prompt, result):
 def received(devnet, before):
     """What each worker's stash got since `before`, for work and for audits."""
     after = devnet.purses()
-    workers = {"provider": devnet.providers, "verifier": devnet.verifiers}
     return [
-        {"worker": f"{role}-{worker.index + 1}", "received": after[worker.stash] - before[worker.stash]}
-        for role in workers
-        for worker in workers[role]
+        {"worker": worker.name, "received": after[worker.stash] - before[worker.stash]} for worker in devnet.workers()
     ]
 
 

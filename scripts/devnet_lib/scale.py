@@ -61,6 +61,11 @@ def blake2_128_concat(data):
     return hashlib.blake2b(data, digest_size=16).digest() + data
 
 
+def twox64_concat(data):
+    """The hasher of storage maps whose keys nobody can choose; of short keys."""
+    return _short_xxh64(data, 0).to_bytes(8, "little") + data
+
+
 def ss58_encode(account, prefix=42):
     """An account id as an address."""
     data = bytes([prefix]) + account

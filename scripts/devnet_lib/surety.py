@@ -10,7 +10,7 @@ from .processes import child_options
 
 
 class Surety:
-    """`surety` with a home, a key and a node."""
+    """`surety` with a home, a key and a node, or several."""
 
     def __init__(self, supervisor, binary, home, rpc, key_file=None):
         self.supervisor, self.binary = supervisor, binary
@@ -18,7 +18,9 @@ class Surety:
 
     def argv(self, *args):
         """The whole command line. Secrets are never part of it: they are in files."""
-        argv = [self.binary, *args, "--home", self.home, "--rpc", self.rpc]
+        argv = [self.binary, *args, "--home", self.home]
+        for rpc in [self.rpc] if isinstance(self.rpc, str) else self.rpc:
+            argv += ["--rpc", rpc]
         if self.key_file:
             argv += ["--key-file", self.key_file]
         return [str(part) for part in argv]

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,6 +27,17 @@ def _run(argv):
     if done.returncode:
         raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
     return done
+
+
+def changed_spec(binary, chain, change, folder):
+    """A chain's raw specification in which `change` has been at the genesis, which is JSON."""
+    plain, raw = folder / "plain.json", folder / "raw.json"
+    _run([binary, "export-chain-spec", "--chain", chain, "--output", plain])
+    spec = json.loads(plain.read_text())
+    change(spec["genesis"]["runtimeGenesis"]["patch"])
+    plain.write_text(json.dumps(spec))
+    _run([binary, "export-chain-spec", "--chain", plain, "--raw", "--output", raw])
+    return raw
 
 
 def raw_spec(binary, chain):
@@ -70,11 +82,19 @@ class Validators:
         self.supervisor, self.binary, self.ports = supervisor, binary, ports
         self.home, self.chain_id, self.count = Path(home), chain, count
         self.all, self.spec = [], None
+        # Of what single validators are told beside the rest, by their places.
+        self.flags = {}
+        # Changes the genesis, where it is not to be as the chain has it.
+        self.change = None
 
     def prepare(self):
         """Checks the ports and makes what every validator needs before the first can start."""
         self.ports.check_validators(self.count)
-        self.spec = raw_spec(self.binary, self.chain_id)
+        self.home.mkdir(parents=True, exist_ok=True)
+        if self.change:
+            self.spec = changed_spec(self.binary, self.chain_id, self.change, self.home)
+        else:
+            self.spec = raw_spec(self.binary, self.chain_id)
         with ThreadPoolExecutor() as pool:
             self.all = list(pool.map(self._prepare, range(self.count)))
 
@@ -102,7 +122,7 @@ class Validators:
         front = f"{self.ports.p2p_ws(index)}/ws" if websocket else f"{self.ports.p2p(index)}"
         return f"/ip4/127.0.0.1/tcp/{front}/p2p/{self.all[index].peer_id}"
 
-    def start(self, index):
+    def start(self, index, env=None):
         """Starts a validator, for the first time or again."""
         validator = self.all[index]
         others = [self.address(i) for i in range(self.count) if i != index]
@@ -115,8 +135,8 @@ class Validators:
         argv += ["--prometheus-port", self.ports.prometheus(index)]
         # Found by address, on this machine alone.
         argv += ["--bootnodes", *others, "--no-mdns", "--allow-private-ip"]
-        argv += ["--no-telemetry"]
-        validator.process = self.supervisor.start(validator.name, argv)
+        argv += ["--no-telemetry", *self.flags.get(index, [])]
+        validator.process = self.supervisor.start(validator.name, argv, env)
         return validator
 
     def start_all(self):

@@ -1,23 +1,25 @@
-"""Watches finality from beside, for the figures of the report."""
+"""Watches a chain from beside: finality for the figures of a report, and what happened in each block."""
 
+import contextlib
 import statistics
 import threading
+import time
+from dataclasses import dataclass
+
+from .errors import DevnetError, RpcError
 
 
-class FinalityWatch:
-    """Samples how far the last final block is behind the best one."""
+class _Watch:
+    """Looks every few seconds, in a thread of its own."""
 
-    def __init__(self, chain, seconds=1.0):
-        self.chain, self.seconds = chain, seconds
-        self.samples = []
+    def __init__(self, seconds):
+        self.seconds = seconds
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
         while not self._end.wait(self.seconds):
-            lag = self.chain.finality_lag()
-            if lag is not None:
-                self.samples.append(lag)
+            self.look()
 
     def __enter__(self):
         self._thread.start()
@@ -27,7 +29,82 @@ class FinalityWatch:
         self._end.set()
         self._thread.join()
 
+
+class FinalityWatch(_Watch):
+    """Samples how far the last final block is behind the best one."""
+
+    def __init__(self, chain, seconds=1.0):
+        super().__init__(seconds)
+        self.chain, self.samples = chain, []
+
+    def look(self):
+        lag = self.chain.finality_lag()
+        if lag is not None:
+            self.samples.append(lag)
+
     def lags(self):
         """Median and maximum, in blocks."""
         samples = list(self.samples) or [0]
         return {"median": statistics.median_low(samples), "max": max(samples), "samples": len(samples)}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A final block."""
+
+    number: int
+    # By its author's clock.
+    time_ms: int
+    # What windows of tasks are counted in.
+    clock: int
+    # (pallet, name, fields)
+    events: list
+
+
+class ChainLog(_Watch):
+    """Keeps what happened in every final block since it began: nodes forget the state of old blocks."""
+
+    PALLETS = ("TaskAuction", "TrustLock", "Billing")
+    # A whole long stall at a time would keep us from ending.
+    AT_ONCE = 50
+
+    def __init__(self, chains, seconds=1.0):
+        super().__init__(seconds)
+        # Any of them will do: one may be paused or restarted.
+        self.chains, self.blocks = list(chains), []
+        self.begun = self.chains[0].finalised_number()
+        self._looking = threading.Lock()
+
+    def look(self):
+        for chain in list(self.chains):
+            # What a node that is on its way up or down says need not make sense.
+            with contextlib.suppress(RpcError, ValueError, KeyError, TypeError):
+                with self._looking:
+                    self._read(chain)
+                return
+            # The next time another one is asked first.
+            self.chains.append(self.chains.pop(0))
+
+    def _read(self, chain):
+        final = chain.finalised_number()
+        first = self.seen() + 1
+        for number in range(first, min(final, first + self.AT_ONCE) + 1):
+            block = chain.block_hash(number)
+            events = [event for event in chain.events(block) if event[0] in self.PALLETS]
+            self.blocks.append(Block(number, chain.timestamp_ms(number), chain.clock(block), events))
+
+    def seen(self):
+        """The last block that it knows."""
+        return self.blocks[-1].number if self.blocks else self.begun
+
+    def catch_up(self, number, seconds=60):
+        """Waits until it knows a block."""
+        deadline = time.monotonic() + seconds
+        while self.seen() < number:
+            if time.monotonic() > deadline:
+                raise DevnetError(f"no node tells what happened in block {self.seen() + 1}")
+            self.look()
+
+    def events(self):
+        """What happened, as (block, pallet, name, fields)."""
+        return [(block, *event) for block in list(self.blocks) for event in block.events]
