@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from devnet_lib.console import Console
+from devnet_lib.errors import DevnetError
 from devnet_lib.folders import REPO
 
-from . import report
+from . import chaos, report
 from .benches import BENCHES
 from .errors import BenchError
 
@@ -27,6 +28,17 @@ def arguments():
         metavar="DIR",
         help="exact: a Llama model as published, instead of the demonstration model",
     )
+    parser.add_argument("--runs", type=int, metavar="N", help="devnet-runs: how often [default: 20; with --quick 2]")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="soak: how long it may take [default: 60]; chaos, burst: post no longer than that [default: 60, 10]",
+    )
+    chaos.arguments(parser)
+    soak = parser.add_argument_group("soak")
+    soak.add_argument("--only", choices=("properties", "e2e"), help="one of its two parts, with all of the time")
+    soak.add_argument("--match", default="", metavar="TEXT", help="properties with this in `PACKAGE NAME`")
     return parser.parse_args()
 
 
@@ -37,7 +49,7 @@ def main():
     try:
         bench = BENCHES[options.name]
         found = bench.run(options, console)
-    except BenchError as error:
+    except (BenchError, DevnetError) as error:
         console.text(f"\nFAILED: {error}")
         return 1
     except KeyboardInterrupt:
@@ -46,7 +58,11 @@ def main():
     path = options.report or REPO / "target" / "reports" / f"{options.name}.json"
     report.write(found, path)
     console.text(f"\nwritten to {path}")
-    return 0
+    # What may not be, where a bench has such figures.
+    if found.get("failed"):
+        console.text(f"\nFAILED: {', '.join(found['failed'])}")
+        return 1
+    return 1 if found.get("failures") else 0
 
 
 if __name__ == "__main__":

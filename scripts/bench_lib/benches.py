@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import exact, report, trust, trust_report
+from . import bounds, burst, chaos, devnet_runs, exact, report, soak, trust, trust_report
 
 
 class Bench(NamedTuple):
@@ -16,6 +16,11 @@ class Bench(NamedTuple):
 
 
 BENCHES = {
+    "bounds": Bench(bounds.run, bounds.show),
     "exact": Bench(exact.run, report.show),
+    "soak": Bench(soak.run, soak.show),
     "trust": Bench(trust.run, trust_report.show),
+    "chaos": Bench(chaos.run, chaos.show),
+    "burst": Bench(burst.run, burst.show),
+    "devnet-runs": Bench(devnet_runs.run, devnet_runs.show),
 }

@@ -24,7 +24,11 @@ CHEATS = [
     "test_4_cheats.Cheats.test_a_token_read_wrong_is_judged_by_a_committee",
 ]
 # On networks of their own, beside that of the others.
-BESIDE = [["test_3_finality", "test_0_scripts"], *([cheat] for cheat in CHEATS)]
+BESIDE = [
+    ["test_5_chaos"],
+    ["test_0_verdict", "test_0_chaos", "test_3_finality", "test_0_scripts"],
+    *([cheat] for cheat in CHEATS),
+]
 # In the order in which their tasks are posted: one spare provider after the other.
 LIVES = ["test_1_generation", "test_2_provider_dead", "test_1_lives"]
 BESIDE_SECONDS = 1200
