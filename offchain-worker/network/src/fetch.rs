@@ -88,7 +88,7 @@ impl<'a> Fetch<'a> {
                 let outcome = match net.turn(endpoint).await {
                     Ok(_turn) => {
                         self.current = Some(endpoint);
-                        self.from_one(net, endpoint).await
+                        self.ask_one(net, endpoint).await
                     }
                     Err(fault) => Err(fault),
                 };
@@ -129,7 +129,7 @@ impl<'a> Fetch<'a> {
         self.outline = outline;
     }
 
-    async fn from_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), Fault> {
+    async fn ask_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), Fault> {
         let mut source = Source::new(net, endpoint, self.limits, self.ticket.clone());
         // Each peer has its own word on a size that is not known: an outline does not prove it. It does not prove either
         // how many chunks there are, since nodes further up lead to the same hash; so each peer has its own outline, too.

@@ -35,7 +35,8 @@ fn strict() -> Limits {
 #[tokio::test]
 async fn each_kind_of_hostile_peer_is_named_and_the_next_source_delivers() {
     let over = u32::MAX.to_le_bytes().to_vec();
-    let kinds: [(Manner, fn(&Fault) -> bool); 5] = [
+    type Names = fn(&Fault) -> bool;
+    let kinds: [(Manner, Names); 5] = [
         (Manner::trickle(BLOB, Duration::from_millis(100)), |f| {
             *f == Fault::TimedOut
         }),

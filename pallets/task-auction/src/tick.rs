@@ -99,39 +99,32 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn sweep_task(time: BlockNumberFor<T>, id: TaskId) -> Weight {
         Agenda::<T>::remove(time, id);
-        let (step, weight) = Self::sweep_step(id);
-        if let Some(Step::Waits { until }) = step {
-            Self::wake_after(id, until);
-        }
-        weight
-    }
-
-    /// Tries to draw. Who waits for entropy stays where it is.
-    fn sweep_draw(id: TaskId) -> Weight {
-        let (step, weight) = Self::sweep_step(id);
-        if step.is_none() {
-            // The agenda looks at it again.
-            Draws::<T>::remove(id);
-        }
-        weight
-    }
-
-    /// A task's step, unless it failed, and what it took.
-    fn sweep_step(id: TaskId) -> (Option<Step<BlockNumberFor<T>>>, Weight) {
         let step = with_storage_layer(|| Self::step(id));
         let weight = step
             .as_ref()
             .map_or_else(|_| Self::step_weight_max(), Step::weight::<T>);
-        if let Err(error) = &step {
-            let until = Self::now().saturating_add(RETRY_BLOCKS.into());
-            Self::wake_after(id, until);
-            Self::deposit_event(Event::AdvancePostponed {
-                task: id,
-                error: *error,
-                until,
-            });
+        match step {
+            Ok(Step::Waits { until }) => Self::wake_after(id, until),
+            Ok(_) => {}
+            Err(error) => {
+                let until = Self::now().saturating_add(RETRY_BLOCKS.into());
+                Self::wake_after(id, until);
+                Self::deposit_event(Event::AdvancePostponed {
+                    task: id,
+                    error,
+                    until,
+                });
+            }
         }
-        (step.ok(), weight.saturating_add(T::WeightInfo::sweep_task()))
+        weight.saturating_add(T::WeightInfo::sweep_task())
+    }
+
+    /// Tries to draw. Who waits for entropy stays where it is, and so does one whose draw failed: by the clock, which may
+    /// stand still, somebody could wait for entropy that it likes.
+    fn sweep_draw(id: TaskId) -> Weight {
+        let step = with_storage_layer(|| Self::step(id));
+        let weight = step.map_or_else(|_| Self::step_weight_max(), |step| step.weight::<T>());
+        weight.saturating_add(T::WeightInfo::sweep_task())
     }
 
     /// Most that a sweep spends on one task.

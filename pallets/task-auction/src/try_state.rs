@@ -188,7 +188,7 @@ impl<T: Config> Pallet<T> {
             );
         }
         ensure!(
-            OpenTasks::<T>::iter_keys().all(|id| Tasks::<T>::contains_key(id)),
+            OpenTasks::<T>::iter_keys().all(Tasks::<T>::contains_key),
             "AUC-9: a task is listed that is gone"
         );
         Ok(())

@@ -15,7 +15,7 @@ mod dispatch {
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`, `AlreadyCommitted`.
         #[pallet::call_index(0)]
-        #[pallet::weight(T::WeightInfo::commit())]
+        #[pallet::weight((T::WeightInfo::commit(), DispatchClass::Operational))]
         pub fn commit(origin: OriginFor<T>, task: TaskId, commitment: H256) -> DispatchResult {
             let agent = ensure_signed(origin)?;
             Self::do_commit(&agent, task, commitment)
@@ -284,7 +284,7 @@ mod dispatch {
         /// `NotProviderAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `AlreadyCommitted`, `AlreadyAtFault`,
         /// `TooManyDemands`, `AlreadyDemanded`, `EnoughCommitted`, `NoSuchSegment`; the currency's own.
         #[pallet::call_index(16)]
-        #[pallet::weight(T::WeightInfo::demand_input())]
+        #[pallet::weight((T::WeightInfo::demand_input(), DispatchClass::Operational))]
         pub fn demand_input(origin: OriginFor<T>, task: TaskId, segment: u32) -> DispatchResult {
             let agent = ensure_signed(origin)?;
             Self::do_demand_input(agent, task, segment)

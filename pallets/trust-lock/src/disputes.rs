@@ -28,6 +28,7 @@ use surety_verification::bisection::{GameError, Move, Outcome, Reason, Side, Sta
 use crate::{
     asset,
     matching::{Contest, Stakes},
+    transitions::accepted,
     types::DisputeReferee,
     Committees, Config, DisputeOf, Disputes, Error, Event, Facts, HoldReason, Pallet, PartyOf, RoundOf,
     Rounds,
@@ -316,14 +317,18 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Says what the round's results come to now, if that has changed.
-    pub(crate) fn update_verdict(task: TaskId, round: &mut RoundOf<T>) {
+    pub(crate) fn update_verdict(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let now = crate::verdict::verdict(round);
-        if let RoundPhase::Challengeable { verdict, .. } = &mut round.phase {
-            if *verdict != now {
-                *verdict = now.clone();
-                Self::deposit_event(Event::VerdictReached { task, verdict: now });
-            }
+        let RoundPhase::Challengeable { verdict, .. } = &mut round.phase else {
+            return false;
+        };
+        if *verdict == now {
+            return false;
         }
+        *verdict = now.clone();
+        round.announced = round.announced.or(accepted(&now));
+        Self::deposit_event(Event::VerdictReached { task, verdict: now });
+        true
     }
 
     /// Has every dispute of a round looked at: somebody has lost.

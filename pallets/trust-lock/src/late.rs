@@ -8,7 +8,7 @@
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::{
-    task::RoundMember,
+    task::{RoundMember, RoundPhase},
     traits::TaskClock,
     trust::{AuditState, FaultKind},
     TaskId,
@@ -30,14 +30,22 @@ impl<T: Config> Pallet<T> {
         Self::deposit_event(Event::RevealMissed { task, provider });
     }
 
-    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, and what it says may
-    /// contradict others.
+    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, what it says may contradict
+    /// others, and everybody has the whole time to challenge a verdict that it changes.
     pub(crate) fn after_late_reveal(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
         let is_audited = |audit: &AuditOf<T>| audit.provider == *provider && is_sealed::<T>(audit);
         if round.audits.iter().any(is_audited) {
-            round.openings_until = Some(Self::window_end(T::OpeningWindow::get()));
+            round.openings_until = round
+                .openings_until
+                .max(Some(Self::window_end(T::OpeningWindow::get())));
         }
-        Self::update_verdict(task, round);
+        if Self::update_verdict(task, round) {
+            let window = Self::window_end(T::ChallengeWindow::get());
+            if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
+                *until = window.max(*until);
+            }
+            T::Clock::wake_after(task, window);
+        }
         Self::match_up(task, round);
         T::Clock::wake_after(task, Self::now());
     }

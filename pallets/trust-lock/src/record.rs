@@ -7,8 +7,8 @@ use surety_types::traits::{Jail, StashClosed};
 
 use crate::{faults::is_grave, Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
 
-/// How often a suspension is doubled at most: about a thousand commit windows in all.
-const DOUBLINGS_MAX: u32 = 10;
+/// How often a suspension is doubled at most: half a day at a time, with commit windows of ten minutes.
+const DOUBLINGS_MAX: u32 = 6;
 
 impl<T: Config> Jail<T::AccountId> for Pallet<T> {
     fn is_jailed(stash: &T::AccountId) -> bool {
@@ -38,10 +38,15 @@ impl<T: Config> Pallet<T> {
     /// A provider has missed a deadline, which may be the line's fault: no stake is lost. It gets no tasks for a commit
     /// window, and twice as long each time in a row, so that nobody takes tasks in order to leave them. Its stake has to
     /// stay meanwhile, because another name is cheap.
+    ///
+    /// What it misses while it is suspended are tasks that it had before: the same line, and no other time.
     pub(crate) fn note_missed(provider: &T::AccountId) {
         let until = Records::<T>::mutate(provider, |record| {
-            let windows = 2u32.saturating_pow(record.missed.min(DOUBLINGS_MAX));
-            record.missed = record.missed.saturating_add(1);
+            if !Self::lasts(record.suspended_until) {
+                record.missed = record.missed.saturating_add(1);
+            }
+            let doublings = record.missed.saturating_sub(1).min(DOUBLINGS_MAX);
+            let windows = 2u32.saturating_pow(doublings);
             let until = Self::window_end(T::CommitWindow::get().saturating_mul(windows.into()));
             record.suspended_until = record.suspended_until.max(Some(until));
             record.suspended_until
@@ -59,7 +64,10 @@ impl<T: Config> Pallet<T> {
         let most = T::ProbationTasks::get();
         Records::<T>::mutate(provider, |record| {
             record.clean_tasks = record.clean_tasks.saturating_add(1).min(most);
-            record.missed = 0;
+            // One for one, or a task of one's own would make good for all that were left.
+            if !Self::lasts(record.suspended_until) {
+                record.missed = record.missed.saturating_sub(1);
+            }
         });
     }
 

@@ -78,14 +78,6 @@ impl<T: Config> Pallet<T> {
             finder: quintillionths(T::FinderShare::get()),
             client: quintillionths(T::ClientShare::get()),
         };
-        let seals = [
-            (T::OpeningWindow::get(), T::RevealWindow::get()),
-            (T::OpeningWindow::get(), T::ChallengeWindow::get()),
-        ];
-        assert!(
-            seals.iter().all(|(long, short)| long >= short),
-            "who was late needs no less time to open what it sealed than who was not"
-        );
         let shares = split.shares(lock.saturating_add(more));
         let or_pool = |payee: Option<T::AccountId>| payee.unwrap_or_else(T::InsurancePool::get);
         let payees = [
@@ -112,13 +104,15 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
-    /// pieces of data, openings.
+    /// commitments, pieces of data, openings.
     pub fn answer_weight() -> Weight {
         let reveal = T::WeightInfo::reveal().saturating_add(T::WeightInfo::authorize_reveal());
         let audit = T::WeightInfo::reveal_audit().saturating_add(T::WeightInfo::authorize_reveal_audit());
         let vote = T::WeightInfo::reveal_vote().saturating_add(T::WeightInfo::authorize_reveal_vote());
         T::WeightInfo::play()
+            .max(T::WeightInfo::commit())
             .max(T::WeightInfo::supply())
+            .max(T::WeightInfo::demand_input())
             .max(T::WeightInfo::supply_input())
             .max(reveal)
             .max(audit)

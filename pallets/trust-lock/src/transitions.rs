@@ -214,7 +214,7 @@ impl<T: Config> Pallet<T> {
             if member.is_none_or(|member| member.claim().is_none()) {
                 continue;
             }
-            missing |= member.is_some_and(|member| member.standing_claim().is_some());
+            missing |= member.is_some_and(|member| member.counted_claim().is_some());
             let auditor = (&audit.verifier, &audit.provider);
             Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
         }
@@ -449,7 +449,7 @@ fn is_known<T: Config>(round: &RoundOf<T>, provider: &T::AccountId) -> bool {
 }
 
 /// The output that a verdict accepts.
-fn accepted<A>(verdict: &Verdict<A>) -> Option<ContentHash> {
+pub(crate) fn accepted<A>(verdict: &Verdict<A>) -> Option<ContentHash> {
     match verdict {
         Verdict::Agreed { claim, .. } => Some(claim.output),
         Verdict::Failed(_) => None,

@@ -125,7 +125,7 @@ impl surety_pallet_finality_clock::BlockAuthors<AccountId> for Validators {
 const ANSWER_BYTES: u32 = 20 * 1024;
 
 /// Whether a block that is about to end had no room for one more of the calls that somebody loses money for being late with:
-/// of the room that is kept for their class, less is left than the dearest of them takes.
+/// of the block, and of what is kept for their class when others fill it, less is left than the dearest of them takes.
 pub struct NoRoomForAnswers;
 
 impl Get<bool> for NoRoomForAnswers {
@@ -136,9 +136,11 @@ impl Get<bool> for NoRoomForAnswers {
         let dearest = TrustLock::answer_weight()
             .max(TaskAuction::answer_weight())
             .saturating_add(class.base_extrinsic);
-        let fits = class
-            .reserved
-            .is_none_or(|room| used.saturating_add(dearest).all_lte(room));
+        let all = System::block_weight().total().saturating_add(dearest);
+        let fits = all.all_lte(limits.max_block)
+            || class
+                .reserved
+                .is_none_or(|room| used.saturating_add(dearest).all_lte(room));
         let bytes = System::block_size().saturating_add(ANSWER_BYTES);
         !fits || bytes > *RuntimeBlockLength::get().max.get(DispatchClass::Operational)
     }

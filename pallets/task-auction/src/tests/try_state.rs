@@ -141,6 +141,7 @@ fn auc_8_notices_bids_that_were_opened_early() {
         Bids::<Test>::mutate(bidding, stash(0), |record| {
             record.as_mut().unwrap().opened = Some(bid(0, 500));
         });
+        BidCounts::<Test>::mutate(bidding, |count| count.opened = 1);
     });
 }
 

@@ -78,6 +78,11 @@ impl<T: Config> Pallet<T> {
             MemberProgress::Committed(commitment) => Ok(commitment),
             MemberProgress::Revealed(_) => Err(Error::<T>::AlreadyRevealed),
         }?;
+        // Nobody waits for it any more, and it must not make anybody wait again.
+        ensure!(
+            !member.missed_reveal || member.fault.is_none(),
+            Error::<T>::AlreadyAtFault
+        );
         ensure!(
             surety_verification::commitment(task, provider, claim, salt) == commitment,
             Error::<T>::CommitmentMismatch

@@ -7,13 +7,13 @@ use frame_support::{
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
-    task::{FailureReason, Verdict},
+    task::{FailureReason, RoundPhase, Verdict},
     traits::Jail,
     trust::{AuditState, FaultKind},
 };
 
 use super::revealed_with;
-use crate::{mock::*, Call, Error, Event, PhaseName, Records};
+use crate::{mock::*, Call, Error, Event, PhaseName, Records, Rounds};
 
 const VERIFIER: AccountId = FIRST_VERIFIER;
 
@@ -134,7 +134,7 @@ fn what_is_opened_late_pays_whoever_was_in_time_and_agrees() {
     late(&[9, 9, 9], &[1], || {
         assert!(matches!(
             round().unwrap().phase,
-            surety_types::task::RoundPhase::Challengeable {
+            RoundPhase::Challengeable {
                 verdict: Verdict::Failed(FailureReason::NoAgreement),
                 ..
             }
@@ -270,9 +270,9 @@ fn never_committing_suspends_and_twice_as_long_the_second_time() {
             assert!(TrustLock::is_suspended(&2) && TrustLock::is_jailed(&2));
             let event = Event::Suspended { stash: 2, until };
             assert!(events().contains(&event));
+            pass(windows * COMMIT_WINDOW + 1);
         }
         assert_eq!((faults(), slashed(2)), (vec![], 0));
-        pass(4 * COMMIT_WINDOW + 1);
         assert!(!TrustLock::is_suspended(&2) && !TrustLock::is_jailed(&2));
     });
 }
@@ -282,7 +282,7 @@ fn a_suspension_does_not_grow_for_ever() {
     TestExt::new().execute_with(|| {
         Records::<Test>::mutate(2, |record| record.missed = u32::MAX);
         leaves(100);
-        assert_eq!(suspended_until(2), System::block_number() + 1_024 * COMMIT_WINDOW);
+        assert_eq!(suspended_until(2), System::block_number() + 64 * COMMIT_WINDOW);
     });
 }
 
@@ -310,7 +310,44 @@ fn a_clean_task_makes_good_for_missed_deadlines() {
         Records::<Test>::mutate(1, |record| record.missed = 3);
         revealed_with(&[], &[9]);
         pass(CHALLENGE_WINDOW + 1);
-        assert_eq!(Records::<Test>::get(1).missed, 0);
+        assert_eq!(Records::<Test>::get(1).missed, 2);
+    });
+}
+
+#[test]
+fn what_is_missed_during_a_suspension_is_the_same_incident() {
+    TestExt::new().execute_with(|| {
+        for task in 100..104 {
+            assert_ok!(open(task, [2]));
+        }
+        pass(COMMIT_WINDOW + 1);
+        assert_eq!(Records::<Test>::get(2).missed, 1);
+        assert_eq!(suspended_until(2), System::block_number() + COMMIT_WINDOW);
+    });
+}
+
+#[test]
+fn a_verdict_that_a_late_opening_changes_can_be_challenged_for_the_whole_window() {
+    late(&[9, 9], &[1], || {
+        pass(CHALLENGE_WINDOW + 2);
+        assert_noop!(challenge(77, 1), Error::<Test>::WrongPhase);
+        assert_ok!(reveal(2, 9));
+        let RoundPhase::Challengeable { until, .. } = round().unwrap().phase else {
+            panic!("the round has ended");
+        };
+        assert_eq!(until, System::block_number() + CHALLENGE_WINDOW);
+        pass(CHALLENGE_WINDOW);
+        assert_eq!(decision(), None);
+        pass(2);
+        assert_eq!(decision(), Some(agreed(9, &[1], &[], &[2])));
+    });
+}
+
+#[test]
+fn who_was_convicted_of_silence_opens_nothing_any_more() {
+    late(&[9, 9, 9], &[1, 2], || {
+        Rounds::<Test>::mutate_extant(TASK, |round| round.members[2].fault = Some(FaultKind::NoReveal));
+        assert_noop!(reveal(3, 9), Error::<Test>::AlreadyAtFault);
     });
 }
 

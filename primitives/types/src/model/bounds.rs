@@ -247,7 +247,8 @@ mod tests {
     fn each_dimension_has_its_own_refusal() {
         use ArchitectureError::*;
         use ModelFamily::{Bert, Llama};
-        let cases: [(ModelFamily, fn(&mut Architecture), ArchitectureError); 20] = [
+        type Change = fn(&mut Architecture);
+        let cases: [(ModelFamily, Change, ArchitectureError); 20] = [
             (Llama, |a| a.vocabulary += 1, VocabularyTooLarge),
             (Llama, |a| a.width += 4, TooWide),
             (Llama, |a| a.layers += 1, TooManyLayers),

@@ -21,8 +21,8 @@ fn commit() -> Call {
 }
 
 fn opening() -> Call {
-    let openings = crate::sample::calls().into_iter();
-    openings.filter(Call::proves_itself).next().unwrap()
+    let mut calls = crate::sample::calls().into_iter();
+    calls.find(Call::proves_itself).unwrap()
 }
 
 async fn connect(node: &Node, patience: Duration) -> RpcChain {
