@@ -21,12 +21,12 @@ use libp2p::{
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::{
-    sync::{mpsc, oneshot, Semaphore},
+    sync::{mpsc, oneshot},
     task::JoinSet,
 };
 
 use crate::{
-    access::{Allowances, Audience, Grants},
+    access::{Allowances, Audience, Decision, Grants},
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
@@ -108,7 +108,7 @@ enum Answer {
     Blob(ResponseChannel<Response>, Response),
     Page(ResponseChannel<PageResponse>, PageResponse),
     /// Of a ticket.
-    Judged(blobs::Case, bool),
+    Judged(blobs::Case, Option<Decision>),
 }
 
 pub(crate) struct EventLoop {
@@ -133,8 +133,10 @@ pub(crate) struct EventLoop {
     grants: Grants<PeerId>,
     allowances: Allowances,
     pace: Pace<PeerId>,
-    /// Tickets that may be judged beside those that are.
-    gate_checks: Arc<Semaphore>,
+    /// Whom the gate has refused.
+    refusals: Allowances,
+    /// Whose tickets are being judged, by the task that does.
+    judging: HashMap<tokio::task::Id, Guest>,
 }
 
 impl EventLoop {
@@ -161,7 +163,8 @@ impl EventLoop {
             grants: Grants::new(limits.grants_max),
             allowances: Allowances::new(limits.gate_memory, limits.grants_max),
             pace: Pace::new(limits.bytes_per_second_per_peer_max),
-            gate_checks: Arc::new(Semaphore::new(limits.gate_checks_max)),
+            refusals: Allowances::new(limits.gate_refusal_memory, limits.grants_max),
+            judging: HashMap::new(),
             limits,
         }
     }
@@ -177,11 +180,17 @@ impl EventLoop {
                     Some(command) => self.on_command(command),
                     None => return,
                 },
-                Some(answer) = self.answers.join_next() => match answer {
-                    Ok(Answer::Blob(channel, response)) => self.send(channel, response),
-                    Ok(Answer::Page(channel, response)) => self.send_page(channel, response),
-                    Ok(Answer::Judged(case, allowed)) => self.on_judged(case, allowed),
-                    Err(e) => tracing::error!(error = %e, "making an answer panicked"),
+                Some(answer) = self.answers.join_next_with_id() => match answer {
+                    Ok((_, Answer::Blob(channel, response))) => self.send(channel, response),
+                    Ok((_, Answer::Page(channel, response))) => self.send_page(channel, response),
+                    Ok((id, Answer::Judged(case, decision))) => {
+                        self.judging.remove(&id);
+                        self.on_judged(case, decision);
+                    }
+                    Err(e) => {
+                        self.judging.remove(&e.id());
+                        tracing::error!(error = %e, "making an answer panicked");
+                    }
                 },
                 event = self.swarm.select_next_some() => self.on_event(event),
             }

@@ -51,10 +51,16 @@ pub struct Limits {
     pub grants_max: usize,
     /// Tickets that are judged at once.
     pub gate_checks_max: usize,
+    /// Of these, tickets of one peer.
+    pub gate_checks_per_peer_max: usize,
+    /// Of these, tickets of one address group's peers that are not named on chain.
+    pub gate_checks_per_address_max: usize,
     /// For the judgement of one ticket.
     pub gate_timeout: Duration,
     /// For so long whom the gate let in need not be judged again. An audit's fetches take less.
     pub gate_memory: Duration,
+    /// For so long whom the gate has refused a blob is refused it unjudged.
+    pub gate_refusal_memory: Duration,
     /// Outputs that are remembered; the oldest are forgotten first.
     pub outputs_max: usize,
     /// Streams that are served; the oldest are forgotten first. Each may take 2 MiB of memory.
@@ -103,8 +109,11 @@ impl Default for Limits {
             connections_per_peer_max: 8,
             grants_max: 8192,
             gate_checks_max: 8,
+            gate_checks_per_peer_max: 1,
+            gate_checks_per_address_max: 2,
             gate_timeout: Duration::from_secs(5),
             gate_memory: Duration::from_secs(600),
+            gate_refusal_memory: Duration::from_secs(30),
             outputs_max: 4096,
             // More than a provider computes at once, with those that are done and not settled yet.
             streams_max: 64,

@@ -4,9 +4,12 @@
 
 mod common;
 
-use std::sync::{
-    atomic::{AtomicUsize, Ordering},
-    Arc,
+use std::{
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc,
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -86,8 +89,12 @@ impl Parties {
     async fn over_libp2p() -> Self {
         let mut kept = Vec::new();
         let mut planes: Vec<Arc<dyn DataPlane>> = Vec::new();
+        let forgetful = Limits {
+            gate_refusal_memory: Duration::ZERO,
+            ..limits()
+        };
         for listen in [QUIC, TCP, TCP, TCP] {
-            let peer = peer(&[listen]).await;
+            let peer = peer_with(&[listen], 0, forgetful.clone()).await.unwrap();
             kept.push(peer.dir);
             planes.push(Arc::new(peer.node));
         }
@@ -281,7 +288,7 @@ async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged
     }
     let impatient = Limits {
         gate_checks_max: 1,
-        gate_timeout: std::time::Duration::from_millis(50),
+        gate_timeout: Duration::from_millis(50),
         ..limits()
     };
     let (server, auditor) = (peer_with(&[QUIC], 0, impatient).await.unwrap(), peer(&[]).await);
@@ -294,4 +301,46 @@ async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged
     assert!(auditor.node.fetch(hash, &at, &ticket).await.is_err());
     server.node.set_gate(OneTicket::for_peer(&auditor.node, hash));
     assert_eq!(&auditor.node.fetch(hash, &at, &ticket).await.unwrap()[..], b"x");
+}
+
+#[tokio::test]
+async fn who_was_refused_is_not_judged_again_for_a_while() {
+    let (server, auditor) = (peer(&[QUIC]).await, peer(&[]).await);
+    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let at = [endpoint(&server)];
+    let gate = OneTicket::for_peer(&auditor.node, hash);
+    server.node.set_gate(gate.clone());
+    for ticket in [b"forged".as_slice(), b"another", b"drawn"] {
+        assert!(refused(auditor.node.fetch(hash, &at, &showing(ticket)).await));
+    }
+    assert_eq!(gate.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn of_one_peer_and_of_one_address_few_tickets_are_judged_at_once() {
+    let server = peer(&[QUIC]).await;
+    let secrets = [
+        server.node.publish(Bytes::from_static(b"first")).await.unwrap(),
+        server.node.publish(Bytes::from_static(b"second")).await.unwrap(),
+    ];
+    let gate = Arc::new(SlowGate::default());
+    server.node.set_gate(gate.clone());
+    let (first, second, third) = (peer(&[]).await, peer(&[]).await, peer(&[]).await);
+    let (at, ticket) = ([endpoint(&server)], showing(b"any"));
+    let judged = async {
+        let [one, two] = [&first, &second].map(|peer| peer.node.fetch(secrets[0], &at, &ticket));
+        let (one, two) = tokio::join!(one, two);
+        one.unwrap();
+        two.unwrap();
+    };
+    let meanwhile = async {
+        gate.begun.notified().await;
+        gate.begun.notified().await;
+        for peer in [&first, &third] {
+            let busy = common::attempts(peer.node.fetch(secrets[1], &at, &ticket).await);
+            assert_eq!(busy[0].fault, surety_network::Fault::Busy);
+        }
+        gate.end.notify_waiters();
+    };
+    tokio::join!(judged, meanwhile);
 }

@@ -6,13 +6,13 @@ use libp2p::{
     PeerId,
 };
 use surety_types::{ContentHash, TaskId};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
 use super::{answer, request_fault, Answer, EventLoop};
 use crate::{
     access::{Asked, Audience, Decision, Ticket},
     outline::chunks_of,
-    places::Room,
+    places::{Guest, Room},
     plane::Statement,
     store::{BlobStore, StoreError},
     wire::{Request, Response, Wanted, BLOBS, CHUNK_BYTES, OUTLINE_CHUNKS_MAX},
@@ -110,13 +110,16 @@ impl EventLoop {
                 self.shared.tally.requests_refused_reader.one();
                 self.send(channel, Response::Refused);
             }
-            Some(ticket) => self.judge(Case {
-                peer,
-                wanted,
-                blob,
-                ticket,
-                channel,
-            }),
+            Some(ticket) => {
+                let case = Case {
+                    peer,
+                    wanted,
+                    blob,
+                    ticket,
+                    channel,
+                };
+                self.judge(case, guest);
+            }
         }
     }
 
@@ -138,19 +141,27 @@ impl EventLoop {
     }
 
     /// Has the gate look at a ticket, apart from the loop.
-    fn judge(&mut self, case: Case) {
-        let Some(gate) = self.shared.gate() else {
-            self.on_judged(case, false);
+    fn judge(&mut self, case: Case, guest: Guest) {
+        let was_refused = self.refusals.has(case.peer, case.blob, Instant::now());
+        let Some(gate) = self.shared.gate().filter(|_| !was_refused) else {
+            self.on_judged(case, None);
             return;
         };
-        let Ok(permit) = self.gate_checks.clone().try_acquire_owned() else {
+        // Each check costs the host questions to its node: no peer and no address has all of them.
+        let room = Room {
+            total: self.limits.gate_checks_max,
+            kept: 0,
+            per_address: self.limits.gate_checks_per_address_max,
+            per_peer: self.limits.gate_checks_per_peer_max,
+        };
+        let named = self.swarm.behaviour().places.named();
+        if let Err(why) = room.admit(self.judging.values(), &guest, named) {
+            tracing::debug!(peer = %case.peer, %why, "a ticket is put off");
             self.send(case.channel, Response::Busy);
             return;
-        };
+        }
         let timeout = self.limits.gate_timeout;
-        self.answers.spawn(async move {
-            // Held for as long as it takes; given back even by a gate that panics.
-            let _permit: OwnedSemaphorePermit = permit;
+        let judging = self.answers.spawn(async move {
             let peer = case.peer.to_base58();
             let asked = Asked {
                 peer: &peer,
@@ -159,12 +170,16 @@ impl EventLoop {
                 ticket: &case.ticket,
             };
             let decision = tokio::time::timeout(timeout, gate.may_read(asked)).await;
-            Answer::Judged(case, decision == Ok(Decision::Allow))
+            Answer::Judged(case, decision.ok())
         });
+        self.judging.insert(judging.id(), guest);
     }
 
-    pub(super) fn on_judged(&mut self, case: Case, allowed: bool) {
-        if !allowed {
+    pub(super) fn on_judged(&mut self, case: Case, decision: Option<Decision>) {
+        if decision == Some(Decision::Refuse) {
+            self.refusals.insert(case.peer, case.blob, Instant::now());
+        }
+        if decision != Some(Decision::Allow) {
             tracing::debug!(peer = %case.peer, blob = ?case.blob, "a ticket was not taken");
             self.shared.tally.requests_refused_ticket.one();
             self.send(case.channel, Response::Refused);
