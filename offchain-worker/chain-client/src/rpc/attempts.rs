@@ -110,6 +110,11 @@ impl Place {
         });
     }
 
+    /// The last signature was refused: what is known is what was known before it.
+    pub fn recall(&self, before: Option<Attempt>) {
+        self.change(|attempt| *attempt = before);
+    }
+
     /// None of its signatures can get into a block, or what became of it was told.
     pub fn forget(&self) {
         self.change(|attempt| *attempt = None);

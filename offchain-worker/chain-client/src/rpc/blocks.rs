@@ -20,6 +20,9 @@ use crate::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may stand still on
+/// all nodes, which is no reason to leave one; but whether another one is asked by now is looked at as often.
+const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 type Header = SubstrateHeader<H256>;
 
@@ -93,6 +96,11 @@ fn newest(first: Header, subscription: &mut RpcSubscription<Header>) -> Header {
 #[async_trait]
 impl BlockStream for Blocks {
     async fn next(&mut self) -> Result<BlockRef, ChainError> {
+        let patience = match self.chain.0.link.nodes() {
+            0 | 1 => SILENCE_MAX,
+            _ => SILENCE_MAX_OF_SEVERAL,
+        };
+        let mut silent = Duration::ZERO;
         loop {
             let Some((subscription, connected)) = &mut self.subscription else {
                 self.subscribe().await?;
@@ -104,7 +112,7 @@ impl BlockStream for Blocks {
                 continue;
             };
             let arrived: Option<Option<Result<Header, RpcError>>> =
-                tokio::time::timeout(SILENCE_MAX, subscription.next()).await.ok();
+                tokio::time::timeout(patience, subscription.next()).await.ok();
             // Questions about a block go to the node that named it.
             let is_current = self.chain.0.link.is_current(connected).await;
             let reason = match arrived {
@@ -121,9 +129,16 @@ impl BlockStream for Blocks {
                 }
                 Some(Some(Err(error))) => error.to_string(),
                 Some(None) => "the subscription ended".into(),
-                None => "no block came for a while".into(),
+                None => {
+                    silent = silent.saturating_add(patience);
+                    if self.when == When::Finalised && silent < SILENCE_MAX {
+                        continue;
+                    }
+                    "no block came for a while".into()
+                }
             };
             self.drop_subscription(&reason).await;
+            silent = Duration::ZERO;
         }
     }
 }

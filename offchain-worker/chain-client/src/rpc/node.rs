@@ -15,8 +15,9 @@ use crate::{BlockNumber, ChainError};
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long connecting may take while another node answers.
 pub(super) const RETURN_PATIENCE: Duration = Duration::from_secs(2);
-/// How long one request may take, and how long where there are other nodes to ask.
-const REQUEST_PATIENCE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
+/// How long one request may take, and how long where there are other nodes to ask: near a deadline calls are sent anew
+/// every eight seconds, and another node has to be asked before that.
+const REQUEST_PATIENCE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(4));
 /// Pings find out that a silent connection is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Requests under way at once.

@@ -113,7 +113,7 @@ pub(super) fn sign(
 /// which the call is, of which the call alone decides.
 ///
 /// Nobody counts its nonce. It tells one attempt from the next: pools turn away for half an hour what they have refused
-/// once, and know it by its bytes. It stays below 64 and so takes one byte.
+/// once, and know it by its bytes. It stays below 16384, which are nine hours of blocks, and so takes two bytes at most.
 pub(super) fn unsigned(
     runtime: &Runtime,
     genesis: H256,
@@ -123,7 +123,7 @@ pub(super) fn unsigned(
     let client = builder(runtime, genesis, best)?;
     let params = SubstrateExtrinsicParamsBuilder::new()
         .immortal()
-        .nonce(u64::from(best % 64))
+        .nonce(u64::from(best % 16_384))
         .build();
     let payload = runtime.payload(call)?;
     let mut general = client

@@ -192,6 +192,8 @@ impl Inner {
         };
         let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
         let attempt = Attempt::new(terms, runtime.spec_version(), best.number, bytes);
+        // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks again.
+        place.remember(attempt.clone());
         let sent = self.hand_over(&attempt.bytes).await;
         tracing::debug!(
             call = call.name().call,
@@ -200,8 +202,8 @@ impl Inner {
             "call signed and sent"
         );
         // What the pool refused cannot get into a block; what got lost on the way may.
-        if !matches!(sent, Err(ChainError::Rejected(_))) {
-            place.remember(attempt);
+        if matches!(sent, Err(ChainError::Rejected(_))) {
+            place.recall(old.clone());
         }
         match old {
             Some(_) => unless_there(sent),

@@ -131,7 +131,7 @@ fn a_signed_call_is_what_the_chain_expects() {
 }
 
 #[test]
-fn a_call_that_proves_itself_goes_without_a_signature_in_eight_bytes_more_than_its_own() {
+fn a_call_that_proves_itself_goes_without_a_signature_in_nine_bytes_more_than_its_own() {
     let runtime = runtime();
     let genesis = H256([8; 32]);
     for call in sample::calls().into_iter().filter(Call::proves_itself) {
@@ -139,9 +139,9 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_eight_bytes_more_than_i
         let mut input = bytes.as_slice();
         let length = Compact::<u32>::decode(&mut input).unwrap().0;
         assert_eq!(length as usize, input.len());
-        // A general transaction of format 5 with the first version of the extensions: immortal, attempt 100 mod 64, no
-        // tip, no metadata hash.
-        let extra = [0x45, 0, 0, 36 << 2, 0, 0];
+        // A general transaction of format 5 with the first version of the extensions: immortal, attempt 100 mod 16384,
+        // no tip, no metadata hash.
+        let extra = [0x45, 0, 0, 0x91, 0x01, 0, 0];
         let indices = match call {
             Call::RevealBid { .. } => [53, 2],
             Call::Reveal { .. } => [54, 1],
@@ -150,8 +150,11 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_eight_bytes_more_than_i
         };
         let expected = [&extra[..], &indices, &call.encode_arguments()].concat();
         assert_eq!(input, expected);
-        assert_eq!(bytes.len(), 8 + 2 + call.encode_arguments().len());
-        assert_ne!(bytes, unsigned(&runtime, genesis, 101, &call).unwrap());
+        assert_eq!(bytes.len(), 9 + 2 + call.encode_arguments().len());
+        // The next attempt is another one, and so is the one in 64 blocks.
+        for later in [101, 164] {
+            assert_ne!(bytes, unsigned(&runtime, genesis, later, &call).unwrap());
+        }
     }
 }
 

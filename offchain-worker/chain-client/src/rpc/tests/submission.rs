@@ -335,3 +335,24 @@ async fn whatever_a_pool_does_a_call_is_carried_out_once_at_most_and_once_if_it_
     let told = futures::future::join_all(cases).await;
     assert!(told.iter().filter(|ok| **ok).count() > 30);
 }
+
+#[tokio::test]
+async fn a_call_that_its_caller_gave_up_while_it_was_handed_over_is_not_signed_with_another_nonce() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![])]);
+    let chain = connect(&node, LONG).await;
+    let is_there = async {
+        while node.state().handed_over.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = is_there => {}
+        outcome = submit(&chain, commit()) => panic!("{outcome:?}"),
+    }
+    node.state().pool_nonce = Some(1);
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+    let sent = node.state().handed_over.clone();
+    assert!(sent.iter().all(|bytes| terms(bytes).0 == 0), "{}", sent.len());
+}
