@@ -1,7 +1,8 @@
 //! How often something was tried, and when it may be tried again.
 //!
-//! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a call: that is
-//! for its deadline, which is on the chain's running clock.
+//! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a call that is
+//! owed: that is for its deadline, which is on the chain's running clock. What is only offered, a bid or an audit, is given
+//! up once a block has refused it.
 
 use std::collections::BTreeMap;
 
@@ -184,7 +185,8 @@ impl Effort {
 
     fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) {
         let may_end = kind.is_heavy() && !matches!(kind, EffectKind::ComputeMove(_));
-        if failure == Failure::Permanent && may_end {
+        // A fee was paid for nothing, and nothing of ours is lost with a bid or an audit that was never taken.
+        if failure == Failure::Permanent && may_end || failure == Failure::Failed && kind.is_offer() {
             self.phase = Phase::GivenUp;
             return;
         }
@@ -268,6 +270,17 @@ mod tests {
         for kind in [EffectKind::Commit, EffectKind::ComputeMove(1)] {
             assert_eq!(fail(&mut efforts, kind, Failure::Permanent), 2);
             assert!(!efforts.is_given_up(kind));
+        }
+    }
+
+    #[test]
+    fn what_was_only_offered_is_given_up_once_a_block_has_refused_it() {
+        let mut efforts = Efforts::default();
+        for kind in [EffectKind::Bid, EffectKind::Announce(Default::default())] {
+            assert_eq!(fail(&mut efforts, kind, Failure::Refused), 1);
+            assert!(!efforts.is_given_up(kind));
+            assert_eq!(fail(&mut efforts, kind, Failure::Failed), 100);
+            assert!(efforts.is_given_up(kind));
         }
     }
 

@@ -97,7 +97,7 @@ fn due(effect: Effect, wanted: Wanted, efforts: &Efforts, clocks: Clocks, config
     Due {
         effect,
         left,
-        urgent: wanted.kind.is_call() && is_pressing,
+        urgent: wanted.kind.is_call() && !wanted.kind.is_offer() && is_pressing,
     }
 }
 

@@ -246,3 +246,52 @@ fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whateve
         );
     }
 }
+
+#[test]
+fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let first = see(&mut verifier, 10, vec![auditing(1, 20)]);
+    let (fetch, _) = draw(&mut verifier, first, |_| true);
+    let done = Event::EffectDone {
+        task: 1,
+        kind: fetch[0].kind(),
+    };
+    verifier.step(11, done);
+    let ready = Event::AuditReady {
+        task: 1,
+        provider: provider(),
+        claim: claim(),
+    };
+    verifier.step(12, ready);
+    let mut shown = auditing(1, 20);
+    let round = shown.round.as_mut().unwrap();
+    round.members[0].progress = MemberProgress::Revealed(claim());
+    let verdict = Verdict::Failed(FailureReason::NoAgreement);
+    round.phase = RoundPhase::Challengeable { until: 400, verdict };
+    // The announcement came too late: there is nothing for us in it.
+    assert_eq!(see(&mut verifier, 21, vec![shown.clone()]), []);
+
+    let audit = Audit {
+        verifier: stash(),
+        provider: provider(),
+        bond: 1,
+        state: AuditState::Confirmed,
+    };
+    shown.round.as_mut().unwrap().audits.try_push(audit).unwrap();
+    for block in 22..200 {
+        let mut started = see(&mut verifier, block, vec![shown.clone()]);
+        while let Some(effect) = started.pop() {
+            if let Effect::SubmitDemand { .. } = effect {
+                assert!(block > 22 + 60, "demanded after {} blocks", block - 22);
+                return;
+            }
+            let failed = Event::EffectFailed {
+                task: 1,
+                kind: effect.kind(),
+                failure: Failure::Refused,
+            };
+            started.extend(effects(&verifier.step(block, failed)));
+        }
+    }
+    panic!("never demanded");
+}

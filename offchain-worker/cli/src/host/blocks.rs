@@ -45,7 +45,7 @@ struct Reader<'a> {
 
 /// Sends one event for each block, until nobody listens. A node that is down is waited for.
 pub(super) async fn follow(tools: Arc<Tools>, seen: Seen, events: mpsc::Sender<Event>) {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::short();
     let mut reader = Reader {
         tools: &tools,
         seen,

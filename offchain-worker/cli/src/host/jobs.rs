@@ -13,7 +13,9 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::{
     cheat::{self, Cheat},
-    effects, Tools,
+    effects,
+    work::own_blob,
+    Tools,
 };
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
@@ -44,6 +46,7 @@ pub(super) struct Task {
 
 struct Input {
     hash: ContentHash,
+    is_pinned: bool,
     /// Where it came from: the client.
     sources: Endpoints,
 }
@@ -101,7 +104,41 @@ impl Jobs {
             }
         };
         self.count(&event);
+        if let Event::InputReady { task } = &event {
+            if let Some(input) = self.inputs.get_mut(task) {
+                // Each fetch pins it, and it is let go of once.
+                if input.is_pinned {
+                    self.tools.plane.release(input.hash).await;
+                }
+                input.is_pinned = true;
+            }
+        }
         Some(event)
+    }
+
+    /// After a restart: keeps the inputs of tasks that are ours, where they are still here. Disputes are about them.
+    pub(super) async fn restore(&mut self, ours: impl Iterator<Item = &TaskSnapshot>) {
+        for snapshot in ours {
+            let (hash, sources) = (snapshot.task.spec.input, snapshot.task.spec.sources.clone());
+            if self.inputs.contains_key(&snapshot.id) {
+                continue;
+            }
+            // What is not here is fetched when it is needed.
+            let Ok(blob) = own_blob(&self.tools, hash).await else {
+                continue;
+            };
+            match self.tools.plane.publish(blob).await {
+                Ok(_) => {
+                    let input = Input {
+                        hash,
+                        is_pinned: true,
+                        sources,
+                    };
+                    self.inputs.insert(snapshot.id, input);
+                }
+                Err(e) => tracing::warn!(task = snapshot.id, error = %e, "cannot keep the input"),
+            }
+        }
     }
 
     fn count(&self, event: &Event) {
@@ -125,7 +162,14 @@ impl Jobs {
         self.tools.vitals.metrics.effect_started(kind);
         if let Effect::FetchInput { hash, sources, .. } = &effect {
             let (hash, sources) = (*hash, sources.clone());
-            self.inputs.insert(task, Input { hash, sources });
+            let known = self.inputs.get(&task);
+            let is_pinned = known.is_some_and(|known| known.is_pinned && known.hash == hash);
+            let input = Input {
+                hash,
+                is_pinned,
+                sources,
+            };
+            self.inputs.insert(task, input);
         }
         // Whatever is computed was fetched before, since the last start.
         let client = self.inputs.get(&task).map(|input| input.sources.clone());
@@ -206,9 +250,11 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::VoteReady { dispute, .. } => (EffectKind::ComputeVote(*dispute), None),
         Event::EffectDone { kind, .. } => (*kind, None),
         Event::EffectFailed { kind, failure, .. } => (*kind, Some(of(failure))),
-        Event::Finalised { .. } | Event::Best { .. } | Event::Measured { .. } | Event::Stake { .. } => {
-            return None
-        }
+        Event::Finalised { .. }
+        | Event::Best { .. }
+        | Event::Measured { .. }
+        | Event::Stake { .. }
+        | Event::Barred { .. } => return None,
     })
 }
 

@@ -177,6 +177,8 @@ pub struct Host<C> {
     metrics: Option<Arc<TcpListener>>,
     speeds: Option<Speeds>,
     block: u32,
+    /// Whether the inputs of our tasks are kept again.
+    is_restored: bool,
 }
 
 impl<C: Core> Host<C> {
@@ -193,6 +195,7 @@ impl<C: Core> Host<C> {
             metrics: None,
             speeds: None,
             block: 0,
+            is_restored: false,
         }
     }
 
@@ -290,6 +293,13 @@ impl<C: Core> Host<C> {
                 self.tools.vitals.metrics.clock(*clock);
                 self.outputs.see(&self.tools, tasks).await;
                 self.jobs.see(tasks);
+                if !std::mem::replace(&mut self.is_restored, true) {
+                    let (outputs, stash) = (&self.outputs, &self.tools.stash);
+                    let ours = tasks
+                        .iter()
+                        .filter(|task| outputs.has(task.id) || outputs::is_member(task, stash));
+                    self.jobs.restore(ours).await;
+                }
             }
             Event::Best { block, .. } => {
                 // Pauses are counted in blocks, final or not.

@@ -90,6 +90,11 @@ impl Outputs {
         }
     }
 
+    /// Whether there is a result that is not finished.
+    pub(super) fn has(&self, task: TaskId) -> bool {
+        self.made.contains_key(&task)
+    }
+
     /// After a restart: makes sure that outputs are still there, and keeps them.
     pub(super) async fn restore(&self, plane: &dyn DataPlane) {
         for (task, output) in &self.made {
@@ -156,4 +161,10 @@ fn has_committed(round: &RoundRecord, stash: &AccountId) -> bool {
         progress,
         Some(MemberProgress::Committed(_) | MemberProgress::Revealed(_))
     )
+}
+
+/// Whether a task is one that this provider computes.
+pub(super) fn is_member(task: &TaskSnapshot, stash: &AccountId) -> bool {
+    let mut members = task.round.iter().flat_map(|round| round.members.iter());
+    members.any(|member| member.provider == *stash)
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-/// Doubles from a first pause to thirty of them.
+/// Doubles from a first pause to a number of them.
 pub(super) struct Backoff {
     attempts: u32,
     first: Duration,
+    most: u32,
 }
 
 impl Backoff {
@@ -16,7 +17,19 @@ impl Backoff {
 
     /// From another pause.
     pub(super) fn from(first: Duration) -> Self {
-        Self { attempts: 0, first }
+        Self {
+            attempts: 0,
+            first,
+            most: 30,
+        }
+    }
+
+    /// From one second to two: for what no deadline waits for.
+    pub(super) fn short() -> Self {
+        Self {
+            most: 2,
+            ..Self::new()
+        }
     }
 
     pub(super) fn reset(&mut self) {
@@ -26,6 +39,6 @@ impl Backoff {
     pub(super) async fn wait(&mut self) {
         let pauses = 1u32 << self.attempts.min(5);
         self.attempts = self.attempts.saturating_add(1);
-        tokio::time::sleep(self.first.saturating_mul(pauses.min(30))).await;
+        tokio::time::sleep(self.first.saturating_mul(pauses.min(self.most))).await;
     }
 }

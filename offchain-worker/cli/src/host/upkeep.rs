@@ -1,4 +1,5 @@
-//! What a worker looks after every now and then: its money, its free stake, and whom it keeps places for.
+//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it keeps places
+//! for.
 
 use std::sync::Arc;
 
@@ -40,8 +41,10 @@ async fn until_error(
             continue;
         }
         show_funds(tools).await?;
-        if events.send(stake(tools).await?).await.is_err() {
-            return Ok(());
+        for event in [stake(tools).await?, barred(tools).await?] {
+            if events.send(event).await.is_err() {
+                return Ok(());
+            }
         }
         name_peers(tools).await?;
         last = Some(block);
@@ -64,6 +67,12 @@ async fn stake(tools: &Tools) -> Result<Event, ChainError> {
         free: stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked)),
         lock_per_price: parameter(chain, "TrustLock", "LockMultiple", LOCK_MULTIPLE).await?,
     })
+}
+
+async fn barred(tools: &Tools) -> Result<Event, ChainError> {
+    let record = tools.chain.trust(When::Finalised, &tools.stash).await?;
+    let until = record.suspended_until.max(record.jailed_until);
+    Ok(Event::Barred { until })
 }
 
 /// Providers, and clients of open tasks: strangers cannot take their places at our door.

@@ -316,6 +316,12 @@ impl EffectKind {
         !is_local
     }
 
+    /// Whether it offers what nobody has a right to: no stake is lost without it, so that it is worth no tip, nor a second
+    /// fee.
+    pub fn is_offer(self) -> bool {
+        matches!(self, Self::Bid | Self::Announce(_))
+    }
+
     /// Whether it shows what was sealed or promised before. It can be sent twice without harm, so that it goes out as soon
     /// as the best block asks for it.
     pub fn is_opening(self) -> bool {

@@ -91,6 +91,11 @@ pub enum Event {
         /// Plancks that are locked for each planck of a bid's price.
         lock_per_price: u32,
     },
+    /// Whether the chain takes bids of ours.
+    Barred {
+        /// Our suspension or our time in jail lasts up to and including this time of the running clock.
+        until: Option<BlockNumber>,
+    },
     /// The input of a task is here, and is what its hash says.
     InputReady {
         /// Which task.
@@ -185,7 +190,8 @@ pub enum Event {
     },
 }
 
-/// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever it is.
+/// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever it is; only a
+/// bid and an announcement end with [`Failure::Failed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two blocks.

@@ -9,7 +9,7 @@ use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 use super::Provider;
 use crate::{
     life::{member, Life},
-    Balance, Purpose, TaskSnapshot,
+    Balance, EffectKind, Purpose, TaskSnapshot,
 };
 
 /// How much of the time to commit is filled, in per cent. The rest is for what was not foreseen.
@@ -76,6 +76,12 @@ impl Provider {
             return Share::None;
         }
         match (&seen.task.state, &seen.round) {
+            // The chain has refused the bid.
+            (TaskState::Bidding { .. }, _)
+                if seen.bid.is_none() && life.efforts.is_given_up(EffectKind::Bid) =>
+            {
+                Share::None
+            }
             (TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Drawing { .. }, _) => {
                 Share::Undecided
             }

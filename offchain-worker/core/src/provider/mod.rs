@@ -38,6 +38,8 @@ pub struct Provider {
     finished: BTreeMap<TaskId, BlockNumber>,
     speeds: Speeds,
     stake: Option<Stake>,
+    /// The chain takes no bid before its clock has passed this.
+    barred_until: Option<BlockNumber>,
 }
 
 /// How far a task is, for people to look at.
@@ -74,6 +76,7 @@ impl Provider {
             finished: BTreeMap::new(),
             speeds: Speeds::default(),
             stake: None,
+            barred_until: None,
         };
         for record in records {
             provider.replay(record)?;
@@ -231,6 +234,8 @@ impl Provider {
         let mut life = Life::default();
         let (stash, clock) = (&self.config.stash, self.clocks.finalised);
         let made = match life.want_of(&snapshot, stash, clock) {
+            // It would be refused, for a fee.
+            Want::Consider if self.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
             Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),
             // We are on a task that the journal does not know, or there is a dispute or a demand: it was lost.
@@ -265,7 +270,14 @@ impl Provider {
                 self.take_failure(task, EffectKind::Fetch, failure);
                 self.miss_input(task, step);
             }
-            Event::ComputeFailed { task, failure } => self.take_failure(task, EffectKind::Compute, failure),
+            Event::ComputeFailed { task, failure } => {
+                self.take_failure(task, EffectKind::Compute, failure);
+                if let Some(life) = self.lives.get_mut(&task) {
+                    // It may be the input that is no longer here; where it is, fetching takes no time.
+                    life.input_ready = false;
+                    life.efforts.forget(EffectKind::Fetch);
+                }
+            }
             Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
             Event::MoveReady {
@@ -297,6 +309,7 @@ impl Provider {
             Event::Stake { free, lock_per_price } => {
                 self.stake = Some(Stake { free, lock_per_price });
             }
+            Event::Barred { until } => self.barred_until = until,
             // Taken before, and a verifier's.
             Event::Finalised { .. }
             | Event::Best { .. }

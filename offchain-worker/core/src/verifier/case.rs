@@ -19,8 +19,11 @@ use crate::{
     AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
 
-/// Times that an output is looked for before it is demanded.
-const DATA_ATTEMPTS: u32 = 3;
+/// Times that an output is looked for before it is demanded: with the pauses between them some three minutes, in which a
+/// provider may come back.
+const DATA_ATTEMPTS: u32 = 15;
+/// The same where the time for demands is nearly over.
+const DATA_ATTEMPTS_NEAR: u32 = 3;
 /// Pieces among which the one that is demanded is chosen. A shorter output shows its last instead.
 const DEMAND_SEGMENTS: u32 = 64;
 
@@ -229,19 +232,34 @@ impl Case {
             false => None,
         };
         let is_due = is_challengeable && clock <= until;
-        let kind = kind.or_else(|| self.to_check(seen, key, check?, member).filter(|_| is_due));
+        // Where we audited, we also see that the output can be had.
+        let is_ours = is_due && shown.is_some();
+        let attempts = match until.saturating_sub(clock) <= config.near_blocks {
+            true => DATA_ATTEMPTS_NEAR,
+            false => DATA_ATTEMPTS,
+        };
+        let kind = kind.or_else(|| {
+            self.to_check(seen, key, check?, member, attempts)
+                .filter(|_| is_ours)
+        });
         Some((until, kind?))
     }
 
-    /// What there is to do about an output: where we were drawn to audit, we also see that it can be had.
-    fn to_check(&self, seen: &TaskSnapshot, key: Hash, check: &Check, member: &Member) -> Option<EffectKind> {
+    /// What there is to do about an output: it is looked for so often, and then demanded.
+    fn to_check(
+        &self,
+        seen: &TaskSnapshot,
+        key: Hash,
+        check: &Check,
+        member: &Member,
+        attempts: u32,
+    ) -> Option<EffectKind> {
         member.standing_claim()?;
-        let drawn = check.made.is_some() || matches!(check.draw, Draw::Ours(_));
-        if !drawn || check.is_served {
+        if check.is_served {
             return None;
         }
         let looked = EffectKind::CheckData(key);
-        if self.efforts.attempts(looked) < DATA_ATTEMPTS || self.efforts.is_under_way(looked) {
+        if self.efforts.attempts(looked) < attempts || self.efforts.is_under_way(looked) {
             return Some(looked);
         }
         let mut demands = seen.demands.iter();

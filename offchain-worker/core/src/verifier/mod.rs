@@ -319,7 +319,8 @@ impl Verifier {
             | Event::ResultReady { .. }
             | Event::ComputeFailed { .. }
             | Event::Measured { .. }
-            | Event::Stake { .. } => {}
+            | Event::Stake { .. }
+            | Event::Barred { .. } => {}
         }
     }
 

@@ -235,3 +235,42 @@ fn what_can_no_longer_matter_is_stopped() {
     assert_eq!(effects(&step), [stopped]);
     assert_eq!(see(&mut provider, 102, vec![working(1)]), Step::default());
 }
+
+#[test]
+fn a_bid_is_never_urgent_and_given_up_once_a_block_has_refused_it() {
+    let mut provider = provider(Vec::new());
+    let mut sent = 0;
+    for block in 10..99 {
+        for due in see(&mut provider, block, vec![bidding(1)]).effects {
+            assert!(due.effect.kind() == EffectKind::Bid && !due.urgent, "{due:?}");
+            sent += 1;
+            fail(&mut provider, block, EffectKind::Bid, Failure::Refused);
+        }
+    }
+    assert!(sent > 30, "{sent}");
+    let mut provider = self::provider(Vec::new());
+    assert_eq!(
+        kinds(&see(&mut provider, 10, vec![bidding(1)])),
+        [EffectKind::Bid]
+    );
+    fail(&mut provider, 10, EffectKind::Bid, Failure::Failed);
+    for block in 11..99 {
+        assert_eq!(see(&mut provider, block, vec![bidding(1)]), Step::default());
+    }
+}
+
+#[test]
+fn an_input_that_is_gone_when_its_turn_comes_is_fetched_again() {
+    let mut provider = provider(Vec::new());
+    see(&mut provider, 10, vec![working(1)]);
+    provider.step(10, Event::InputReady { task: 1 });
+    let failed = Event::ComputeFailed {
+        task: 1,
+        failure: Failure::Refused,
+    };
+    assert_eq!(kinds(&provider.step(11, failed)), [EffectKind::Fetch]);
+    assert_eq!(
+        kinds(&provider.step(12, Event::InputReady { task: 1 })),
+        [EffectKind::Compute]
+    );
+}

@@ -153,3 +153,25 @@ fn a_faulty_input_ends_the_work_on_it_and_nothing_else() {
     }
     assert_eq!(provider.progress().collect::<Vec<_>>(), [(1, Progress::GivenUp)]);
 }
+
+#[test]
+fn who_is_suspended_or_in_jail_bids_for_nothing_until_it_is_over() {
+    let mut provider = provider(Vec::new());
+    provider.step(9, Event::Barred { until: Some(20) });
+    assert_eq!(see(&mut provider, 20, vec![bidding(1)]), Step::default());
+    assert_eq!(bids(&see(&mut provider, 21, vec![bidding(1)])).len(), 1);
+}
+
+#[test]
+fn a_bid_that_the_chain_has_refused_makes_room() {
+    let mut provider = limited(15);
+    assert_eq!(bids(&see(&mut provider, 10, many(1))).len(), 1);
+    assert_eq!(bids(&see(&mut provider, 11, many(2))).len(), 0);
+    let refused = Event::EffectFailed {
+        task: 0,
+        kind: EffectKind::Bid,
+        failure: Failure::Failed,
+    };
+    provider.step(11, refused);
+    assert_eq!(bids(&see(&mut provider, 12, many(2))).len(), 1);
+}
