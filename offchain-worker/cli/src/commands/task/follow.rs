@@ -46,7 +46,8 @@ const DELIVERY_PAUSE: Duration = Duration::from_secs(2);
 /// After settlement, the output is tried for this long.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node may be restarted meanwhile; the task goes on without us.
+/// A node may be restarted meanwhile. How often it is said that it is still away; and for how long it is waited for when the
+/// task is over.
 const NODE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is followed.
@@ -162,7 +163,7 @@ impl Run {
         }
     }
 
-    /// Puts up with an unreachable node for a while.
+    /// Puts up with an unreachable node: for as long as the task is open, as providers may need its input.
     fn bear(&mut self, error: ChainError) -> Result<()> {
         // The task goes on: only what never gets better is a reason to leave it.
         if error.class() != ErrorClass::Refused {
@@ -172,10 +173,16 @@ impl Run {
             self.follow.out.step(&format!("{error}; trying again"));
             Instant::now()
         });
-        match since.elapsed() > NODE_PATIENCE {
-            true => Err(error.into()),
-            false => Ok(()),
+        if since.elapsed() <= NODE_PATIENCE {
+            return Ok(());
         }
+        if self.over_since.is_some() {
+            return Err(error.into());
+        }
+        let still = format!("still no node: {error}; going on, as the task does");
+        self.follow.out.step(&still);
+        self.unreachable_since = Some(Instant::now());
+        Ok(())
     }
 
     async fn look(&mut self) -> Result<Option<Report>> {
