@@ -113,7 +113,8 @@ impl Default for Limits {
             gate_checks_per_address_max: 2,
             gate_timeout: Duration::from_secs(5),
             gate_memory: Duration::from_secs(600),
-            gate_refusal_memory: Duration::from_secs(30),
+            // Three blocks: who was refused because our node is behind is soon let in.
+            gate_refusal_memory: Duration::from_secs(6),
             outputs_max: 4096,
             // More than a provider computes at once, with those that are done and not settled yet.
             streams_max: 64,
