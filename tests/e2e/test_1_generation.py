@@ -120,11 +120,16 @@ class Generations(unittest.TestCase):
         outputs = [client.view()["state"]["claim"]["output"] for client in (self.first, self.same)]
         self.assertEqual(*outputs)
 
-    def test_the_result_can_be_fetched_by_anybody_later(self):
+    def test_its_client_can_fetch_the_result_later(self):
         task, made = self.first.report["task"], self.first.report["generation"]
-        fetched = self.other.surety.run("task", "result", task)
+        fetched = self.first.surety.run("task", "result", task)
         for field in ("text", "tokens", "prompt_tokens", "finish_reason"):
             self.assertEqual(fetched["generation"][field], made[field])
+
+    def test_nobody_else_is_served_the_result(self):
+        refused = self.other.surety.attempt("task", "result", self.first.report["task"])
+        self.assertNotEqual(refused.code, 0)
+        self.assertIn("not among the readers", refused.stderr)
 
     def test_a_prompt_over_the_context_is_explained_and_costs_nothing(self):
         outcome = self.too_long.outcome
