@@ -285,9 +285,12 @@ impl<T: Config> Pallet<T> {
             Self::start_committing_again(task, round);
             return;
         }
-        for member in &round.members {
-            if member.progress == MemberProgress::Working {
-                Self::note_missed(&member.provider);
+        // Where nobody has committed, the input may be one that nobody can compute on: the client's doing.
+        if verdict::committed(round) > 0 {
+            for member in &round.members {
+                if member.progress == MemberProgress::Working {
+                    Self::note_missed(&member.provider);
+                }
             }
         }
         if verdict::has_quorum(round) {
@@ -406,7 +409,9 @@ impl<T: Config> Pallet<T> {
         let by = newcomer.provider.clone();
         let RoundMember { lock, .. } = core::mem::replace(member, newcomer);
         T::Stake::unlock(&leaver, lock);
-        Self::note_missed(&leaver);
+        if verdict::committed(round) > 0 {
+            Self::note_missed(&leaver);
+        }
         Self::deposit_event(Event::ProviderReplaced {
             task,
             dropped: leaver,
