@@ -146,11 +146,13 @@ fn one_silent_provider_loses_its_pay_opens_late_and_loses_no_stake() {
 #[test]
 fn who_never_commits_is_suspended_for_longer_each_time_and_cannot_unbond() {
     let mut chain = open();
-    let leaver = PROVIDERS[0];
+    let (leaver, steady) = (PROVIDERS[0], PROVIDERS[1]);
     let mut lengths = Vec::new();
     for _ in 0..2 {
-        let task = post(&mut chain, 1);
-        auction(&mut chain, task, &[leaver]);
+        let task = post(&mut chain, 2);
+        auction(&mut chain, task, &[leaver, steady]);
+        // That it can shows that the input is one to compute on.
+        all_ok(chain.block(vec![steady.commits(task, &right())]));
         wait_for_end(&mut chain, task);
         let until = chain.query(|| Records::<Runtime>::get(leaver.account()).suspended_until);
         assert_eq!(
