@@ -3,7 +3,6 @@
 use frame_support::{
     dispatch::{DispatchClass, GetDispatchInfo, Pays},
     traits::Get,
-    weights::Weight,
 };
 use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{Alice, Bob};
