@@ -137,7 +137,6 @@ overrides! {
         supply_window: SupplyWindow(BlockNumber),
         slash_deferral: SlashDeferral(BlockNumber),
         stake_part: StakePart(Permill),
-        no_reveal_part: NoRevealPart(Permill),
         finder_share: FinderShare(Permill),
         client_share: ClientShare(Permill),
         correlation_window: CorrelationWindow(BlockNumber),

@@ -163,11 +163,6 @@ pub mod dynamic {
         #[codec(index = 17)]
         pub static StakePart: Permill = Permill::from_percent(5);
 
-        /// Part of its lock that a provider loses beside its price when it commits and never opens that. All of it: less
-        /// would be an option to be silent when an audit shows up.
-        #[codec(index = 18)]
-        pub static NoRevealPart: Permill = Permill::from_percent(100);
-
         /// Part of a slash for whoever proved the fault.
         #[codec(index = 19)]
         pub static FinderShare: Permill = Permill::from_percent(30);

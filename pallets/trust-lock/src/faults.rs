@@ -93,10 +93,7 @@ impl<T: Config> Pallet<T> {
     fn lost_lock(member: &MemberOf<T>, kind: FaultKind) -> T::Balance {
         match kind {
             FaultKind::Undecided => Zero::zero(),
-            FaultKind::NoReveal => {
-                let part = T::NoRevealPart::get().mul_ceil(member.lock);
-                member.price.saturating_add(part).min(member.lock)
-            }
+            // Silence too: for less, whoever sees that it is audited would be silent.
             _ => member.lock,
         }
     }

@@ -226,9 +226,6 @@ pub mod pallet {
         /// Part of its other stake that a provider loses with its lock when the fault stands alone.
         type StakePart: Get<Permill>;
 
-        /// Part of its lock that a provider loses beside its price when it commits and never opens that.
-        type NoRevealPart: Get<Permill>;
-
         /// Part of a slash for whoever proved the fault.
         type FinderShare: Get<Permill>;
 

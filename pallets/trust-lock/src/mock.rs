@@ -124,7 +124,6 @@ parameter_types! {
     pub const InputWindow: BlockNumber = INPUT_WINDOW;
     pub const SlashDeferral: BlockNumber = DEFERRAL;
     pub const StakePart: Permill = Permill::from_percent(5);
-    pub const NoRevealPart: Permill = Permill::from_percent(10);
     pub const FinderShare: Permill = Permill::from_percent(30);
     pub const ClientShare: Permill = Permill::from_percent(20);
     pub const CorrelationWindow: BlockNumber = 50;
@@ -178,7 +177,6 @@ impl trust_lock::Config for Test {
     type InputWindow = InputWindow;
     type SlashDeferral = SlashDeferral;
     type StakePart = StakePart;
-    type NoRevealPart = NoRevealPart;
     type FinderShare = FinderShare;
     type ClientShare = ClientShare;
     type CorrelationWindow = CorrelationWindow;

@@ -80,7 +80,6 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type InputWindow = dynamic::trust_lock::InputWindow;
     type SlashDeferral = dynamic::trust_lock::SlashDeferral;
     type StakePart = dynamic::trust_lock::StakePart;
-    type NoRevealPart = dynamic::trust_lock::NoRevealPart;
     type FinderShare = dynamic::trust_lock::FinderShare;
     type ClientShare = dynamic::trust_lock::ClientShare;
     type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;

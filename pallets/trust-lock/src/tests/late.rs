@@ -94,7 +94,7 @@ fn silence_beyond_the_long_window_is_a_conviction() {
         pass(1);
         assert_eq!(decision(), Some(agreed(9, &[1, 2], &[], &[3])));
         pass(DEFERRAL + 1);
-        assert_eq!(slashed(3), PRICE + LOCK / 10);
+        assert_eq!(slashed(3), LOCK);
     });
 }
 

@@ -77,9 +77,9 @@ fn what_nobody_has_a_right_to_goes_to_the_insurance_pool() {
         pass(AUDIT_WINDOW + REVEAL_WINDOW + 2 + OPENING_WINDOW + 1);
         // The price, and a tenth of the lock.
         assert_eq!(faults(), [(1, FaultKind::NoReveal)]);
-        assert_eq!(slashes()[0].lock, PRICE + LOCK / 10);
+        assert_eq!(slashes()[0].lock, LOCK);
         pass(DEFERRAL + 1);
-        let taken = PRICE + LOCK / 10;
+        let taken = LOCK;
         assert_eq!(MockStake::slashed(1), taken);
         assert_eq!(MockStake::awarded(POOL), taken * 30 / 100);
         assert_eq!(MockStake::awarded(900), taken * 20 / 100);
