@@ -127,10 +127,6 @@ pub mod dynamic {
         #[codec(index = 8)]
         pub static AuditBondMultiple: u32 = 20;
 
-        /// Audits in a row that a verifier may announce and never open before it gets none for a while.
-        #[codec(index = 9)]
-        pub static AbsencesMax: u32 = 3;
-
         /// What a challenger puts on hold at least, as a multiple of the provider's price.
         #[codec(index = 10)]
         pub static ChallengeBondMultiple: u32 = 5;
@@ -191,14 +187,6 @@ pub mod dynamic {
         /// epoch's randomness is made in the one before the last: three epochs.
         #[codec(index = 32)]
         pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
-
-        /// Part of its stake that a member of a committee loses for another answer than the one decided on.
-        #[codec(index = 33)]
-        pub static DissentPart: Permill = Permill::from_percent(2);
-
-        /// Part of its stake that a member of a committee loses for an answer that it sealed and did not open.
-        #[codec(index = 34)]
-        pub static VoteNoShowPart: Permill = Permill::from_percent(1);
 
         /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
         #[codec(index = 35)]

@@ -15,7 +15,7 @@ pub const MICRO_SURE: Balance = SURE / 1_000_000;
 pub const EXISTENTIAL_DEPOSIT: Balance = 10 * MILLI_SURE;
 
 /// Length of a BABE slot: at most one block is final in each. It cannot change after genesis.
-pub const SLOT_MS: u64 = 2_000;
+pub const SLOT_MS: u64 = surety_types::BLOCK_SECONDS as u64 * 1_000;
 
 /// Slots in an epoch, which is also a session: 5 minutes. It cannot change after genesis. See ADR 0002.
 pub const EPOCH_SLOTS: u64 = 150;

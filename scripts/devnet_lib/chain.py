@@ -159,7 +159,7 @@ class Chain:
         return self.value("Staking", "Ledgers", ss58_decode(stash))
 
     def trust(self, stash):
-        """What is remembered of a stash: clean tasks, absences, jail, suspension."""
+        """What is remembered of a stash: clean tasks, missed deadlines, jail, suspension."""
         return self.value("TrustLock", "Records", ss58_decode(stash))
 
     def slashes(self):

@@ -180,9 +180,7 @@ class Devnet:
         args = ["provider", "up", "--stash", provider.stash, "--listen", listen, "--threads", "1"]
         # There may be other models in the cache.
         args += [part for model in models for part in ("--model", model)] + list(flags)
-        # Less than any machine that builds this can do. A provider that has not measured itself bids for what it says.
-        speed = {"SURETY_PROVIDER_UNITS_PER_SECOND": "100"}
-        self.start_worker(provider, args, {**speed, **(env or {})})
+        self.start_worker(provider, args, env)
 
     def start_verifier(self, verifier, *flags, env=None):
         """Starts a verifier, for the first time or again."""

@@ -22,7 +22,7 @@ use surety_chain_client::{
 use surety_network::{AccessGate, Asked, Decision, Ticket};
 use surety_types::{
     stake::Role,
-    task::{MemberProgress, TaskState},
+    task::TaskState,
     trust::{AuditProof, DisputeId},
     ContentHash, TaskId,
 };
@@ -172,11 +172,8 @@ impl Gate {
         }
         let mut members = round.members.iter();
         let member = members.find(|member| member.provider == *provider);
-        let commitment = match member.map(|member| &member.progress) {
-            Some(MemberProgress::Committed(commitment)) => *commitment,
-            // As the chain has it where auditors are drawn again.
-            Some(MemberProgress::Revealed(claim)) => claim.trace_root,
-            Some(MemberProgress::Working) | None => return Ok(false),
+        let Some(commitment) = member.and_then(|member| member.drawn_for(draw.tranche)) else {
+            return Ok(false);
         };
         let input = AuditInput {
             seed: draw.seed,
@@ -259,7 +256,7 @@ mod tests {
     use surety_chain_client::{FakeChain, StakeInfo};
     use surety_types::{
         model::Operation,
-        task::{Assignment, AuditDraw, ResultClaim, RoundMember, RoundPhase, TaskSpec},
+        task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec},
         trust::{Audit, AuditState},
     };
 
@@ -355,13 +352,13 @@ mod tests {
         }
     }
 
-    fn draw(name: &str) -> Option<(AccountId, AuditProof)> {
+    fn draw(name: &str, tranche: u8) -> Option<(AccountId, AuditProof)> {
         let input = AuditInput {
             seed: Hash::repeat_byte(5),
             task: TASK,
             provider: account("provider"),
             commitment: COMMITMENT,
-            tranche: 0,
+            tranche,
         };
         let drawn = signer(name).draw_audit(&input).unwrap();
         Some((account("provider"), drawn.proof))
@@ -386,15 +383,15 @@ mod tests {
     #[tokio::test]
     async fn who_is_drawn_may_read_and_who_only_says_so_may_not() {
         let world = world();
-        let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
+        let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
         assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
         assert!(world.lets_in(&world.provider, &drawn, INPUT).await);
         assert!(world.lets_in(&world.client, &drawn, INPUT).await);
         for stranger in [
             world.ticket("verifier//agent", None),
-            world.ticket("verifier//agent", draw("other//agent")),
-            world.ticket("poser//agent", draw("poser//agent")),
-            world.ticket("nobody", draw("nobody")),
+            world.ticket("verifier//agent", draw("other//agent", 0)),
+            world.ticket("poser//agent", draw("poser//agent", 0)),
+            world.ticket("nobody", draw("nobody", 0)),
         ] {
             assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
             assert!(!world.lets_in(&world.client, &stranger, INPUT).await);
@@ -404,9 +401,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_revealed_can_be_drawn_for_only_when_auditors_are_drawn_again() {
+        let world = world();
+        let reveal = |tranche| {
+            world.chain.change(|state| {
+                let round = state.rounds.get_mut(&TASK).unwrap();
+                round.members[0].progress = MemberProgress::Revealed(ResultClaim {
+                    output: OUTPUT,
+                    trace_root: COMMITMENT,
+                    units: 1,
+                });
+                round.draw.as_mut().unwrap().tranche = tranche;
+            });
+        };
+        reveal(0);
+        let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+        assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
+        reveal(1);
+        assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
+        let again = world.ticket("verifier//agent", draw("verifier//agent", 1));
+        assert!(world.lets_in(&world.provider, &again, OUTPUT).await);
+    }
+
+    #[tokio::test]
     async fn a_pass_is_good_for_the_peer_that_it_was_made_for() {
         let world = world();
-        let ticket = world.ticket("verifier//agent", draw("verifier//agent"));
+        let ticket = world.ticket("verifier//agent", draw("verifier//agent", 0));
         let asked = |peer, task| Asked {
             peer,
             blob: INPUT,
@@ -476,7 +496,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_let_in_while_the_chain_cannot_be_asked() {
         let world = world();
-        let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
+        let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
         world.chain.set_unreachable(true);
         assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
         let garbage = Ticket::new(vec![1, 2, 3]).unwrap();

@@ -90,7 +90,7 @@ pub struct VerifierConfig {
 pub struct RunConfig {
     /// Where it answers for health and metrics; nothing: nowhere.
     pub metrics_listen: Option<SocketAddr>,
-    /// Most that is added to a call's fee where its deadline is near, in plancks. Openings and moves cost nothing.
+    /// Most that is added to a call's fee where its deadline is near, in plancks. Openings cost nothing.
     pub tip_max: Amount,
 }
 

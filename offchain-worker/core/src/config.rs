@@ -9,6 +9,10 @@ use surety_types::{model::Operation, task::TaskSpec, trust::DisputeId, ModelId, 
 
 use crate::{AccountId, Balance, BlockNumber};
 
+/// The slowest that a source of blobs may be on the whole: one that trickles holds a place for no longer than that, and a bid
+/// allows that much time.
+pub const FETCH_BYTES_PER_SECOND: u32 = 256 << 10;
+
 /// How a provider or a verifier works.
 pub struct Config {
     /// The stash it works for.
@@ -63,6 +67,11 @@ impl Config {
             salts: Box::new(salts),
         }
     }
+
+    /// Whether an account is the stash, or the key that signs for it.
+    pub(crate) fn is_ours(&self, account: &AccountId) -> bool {
+        *account == self.stash || Some(account) == self.agent.as_ref()
+    }
 }
 
 /// What a provider asks for a task.
@@ -110,7 +119,7 @@ pub struct Rate {
     pub price_per_unit: Balance,
     /// Units it computes in a second, until that has been measured; 0 counts as 1.
     pub units_per_second: u32,
-    /// Seconds it needs besides, to fetch the input and load the model.
+    /// Seconds it needs besides, whatever the size of the input.
     pub seconds_ahead: u32,
 }
 
@@ -145,9 +154,10 @@ impl Policy for PriceList {
         }
         let rate = self.rates.get(&(spec.model, operation_key(spec.operation)))?;
         let price = rate.price_per_unit.checked_mul(spec.units_max.into())?.max(1);
+        let fetching = spec.input_bytes / FETCH_BYTES_PER_SECOND;
         Some(Offer {
             price,
-            seconds_ahead: rate.seconds_ahead,
+            seconds_ahead: rate.seconds_ahead.saturating_add(fetching),
             units_per_second: rate.units_per_second,
         })
     }

@@ -10,8 +10,8 @@ use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
 use surety_verification::bisection::{Move, Side};
 
 use crate::{
-    effort::Efforts, places::Wanted, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind,
-    Record, TaskSnapshot,
+    effort::Efforts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
+    TaskSnapshot,
 };
 
 /// Disputes about a task in which a side is ours.
@@ -191,10 +191,11 @@ fn kinds(dispute: DisputeId) -> [EffectKind; 3] {
 
 /// Which side is ours.
 fn side(record: &DisputeRecord, config: &Config) -> Option<Side> {
-    let ours = |account: &AccountId| *account == config.stash || Some(account) == config.agent.as_ref();
-    if ours(record.defender.account()) {
+    if config.is_ours(record.defender.account()) {
         Some(Side::Defender)
     } else {
-        ours(record.challenger.account()).then_some(Side::Challenger)
+        config
+            .is_ours(record.challenger.account())
+            .then_some(Side::Challenger)
     }
 }

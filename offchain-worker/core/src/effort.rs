@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_tried_again_within_two_blocks_and_with_every_block_near_the_deadline() {
+    fn a_refused_call_is_tried_again_within_two_blocks_and_in_every_block_near_its_deadline() {
         let mut efforts = Efforts::default();
         for attempt in 1..1000 {
             let blocks = fail(&mut efforts, EffectKind::Commit, Failure::Refused);

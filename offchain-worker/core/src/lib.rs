@@ -66,7 +66,9 @@ mod seat;
 mod speed;
 mod verifier;
 
-pub use config::{Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts};
+pub use config::{
+    Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts, FETCH_BYTES_PER_SECOND,
+};
 pub use messages::{key_of, BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot};
 pub use provider::{Progress, Provider, ReplayError};
 pub use verifier::{AuditProgress, Verifier};

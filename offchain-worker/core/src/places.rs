@@ -47,7 +47,7 @@ impl Wanted {
 pub(crate) enum Class {
     /// Moves, openings and pieces: who is late with them loses stake.
     Answering,
-    /// A game does not wait for a task.
+    /// A game, or a committee, does not wait for a task.
     FindingMove,
     /// All other calls.
     Calling,
@@ -62,9 +62,9 @@ impl Class {
         match kind {
             EffectKind::Play(_) | EffectKind::Advance(_) => Self::Answering,
             kind if kind.is_opening() => Self::Answering,
-            EffectKind::ComputeMove(_) => Self::FindingMove,
+            EffectKind::ComputeMove(_) | EffectKind::ComputeVote(_) => Self::FindingMove,
             EffectKind::Fetch | EffectKind::FetchAudit(_) => Self::Fetching,
-            EffectKind::Compute | EffectKind::Audit(_) | EffectKind::ComputeVote(_) => Self::Computing,
+            EffectKind::Compute | EffectKind::Audit(_) => Self::Computing,
             kind if kind.is_call() => Self::Calling,
             _ => Self::Looking,
         }

@@ -298,6 +298,5 @@ impl Seat {
 
 /// Whether we gain or lose by a dispute, or the key that signs for us does.
 fn is_party(record: &DisputeRecord, config: &Config) -> bool {
-    let ours = |account: &AccountId| *account == config.stash || Some(account) == config.agent.as_ref();
-    ours(record.defender.account()) || ours(record.challenger.account())
+    config.is_ours(record.defender.account()) || config.is_ours(record.challenger.account())
 }

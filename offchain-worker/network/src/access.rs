@@ -4,8 +4,9 @@
 //! ways lead to it, tried in this order:
 //!
 //! 1. the reader is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or announced as an output;
-//! 2. it was let in by the gate a short while ago;
-//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good.
+//! 2. the gate has let it in for this blob, no longer ago than [`crate::Limits::gate_memory`];
+//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good. Whom the gate has refused a blob is refused it
+//!    unjudged for [`crate::Limits::gate_refusal_memory`], whatever it shows.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -61,9 +62,10 @@ impl Decode for Ticket {
 /// Whether a peer may read a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may, and need not ask again for a while ([`crate::Limits::gate_memory`]).
+    /// It may. For a blob asked for by its hash this holds for [`crate::Limits::gate_memory`]; which output is a task's is
+    /// judged each time.
     Allow,
-    /// It may not.
+    /// It may not. The peer is refused this blob for [`crate::Limits::gate_refusal_memory`].
     Refuse,
 }
 
@@ -83,8 +85,10 @@ pub struct Asked<'a> {
 
 /// The host's judge of tickets.
 ///
-/// Asked apart from the event loop, of at most [`crate::Limits::gate_checks_max`] tickets at once, each for at most
-/// [`crate::Limits::gate_timeout`]; what takes longer is a refusal. It must not block its thread for long.
+/// Asked apart from the event loop, of at most [`crate::Limits::gate_checks_max`] tickets at once, of these
+/// [`crate::Limits::gate_checks_per_peer_max`] of one peer and [`crate::Limits::gate_checks_per_address_max`] of one
+/// address's strangers; further ones are put off as busy. Each is judged for at most [`crate::Limits::gate_timeout`]: what
+/// takes longer is a refusal, which is not remembered. It must not block its thread for long.
 #[async_trait]
 pub trait AccessGate: Send + Sync {
     /// Whether this may be read.
@@ -161,14 +165,15 @@ impl<P: PartialEq> Grants<P> {
     }
 }
 
-/// Whom the gate has let in, and until when. A blob is read in many requests: its reader is judged once.
-pub(crate) struct Allowances {
+/// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused. A blob is read in many
+/// requests, and its reader is judged once. Bounded; when it is full of decisions that hold, all are forgotten.
+pub(crate) struct DecisionCache {
     until: HashMap<(PeerId, ContentHash), Instant>,
     memory: Duration,
     max: usize,
 }
 
-impl Allowances {
+impl DecisionCache {
     pub(crate) fn new(memory: Duration, max: usize) -> Self {
         Self {
             until: HashMap::new(),
@@ -182,7 +187,7 @@ impl Allowances {
             self.until.retain(|_, until| *until > now);
         }
         if self.until.len() >= self.max {
-            // All of them are fresh: to forget them costs a check each.
+            // All of them hold: to forget them costs a check each.
             self.until.clear();
         }
         self.until.insert((peer, blob), now + self.memory);
@@ -235,9 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn who_was_let_in_is_judged_again_after_a_while() {
+    fn a_decision_holds_for_a_while_and_few_are_kept() {
         let (peer, now) = (PeerId::random(), Instant::now());
-        let mut allowances = Allowances::new(Duration::from_secs(60), 2);
+        let mut allowances = DecisionCache::new(Duration::from_secs(60), 2);
         allowances.insert(peer, BLOB, now);
         assert!(allowances.has(peer, BLOB, now + Duration::from_secs(59)));
         assert!(!allowances.has(peer, BLOB, now + Duration::from_secs(60)));

@@ -42,9 +42,9 @@ counters! {
     requests_not_found,
     /// Requests refused, since the peer is not among the readers and shows no ticket.
     requests_refused_reader,
-    /// Requests refused, since the ticket was not taken.
+    /// Requests refused, since the ticket was not taken, now or a moment ago.
     requests_refused_ticket,
-    /// Requests put off, since there were too many in all or of that peer or address.
+    /// Requests put off, since there were too many requests or tickets in all or of that peer or address.
     requests_refused_busy,
     /// Requests put off, since the peer has had as many bytes as it may have for now.
     requests_refused_rate,

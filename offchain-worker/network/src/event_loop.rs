@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use crate::{
-    access::{Allowances, Audience, Decision, Grants},
+    access::{Audience, Decision, DecisionCache, Grants},
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
@@ -131,10 +131,11 @@ pub(crate) struct EventLoop {
     outputs: Announced<(ContentHash, Option<Statement>)>,
     streams: Announced<StreamReader>,
     grants: Grants<PeerId>,
-    allowances: Allowances,
-    pace: Pace<PeerId>,
+    /// Whom the gate has let in.
+    allowances: DecisionCache,
     /// Whom the gate has refused.
-    refusals: Allowances,
+    refusals: DecisionCache,
+    pace: Pace<PeerId>,
     /// Whose tickets are being judged, by the task that does.
     judging: HashMap<tokio::task::Id, Guest>,
 }
@@ -161,9 +162,9 @@ impl EventLoop {
             outputs: Announced::new(limits.outputs_max),
             streams: Announced::new(limits.streams_max),
             grants: Grants::new(limits.grants_max),
-            allowances: Allowances::new(limits.gate_memory, limits.grants_max),
+            allowances: DecisionCache::new(limits.gate_memory, limits.grants_max),
+            refusals: DecisionCache::new(limits.gate_refusal_memory, limits.grants_max),
             pace: Pace::new(limits.bytes_per_second_per_peer_max),
-            refusals: Allowances::new(limits.gate_refusal_memory, limits.grants_max),
             judging: HashMap::new(),
             limits,
         }

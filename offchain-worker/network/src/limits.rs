@@ -47,7 +47,8 @@ pub struct Limits {
     pub connections_per_address_max: usize,
     /// Connections from one peer.
     pub connections_per_peer_max: usize,
-    /// Grants that are remembered, and readers that the gate let in; the oldest are forgotten first.
+    /// Grants that are remembered; the oldest are forgotten first. Also how many readers that the gate let in, and how
+    /// many that it refused, are remembered; when there are more, all of these are forgotten.
     pub grants_max: usize,
     /// Tickets that are judged at once.
     pub gate_checks_max: usize,
@@ -57,7 +58,7 @@ pub struct Limits {
     pub gate_checks_per_address_max: usize,
     /// For the judgement of one ticket.
     pub gate_timeout: Duration,
-    /// For so long whom the gate let in need not be judged again. An audit's fetches take less.
+    /// For so long whom the gate let in for a blob reads it unjudged. An audit's fetches take less.
     pub gate_memory: Duration,
     /// For so long whom the gate has refused a blob is refused it unjudged.
     pub gate_refusal_memory: Duration,

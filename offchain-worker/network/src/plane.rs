@@ -85,7 +85,8 @@ pub trait DataPlane: Send + Sync {
     /// Returns when the data plane has stopped by itself: it serves nobody any more.
     async fn stopped(&self);
 
-    /// Who judges tickets from now on; before the first, all are refused.
+    /// Who judges tickets from now on; before the first, all are refused. What was decided before holds as long as it would
+    /// have: see [`crate::Limits::gate_memory`] and [`crate::Limits::gate_refusal_memory`].
     fn set_gate(&self, gate: Arc<dyn AccessGate>);
 
     /// Replaces the peers that are named on chain: providers, and clients of open tasks. For them places are kept that
@@ -239,10 +240,11 @@ pub enum Fault {
     /// It does not have it.
     #[error("does not have it")]
     NotFound,
-    /// It has it, and this peer may not read it: it is not of the round, or not yet, or its ticket was not taken.
+    /// It has it, and this peer may not read it: it is not of the round, or not yet, or its ticket was not taken, now or
+    /// within [`crate::Limits::gate_refusal_memory`].
     #[error("refuses: this peer is not among the readers")]
     Refused,
-    /// It has too much to do.
+    /// It has too much to do, or this peer has all that it may have for now: requests, bytes, or tickets being judged.
     #[error("is busy")]
     Busy,
     /// What it sent has another hash.

@@ -340,6 +340,11 @@ async fn of_one_peer_and_of_one_address_few_tickets_are_judged_at_once() {
             let busy = common::attempts(peer.node.fetch(secrets[1], &at, &ticket).await);
             assert_eq!(busy[0].fault, surety_network::Fault::Busy);
         }
+        let counters = server.node.counters();
+        assert_eq!(
+            (counters.requests_refused_busy, counters.requests_refused_ticket),
+            (2, 0)
+        );
         gate.end.notify_waiters();
     };
     tokio::join!(judged, meanwhile);

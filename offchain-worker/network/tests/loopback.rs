@@ -345,6 +345,11 @@ async fn a_peer_that_asks_too_much_is_told_to_wait() {
             .await,
     );
     assert_eq!(causes[0].fault, Fault::Busy);
+    let counters = server.node.counters();
+    assert_eq!(
+        (counters.requests_refused_busy, counters.requests_refused_rate),
+        (1, 0)
+    );
 }
 
 #[tokio::test]

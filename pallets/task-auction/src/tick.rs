@@ -5,7 +5,8 @@
 //! - Holds the draws that are due, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`] to what the clock
 //!   shows. Never starts a task for which the worst
 //!   step would not fit; the cursor passes a time only when nothing is left in it.
-//! - A task that fails leaves no trace but an event and is put on the agenda again, [`RETRY_BLOCKS`] later.
+//! - A task that fails leaves no trace but an event and is put on the agenda again, [`RETRY_BLOCKS`] later;
+//!   a draw that fails is tried again in the next block.
 //! - Nothing is ever put on the agenda for the present time or before, so what is read in one go stays as it is.
 
 use alloc::vec::Vec;
@@ -123,7 +124,18 @@ impl<T: Config> Pallet<T> {
     /// stand still, somebody could wait for entropy that it likes.
     fn sweep_draw(id: TaskId) -> Weight {
         let step = with_storage_layer(|| Self::step(id));
-        let weight = step.map_or_else(|_| Self::step_weight_max(), |step| step.weight::<T>());
+        let weight = match step {
+            Ok(step) => step.weight::<T>(),
+            Err(error) => {
+                let until = Self::now();
+                Self::deposit_event(Event::AdvancePostponed {
+                    task: id,
+                    error,
+                    until,
+                });
+                Self::step_weight_max()
+            }
+        };
         weight.saturating_add(T::WeightInfo::sweep_task())
     }
 

@@ -15,23 +15,18 @@
 //! `DecisionWindow` lasts, and stays undecided then.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, Perquintill, SaturatedConversion};
-use surety_types::{
-    stake::Role,
-    traits::StakeLedger,
-    trust::{DisputeId, FaultKind},
-    TaskId,
-};
+use sp_runtime::{traits::Saturating, SaturatedConversion};
+use surety_types::{stake::Role, traits::StakeLedger, trust::DisputeId};
 use surety_verification::{
     bisection::{Cell, Side},
     committee::{question, value_hash, windows, Machine, SeatDraw, CANDIDATES_EXPECTED},
     snowflake::Stage,
 };
 
-use crate::{types::quintillionths, CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawOf};
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawOf};
 
-/// Most members found at fault in one step. The rest are by the agenda, in the next blocks.
-pub(crate) const FINED_AT_ONCE: u32 = 8;
+/// Most absent members suspended in one step. The rest are by the agenda, in the next blocks.
+pub(crate) const SUSPENDED_AT_ONCE: u32 = 8;
 
 impl<T: Config> Pallet<T> {
     /// Calls verifiers together about the cell that a dispute has come to.
@@ -50,7 +45,7 @@ impl<T: Config> Pallet<T> {
             draw: Self::seat_draw(),
             candidates: Default::default(),
             ticked_at: Self::now(),
-            fined: 0,
+            suspended: 0,
         };
         Committees::<T>::insert(id, committee);
         Self::deposit_event(Event::CommitteeConvened {
@@ -72,8 +67,8 @@ impl<T: Config> Pallet<T> {
 
     /// Blocks that have become final since a committee was last looked at.
     pub(crate) fn committee_blocks(committee: &CommitteeOf<T>) -> u32 {
-        let finalised = Self::now();
-        finalised.saturating_sub(committee.ticked_at).saturated_into()
+        let now = Self::now();
+        now.saturating_sub(committee.ticked_at).saturated_into()
     }
 
     /// Whether the time of a committee's stage is over, or all of it is.
@@ -160,14 +155,14 @@ impl<T: Config> Pallet<T> {
             true => Side::Defender,
             false => Side::Challenger,
         });
-        if committee.fined == 0 {
+        if committee.suspended == 0 {
             Self::deposit_event(Event::CommitteeEnded {
                 dispute: id,
                 decision,
                 winner,
             });
         }
-        if Self::fine_some(dispute.task, &mut committee) {
+        if Self::suspend_some(&mut committee) {
             Committees::<T>::insert(id, committee);
             return true;
         }
@@ -180,35 +175,18 @@ impl<T: Config> Pallet<T> {
         false
     }
 
-    /// Finds the next few members at fault, so that no step of a round costs more than others. Says whether there are more.
-    fn fine_some(task: TaskId, committee: &mut CommitteeOf<T>) -> bool {
-        let dissent = committee.machine.losing_side().into_iter();
-        let dissent = dissent.map(|member| (member, FaultKind::Dissent));
+    /// Suspends the next few members that sealed an answer and did not open it, so that no step of a round costs more than
+    /// others. Says whether there are more.
+    ///
+    /// Nobody loses stake for a vote: silence may be the line's fault, and an answer that others did not give is no proof of
+    /// a lie.
+    fn suspend_some(committee: &mut CommitteeOf<T>) -> bool {
         let absent = committee.machine.absent().into_iter();
-        let absent = absent.map(|member| (member, FaultKind::VoteNoShow));
-        let mut left = dissent.chain(absent).skip(committee.fined as usize);
-        for (member, kind) in left.by_ref().take(FINED_AT_ONCE as usize) {
-            Self::convict_member(task, &member, kind);
-            committee.fined = committee.fined.saturating_add(1);
+        let mut left = absent.skip(committee.suspended as usize);
+        for member in left.by_ref().take(SUSPENDED_AT_ONCE as usize) {
+            Self::note_missed(&member);
+            committee.suspended = committee.suspended.saturating_add(1);
         }
         left.next().is_some()
-    }
-
-    /// Finds a member at fault. Nothing of its stake is locked: a part of all of it is lost.
-    fn convict_member(task: TaskId, verifier: &T::AccountId, kind: FaultKind) {
-        let part = match kind {
-            FaultKind::VoteNoShow => T::VoteNoShowPart::get(),
-            _ => T::DissentPart::get(),
-        };
-        Self::deposit_event(Event::FaultFound {
-            task,
-            offender: verifier.clone(),
-            kind,
-        });
-        let lost: (T::Balance, Perquintill) = (0u128.into(), quintillionths(part));
-        Self::defer_slash(task, verifier, kind, lost, None, None);
-        if kind == FaultKind::VoteNoShow {
-            Self::note_absence(verifier);
-        }
     }
 }

@@ -316,7 +316,7 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Says what the round's results come to now, if that has changed.
+    /// Brings the verdict up to what the round's results come to now. Says whether it has changed.
     pub(crate) fn update_verdict(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let now = crate::verdict::verdict(round);
         let RoundPhase::Challengeable { verdict, .. } = &mut round.phase else {

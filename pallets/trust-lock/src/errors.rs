@@ -36,7 +36,7 @@ mod errors {
         ImpossibleClaim,
         /// The signer is not the agent of a verifier.
         NotVerifierAgent,
-        /// The stash was at fault and gets no work for a while.
+        /// The stash was at fault, or missed a deadline, and gets no work for a while.
         InJail,
         /// The proof does not show that the verifier drew itself, or it did not.
         NotDrawn,

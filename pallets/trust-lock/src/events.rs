@@ -13,7 +13,7 @@ mod events {
         RoundOpened {
             /// The task.
             task: TaskId,
-            /// Last block for commitments.
+            /// Last time for commitments.
             until: BlockNumberFor<T>,
         },
         /// A provider committed to a result.
@@ -40,7 +40,7 @@ mod events {
             task: TaskId,
             /// The phase it is in now.
             phase: PhaseName,
-            /// Last block of that phase.
+            /// Last time of that phase.
             until: BlockNumberFor<T>,
         },
         /// A provider opened its commitment.
@@ -104,7 +104,7 @@ mod events {
             task: TaskId,
             /// How often that has been so.
             tranche: u8,
-            /// Last block for them.
+            /// Last time for them.
             until: BlockNumberFor<T>,
         },
         /// Two parties say different things, and play.
@@ -183,7 +183,7 @@ mod events {
             by: T::AccountId,
             /// Which 1 KiB.
             segment: u32,
-            /// Last block for it.
+            /// Last time for it.
             until: BlockNumberFor<T>,
         },
         /// A piece of output was supplied. It is in the extrinsic.
@@ -216,7 +216,7 @@ mod events {
             kind: FaultKind,
             /// Locked stake that it takes at least, in plancks.
             lock: T::Balance,
-            /// It can be vetoed up to this block, and until it is carried out.
+            /// It can be vetoed up to this time, and until it is carried out.
             until: BlockNumberFor<T>,
         },
         /// A slash was vetoed.
@@ -243,10 +243,10 @@ mod events {
         Jailed {
             /// Which.
             stash: T::AccountId,
-            /// Up to this block.
+            /// Up to this time.
             until: BlockNumberFor<T>,
         },
-        /// A provider gets no tasks for a while and cannot unbond, because it missed a deadline. It loses no stake.
+        /// A stash gets no work for a while and cannot unbond, because it missed a deadline. It loses no stake for that.
         Suspended {
             /// Which.
             stash: T::AccountId,
@@ -344,9 +344,9 @@ mod events {
             provider: T::AccountId,
             /// Which 1 KiB.
             segment: u32,
-            /// Last block for it.
+            /// Last time for it.
             until: BlockNumberFor<T>,
-            /// Last block for commitments now.
+            /// Last time for commitments now.
             commit_until: BlockNumberFor<T>,
         },
         /// A piece of input was supplied. It is in the extrinsic.

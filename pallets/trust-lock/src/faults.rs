@@ -84,7 +84,7 @@ impl<T: Config> Pallet<T> {
             kind,
         });
         match kind {
-            FaultKind::AuditNoShow => Self::note_absence(verifier),
+            FaultKind::AuditNoShow => Self::note_missed(verifier),
             _ => Self::jail(verifier),
         }
         Self::defer_slash(task, verifier, kind, (lost, Perquintill::zero()), finder, None);

@@ -195,9 +195,6 @@ pub mod pallet {
         /// How many times a provider's price its auditor locks.
         type AuditBondMultiple: Get<u32>;
 
-        /// Audits in a row that a verifier may announce and never open before it is jailed for it.
-        type AbsencesMax: Get<u32>;
-
         /// How many times a provider's price a challenger puts on hold at least.
         type ChallengeBondMultiple: Get<u32>;
 
@@ -256,12 +253,6 @@ pub mod pallet {
         /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have grown and its key must not have changed. At least
         /// as long as the draw's seed is known before it is used.
         type SeatSeasoning: Get<u32>;
-
-        /// Part of its stake that a member loses that gave another answer than the one decided on.
-        type DissentPart: Get<Permill>;
-
-        /// Part of its stake that a member loses that sealed an answer and did not open it.
-        type VoteNoShowPart: Get<Permill>;
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;

@@ -114,7 +114,6 @@ parameter_types! {
     pub const LockMultiple: u32 = 2;
     pub const InsurancePool: AccountId = POOL;
     pub const AuditBondMultiple: u32 = 3;
-    pub const AbsencesMax: u32 = 2;
     pub const ChallengeBondMultiple: u32 = 5;
     pub const DefenceCost: Balance = 10;
     pub const DisputeClock: u32 = CLOCK;
@@ -132,8 +131,6 @@ parameter_types! {
     pub const SeatWindow: u32 = SEAT_WINDOW;
     pub const VoteWindow: u32 = VOTE_WINDOW;
     pub const SeatSeasoning: u32 = SEASONING;
-    pub const DissentPart: Permill = Permill::from_percent(2);
-    pub const VoteNoShowPart: Permill = Permill::from_percent(1);
     pub const AuditAccuracy: Permill = Permill::from_percent(95);
     /// None: locks are the usual multiple of the price.
     pub static VerifiersCorrupt: Permill = Permill::zero();
@@ -167,7 +164,6 @@ impl trust_lock::Config for Test {
     type AuditorsNewcomer = AuditorsNewcomer;
     type ProbationTasks = ProbationTasks;
     type AuditBondMultiple = AuditBondMultiple;
-    type AbsencesMax = AbsencesMax;
     type ChallengeBondMultiple = ChallengeBondMultiple;
     type DefenceCost = DefenceCost;
     type DisputeClock = DisputeClock;
@@ -187,8 +183,6 @@ impl trust_lock::Config for Test {
     type SeatWindow = SeatWindow;
     type VoteWindow = VoteWindow;
     type SeatSeasoning = SeatSeasoning;
-    type DissentPart = DissentPart;
-    type VoteNoShowPart = VoteNoShowPart;
     type WeightInfo = ();
     type AuditorsBasic = AuditorsBasic;
     type AuditorsHigh = AuditorsHigh;

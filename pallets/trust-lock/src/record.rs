@@ -1,4 +1,4 @@
-//! What is remembered of stashes: clean tasks, absences, and who is in jail.
+//! What is remembered of stashes: clean tasks, missed deadlines, and who is in jail.
 
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -7,7 +7,7 @@ use surety_types::traits::{Jail, StashClosed};
 
 use crate::{faults::is_grave, Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
 
-/// How often a suspension is doubled at most: half a day at a time, with commit windows of ten minutes.
+/// How often a suspension is doubled at most: eleven hours at a time, with commit windows of ten minutes.
 const DOUBLINGS_MAX: u32 = 6;
 
 impl<T: Config> Jail<T::AccountId> for Pallet<T> {
@@ -35,13 +35,13 @@ impl<T: Config> Pallet<T> {
         until.is_some_and(|until| !Self::has_passed(until))
     }
 
-    /// A provider has missed a deadline, which may be the line's fault: no stake is lost. It gets no tasks for a commit
-    /// window, and twice as long each time in a row, so that nobody takes tasks in order to leave them. Its stake has to
-    /// stay meanwhile, because another name is cheap.
+    /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for a commit window, and
+    /// twice as long each time in a row, so that nobody takes work in order to leave it. Its stake has to stay meanwhile,
+    /// because another name is cheap.
     ///
-    /// What it misses while it is suspended are tasks that it had before: the same line, and no other time.
-    pub(crate) fn note_missed(provider: &T::AccountId) {
-        let until = Records::<T>::mutate(provider, |record| {
+    /// What it misses while it is suspended is work that it had before: the same line, and no other time.
+    pub(crate) fn note_missed(stash: &T::AccountId) {
+        let until = Records::<T>::mutate(stash, |record| {
             if !Self::lasts(record.suspended_until) {
                 record.missed = record.missed.saturating_add(1);
             }
@@ -53,7 +53,7 @@ impl<T: Config> Pallet<T> {
         });
         if let Some(until) = until {
             Self::deposit_event(Event::Suspended {
-                stash: provider.clone(),
+                stash: stash.clone(),
                 until,
             });
         }
@@ -64,7 +64,14 @@ impl<T: Config> Pallet<T> {
         let most = T::ProbationTasks::get();
         Records::<T>::mutate(provider, |record| {
             record.clean_tasks = record.clean_tasks.saturating_add(1).min(most);
-            // One for one, or a task of one's own would make good for all that were left.
+        });
+        Self::note_presence(provider);
+    }
+
+    /// Work that was done makes good for work that was missed: one for one, or a task of one's own would make good for all that
+    /// were left.
+    pub(crate) fn note_presence(stash: &T::AccountId) {
+        Records::<T>::mutate(stash, |record| {
             if !Self::lasts(record.suspended_until) {
                 record.missed = record.missed.saturating_sub(1);
             }
@@ -73,22 +80,6 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn lose_record(provider: &T::AccountId) {
         Records::<T>::mutate(provider, |record| record.clean_tasks = 0);
-    }
-
-    pub(crate) fn note_presence(verifier: &T::AccountId) {
-        Records::<T>::mutate(verifier, |record| record.absences = 0);
-    }
-
-    /// A verifier that is absent again and again gets no audits for a while.
-    pub(crate) fn note_absence(verifier: &T::AccountId) {
-        let absences = Records::<T>::mutate(verifier, |record| {
-            record.absences = record.absences.saturating_add(1);
-            record.absences
-        });
-        if absences >= T::AbsencesMax::get() {
-            Records::<T>::mutate(verifier, |record| record.absences = 0);
-            Self::jail(verifier);
-        }
     }
 
     pub(crate) fn jail(stash: &T::AccountId) {

@@ -104,7 +104,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
-    /// commitments, pieces of data, openings.
+    /// commitments, demands of input, pieces of data, openings.
     pub fn answer_weight() -> Weight {
         let reveal = T::WeightInfo::reveal().saturating_add(T::WeightInfo::authorize_reveal());
         let audit = T::WeightInfo::reveal_audit().saturating_add(T::WeightInfo::authorize_reveal_audit());

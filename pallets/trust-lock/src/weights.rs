@@ -66,7 +66,7 @@ pub trait WeightInfo {
     /// The last of the most candidates comes, and draws better than another.
     fn join_committee() -> Weight;
 
-    /// The last answer of a vote of all that decides: as many are fined as can be at once, and the dispute ends.
+    /// The last answer of a vote of all that decides: as many are suspended as can be at once, and the dispute ends.
     fn reveal_vote() -> Weight;
 
     /// An answer of the last of the most voters is found to open its seal.

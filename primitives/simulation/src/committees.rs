@@ -28,8 +28,6 @@ pub struct Row {
     pub escalated_seen: f64,
     /// The difference in standard deviations.
     pub sigmas: f64,
-    /// Honest members that a decision would have fined.
-    pub honest_fined: u32,
     /// Mean rounds.
     pub rounds: f64,
 }
@@ -46,7 +44,6 @@ impl Row {
             "escalated_promised": self.escalated_promised,
             "escalated_seen": self.escalated_seen,
             "sigmas": self.sigmas,
-            "honest_fined": self.honest_fined,
             "rounds_mean": self.rounds,
         })
     }
@@ -103,11 +100,6 @@ pub fn row(corrupt: u32, seed: u64, count: u32) -> Row {
         row.wrong_seen += u32::from(decision.and_then(|decision| decision.value()) != Some(RIGHT));
         escalated += u32::from(matches!(decision, Some(Decision::Voters(_))));
         rounds += panel.rounds();
-        let fined = panel
-            .losing_side()
-            .into_iter()
-            .filter(|member| *member >= corrupt);
-        row.honest_fined += u32::try_from(fined.count()).unwrap_or(u32::MAX);
     }
     let played = f64::from(count.max(1));
     row.escalated_seen = f64::from(escalated) / played;

@@ -293,12 +293,10 @@ impl<'a> Life<'a> {
         self.slash(offender, amount, finder, guilty);
     }
 
-    /// A provider has not opened its commitment.
+    /// A provider has never opened its commitment: its lock.
     pub fn no_reveal(&mut self, offender: Role, guilty: bool) {
-        let part = self.rules.no_reveal.mul_ceil(self.plan.lock);
-        let amount = REWARD.saturating_add(part).min(self.plan.lock);
         self.tally.convicted = u64::from(guilty);
-        self.slash(offender, amount, Role::Pool, guilty);
+        self.slash(offender, self.plan.lock, Role::Pool, guilty);
     }
 
     /// A lone honest provider, the audits of its work, disputes that cronies open, and its pay. Who was drawn.

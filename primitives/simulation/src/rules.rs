@@ -9,7 +9,7 @@ use surety_verification::audit::{
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;
 
-/// What the protocol takes and gives. The defaults are those of PROTOCOL's table and of the runtime.
+/// What the protocol takes and gives. The defaults are the runtime's.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// How audits and locks are planned.
@@ -18,11 +18,9 @@ pub struct Rules {
     pub split: SlashSplit,
     /// Part of the rest of its stake that a provider loses for a fault that stands alone.
     pub base: Perquintill,
-    /// Part of its lock that a provider loses for a commitment that it does not open, besides one reward.
-    pub no_reveal: Perquintill,
     /// The protocol's fee, as a part of the price, on top of it.
     pub fee: Perquintill,
-    /// Part of the price that a client loses for an input that cannot be had.
+    /// Part of the price that a client loses for an input that cannot be had. In the runtime it is a part of the cap.
     pub client_lock: Perquintill,
     /// A challenger's bond is no less than this many rewards.
     pub challenge_rewards: u128,
@@ -57,7 +55,6 @@ impl Default for Rules {
             },
             split,
             base: Perquintill::from_percent(5),
-            no_reveal: Perquintill::from_percent(10),
             fee: Perquintill::from_percent(5),
             client_lock: Perquintill::from_percent(25),
             challenge_rewards: 5,
@@ -76,7 +73,7 @@ impl Default for Rules {
     }
 }
 
-/// Windows, in blocks. The defaults are production's.
+/// Windows, in blocks. `scripts/bench trust` says those of the runtime; the defaults are of their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// Between the last commitment and the first reveal.
@@ -142,7 +139,7 @@ pub struct Market {
 }
 
 impl Market {
-    /// The usual one, with `corrupt` percent of it the cheat's. The runtime watches all tasks at the standard level.
+    /// The usual one, with `corrupt` percent of it the cheat's, at the level that a client gets unless it asks for another.
     pub fn with_corrupt(corrupt: u32) -> Self {
         Self {
             work: REWARD * 70 / 100,

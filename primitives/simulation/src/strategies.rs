@@ -1,4 +1,4 @@
-//! Those who do not play by the rules, or try to get something out of them: PROTOCOL's threats, with a few more.
+//! Those who do not play by the rules, or try to get something out of them: those of `docs/threats.md`.
 //!
 //! A strategy plays one task. Its profit is what its accounts have won together, less what the honest ones that it
 //! stands beside would have won in the same task, with the same auditors drawn.
@@ -18,7 +18,7 @@ use crate::{
 pub struct Strategy {
     /// A short name.
     pub name: &'static str,
-    /// Which of PROTOCOL's threats it is.
+    /// Which threat of `docs/threats.md` it is.
     pub threat: &'static str,
     /// Whose money is the cheat's.
     pub cheat: &'static [Role],

@@ -49,7 +49,7 @@ fn committees_escalate_as_computed_and_are_never_wrong() {
     for corrupt in [20, 25, 33] {
         let row = committees::row(corrupt, 5, 400);
         assert!(row.sigmas.abs() < 3.0, "{row:?}");
-        assert_eq!((row.wrong_seen, row.honest_fined), (0, 0));
+        assert_eq!(row.wrong_seen, 0);
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use surety_simulation::strategies::STRATEGIES;
 
-/// PROTOCOL's list, with what the bench adds.
+/// Those that strategies play. The page has more.
 const THREATS: [&str; 23] = [
     "wrong result",
     "copying",

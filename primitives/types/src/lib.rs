@@ -27,5 +27,8 @@ pub type ContentHash = H256;
 /// `blake2_256` of a SCALE-encoded [`model::ModelManifest`].
 pub type ModelId = H256;
 
+/// Seconds that the chain takes for a block; its clock goes on by one with each, while blocks become final.
+pub const BLOCK_SECONDS: u32 = 2;
+
 /// Tasks are numbered in the order in which they were posted, from 0.
 pub type TaskId = u64;

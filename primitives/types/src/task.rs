@@ -36,7 +36,7 @@ pub type PerBid<T> = BoundedVec<T, ConstU32<{ limits::BIDS_MAX }>>;
     Default,
 )]
 pub enum SecurityLevel {
-    /// About one task in seven is audited.
+    /// About one result in seven is audited.
     Basic,
     /// One auditor on average.
     #[default]
@@ -144,9 +144,9 @@ pub enum Verdict<AccountId> {
         claim: ResultClaim,
         /// Who gave it; they are paid.
         majority: PerMember<AccountId>,
-        /// Who gave another one; they are not paid.
+        /// Who gave another one in time, or was found at fault; they are not paid.
         minority: PerMember<AccountId>,
-        /// Who committed nothing, or did not reveal; they are not paid.
+        /// Who committed nothing, or did not reveal in time; they are not paid.
         absent: PerMember<AccountId>,
     },
     /// Nobody is paid, the client is refunded.
@@ -156,14 +156,14 @@ pub enum Verdict<AccountId> {
 /// Where a task is. The state carries its data.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum TaskState<AccountId, Balance, BlockNumber> {
-    /// Sealed bids are taken up to and including this block.
+    /// Sealed bids are taken up to and including this time.
     Bidding {
-        /// Last block for bids.
+        /// Last time for bids.
         until: BlockNumber,
     },
-    /// Bids are opened up to and including this block.
+    /// Bids are opened up to and including this time.
     Revealing {
-        /// Last block for opened bids.
+        /// Last time for opened bids.
         until: BlockNumber,
     },
     /// Bids are closed; the draw waits for entropy that nobody knew while they were open.
@@ -274,12 +274,23 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
         }
     }
 
-    /// What it says the answer is, if it said so in time and no fault was found: what a verdict counts.
+    /// What it says the answer is, if it said so in time and no fault was found: what can be paid,
+    /// or hold a verdict by itself.
     pub const fn counted_claim(&self) -> Option<&ResultClaim> {
         if self.missed_reveal {
             return None;
         }
         self.standing_claim()
+    }
+
+    /// What auditors draw themselves with for its result: its commitment, or the trace root once that is open and
+    /// auditors are drawn again.
+    pub const fn drawn_for(&self, tranche: u8) -> Option<H256> {
+        match &self.progress {
+            MemberProgress::Committed(commitment) => Some(*commitment),
+            MemberProgress::Revealed(claim) if tranche > 0 => Some(claim.trace_root),
+            MemberProgress::Working | MemberProgress::Revealed(_) => None,
+        }
     }
 
     /// Whether a commitment is still to be opened.
@@ -299,24 +310,24 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
 /// The phases of a round, in order. Each ends by time alone at the latest.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum RoundPhase<AccountId, BlockNumber> {
-    /// Providers compute and commit, up to and including this block.
+    /// Providers compute and commit, up to and including this time.
     Committing {
-        /// Last block for commitments.
+        /// Last time for commitments.
         until: BlockNumber,
     },
-    /// All commitments are in; auditors may work until this block has passed.
+    /// All commitments are in; auditors may work until this time has passed.
     Auditing {
-        /// Last block of the audit window.
+        /// Last time of the audit window.
         until: BlockNumber,
     },
-    /// Commitments are opened, up to and including this block.
+    /// Commitments are opened, up to and including this time.
     Revealing {
-        /// Last block for reveals.
+        /// Last time for reveals.
         until: BlockNumber,
     },
-    /// The verdict stands unless it is challenged up to and including this block.
+    /// The verdict stands unless it is challenged up to and including this time.
     Challengeable {
-        /// Last block for challenges.
+        /// Last time for challenges.
         until: BlockNumber,
         /// What will be carried out.
         verdict: Verdict<AccountId>,
@@ -357,7 +368,7 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub challenges: u32,
     /// Pieces of output demanded so far.
     pub demands: u32,
-    /// The output that the first verdict accepted, if it accepted one: what the client was told.
+    /// The first output that a verdict accepted, if one did: what the client was told.
     pub announced: Option<ContentHash>,
     /// How it is watched and secured.
     pub security: Security,

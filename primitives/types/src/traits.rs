@@ -1,4 +1,4 @@
-//! Glue between pallets, each named for the need it serves. The runtime wires them in `configs/compute.rs`.
+//! Glue between pallets, each named for the need it serves. The runtime wires them in `src/configs`.
 
 use alloc::vec::Vec;
 use sp_runtime::{DispatchError, DispatchResult};
@@ -117,10 +117,11 @@ pub trait DrawVerifier<AccountId> {
 
 /// Which providers may be given work. Provided by provider-registry.
 pub trait ProviderDirectory<AccountId> {
-    /// Whether the provider is registered and was heard of lately.
+    /// Whether the provider is registered, was heard of lately, and is not in jail.
     fn is_available(stash: &AccountId) -> bool;
 
-    /// Measured speed times reputation, in thousandths of a neutral provider. Prices are divided by it.
+    /// In thousandths of a neutral provider; prices are divided by it. Of all the same until the chain can check a measured
+    /// speed.
     fn weight(stash: &AccountId) -> u32;
 
     /// Registers an available provider for benchmarks.

@@ -87,7 +87,7 @@ impl<AccountId> Party<AccountId> {
 pub struct OpenDispute<BlockNumber> {
     /// Its number.
     pub id: DisputeId,
-    /// To be looked at when this block has passed: by then whoever is to move may have run out of time.
+    /// To be looked at when this time has passed: by then whoever is to move may have run out of time.
     pub due: BlockNumber,
     /// The seats of defender and challenger, where both are providers of the round.
     pub seats: Option<(u8, u8)>,
@@ -114,10 +114,6 @@ pub enum FaultKind {
     ConfirmedWrong,
     /// Auditor: announced an audit and did not reveal it.
     AuditNoShow,
-    /// Committee member: gave another answer than the one decided on.
-    Dissent,
-    /// Committee member: sealed an answer and did not open it.
-    VoteNoShow,
     /// Provider: signed two different results for one task, or another one than it committed to.
     Equivocation,
 }
@@ -146,9 +142,9 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
     pub finder: Option<AccountId>,
     /// The task's client. The insurance pool stands in when it was not harmed.
     pub client: Option<AccountId>,
-    /// Block in which it was proven.
+    /// Time of the clock at which it was proven.
     pub proven_at: BlockNumber,
-    /// It can be carried out when this block has passed, and vetoed until it is.
+    /// It can be carried out when this time has passed, and vetoed until it is.
     pub until: BlockNumber,
 }
 
@@ -159,14 +155,13 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
 pub struct TrustRecord<BlockNumber> {
     /// Provider: tasks without a fault since it came or was last at fault.
     pub clean_tasks: u32,
-    /// Verifier: audits announced, or votes sealed, in a row and not revealed.
-    pub absences: u32,
-    /// It gets no tasks and does no audits up to and including this block.
+    /// It gets no tasks and does no audits up to and including this time.
     pub jailed_until: Option<BlockNumber>,
-    /// Provider: deadlines missed in a row (no commitment, or no opening in time).
+    /// Incidents of missed deadlines (a provider's commitment where others made theirs, or its opening; a verifier's audit or
+    /// vote that it sealed), less one for each clean task, or opened audit or vote, since.
     pub missed: u32,
-    /// Provider: up to and including this time it gets no tasks and its stake cannot be unbonded, because it missed
-    /// deadlines. Costs no stake.
+    /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed deadlines. Costs no
+    /// stake.
     pub suspended_until: Option<BlockNumber>,
 }
 
@@ -179,7 +174,7 @@ pub struct Demand<AccountId, Balance, BlockNumber> {
     pub segment: u32,
     /// What it pays for it, in plancks. On hold on its account.
     pub price: Balance,
-    /// Last block for the provider.
+    /// Last time for the provider.
     pub until: BlockNumber,
 }
 
@@ -194,7 +189,7 @@ pub struct InputDemand<AccountId, Balance, BlockNumber> {
     pub segment: u32,
     /// What the client gets for it, in plancks. On hold on the agent's account.
     pub price: Balance,
-    /// Last block for it.
+    /// Last time for it.
     pub until: BlockNumber,
 }
 

@@ -59,10 +59,10 @@ pub struct DisputeCommittee<AccountId, Balance, BlockNumber> {
     pub draw: SeatDraw<Balance, BlockNumber>,
     /// Who will be seated, the best first. Nobody while a ballot is open.
     pub candidates: BoundedVec<Candidate<AccountId>, ConstU32<VOTERS_MAX>>,
-    /// Finalised block up to which time has been taken.
+    /// Time of the clock up to which it has been taken.
     pub ticked_at: BlockNumber,
-    /// Members that were found at fault, once it is over: all are before the dispute ends.
-    pub fined: u32,
+    /// Absent members that were suspended, once it is over: all are before the dispute ends.
+    pub suspended: u32,
 }
 
 /// What a newcomer among candidates changes.

@@ -31,9 +31,9 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     pub moves: u32,
     /// Block in which it was opened.
     pub opened_at: BlockNumber,
-    /// Finalised block up to which time has been taken from the sides.
+    /// Time of the clock up to which it has been taken from the sides.
     pub ticked_at: BlockNumber,
-    /// Block in which it came to a cell that no block can compute again.
+    /// Time of the clock at which it came to a cell that no block can compute again.
     pub beyond_since: Option<BlockNumber>,
 }
 

@@ -12,7 +12,7 @@
 //! that [`QUORUM`] of them share in [`STREAK`] rounds in a row is decided. A round without a quorum breaks the streak.
 //! After [`ROUNDS_MAX`] rounds, or when two rounds have quorums for different values, all voters are summoned and
 //! decide at two thirds ([`supermajority`]): of heads, or of stake where heads come cheap ([`Committee::summon_weighed`]).
-//! If they do not, nothing is decided: nobody is fined for an answer.
+//! If they do not, nothing is decided.
 //!
 //! Every stage ends by time alone ([`Committee::tick`]): a draw that does not come is a round without a quorum, voters
 //! that are not summoned decide nothing.
@@ -395,14 +395,6 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
             }) => self.stage = Stage::Over(Decision::Committee(value)),
             _ if self.rounds >= ROUNDS_MAX => self.stage = Stage::Summoning,
             _ => {}
-        }
-    }
-
-    /// Whoever gave, in any ballot, another answer than the one decided on, once each. Nobody while nothing is decided.
-    pub fn losing_side(&self) -> Vec<Member> {
-        match self.decision().and_then(|decision| decision.value()) {
-            Some(decided) => self.members(|vote| matches!(vote, Vote::Revealed(value) if *value != decided)),
-            None => Vec::new(),
         }
     }
 

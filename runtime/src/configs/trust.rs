@@ -70,7 +70,6 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type AuditorsNewcomer = dynamic::trust_lock::AuditorsNewcomer;
     type ProbationTasks = dynamic::trust_lock::ProbationTasks;
     type AuditBondMultiple = dynamic::trust_lock::AuditBondMultiple;
-    type AbsencesMax = dynamic::trust_lock::AbsencesMax;
     type ChallengeBondMultiple = dynamic::trust_lock::ChallengeBondMultiple;
     type DefenceCost = dynamic::trust_lock::DefenceCost;
     type DisputeClock = dynamic::trust_lock::DisputeClock;
@@ -87,8 +86,6 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type SeatWindow = dynamic::trust_lock::SeatWindow;
     type VoteWindow = dynamic::trust_lock::VoteWindow;
     type SeatSeasoning = dynamic::trust_lock::SeatSeasoning;
-    type DissentPart = dynamic::trust_lock::DissentPart;
-    type VoteNoShowPart = dynamic::trust_lock::VoteNoShowPart;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
     type AuditorsBasic = dynamic::trust_lock::AuditorsBasic;
     type AuditorsHigh = dynamic::trust_lock::AuditorsHigh;

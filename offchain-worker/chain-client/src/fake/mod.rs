@@ -6,6 +6,7 @@
 
 mod faults;
 mod inputs;
+mod rounds;
 mod state;
 #[cfg(test)]
 mod tests;

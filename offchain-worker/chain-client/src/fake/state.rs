@@ -5,19 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use codec::Encode;
 use sp_core::{crypto::AccountId32, H256};
 use surety_types::{
+    model::ModelManifest,
+    multiaddr::Endpoints,
     provider::{DeviceProfile, Provider},
     stake::{Role, StakeRecord},
-    task::{
-        Assignment, AuditDraw, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
-        TaskState,
-    },
-    trust::{Audit, AuditState, DisputeId, SlashId},
+    task::{Bid, Task, TaskSpec, TaskState},
+    trust::{DisputeId, SlashId},
     ModelId, TaskId,
-};
-use surety_verification::{
-    audit::audit_seal,
-    commitment,
-    committee::{Candidate, Entry},
 };
 
 use crate::{
@@ -92,87 +86,30 @@ impl FakeState {
     pub(super) fn apply(&mut self, who: &AccountId32, call: &Call) -> Applied {
         match call {
             Call::Bond { role, amount } => self.bond(who, *role, *amount),
-            Call::SetAgent { agent } => {
-                self.pending_agents.insert(who.clone(), agent.clone());
-                Ok(Vec::new())
-            }
+            Call::SetAgent { agent } => self.set_agent(who, agent),
             Call::ConfirmAgent { stash } => self.confirm_agent(who, stash),
-            Call::RegisterProvider { device, endpoints } => {
-                let last_heartbeat = self.number;
-                let stash = self.stash_of(who)?;
-                let (device, endpoints): (DeviceProfile, _) = (device.clone(), endpoints.clone());
-                self.providers.insert(
-                    stash,
-                    Provider {
-                        device,
-                        endpoints,
-                        last_heartbeat,
-                    },
-                );
-                Ok(Vec::new())
-            }
+            Call::RemoveAgent => self.remove_agent(who),
+            Call::RegisterProvider { device, endpoints } => self.register(who, device, endpoints),
             Call::Heartbeat => self.heartbeat(who),
-            Call::RegisterModel { manifest } => {
-                let model = RegisteredModel {
-                    owner: who.clone(),
-                    manifest: manifest.clone(),
-                    deposit: 0,
-                };
-                self.models.insert(manifest.id(), model);
-                Ok(Vec::new())
-            }
+            Call::DeregisterProvider => self.deregister(who),
+            Call::RegisterModel { manifest } => self.register_model(who, manifest),
+            Call::RetireModel { model } => self.retire(model),
             Call::PostTask { spec, cap } => self.post(who, spec, *cap),
+            Call::CancelTask { task } => self.cancel(*task),
             Call::Bid { task, seal } => self.bid(who, *task, *seal),
             Call::RevealBid { task, provider, bid } => self.reveal_bid(provider, *task, bid),
-            Call::Commit { task, commitment } => self.commit(who, *task, *commitment),
-            Call::Reveal {
-                task,
-                provider,
-                claim,
-                salt,
-            } => self.reveal(provider, *task, claim, salt),
-            Call::AnnounceAudit {
-                task, provider, seal, ..
-            } => self.announce_audit(who, *task, provider, *seal),
-            Call::RevealAudit {
-                task,
-                provider,
-                verifier,
-                claim,
-                salt,
-            } => self.reveal_audit(verifier, *task, provider, claim, salt),
-            Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
-            Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
-            Call::ReportEquivocation { statement, .. } => {
-                let task = statement.statement.task;
-                Ok(vec![task_event("TrustLock", "EquivocationReported", task)])
-            }
-            Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
-            Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
-            Call::Play { dispute, number, .. } => self.play(*dispute, *number),
-            Call::JoinCommittee {
-                dispute,
-                ballot,
-                seal,
-                ..
-            } => self.join_committee(who, *dispute, *ballot, *seal),
-            Call::RevealVote {
-                dispute,
-                verifier,
-                value,
-                salt,
-            } => self.reveal_vote(verifier, *dispute, *value, *salt),
-            Call::DeregisterProvider => self.deregister(who),
-            Call::RetireModel { model } => self.retire(model),
-            Call::CancelTask { task } => self.cancel(*task),
-            Call::CarryOutSlash { slash } => {
-                let known = self.slashes.remove(slash).is_some();
-                let unknown = || fault("TrustLock", "UnknownSlash");
-                known.then(Vec::new).ok_or_else(unknown)
-            }
-            Call::RemoveAgent => {
-                self.agents.retain(|_, stash| stash != who);
-                Ok(Vec::new())
+            Call::CarryOutSlash { slash } => self.carry_out_slash(*slash),
+            Call::Commit { .. }
+            | Call::Reveal { .. }
+            | Call::AnnounceAudit { .. }
+            | Call::RevealAudit { .. }
+            | Call::Demand { .. }
+            | Call::Supply { .. }
+            | Call::DemandInput { .. }
+            | Call::SupplyInput { .. }
+            | Call::ReportEquivocation { .. } => self.apply_to_round(who, call),
+            Call::Play { .. } | Call::JoinCommittee { .. } | Call::RevealVote { .. } => {
+                self.apply_to_dispute(who, call)
             }
             // They move money, which is not kept here, or what the test moves on itself.
             Call::Unbond { .. }
@@ -190,10 +127,25 @@ impl FakeState {
         stash.ok_or_else(|| fault("ProviderRegistry", "NotAgent"))
     }
 
-    /// The stash of a verifier's agent.
-    fn verifier_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
-        let stash = self.agents.get(agent).cloned();
-        stash.ok_or_else(|| fault("TrustLock", "NotVerifierAgent"))
+    fn set_agent(&mut self, who: &AccountId32, agent: &AccountId32) -> Applied {
+        self.pending_agents.insert(who.clone(), agent.clone());
+        Ok(Vec::new())
+    }
+
+    fn remove_agent(&mut self, who: &AccountId32) -> Applied {
+        self.agents.retain(|_, stash| stash != who);
+        Ok(Vec::new())
+    }
+
+    fn register(&mut self, who: &AccountId32, device: &DeviceProfile, endpoints: &Endpoints) -> Applied {
+        let stash = self.stash_of(who)?;
+        let provider = Provider {
+            device: device.clone(),
+            endpoints: endpoints.clone(),
+            last_heartbeat: self.number,
+        };
+        self.providers.insert(stash, provider);
+        Ok(Vec::new())
     }
 
     fn deregister(&mut self, who: &AccountId32) -> Applied {
@@ -203,9 +155,25 @@ impl FakeState {
         known.then(Vec::new).ok_or_else(unknown)
     }
 
+    fn register_model(&mut self, who: &AccountId32, manifest: &ModelManifest) -> Applied {
+        let model = RegisteredModel {
+            owner: who.clone(),
+            manifest: manifest.clone(),
+            deposit: 0,
+        };
+        self.models.insert(manifest.id(), model);
+        Ok(Vec::new())
+    }
+
     fn retire(&mut self, model: &ModelId) -> Applied {
         let known = self.models.remove(model).is_some();
         let unknown = || fault("ModelRegistry", "UnknownModel");
+        known.then(Vec::new).ok_or_else(unknown)
+    }
+
+    fn carry_out_slash(&mut self, slash: SlashId) -> Applied {
+        let known = self.slashes.remove(&slash).is_some();
+        let unknown = || fault("TrustLock", "UnknownSlash");
         known.then(Vec::new).ok_or_else(unknown)
     }
 
@@ -306,235 +274,6 @@ impl FakeState {
         }
         record.opened = Some(bid.clone());
         Ok(vec![task_event("TaskAuction", "BidOpened", task)])
-    }
-
-    pub(super) fn member(
-        &mut self,
-        stash: &AccountId32,
-        task: TaskId,
-    ) -> Result<&mut RoundMember<AccountId32, Balance>, ChainError> {
-        let round = self.rounds.get_mut(&task);
-        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
-        let member = round.members.iter_mut().find(|member| member.provider == *stash);
-        member.ok_or_else(|| fault("TrustLock", "NotMember"))
-    }
-
-    fn commit(&mut self, who: &AccountId32, task: TaskId, commitment: H256) -> Applied {
-        let committing = |round: &RoundRecord| matches!(round.phase, RoundPhase::Committing { .. });
-        if !self.rounds.get(&task).is_some_and(committing) {
-            return Err(fault("TrustLock", "WrongPhase"));
-        }
-        let stash = self.stash_of(who)?;
-        let member = self.member(&stash, task)?;
-        if member.progress != MemberProgress::Working {
-            return Err(fault("TrustLock", "AlreadyCommitted"));
-        }
-        member.progress = MemberProgress::Committed(commitment);
-        Ok(vec![task_event("TrustLock", "Committed", task)])
-    }
-
-    fn reveal(&mut self, stash: &AccountId32, task: TaskId, claim: &ResultClaim, salt: &H256) -> Applied {
-        let clock = self.clock;
-        let round = self.rounds.get(&task).ok_or(Refusal::Call)?;
-        let (late, is_owed) = match round.phase {
-            RoundPhase::Revealing { .. } => (false, true),
-            RoundPhase::Challengeable { .. } => {
-                (true, round.openings_until.is_some_and(|until| clock <= until))
-            }
-            RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => return Err(Refusal::Future.into()),
-        };
-        if !is_owed {
-            return Err(Refusal::Stale.into());
-        }
-        let member = self.member(stash, task).map_err(|_| Refusal::Call)?;
-        match member.progress {
-            MemberProgress::Committed(_) if late && !member.missed_reveal => {
-                return Err(Refusal::Stale.into())
-            }
-            MemberProgress::Committed(sealed) if sealed == commitment(task, stash, claim, salt) => {}
-            MemberProgress::Committed(_) => return Err(Refusal::BadProof.into()),
-            MemberProgress::Revealed(_) => return Err(Refusal::Stale.into()),
-            MemberProgress::Working => return Err(Refusal::Call.into()),
-        }
-        member.progress = MemberProgress::Revealed(claim.clone());
-        Ok(vec![task_event("TrustLock", "Revealed", task)])
-    }
-
-    fn announce_audit(
-        &mut self,
-        who: &AccountId32,
-        task: TaskId,
-        provider: &AccountId32,
-        seal: H256,
-    ) -> Applied {
-        let verifier = self.verifier_of(who)?;
-        let round = self.rounds.get_mut(&task);
-        let round = round.filter(|round| matches!(round.phase, RoundPhase::Auditing { .. }));
-        let round = round.ok_or_else(|| fault("TrustLock", "WrongPhase"))?;
-        let audit = Audit {
-            verifier,
-            provider: provider.clone(),
-            bond: 0,
-            state: AuditState::Sealed(seal),
-        };
-        let full = round.audits.try_push(audit).is_err();
-        match full {
-            true => Err(fault("TrustLock", "TooManyAudits")),
-            false => Ok(vec![task_event("TrustLock", "AuditAnnounced", task)]),
-        }
-    }
-
-    fn reveal_audit(
-        &mut self,
-        verifier: &AccountId32,
-        task: TaskId,
-        provider: &AccountId32,
-        claim: &ResultClaim,
-        salt: &H256,
-    ) -> Applied {
-        let round = self.rounds.get_mut(&task).ok_or(Refusal::Call)?;
-        let mut members = round.members.iter();
-        let agrees = members.any(|m| m.provider == *provider && m.claim() == Some(claim));
-        let mut audits = round.audits.iter_mut();
-        let audit = audits.find(|audit| audit.verifier == *verifier && audit.provider == *provider);
-        let audit = audit.ok_or(Refusal::Call)?;
-        match audit.state {
-            AuditState::Sealed(seal) if seal == audit_seal(task, provider, verifier, claim, salt) => {}
-            AuditState::Sealed(_) => return Err(Refusal::BadProof.into()),
-            _ => return Err(Refusal::Stale.into()),
-        }
-        audit.state = match agrees {
-            true => AuditState::Confirmed,
-            false => AuditState::Differs,
-        };
-        Ok(vec![task_event("TrustLock", "AuditRevealed", task)])
-    }
-
-    fn play(&mut self, dispute: DisputeId, number: u32) -> Applied {
-        let record = self.disputes.get_mut(&dispute);
-        let record = record.ok_or_else(|| fault("TrustLock", "UnknownDispute"))?;
-        if record.moves != number {
-            return Err(fault("TrustLock", "StaleMove"));
-        }
-        record.moves = record.moves.saturating_add(1);
-        Ok(vec![task_event("TrustLock", "MovePlayed", record.task)])
-    }
-
-    fn join_committee(&mut self, who: &AccountId32, dispute: DisputeId, ballot: u32, seal: H256) -> Applied {
-        let verifier = self.verifier_of(who)?;
-        let committee = self.committees.get_mut(&dispute);
-        let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
-        if committee.machine.rounds() != ballot {
-            return Err(fault("TrustLock", "StaleBallot"));
-        }
-        let rank = 0;
-        let entered = committee.enter(Candidate { verifier, rank, seal });
-        match entered {
-            Entry::Outranked => Err(fault("TrustLock", "Outranked")),
-            Entry::Seated | Entry::InsteadOf(_) => Ok(Vec::new()),
-        }
-    }
-
-    fn reveal_vote(
-        &mut self,
-        verifier: &AccountId32,
-        dispute: DisputeId,
-        value: H256,
-        salt: H256,
-    ) -> Applied {
-        let committee = self.committees.get_mut(&dispute).ok_or(Refusal::Call)?;
-        let opened = committee.machine.reveal(verifier, value, salt);
-        opened.map_err(|_| Refusal::BadProof)?;
-        Ok(Vec::new())
-    }
-
-    /// Ends the commit window of a task: auditors may draw themselves.
-    pub(super) fn open_audits(&mut self, id: TaskId, until: BlockNumber) {
-        if let Some(round) = self.rounds.get_mut(&id) {
-            round.phase = RoundPhase::Auditing { until };
-            round.draw = Some(AuditDraw {
-                seed: H256([5; 32]),
-                verifier_stake: 1,
-                tranche: 0,
-            });
-        }
-    }
-
-    pub(super) fn assign(&mut self, id: TaskId, until: BlockNumber) {
-        let opened = self.bids.iter().filter(|((task, _), _)| *task == id);
-        let assignments: Vec<_> = opened
-            .filter_map(|((_, stash), bid)| {
-                let price = bid.opened.as_ref()?.price;
-                Some(Assignment {
-                    provider: stash.clone(),
-                    price,
-                })
-            })
-            .collect();
-        let member = |assignment: &Assignment<AccountId32, Balance>| {
-            RoundMember::new(assignment.provider.clone(), assignment.price, 0)
-        };
-        let members: Vec<_> = assignments.iter().map(member).collect();
-        let Some(task) = self.tasks.get_mut(&id) else {
-            return;
-        };
-        let round = RoundRecord {
-            members: members.try_into().unwrap_or_default(),
-            ..RoundRecord::new(task.spec.redundancy, task.spec.units_max, until)
-        };
-        task.state = TaskState::Running {
-            assignments: assignments.try_into().unwrap_or_default(),
-            reserves: Default::default(),
-        };
-        self.rounds.insert(id, round);
-    }
-
-    pub(super) fn open_reveals(&mut self, id: TaskId, until: BlockNumber) {
-        if let Some(round) = self.rounds.get_mut(&id) {
-            round.phase = RoundPhase::Revealing { until };
-        }
-    }
-
-    pub(super) fn settle(&mut self, id: TaskId) {
-        let Some(round) = self.rounds.remove(&id) else {
-            return;
-        };
-        let revealed: Vec<_> = round
-            .members
-            .iter()
-            .filter_map(|member| match &member.progress {
-                MemberProgress::Revealed(claim) => Some((member.provider.clone(), claim.clone())),
-                _ => None,
-            })
-            .collect();
-        let votes = |claim: &ResultClaim| revealed.iter().filter(|(_, other)| other == claim).count();
-        let winner = revealed
-            .iter()
-            .max_by_key(|(_, claim)| votes(claim))
-            .map(|(_, claim)| claim.clone());
-        let (Some(claim), Some(task)) = (winner, self.tasks.get_mut(&id)) else {
-            return;
-        };
-        let assignments = match &task.state {
-            TaskState::Running { assignments, .. } => assignments.clone(),
-            _ => return,
-        };
-        let right = |who: &AccountId32| {
-            revealed
-                .iter()
-                .any(|(other, said)| other == who && *said == claim)
-        };
-        let payments: Vec<_> = assignments
-            .into_iter()
-            .filter(|assignment| right(&assignment.provider))
-            .collect();
-        task.state = TaskState::Settled {
-            at: self.number,
-            claim,
-            payments: payments.try_into().unwrap_or_default(),
-            refund: 0,
-            fee: 0,
-        };
     }
 }
 

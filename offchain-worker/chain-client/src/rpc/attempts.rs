@@ -151,14 +151,19 @@ impl Place {
         }
     }
 
-    /// The lowest nonce from `first` on that no call of ours has that is on its way.
-    pub fn free_nonce(&self, best: BlockNumber, first: u64) -> u64 {
+    /// The lowest nonce from `first` on that no call of ours holds. A call that nobody waits for any more holds none once
+    /// its signature is dead: calls that wait behind it would never get their turn.
+    pub fn free_nonce(&self, spec_version: u32, best: BlockNumber, first: u64) -> u64 {
         let mut calls = self.calls();
         calls.retire(best);
-        let taken = |nonce: u64| {
-            let mut attempts = calls.0.values().filter_map(|record| record.attempt.as_ref());
-            attempts.any(|attempt| attempt.nonce == nonce && best <= attempt.last_block)
+        let is_held = |record: &Record, nonce: u64| {
+            let attempt = record.attempt.as_ref().filter(|attempt| attempt.nonce == nonce);
+            attempt.is_some_and(|attempt| {
+                let is_followed = record.followers > 0 && best <= attempt.last_block;
+                is_followed || attempt.may_land(spec_version, best)
+            })
         };
+        let taken = |nonce: u64| calls.0.values().any(|record| is_held(record, nonce));
         let mut nonce = first;
         while taken(nonce) {
             nonce = nonce.saturating_add(1);
@@ -166,12 +171,22 @@ impl Place {
         nonce
     }
 
-    /// The bytes of the call of ours with that nonce.
-    pub fn bytes_at(&self, nonce: u64) -> Option<Vec<u8>> {
+    /// The bytes of the call of ours with that nonce, if they may still get into a block.
+    pub fn bytes_at(&self, nonce: u64, spec_version: u32, best: BlockNumber) -> Option<Vec<u8>> {
         let calls = self.calls();
         let mut attempts = calls.0.values().filter_map(|record| record.attempt.as_ref());
-        let attempt = attempts.find(|attempt| attempt.nonce == nonce && !attempt.is_spoilt)?;
+        let attempt =
+            attempts.find(|attempt| attempt.nonce == nonce && attempt.may_land(spec_version, best))?;
         Some(attempt.bytes.clone())
+    }
+
+    /// These bytes, of whichever call of this signer, will not be taken again.
+    pub fn spoil_bytes(&self, bytes: &[u8]) {
+        let mut calls = self.calls();
+        let attempts = calls.0.values_mut().filter_map(|record| record.attempt.as_mut());
+        for attempt in attempts.filter(|attempt| attempt.bytes == bytes) {
+            attempt.is_spoilt = true;
+        }
     }
 }
 
@@ -247,7 +262,12 @@ impl Attempt {
 
     /// Whether its last signature will do.
     pub fn is_good(&self, tip: Balance, spec_version: u32, best: BlockNumber) -> bool {
-        !self.is_spoilt && tip <= self.tip && spec_version == self.spec_version && best < self.last_block
+        tip <= self.tip && self.may_land(spec_version, best)
+    }
+
+    /// Whether its last signature may get into a block after the best one.
+    fn may_land(&self, spec_version: u32, best: BlockNumber) -> bool {
+        !self.is_spoilt && spec_version == self.spec_version && best < self.last_block
     }
 }
 
@@ -312,14 +332,36 @@ mod tests {
         let first = queues.enter(&account(), &commit(1)).unwrap();
         first.remember(attempt(3, 0));
         let second = queues.enter(&account(), &commit(2)).unwrap();
-        assert_eq!(second.free_nonce(11, 3), 4);
-        assert_eq!(second.free_nonce(11, 5), 5);
+        assert_eq!(second.free_nonce(1, 11, 3), 4);
+        assert_eq!(second.free_nonce(1, 11, 5), 5);
         // A dead signature holds no nonce.
-        assert_eq!(second.free_nonce(10_000, 3), 3);
-        assert_eq!(second.bytes_at(3), Some(vec![3, 0]));
+        assert_eq!(second.free_nonce(1, 10_000, 3), 3);
+        assert_eq!(second.bytes_at(3, 1, 11), Some(vec![3, 0]));
+        assert_eq!(second.bytes_at(3, 1, 10_000), None);
+        assert_eq!(second.bytes_at(3, 2, 11), None);
         first.spoil();
-        assert_eq!(second.bytes_at(3), None);
+        assert_eq!(second.bytes_at(3, 1, 11), None);
         assert!(!first.attempt().unwrap().is_good(0, 1, 11));
+    }
+
+    #[test]
+    fn a_call_that_nobody_waits_for_holds_its_nonce_as_long_as_its_signature_may_be_carried_out() {
+        let queues = Queues::default();
+        let commit = |task| Call::AdvanceTask { task };
+        let second = queues.enter(&account(), &commit(2)).unwrap();
+        let first = queues.enter(&account(), &commit(1)).unwrap();
+        first.remember(attempt(3, 0));
+        second.spoil_bytes(&[3, 0]);
+        // Whoever waits for it has it signed again, with the same nonce.
+        assert_eq!(second.free_nonce(1, 11, 3), 4);
+        drop(first);
+        assert_eq!(second.free_nonce(1, 11, 3), 3);
+
+        let third = queues.enter(&account(), &commit(3)).unwrap();
+        third.remember(attempt(3, 1));
+        drop(third);
+        assert_eq!(second.free_nonce(1, 11, 3), 4);
+        assert_eq!(second.free_nonce(2, 11, 3), 3, "another runtime");
     }
 
     #[test]

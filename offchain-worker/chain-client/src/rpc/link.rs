@@ -207,7 +207,7 @@ impl Link {
                     block: what.to_string(),
                 })
             }
-            RpcError::User(error) if node::is_overloaded(error.code) => {
+            RpcError::User(error) if node::is_overloaded(&error) => {
                 if self.nodes() > 1 {
                     self.drop_connection(connected).await;
                 }
@@ -215,7 +215,8 @@ impl Link {
             }
             RpcError::Client(error) => {
                 self.drop_connection(connected).await;
-                Trouble::Link(error.to_string())
+                let patience = node::request_patience(self.nodes() > 1);
+                Trouble::Link(node::hint(&*error, patience))
             }
             other => Trouble::Final(ChainError::Rpc {
                 what: what.into(),
@@ -296,11 +297,10 @@ impl Link {
     /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
     /// finality knows them as part of its best chain.
     pub async fn finalised(&self) -> Result<BlockRef, ChainError> {
-        let hash = self.finalised_head().await?;
-        let number = self.number(hash).await?;
-        let newest = self.finalised.fetch_max(number, Ordering::Relaxed);
-        if number >= newest {
-            return Ok(BlockRef { number, hash });
+        let head = self.named(self.finalised_head().await?).await?;
+        let newest = self.finalised.fetch_max(head.number, Ordering::Relaxed);
+        if head.number >= newest {
+            return Ok(head);
         }
         let ask = |rpc: Rpc| async move { rpc.chain_get_block_hash(Some(newest.into())).await };
         let hash = self.ask("reading a block's hash", ask).await?;
@@ -335,27 +335,45 @@ impl Link {
         .await
     }
 
-    /// Hash of the block at a height; of the best block without one.
+    /// Hash of the block at a height; of the best block, which every node has, without one.
     pub async fn block_hash(&self, number: Option<BlockNumber>) -> Result<H256, ChainError> {
         let ask = |rpc: Rpc| async move { rpc.chain_get_block_hash(number.map(Into::into)).await };
         let hash = self.ask("reading a block's hash", ask).await?;
-        hash.ok_or_else(|| missing("the block"))
+        hash.ok_or_else(|| match number {
+            Some(number) => missing(&format!("block {number}")),
+            None => self.implausible("it has no best block".into()),
+        })
     }
 
-    pub async fn number(&self, hash: H256) -> Result<BlockNumber, ChainError> {
+    /// A block that the node has just named: one that has no header of it is not believed.
+    pub async fn named(&self, hash: H256) -> Result<BlockRef, ChainError> {
+        let number = self.height(hash).await?;
+        let number = number.ok_or_else(|| self.implausible(format!("it has no header of block {hash:?}")))?;
+        Ok(BlockRef { number, hash })
+    }
+
+    /// A block that is known from elsewhere.
+    pub async fn block(&self, hash: H256) -> Result<BlockRef, ChainError> {
+        let number = self.height(hash).await?;
+        let number = number.ok_or_else(|| missing(&format!("block {hash:?}")))?;
+        Ok(BlockRef { number, hash })
+    }
+
+    async fn height(&self, hash: H256) -> Result<Option<BlockNumber>, ChainError> {
         if let Some(known) = self.heights().get(&hash) {
-            return Ok(*known);
+            return Ok(Some(*known));
         }
         let ask = |rpc: Rpc| async move { rpc.chain_get_header(Some(hash)).await };
-        let header = self.ask("reading a header", ask).await?;
-        let header = header.ok_or_else(|| missing(&format!("block {hash:?}")))?;
+        let Some(header) = self.ask("reading a header", ask).await? else {
+            return Ok(None);
+        };
         let number = narrow(header.number)?;
         let mut heights = self.heights();
         if heights.len() >= HEIGHTS_MAX {
             heights.clear();
         }
         heights.insert(hash, number);
-        Ok(number)
+        Ok(Some(number))
     }
 
     fn heights(&self) -> std::sync::MutexGuard<'_, HashMap<H256, BlockNumber>> {

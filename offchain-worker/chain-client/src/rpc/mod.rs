@@ -10,6 +10,7 @@ mod link;
 mod node;
 mod nonces;
 mod reads;
+mod reveals;
 mod runtime;
 mod sign;
 mod submit;
@@ -149,15 +150,8 @@ impl Inner {
     async fn head(&self, when: When) -> Result<BlockRef, ChainError> {
         match when {
             When::Finalised => self.link.finalised().await,
-            When::Best => {
-                let hash = self.link.block_hash(None).await?;
-                let number = self.link.number(hash).await?;
-                Ok(BlockRef { number, hash })
-            }
-            When::At(hash) => {
-                let number = self.link.number(hash).await?;
-                Ok(BlockRef { number, hash })
-            }
+            When::Best => self.link.named(self.link.block_hash(None).await?).await,
+            When::At(hash) => self.link.block(hash).await,
         }
     }
 

@@ -6,7 +6,7 @@ use subxt::utils::AccountId32;
 use super::{
     attempts::Place,
     link::Rpc,
-    runtime::{AccountInfo, Entry},
+    runtime::{AccountInfo, Entry, Runtime},
     sign::{sign, Terms, ANCHOR_DEPTH},
     Inner,
 };
@@ -31,10 +31,11 @@ impl Inner {
         place: &Place,
         signer: &Signer,
         best: BlockRef,
+        spec_version: u32,
     ) -> Result<u64, ChainError> {
         let used = self.account(best, place.account()).await?.nonce;
         let pooled = self.pool_nonce(signer).await?;
-        Ok(place.free_nonce(best.number, pooled.max(used.into())))
+        Ok(place.free_nonce(spec_version, best.number, pooled.max(used.into())))
     }
 
     /// The nonce after those that the chain and the pool have seen without a gap.
@@ -55,8 +56,8 @@ impl Inner {
         Ok(BlockRef { number: deep, hash })
     }
 
-    /// Fills nonces before a call's, which were given out to calls that got lost: by those calls where they are known, by
-    /// nothing otherwise.
+    /// Fills nonces before a call's, which were given out to calls that got lost: by those calls as long as they may be
+    /// carried out, by nothing otherwise.
     pub(super) async fn fill_gap(&self, place: &Place, signer: &Signer) -> Result<(), ChainError> {
         let Some(attempt) = place.attempt() else {
             return Ok(());
@@ -66,28 +67,43 @@ impl Inner {
         let first = self.pool_nonce(signer).await?;
         let last = attempt.nonce.min(first.saturating_add(GAP_MAX));
         for nonce in first..last {
-            let bytes = match place.bytes_at(nonce) {
-                Some(bytes) => bytes,
-                None => {
-                    let terms = Terms {
-                        genesis: self.info.genesis,
-                        anchor: self.anchor(best).await?,
-                        period: runtime.period(),
-                        nonce,
-                        tip: 0,
-                    };
-                    sign(&runtime, terms, signer, &runtime.nothing())?
-                }
-            };
             tracing::warn!(
                 nonce,
                 "a call of this signer got lost before others: its place is filled"
             );
-            let sent = self.hand_over(&bytes).await;
-            if let Err(error) = sent.map(|_| ()) {
+            if let Err(error) = self.fill(place, signer, &runtime, best, nonce).await {
                 tracing::debug!(nonce, %error, "not filled");
             }
         }
         Ok(())
+    }
+
+    async fn fill(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        runtime: &Runtime,
+        best: BlockRef,
+        nonce: u64,
+    ) -> Result<(), ChainError> {
+        if let Some(lost) = place.bytes_at(nonce, runtime.spec_version(), best.number) {
+            match self.hand_over(&lost).await {
+                // Handed over again, they would be refused again, and the calls behind them would wait on.
+                Err(ChainError::Rejected(refusal)) if refusal.spoils() || !refusal.is_curable() => {
+                    tracing::debug!(nonce, %refusal, "the lost call cannot be carried out any more");
+                    place.spoil_bytes(&lost);
+                }
+                sent => return sent.map(drop),
+            }
+        }
+        let terms = Terms {
+            genesis: self.info.genesis,
+            anchor: self.anchor(best).await?,
+            period: runtime.period(),
+            nonce,
+            tip: 0,
+        };
+        let nothing = sign(runtime, terms, signer, &runtime.nothing())?;
+        self.hand_over(&nothing).await.map(drop)
     }
 }

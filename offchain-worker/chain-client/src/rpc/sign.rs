@@ -20,6 +20,9 @@ const PERIOD_MIN: u32 = 4;
 /// validators are awake, and no stall of finality, however long, makes it matter.
 pub(super) const ANCHOR_DEPTH: u32 = 16;
 
+/// After how many attempts the bytes of a reveal come again: nine hours of blocks, and no number of two bytes is larger.
+const ATTEMPT_CYCLE: u32 = 16_384;
+
 fn unfit(runtime: &Runtime, error: &dyn std::fmt::Display) -> ChainError {
     ChainError::Outgrown {
         spec_version: runtime.spec_version(),
@@ -112,18 +115,18 @@ pub(super) fn sign(
 /// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every block in
 /// which the call is, of which the call alone decides.
 ///
-/// Nobody counts its nonce. It tells one attempt from the next: pools turn away for half an hour what they have refused
-/// once, and know it by its bytes. It stays below 16384, which are nine hours of blocks, and so takes two bytes at most.
+/// Nobody counts its nonce. It is `attempt`, the best block's height and one more for each attempt, and tells one attempt
+/// from the next: pools turn away for half an hour what they have refused once, and know it by its bytes.
 pub(super) fn unsigned(
     runtime: &Runtime,
     genesis: H256,
-    best: BlockNumber,
+    attempt: BlockNumber,
     call: &Call,
 ) -> Result<Vec<u8>, ChainError> {
-    let client = builder(runtime, genesis, best)?;
+    let client = builder(runtime, genesis, attempt)?;
     let params = SubstrateExtrinsicParamsBuilder::new()
         .immortal()
-        .nonce(u64::from(best % 16_384))
+        .nonce(u64::from(attempt % ATTEMPT_CYCLE))
         .build();
     let payload = runtime.payload(call)?;
     let mut general = client

@@ -14,15 +14,18 @@ use tokio::time::timeout;
 use super::{
     attempts::{Attempt, Place, MEMORY_BLOCKS},
     link::Connected,
-    sign::{sign, unsigned, Terms},
+    node,
+    sign::{sign, Terms},
     words::failure,
     Inner,
 };
-use crate::{Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When};
+use crate::{
+    Balance, BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
+};
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Pause before a refused call is sent again: about a block.
+/// Pause before a refused call is sent again: half a block.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a call may wait for calls of its signer that come before it, until they are taken to be lost.
 const FUTURE_PATIENCE: Duration = Duration::from_secs(6);
@@ -49,7 +52,7 @@ enum Sent {
 
 /// Where following a call led.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// It is in this block.
     InBlock(H256),
     /// It is not in the pool any more.
@@ -67,15 +70,10 @@ impl Inner {
         call: Call,
         options: SubmitOptions,
     ) -> Result<Included, ChainError> {
-        let until = self.deadline();
         if call.proves_itself() {
-            loop {
-                let (block, extrinsic) = self.carry(&call, until).await?;
-                if self.stands(options.until, block).await? {
-                    return self.outcome(extrinsic, block).await;
-                }
-            }
+            return self.reveal(&call, options.until).await;
         }
+        let until = self.deadline();
         let place = self.queues.enter(signer.account(), &call)?;
         loop {
             let (block, extrinsic) = self.land(&place, signer, &call, options.tip, until).await?;
@@ -90,7 +88,7 @@ impl Inner {
         }
     }
 
-    fn deadline(&self) -> Instant {
+    pub(super) fn deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.inclusion_patience).unwrap_or(now)
     }
@@ -105,22 +103,22 @@ impl Inner {
         until: Instant,
     ) -> Result<(BlockRef, H256), ChainError> {
         let mut last = Refusal::NodeBusy;
+        let mut unwatched_since = None;
         loop {
             let sent = {
                 let _turn = place.turn().await;
                 self.send(place, signer, call, tip).await
             };
+            if !matches!(sent, Ok(Sent::Unwatched)) {
+                unwatched_since = None;
+            }
             let step = match sent {
                 Ok(Sent::InBlock(block, extrinsic)) => return Ok((block, extrinsic)),
                 Ok(Sent::Watched(mut pooled)) => self.follow(&mut pooled, until).await,
-                Ok(Sent::Unwatched) => {
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    Step::Quiet
-                }
+                Ok(Sent::Unwatched) => wait_unwatched(&mut unwatched_since).await,
                 Err(ChainError::Rejected(refusal)) if refusal.is_curable() => Step::Out(refusal),
                 Err(error) if may_pass(&error) && Instant::now() < until => {
-                    tracing::debug!(call = call.name().call, %error, "trying again");
-                    tokio::time::sleep(PAUSE).await;
+                    self.pause_after(call, &error).await;
                     Step::Quiet
                 }
                 Err(error) => return Err(error),
@@ -128,12 +126,11 @@ impl Inner {
             match step {
                 Step::InBlock(hash) => self.note_block(place, hash).await,
                 Step::Out(refusal) => {
-                    tracing::debug!(call = call.name().call, %refusal, "not in a block yet");
                     if refusal.spoils() {
                         place.spoil();
                     }
                     last = refusal;
-                    tokio::time::sleep(PAUSE).await;
+                    self.pause_after(call, &last.clone().into()).await;
                 }
                 Step::Stuck => {
                     let _turn = place.turn().await;
@@ -147,6 +144,15 @@ impl Inner {
                 return self.given_up(place, last).await;
             }
         }
+    }
+
+    /// Waits a moment before a call is sent again, to another node if this one is not believed.
+    pub(super) async fn pause_after(&self, call: &Call, error: &ChainError) {
+        tracing::debug!(call = call.name().call, %error, "not in a block yet");
+        if matches!(error, ChainError::Implausible { .. }) {
+            self.link.distrust(error).await;
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 
     /// One look more: what got into a block meanwhile is no failure.
@@ -181,7 +187,10 @@ impl Inner {
             }
             // It may still be carried out: what comes after it has to replace it.
             Some(old) => (old.nonce, old.tip.saturating_add(1)),
-            None => (self.next_nonce(place, signer, best).await?, 0),
+            None => {
+                let nonce = self.next_nonce(place, signer, best, runtime.spec_version());
+                (nonce.await?, 0)
+            }
         };
         let terms = Terms {
             genesis: self.info.genesis,
@@ -217,9 +226,9 @@ impl Inner {
             return;
         };
         let found = async {
-            let number = self.link.number(hash).await?;
-            let extrinsic = self.search(&attempt, hash).await?;
-            Ok::<_, ChainError>(extrinsic.map(|extrinsic| (BlockRef { number, hash }, extrinsic)))
+            let block = self.link.named(hash).await?;
+            let extrinsic = self.search(&attempt.hashes, hash).await?;
+            Ok::<_, ChainError>(extrinsic.map(|extrinsic| (block, extrinsic)))
         };
         match found.await {
             Ok(Some((block, extrinsic))) => place.land(block, extrinsic),
@@ -228,11 +237,30 @@ impl Inner {
         }
     }
 
-    /// The signature of a call that is in a block, if one is.
-    async fn search(&self, attempt: &Attempt, block: H256) -> Result<Option<H256>, ChainError> {
+    /// Which of these extrinsics is in a block, if one is.
+    async fn search(&self, sought: &[H256], block: H256) -> Result<Option<H256>, ChainError> {
         let extrinsics = self.link.extrinsics(block).await?;
         let mut hashes = extrinsics.iter().map(|bytes| H256(blake2_256(bytes)));
-        Ok(hashes.find(|hash| attempt.hashes.contains(hash)))
+        Ok(hashes.find(|hash| sought.contains(hash)))
+    }
+
+    /// The newest block from `oldest` to `best` that has one of these extrinsics, and which.
+    pub(super) async fn search_back(
+        &self,
+        sought: &[H256],
+        oldest: BlockNumber,
+        best: BlockRef,
+    ) -> Result<Option<(BlockRef, H256)>, ChainError> {
+        for number in (oldest..=best.number).rev() {
+            let hash = match number == best.number {
+                true => best.hash,
+                false => self.link.block_hash(Some(number)).await?,
+            };
+            if let Some(extrinsic) = self.search(sought, hash).await? {
+                return Ok(Some((BlockRef { number, hash }, extrinsic)));
+            }
+        }
+        Ok(None)
     }
 
     /// Where one of the signatures of a call is in a block, if one is. Forgets a call that cannot get into one any more.
@@ -258,16 +286,9 @@ impl Inner {
             return Ok(None);
         }
         let oldest = best.number.saturating_sub(MEMORY_BLOCKS).max(attempt.since);
-        for number in (oldest..=best.number).rev() {
-            let hash = match number == best.number {
-                true => best.hash,
-                false => self.link.block_hash(Some(number)).await?,
-            };
-            if let Some(extrinsic) = self.search(&attempt, hash).await? {
-                let block = BlockRef { number, hash };
-                place.land(block, extrinsic);
-                return Ok(Some((block, extrinsic)));
-            }
+        if let Some((block, extrinsic)) = self.search_back(&attempt.hashes, oldest, best).await? {
+            place.land(block, extrinsic);
+            return Ok(Some((block, extrinsic)));
         }
         place.forget();
         match oldest > attempt.since {
@@ -285,12 +306,7 @@ impl Inner {
         let answer = connected.rpc.author_submit_and_watch_extrinsic(extrinsic).await;
         match answer {
             Ok(statuses) => Ok(Pooled { statuses, connected }),
-            Err(RpcError::User(error)) => Err(Refusal::from_rpc(
-                error.code,
-                &error.message,
-                error.data.as_ref().map(|data| data.get()),
-            )
-            .into()),
+            Err(RpcError::User(error)) => Err(node::refusal(&error).into()),
             Err(RpcError::Client(error)) => {
                 self.link.drop_connection(&connected).await;
                 Err(lost(&error.to_string()))
@@ -300,7 +316,7 @@ impl Inner {
     }
 
     /// Follows a call until something is to be done about it.
-    async fn follow(&self, pooled: &mut Pooled, until: Instant) -> Step {
+    pub(super) async fn follow(&self, pooled: &mut Pooled, until: Instant) -> Step {
         let mut future_since = None;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -330,38 +346,8 @@ impl Inner {
         }
     }
 
-    /// Gets a call that proves itself into a block.
-    async fn carry(&self, call: &Call, until: Instant) -> Result<(BlockRef, H256), ChainError> {
-        let mut tries = 0u32;
-        loop {
-            let best = self.head(When::Best).await?;
-            let runtime = self.runtime_at(best.hash).await?;
-            let bytes = unsigned(&runtime, self.info.genesis, best.number.wrapping_add(tries), call)?;
-            let step = match self.hand_over(&bytes).await {
-                Ok(mut pooled) => self.follow(&mut pooled, until).await,
-                Err(ChainError::Rejected(refusal)) => Step::Out(refusal),
-                Err(error) => return Err(error),
-            };
-            tries = tries.wrapping_add(1);
-            let is_late = Instant::now() >= until;
-            match step {
-                Step::InBlock(hash) => {
-                    let number = self.link.number(hash).await?;
-                    return Ok((BlockRef { number, hash }, H256(blake2_256(&bytes))));
-                }
-                Step::Out(refusal) if refusal.passes() && !is_late => {
-                    tracing::debug!(call = call.name().call, %refusal, "not in a block yet");
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Step::Out(refusal) => return Err(refusal.into()),
-                Step::Quiet | Step::Stuck if !is_late => tokio::time::sleep(PAUSE).await,
-                Step::Quiet | Step::Stuck => return Err(lost("the node stopped telling")),
-            }
-        }
-    }
-
     /// Whether a block stays, as far as is asked: waits until it is final, or another is in its place.
-    async fn stands(&self, asked: Until, block: BlockRef) -> Result<bool, ChainError> {
+    pub(super) async fn stands(&self, asked: Until, block: BlockRef) -> Result<bool, ChainError> {
         if asked == Until::Included {
             return Ok(true);
         }
@@ -380,7 +366,7 @@ impl Inner {
     }
 
     /// What an extrinsic did in its block.
-    async fn outcome(&self, extrinsic: H256, block: BlockRef) -> Result<Included, ChainError> {
+    pub(super) async fn outcome(&self, extrinsic: H256, block: BlockRef) -> Result<Included, ChainError> {
         let extrinsics = self.link.extrinsics(block.hash).await?;
         let index = extrinsics
             .iter()
@@ -408,11 +394,24 @@ fn unless_there(sent: Result<Pooled, ChainError>) -> Result<Sent, ChainError> {
     }
 }
 
+/// Waits for blocks to tell of a call that the pool has and that the node tells nothing of. After a while it may be the
+/// calls before it that are missing.
+async fn wait_unwatched(since: &mut Option<Instant>) -> Step {
+    let started = *since.get_or_insert_with(Instant::now);
+    tokio::time::sleep(LOOK_EVERY).await;
+    if started.elapsed() < FUTURE_PATIENCE {
+        return Step::Quiet;
+    }
+    *since = None;
+    Step::Stuck
+}
+
 /// Whether an error may be another node's or another moment's answer's.
-fn may_pass(error: &ChainError) -> bool {
+pub(super) fn may_pass(error: &ChainError) -> bool {
     matches!(
         error,
-        ChainError::Unknown { .. }
+        ChainError::Unreachable { .. }
+            | ChainError::Unknown { .. }
             | ChainError::Pruned { .. }
             | ChainError::Rpc { .. }
             | ChainError::Implausible { .. }
@@ -438,7 +437,7 @@ fn judge(status: &TransactionStatus<H256>) -> Option<Step> {
     }
 }
 
-fn lost(reason: &str) -> ChainError {
+pub(super) fn lost(reason: &str) -> ChainError {
     ChainError::Unknown {
         reason: reason.into(),
     }

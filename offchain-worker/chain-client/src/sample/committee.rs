@@ -18,7 +18,7 @@ pub(crate) fn committees() -> Vec<CommitteeRecord> {
         },
         candidates: Default::default(),
         ticked_at: 1,
-        fined: 0,
+        suspended: 0,
     };
     let mut drawing = with(Machine::new(HASH, windows));
     drawing.enter(candidate());

@@ -116,7 +116,7 @@ pub(crate) fn slash() -> SlashRecord {
     SlashRecord {
         task: 3,
         offender: account(),
-        kind: FaultKind::Dissent,
+        kind: FaultKind::LostDispute,
         lock: 1,
         part: Default::default(),
         finder: Some(account()),
@@ -130,7 +130,6 @@ pub(crate) fn slash() -> SlashRecord {
 pub(crate) fn record() -> TrustInfo {
     TrustInfo {
         clean_tasks: 1,
-        absences: 1,
         jailed_until: Some(1),
         missed: 1,
         suspended_until: Some(2),

@@ -130,7 +130,7 @@ fn core_config(
     let rate = |manifest: &ModelManifest, operation| Rate {
         price_per_unit: config.prices.per_unit(&models::name(manifest), operation).0,
         units_per_second: config.units_per_second,
-        seconds_ahead: 5, // fetching an input of the usual size
+        seconds_ahead: 5, // connecting to the client
     };
     let mut prices = PriceList::new(INPUT_BYTES_MAX, UNITS_MAX);
     for manifest in stored {

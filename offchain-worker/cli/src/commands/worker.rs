@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, ModelStore, PoolConfig, Priority};
 use surety_journal::Journal;
-use surety_types::{model::ModelManifest, stake::Role, ModelId};
+use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
 use surety_worker_core::Record;
 use tokio::{
     net::TcpListener,
@@ -27,9 +27,6 @@ pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
     let records = journal.load()?;
     Ok((journal, records))
 }
-
-/// Seconds that the chain takes for a block.
-const BLOCK_SECONDS: u32 = 2;
 
 /// The runtime's default, where neither genesis nor governance has set another.
 const COMMIT_WINDOW: u32 = 300;

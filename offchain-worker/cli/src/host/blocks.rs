@@ -28,12 +28,6 @@ struct Beside {
     committees: Vec<(DisputeId, CommitteeRecord)>,
 }
 
-impl Beside {
-    fn is_empty(&self) -> bool {
-        self.disputes.is_empty() && self.demands.is_empty() && self.committees.is_empty()
-    }
-}
-
 /// Reads blocks' states.
 struct Reader<'a> {
     tools: &'a Tools,
@@ -141,10 +135,7 @@ impl Reader<'_> {
     async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
         match read_beside(chain, when, open).await {
             Ok(beside) => {
-                match beside.is_empty() {
-                    true => drop(self.beside.remove(&open.id)),
-                    false => drop(self.beside.insert(open.id, beside.clone())),
-                }
+                self.beside.insert(open.id, beside.clone());
                 Ok(beside)
             }
             Err(e @ (ChainError::Decode { .. } | ChainError::Outgrown { .. })) => {

@@ -29,7 +29,7 @@ pub enum Cheat {
     AlteredActivation,
     /// Provider: read a token of the input as another one.
     AlteredToken,
-    /// Provider: compute with weights of four bits instead of eight.
+    /// Provider: compute with weights of four bits.
     ModelSwap,
     /// Provider: commit to what another one committed to.
     CopiedResult,

@@ -54,6 +54,14 @@ impl Engines {
         })
     }
 
+    /// Everything on offer.
+    pub(super) fn offered(&self) -> impl Iterator<Item = (ModelId, Operation)> + '_ {
+        let of = |engine: &Arc<dyn Engine>| (engine.manifest().id(), engine.manifest().operations.to_vec());
+        let offered = self.loaded.values().map(of);
+        offered
+            .flat_map(|(model, operations)| operations.into_iter().map(move |operation| (model, operation)))
+    }
+
     /// A loaded model.
     pub(super) fn get(&self, model: &ModelId) -> Result<Arc<dyn Engine>, ComputeError> {
         self.loaded

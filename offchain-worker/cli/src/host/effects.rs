@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_chain_client::{AccountId, Call, ChainError, ErrorClass, SubmitOptions, Until};
-use surety_types::multiaddr::Endpoints;
+use surety_types::{multiaddr::Endpoints, BLOCK_SECONDS};
 use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     cheat::{self, Cheat},
     jobs::{failed, Task},
     moves, votes,
-    work::{self, Work, BLOCK_SECONDS},
+    work::{self, Work},
     Tools,
 };
 
@@ -176,7 +176,7 @@ fn patience(left: BlockNumber) -> Duration {
         0..NEAR => 4,
         blocks => blocks.min(150),
     };
-    Duration::from_secs(u64::from(blocks).saturating_mul(BLOCK_SECONDS))
+    Duration::from_secs(u64::from(blocks).saturating_mul(BLOCK_SECONDS.into()))
 }
 
 pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use surety_chain_client::Balance;
+use surety_network::PlaneError;
 use surety_types::{multiaddr::Endpoints, ContentHash, TaskId};
 use surety_worker_core::{BlockNumber, Due, Effect, EffectKind, Event, Failure, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -100,7 +101,12 @@ impl Jobs {
             Err(e) => {
                 let (task, kind, _) = self.effects.remove(&e.id())?;
                 tracing::error!(task, ?kind, error = %e, "a job failed unexpectedly");
-                failed(task, kind, Failure::Failed)
+                // Nobody else refused an offer: it may be made again.
+                let failure = match kind.is_offer() {
+                    true => Failure::Refused,
+                    false => Failure::Failed,
+                };
+                failed(task, kind, failure)
             }
         };
         self.count(&event);
@@ -123,9 +129,14 @@ impl Jobs {
             if self.inputs.contains_key(&snapshot.id) {
                 continue;
             }
-            // What is not here is fetched when it is needed.
-            let Ok(blob) = own_blob(&self.tools, hash).await else {
-                continue;
+            let blob = match own_blob(&self.tools, hash).await {
+                Ok(blob) => blob,
+                // It is fetched when it is needed.
+                Err(PlaneError::NoSources(_)) => continue,
+                Err(e) => {
+                    tracing::warn!(task = snapshot.id, error = %e, "cannot read the input that was kept");
+                    continue;
+                }
             };
             match self.tools.plane.publish(blob).await {
                 Ok(_) => {

@@ -31,6 +31,7 @@ mod supervisor;
 mod upkeep;
 mod vitals;
 mod votes;
+mod warm_up;
 mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -38,7 +39,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{Journal, JournalError};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::TaskId;
+use surety_types::{model::Operation, ModelId, TaskId};
 use surety_worker_core::{
     AuditProgress, Effect, EffectKind, Event, Progress, Provider, Record, Step, Verifier,
 };
@@ -224,6 +225,7 @@ impl<C: Core> Host<C> {
         for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
             self.step(measured).await?;
         }
+        let warm_up = tokio::spawn(warm_up::measure(self.tools.clone(), self.unmeasured()));
         let plane = self.tools.plane.clone();
         self.tools.vitals.part_started(DATA_PLANE);
         let result = loop {
@@ -246,8 +248,20 @@ impl<C: Core> Host<C> {
             }
         };
         drop(parts);
+        warm_up.abort();
         self.jobs.wind_down().await;
         result
+    }
+
+    /// What is on offer, and nobody knows how fast. A verifier offers nothing.
+    fn unmeasured(&self) -> Vec<(ModelId, Operation)> {
+        let Some(speeds) = &self.speeds else {
+            return Vec::new();
+        };
+        let offered = self.tools.engines.offered();
+        offered
+            .filter(|(model, operation)| !speeds.knows(*model, *operation))
+            .collect()
     }
 
     /// What goes on beside the loop.
@@ -405,9 +419,19 @@ pub async fn parameter(
     let set = parameters
         .iter()
         .find(|parameter| parameter.group == group && parameter.name == name);
-    Ok(set
-        .and_then(|parameter| parameter.value.parse().ok())
-        .unwrap_or(default))
+    let Some(set) = set else {
+        return Ok(default);
+    };
+    Ok(set.value.parse().unwrap_or_else(|_| {
+        tracing::error!(
+            group,
+            name,
+            value = set.value,
+            default,
+            "this is no number that we know how to read"
+        );
+        default
+    }))
 }
 
 fn log_event(event: &Event) {

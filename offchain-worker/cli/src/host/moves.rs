@@ -1,7 +1,7 @@
 //! Finding moves in disputes.
 
 use std::{
-    collections::BTreeMap,
+    collections::VecDeque,
     ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -60,15 +60,19 @@ impl View {
 
 /// Our views of the claims in dispute.
 #[derive(Default)]
-pub struct Traces(Mutex<BTreeMap<DisputeId, Held>>);
+pub struct Traces(Mutex<VecDeque<(DisputeId, Held)>>);
 
 impl Traces {
+    /// The view that has been without a question for longest makes room for another.
     fn of(&self, dispute: DisputeId) -> Held {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.contains_key(&dispute) && held.len() >= TRACES_MAX {
-            held.pop_first();
+        let known = held.iter().position(|(of, _)| *of == dispute);
+        let (_, view) = known.and_then(|at| held.remove(at)).unwrap_or_default();
+        held.push_back((dispute, view.clone()));
+        if held.len() > TRACES_MAX {
+            held.pop_front();
         }
-        held.entry(dispute).or_default().clone()
+        view
     }
 }
 
@@ -209,5 +213,21 @@ fn false_challenge(game: &Game) -> Move {
         }
         State::Picking { .. } => Move::Pick(0),
         _ => Move::Concede,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_that_was_asked_longest_ago_makes_room() {
+        let traces = Traces::default();
+        let views: Vec<Held> = (0..4).map(|dispute| traces.of(dispute)).collect();
+        let is_kept = |dispute: usize| Arc::ptr_eq(&views[dispute], &traces.of(dispute as DisputeId));
+        assert!(is_kept(0));
+        drop(traces.of(9));
+        assert!(is_kept(0) && is_kept(2) && is_kept(3));
+        assert!(!is_kept(1));
     }
 }

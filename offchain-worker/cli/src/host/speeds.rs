@@ -62,6 +62,11 @@ impl Speeds {
         })
     }
 
+    /// Whether that kind of work was ever measured.
+    pub(super) fn knows(&self, model: ModelId, operation: Operation) -> bool {
+        self.known.contains_key(&(model, name(operation)))
+    }
+
     /// Remembers a measurement.
     pub(super) fn note(&mut self, event: &Event) {
         let Event::Measured {
@@ -138,6 +143,16 @@ mod tests {
             known,
             [measured(2, Operation::Embed), measured(3, Operation::Generate)]
         );
+    }
+
+    #[test]
+    fn what_was_measured_is_known() {
+        let home = tempfile::tempdir().unwrap();
+        let mut speeds = Speeds::open(home.path());
+        speeds.note(&measured(1, Operation::Embed));
+        let model = ModelId::repeat_byte(1);
+        assert!(speeds.knows(model, Operation::Embed));
+        assert!(!speeds.knows(model, Operation::Generate));
     }
 
     #[test]

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use surety_chain_client::{is_signed, Call, Chain, When};
 use surety_network::{DataPlane, FetchOptions};
-use surety_types::task::{MemberProgress, TaskState};
+use surety_types::{
+    model::Operation,
+    task::{MemberProgress, TaskState},
+};
 
 use world::World;
 
@@ -173,5 +176,20 @@ async fn an_input_that_no_engine_can_use_is_given_up() {
         .iter()
         .all(|m| m.progress == MemberProgress::Working));
     assert_eq!(world.engine_runs(), 1, "tried once, and never again");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_offered_for_the_first_time_is_measured_before_anything_is_posted() {
+    let world = World::new().await;
+    let host = world.start_measuring();
+    let is_known = || world.speeds().knows(engine::manifest().id(), Operation::Embed);
+    assert!(!is_known());
+    world
+        .until(|| {
+            world.chain.finalise();
+            is_known()
+        })
+        .await;
     host.stop().await;
 }

@@ -8,9 +8,9 @@ use surety_types::{
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::ResultClaim,
-    ContentHash, ModelId, TaskId,
+    ContentHash, ModelId, TaskId, BLOCK_SECONDS,
 };
-use surety_worker_core::{BlockNumber, EffectKind, Event, Failure};
+use surety_worker_core::{BlockNumber, EffectKind, Event, Failure, FETCH_BYTES_PER_SECOND};
 
 use super::{
     cheat::Cheat,
@@ -22,20 +22,15 @@ use super::{
 /// For connections, and for sources that do not answer.
 const FETCH_SECONDS: u64 = 30;
 
-/// The slowest that a source may be on the whole. A client that trickles holds a place for no longer than that.
-const FETCH_BYTES_PER_SECOND: u64 = 128 << 10;
-
 /// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Seconds that the chain takes for a block.
-pub(super) const BLOCK_SECONDS: u64 = 2;
-
 /// How long a fetch may take in all: as much as its size needs, and never beyond its deadline.
 fn time_for(bytes: u64, left: BlockNumber) -> Duration {
-    let needed = (bytes / FETCH_BYTES_PER_SECOND).saturating_add(FETCH_SECONDS);
-    let there_is = u64::from(left).saturating_mul(BLOCK_SECONDS);
-    Duration::from_secs(needed.min(there_is).max(BLOCK_SECONDS))
+    let needed = (bytes / u64::from(FETCH_BYTES_PER_SECOND)).saturating_add(FETCH_SECONDS);
+    let a_block = u64::from(BLOCK_SECONDS);
+    let there_is = u64::from(left).saturating_mul(a_block);
+    Duration::from_secs(needed.min(there_is).max(a_block))
 }
 
 /// A blob of ours.
@@ -163,7 +158,7 @@ mod tests {
     fn a_fetch_has_the_time_that_its_size_needs_and_ends_before_its_deadline() {
         let seconds = |bytes, left| time_for(bytes, left).as_secs();
         assert_eq!(seconds(0, BlockNumber::MAX), 30);
-        assert_eq!(seconds(16 << 20, BlockNumber::MAX), 158);
+        assert_eq!(seconds(16 << 20, BlockNumber::MAX), 94);
         assert_eq!(seconds(16 << 20, 20), 40);
         assert_eq!(seconds(16 << 20, 0), 2, "a last attempt");
     }

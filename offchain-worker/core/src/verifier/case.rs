@@ -272,12 +272,7 @@ impl Case {
         let draw = round.draw.as_ref()?;
         let mut members = round.members.iter();
         let member = members.find(|member| key_of(&member.provider) == key)?;
-        let commitment = match &member.progress {
-            MemberProgress::Committed(commitment) => *commitment,
-            // The commitment is gone when auditors are drawn again; the chain takes this instead.
-            MemberProgress::Revealed(claim) if draw.tranche > 0 => claim.trace_root,
-            MemberProgress::Working | MemberProgress::Revealed(_) => return None,
-        };
+        let commitment = member.drawn_for(draw.tranche)?;
         let input = AuditInput {
             seed: draw.seed,
             task: self.seen.as_ref()?.id,

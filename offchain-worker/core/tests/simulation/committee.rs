@@ -115,7 +115,7 @@ impl Lives {
             },
             candidates: Default::default(),
             ticked_at: 1,
-            fined: 0,
+            suspended: 0,
         };
         let mut snapshot = records::auditing();
         let verdict = surety_types::task::Verdict::Failed(surety_types::task::FailureReason::NoAgreement);

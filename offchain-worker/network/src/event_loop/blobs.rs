@@ -95,6 +95,7 @@ impl EventLoop {
         };
         if let Err(why) = room.admit(self.inbound.values(), &guest, places.named()) {
             tracing::debug!(%peer, %why, "a request is put off");
+            self.shared.tally.requests_refused_busy.one();
             self.send(channel, Response::Busy);
             return;
         }
@@ -157,6 +158,7 @@ impl EventLoop {
         let named = self.swarm.behaviour().places.named();
         if let Err(why) = room.admit(self.judging.values(), &guest, named) {
             tracing::debug!(peer = %case.peer, %why, "a ticket is put off");
+            self.shared.tally.requests_refused_busy.one();
             self.send(case.channel, Response::Busy);
             return;
         }
@@ -258,8 +260,8 @@ impl EventLoop {
             }
             Response::Output { .. } | Response::Outline { .. } => tally.requests_served.one(),
             Response::NotFound => tally.requests_not_found.one(),
-            Response::Busy => tally.requests_refused_busy.one(),
-            Response::Malformed | Response::Refused => {}
+            // Refusals are counted where their reason is known.
+            Response::Busy | Response::Malformed | Response::Refused => {}
         }
         // An error hands the response back: the peer is gone, which arrives as an event of its own.
         if self

@@ -272,8 +272,12 @@ fn a_round_that_cannot_open_is_tried_again_and_called_off_in_the_end() {
         run_to(DRAW - 1);
         skip_to(DRAW);
         assert_noop!(advance(task), MockTrust::REFUSED);
-        let patience = BlockNumber::from(DRAW_PATIENCE_BLOCKS + crate::tick::RETRY_BLOCKS);
-        run_to(DRAW + patience);
+        let TaskStateOf::<Test>::Drawing { since } = state(task) else {
+            panic!("not waiting for its draw");
+        };
+        run_to(since + BlockNumber::from(DRAW_PATIENCE_BLOCKS));
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since });
+        run_to(since + BlockNumber::from(DRAW_PATIENCE_BLOCKS) + 1);
         assert!(matches!(state(task), TaskStateOf::<Test>::Cancelled { .. }));
         assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
     });

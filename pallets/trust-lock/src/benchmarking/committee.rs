@@ -14,7 +14,7 @@ use surety_verification::{
 };
 
 use super::setup::{at, challengeable, disputable, dispute_about, TASK};
-use crate::{committee::FINED_AT_ONCE, CommitteeOf, Committees, Config, Disputes, Pallet, Rounds};
+use crate::{committee::SUSPENDED_AT_ONCE, CommitteeOf, Committees, Config, Disputes, Pallet, Rounds};
 
 const QUESTION: H256 = H256::repeat_byte(5);
 
@@ -68,7 +68,7 @@ fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
         },
         candidates: Default::default(),
         ticked_at: Pallet::<T>::now(),
-        fined: 0,
+        suspended: 0,
     }
 }
 
@@ -124,8 +124,8 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
         frame_support::assert_ok!(machine.reveal(voter, *value, salt()));
     }
     let mut committee = committee::<T>(machine);
-    // All are in the list, and the last of them are still to be fined: what is measured ends the dispute as well.
-    committee.fined = ROUNDS_MAX * SEATS + 33 - FINED_AT_ONCE;
+    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute as well.
+    committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
     Committees::<T>::insert(0, committee);
     right
 }
@@ -143,14 +143,14 @@ pub(super) fn silent<T: Config>() {
     Committees::<T>::insert(0, committee::<T>(machine));
 }
 
-/// Has the time of the ballot pass, and that of the dispute with it, and fines the last members.
+/// Has the time of the ballot pass, and that of the dispute with it, and suspends the last members.
 pub(super) fn run_out<T: Config>() {
     let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
         return;
     };
     committee.machine.tick(100);
-    committee.fined = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
-    committee.fined = committee.fined.saturating_sub(FINED_AT_ONCE);
+    committee.suspended = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
+    committee.suspended = committee.suspended.saturating_sub(SUSPENDED_AT_ONCE);
     Pallet::<T>::end_ballot(0, &mut committee);
     Pallet::<T>::settle(0, &mut dispute, committee);
     if let Some(mut round) = Rounds::<T>::get(TASK) {

@@ -12,14 +12,14 @@ use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
 use surety_types::{
     opening::pooled,
     stake::Role,
-    task::{AuditDraw, MemberProgress, ResultClaim, RoundPhase},
+    task::{AuditDraw, ResultClaim, RoundPhase},
     traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
     trust::{Audit, AuditProof, AuditState},
     TaskId,
 };
 use surety_verification::audit::{audit_seal, draw, AuditInput, AuditThreshold};
 
-use crate::{AuditOf, Config, Error, Event, MemberOf, Pallet, RoundOf, Rounds};
+use crate::{AuditOf, Config, Error, Event, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_announce_audit(
@@ -35,11 +35,15 @@ impl<T: Config> Pallet<T> {
         let drawing = Self::drawing(&round)?;
         let expected = Self::auditors_wanted(&round, provider);
         let member = Self::member(&mut round, provider)?.clone();
+        let commitment = match member.fault {
+            None => member.drawn_for(drawing.tranche),
+            Some(_) => None,
+        };
         let input = AuditInput {
             seed: drawing.seed,
             task,
             provider: provider.clone(),
-            commitment: Self::audited(&member)?,
+            commitment: commitment.ok_or(Error::<T>::NotDisputable)?,
             tranche: drawing.tranche,
         };
         let known = round
@@ -186,15 +190,6 @@ impl<T: Config> Pallet<T> {
             RoundPhase::Committing { .. } | RoundPhase::Revealing { .. } => false,
         });
         Ok(drawing.ok_or(Error::<T>::WrongPhase)?)
-    }
-
-    /// The hash that stands for a provider's result in a draw: its commitment, or the trace root once that is open.
-    fn audited(member: &MemberOf<T>) -> Result<H256, DispatchError> {
-        match (&member.progress, member.fault) {
-            (MemberProgress::Committed(commitment), None) => Ok(*commitment),
-            (MemberProgress::Revealed(claim), None) => Ok(claim.trace_root),
-            _ => Err(Error::<T>::NotDisputable.into()),
-        }
     }
 
     fn is_drawn(

@@ -5,7 +5,6 @@ use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
 use sp_runtime::traits::{BlakeTwo256, Hash};
 use surety_types::{
-    task::MemberProgress,
     traits::DrawVerifier,
     trust::{AuditProof, AuditState},
 };
@@ -52,11 +51,9 @@ pub fn input_of(provider: AccountId) -> AuditInput<AccountId> {
         seed: draw.seed,
         task: TASK,
         provider,
-        commitment: match member.map(|member| &member.progress) {
-            Some(MemberProgress::Committed(commitment)) => *commitment,
-            Some(MemberProgress::Revealed(claim)) => claim.trace_root,
-            _ => H256::zero(),
-        },
+        commitment: member
+            .and_then(|member| member.drawn_for(draw.tranche))
+            .unwrap_or_default(),
         tranche: draw.tranche,
     }
 }

@@ -298,6 +298,8 @@ fn who_announces_and_never_opens_loses_its_bond_and_others_are_drawn() {
         // The next one draws itself over the claim, which is open now, and may come to another result.
         assert_ok!(announce(VERIFIER + 1, 1, 9));
         assert_ok!(reveal_audit(VERIFIER + 1, 1, 9));
+        // Nor may the first one, when its suspension is over.
+        Records::<Test>::mutate(VERIFIER, |record| record.suspended_until = None);
         assert_noop!(announce(VERIFIER, 1, 9), Error::<Test>::AlreadyAuditing);
         pass(CHALLENGE_WINDOW + 1);
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
@@ -318,9 +320,9 @@ fn auditors_are_not_drawn_again_for_ever() {
 }
 
 #[test]
-fn a_verifier_that_is_absent_again_gets_no_audits_for_a_while() {
-    TestExt::new().round_of(2).execute_with(|| {
-        revealed_with(&[(VERIFIER, 1, 9), (VERIFIER, 2, 9)], &[9, 9]);
+fn a_verifier_that_never_opens_gets_no_audits_for_a_while() {
+    TestExt::new().round_of(1).execute_with(|| {
+        revealed_with(&[(VERIFIER, 1, 9)], &[9]);
         pass(OPENING_WINDOW + 1);
         assert!(TrustLock::is_jailed(&VERIFIER));
         assert_noop!(announce(VERIFIER, 1, 9), Error::<Test>::InJail);
@@ -328,11 +330,11 @@ fn a_verifier_that_is_absent_again_gets_no_audits_for_a_while() {
 }
 
 #[test]
-fn an_audit_in_between_makes_good_for_an_absence() {
+fn an_audit_that_is_opened_makes_good_for_a_missed_one() {
     audited(9, || {
-        Records::<Test>::mutate(VERIFIER, |record| record.absences = 1);
+        Records::<Test>::mutate(VERIFIER, |record| record.missed = 2);
         assert_ok!(reveal_audit(VERIFIER, 1, 9));
-        assert_eq!(Records::<Test>::get(VERIFIER).absences, 0);
+        assert_eq!(Records::<Test>::get(VERIFIER).missed, 1);
     });
 }
 

@@ -10,6 +10,7 @@ use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
     task::{FailureReason, Verdict},
+    traits::Jail,
     trust::FaultKind,
 };
 use surety_verification::{
@@ -99,45 +100,28 @@ fn less_than_two_thirds_of_all_stake_decide_nothing_and_cost_nothing() {
 }
 
 #[test]
-fn whoever_votes_against_what_is_decided_loses_two_hundredths() {
+fn whoever_votes_against_what_is_decided_loses_nothing() {
     beyond(|| {
         let claimed = claimed();
-        let wrong = [FIRST_VERIFIER, FIRST_VERIFIER + 3];
+        let other = [FIRST_VERIFIER, FIRST_VERIFIER + 3];
         ballot(&votes(9, |who| {
-            if wrong.contains(&who) {
+            if other.contains(&who) {
                 other_value()
             } else {
                 claimed
             }
         }));
-        let dissent = wrong.map(|who| (who, FaultKind::Dissent));
-        assert_eq!(faults()[..2], dissent);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
         pass(DEFERRAL + 1);
-        assert_eq!(wrong.map(MockStake::slashed), [BOND / 50; 2]);
-        assert_eq!(MockStake::slashed(FIRST_VERIFIER + 1), 0);
+        for verifier in other {
+            assert_eq!(MockStake::slashed(verifier), 0);
+            assert!(!TrustLock::is_jailed(&verifier));
+        }
     });
 }
 
 #[test]
-fn a_fine_for_a_vote_can_be_vetoed() {
-    beyond(|| {
-        let claimed = claimed();
-        ballot(&votes(8, |who| {
-            if who == FIRST_VERIFIER {
-                other_value()
-            } else {
-                claimed
-            }
-        }));
-        assert_eq!(faults()[0], (FIRST_VERIFIER, FaultKind::Dissent));
-        assert_ok!(TrustLock::cancel_slash(RuntimeOrigin::root(), 0));
-        pass(DEFERRAL + 1);
-        assert_eq!(MockStake::slashed(FIRST_VERIFIER), 0);
-    });
-}
-
-#[test]
-fn a_seal_that_is_not_opened_costs_a_hundredth_and_is_remembered() {
+fn a_seal_that_is_not_opened_suspends_and_costs_no_stake() {
     beyond(|| {
         let claimed = claimed();
         for (verifier, value) in votes(8, |_| claimed) {
@@ -148,36 +132,36 @@ fn a_seal_that_is_not_opened_costs_a_hundredth_and_is_remembered() {
             assert_ok!(reveal_vote(verifier, value));
         }
         let silent = FIRST_VERIFIER + 7;
-        assert_eq!(faults(), []);
         pass(u64::from(VOTE_WINDOW) + 1);
-        assert_eq!(
-            faults(),
-            [(silent, FaultKind::VoteNoShow), (2, FaultKind::LostDispute)]
-        );
-        assert_eq!(Records::<Test>::get(silent).absences, 1);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+        assert!(TrustLock::is_suspended(&silent));
         pass(DEFERRAL + 1);
-        assert_eq!(MockStake::slashed(silent), BOND / 100);
+        assert_eq!(MockStake::slashed(silent), 0);
     });
 }
 
 #[test]
-fn whoever_is_silent_again_and_again_gets_no_more_seats() {
-    beyond(|| {
-        let silent = FIRST_VERIFIER;
-        Records::<Test>::mutate(silent, |record| record.absences = 1);
-        assert_ok!(join(silent, claimed()));
-        pass(time_of_a_ballot() + 1);
-        assert!(Records::<Test>::get(silent).jailed_until.is_some());
-    });
+fn whoever_is_silent_gets_no_seat_for_a_while_and_twice_as_long_the_next_time() {
+    for (missed, windows) in [(0, 1), (1, 2)] {
+        beyond(|| {
+            let silent = FIRST_VERIFIER;
+            Records::<Test>::mutate(silent, |record| record.missed = missed);
+            assert_ok!(join(silent, claimed()));
+            pass(u64::from(SEAT_WINDOW) + 1 + u64::from(VOTE_WINDOW) + 1);
+            let at = System::block_number();
+            let until = Records::<Test>::get(silent).suspended_until.unwrap();
+            assert_eq!(until - at, windows * COMMIT_WINDOW, "{at}");
+        });
+    }
 }
 
 #[test]
-fn a_vote_that_is_opened_ends_a_row_of_absences() {
+fn a_vote_that_is_opened_makes_good_for_a_missed_one() {
     beyond(|| {
-        Records::<Test>::mutate(FIRST_VERIFIER, |record| record.absences = 1);
+        Records::<Test>::mutate(FIRST_VERIFIER, |record| record.missed = 2);
         let claimed = claimed();
         ballot(&votes(7, |_| claimed));
-        assert_eq!(Records::<Test>::get(FIRST_VERIFIER).absences, 0);
+        assert_eq!(Records::<Test>::get(FIRST_VERIFIER).missed, 1);
     });
 }
 
@@ -199,13 +183,31 @@ fn stake_counts_and_not_heads() {
                 other_value()
             }
         }));
-        // Nine are fined in two steps, and then the dispute ends.
-        assert_eq!((faults().len(), pairs()), (8, vec![(1, 2)]));
-        assert_noop!(join(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
-        assert_noop!(reveal_vote(FIRST_VERIFIER, claimed), Error::<Test>::NotNow);
+        assert_eq!((faults(), pairs()), (vec![(2, FaultKind::LostDispute)], vec![]));
+    });
+}
+
+#[test]
+fn many_that_are_silent_are_suspended_in_several_steps_before_the_dispute_ends() {
+    beyond(|| {
+        let all = votes(10, |_| claimed());
+        for (verifier, value) in &all {
+            assert_ok!(join(*verifier, *value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        pass(u64::from(VOTE_WINDOW) + 1);
+        let suspended = || {
+            let silent = all
+                .iter()
+                .filter(|(verifier, _)| TrustLock::is_suspended(verifier));
+            silent.count()
+        };
+        assert_eq!((suspended(), committee().is_some()), (8, true));
+        assert_noop!(join(FIRST_VERIFIER, claimed()), Error::<Test>::InJail);
+        assert_noop!(reveal_vote(FIRST_VERIFIER, claimed()), Error::<Test>::NotNow);
         pass(1);
-        assert_eq!(faults().len(), 9 + 1);
-        assert_eq!(faults()[9], (2, FaultKind::LostDispute));
+        assert_eq!((suspended(), committee().is_some()), (10, false));
+        assert_eq!(faults(), []);
     });
 }
 
@@ -309,8 +311,8 @@ fn a_ballot_has_its_time_and_not_more_whoever_looks() {
         pass_unattended(u64::from(VOTE_WINDOW));
         assert_noop!(reveal_vote(FIRST_VERIFIER + 1, claimed), Error::<Test>::NotNow);
         assert_ok!(advance());
-        // Six have not opened their seals.
-        assert_eq!(faults().len(), 6);
+        let silent = (0..7).filter(|place| TrustLock::is_suspended(&(FIRST_VERIFIER + place)));
+        assert_eq!((silent.count(), faults()), (6, vec![]));
         assert_noop!(advance(), Error::<Test>::NoCommittee);
     });
 }

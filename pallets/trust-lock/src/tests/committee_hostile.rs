@@ -1,5 +1,5 @@
 //! A third of the stake may vote, stay away, seal, and open as it likes, in any order: the value that the others compute is
-//! decided or nothing is, who is honest is not fined, and it ends by time alone.
+//! decided or nothing is, who is honest is not slashed, and it ends by time alone.
 
 use proptest::{collection::vec, prelude::*};
 use sp_core::H256;
@@ -112,7 +112,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(100)))]
 
     #[test]
-    fn honest_verifiers_are_never_fined_and_never_overruled(
+    fn honest_verifiers_are_never_slashed_and_never_overruled(
         // As many as 32 percent of the stake are hostile; with few verifiers and with many.
         (all, hostile) in prop_oneof![(3u64..20), (40u64..60)].prop_flat_map(|all| (Just(all), 0..=(all - 1) / 3)),
         awake in vec(prop::bool::weighted(0.9), 60),

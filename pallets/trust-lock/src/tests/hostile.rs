@@ -121,36 +121,14 @@ impl World {
                 }
             }
             Step::PlayJunk(who, id, junk) => {
-                let junk = match junk % 4 {
-                    0 => Move::Concede,
-                    1 => Move::Name(junk),
-                    2 => Move::Pick(junk.into()),
-                    _ => Move::Post(Default::default()),
-                };
                 let player = hostile_side(id).unwrap_or(who);
-                tried(play(player, id, junk));
+                tried(play(player, id, junk_move(junk)));
             }
             Step::AdvanceDispute(dispute) => {
                 tried(send_as(FIRST_STRANGER, Call::advance_dispute { dispute }))
             }
             Step::CarryOut(slash) => tried(send_as(FIRST_STRANGER, Call::carry_out_slash { slash })),
-            Step::AnnounceUndrawn(who, provider) => {
-                let proof = AuditProof {
-                    pre_output: [1; 32],
-                    proof: [0; 64],
-                };
-                let seal = Default::default();
-                assert!(send(
-                    who,
-                    Call::announce_audit {
-                        task: TASK,
-                        provider,
-                        proof,
-                        seal
-                    }
-                )
-                .is_err());
-            }
+            Step::AnnounceUndrawn(who, provider) => announce_undrawn(who, provider),
             Step::Pass(blocks) => {
                 for _ in 0..blocks {
                     self.be_honest();
@@ -201,6 +179,31 @@ impl World {
 
 /// Whether it went through makes no difference.
 fn tried<T>(_: T) {}
+
+fn junk_move(junk: u8) -> Move {
+    match junk % 4 {
+        0 => Move::Concede,
+        1 => Move::Name(junk),
+        2 => Move::Pick(junk.into()),
+        _ => Move::Post(Default::default()),
+    }
+}
+
+fn announce_undrawn(who: AccountId, provider: AccountId) {
+    let announced = send(
+        who,
+        Call::announce_audit {
+            task: TASK,
+            provider,
+            proof: AuditProof {
+                pre_output: [1; 32],
+                proof: [0; 64],
+            },
+            seal: Default::default(),
+        },
+    );
+    assert!(announced.is_err());
+}
 
 fn supply(who: AccountId, result: u8, segment: u32) {
     let bytes = output(result);
@@ -280,5 +283,5 @@ proptest! {
 #[test]
 fn faults_are_slashed_but_for_one_kind() {
     assert!(!FaultKind::Undecided.is_slashed());
-    assert!(FaultKind::Dissent.is_slashed());
+    assert!(FaultKind::NoReveal.is_slashed());
 }

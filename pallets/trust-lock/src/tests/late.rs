@@ -195,7 +195,7 @@ fn an_auditor_that_opens_late_keeps_its_bond() {
         pass(2);
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
         assert_eq!((faults(), MockStake::locked(VERIFIER)), (vec![], 0));
-        assert_eq!(Records::<Test>::get(VERIFIER).absences, 0);
+        assert_eq!(Records::<Test>::get(VERIFIER).missed, 0);
     });
 }
 

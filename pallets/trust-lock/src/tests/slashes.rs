@@ -75,7 +75,7 @@ fn what_nobody_has_a_right_to_goes_to_the_insurance_pool() {
     TestExt::new().round_of(1).execute_with(|| {
         all_commit(&[(1, 9)]);
         pass(AUDIT_WINDOW + REVEAL_WINDOW + 2 + OPENING_WINDOW + 1);
-        // The price, and a tenth of the lock.
+        // The whole lock.
         assert_eq!(faults(), [(1, FaultKind::NoReveal)]);
         assert_eq!(slashes()[0].lock, LOCK);
         pass(DEFERRAL + 1);

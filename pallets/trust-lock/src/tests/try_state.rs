@@ -224,7 +224,7 @@ fn assert_committee_noticed(id: &str, corrupt: impl FnOnce(&mut CommitteeOf<Test
 #[test]
 fn a_committee_that_nobody_waits_for_is_noticed() {
     assert_committee_noticed("TRUST-11", |committee| committee.claimed = other_value());
-    assert_committee_noticed("TRUST-11", |committee| committee.fined = 1);
+    assert_committee_noticed("TRUST-11", |committee| committee.suspended = 1);
     assert_noticed("TRUST-11", challengeable, |_| {
         Committees::<Test>::insert(77, any_committee());
     });
@@ -245,7 +245,7 @@ fn any_committee() -> CommitteeOf<Test> {
         },
         candidates: Default::default(),
         ticked_at: 0,
-        fined: 0,
+        suspended: 0,
     }
 }
 

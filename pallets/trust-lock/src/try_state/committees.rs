@@ -27,8 +27,8 @@ fn trust_11_committees_are_of_games_that_wait<T: Config>(
         "TRUST-11: a committee about another value than the defender's"
     );
     ensure!(
-        committee.machine.decision().is_some() || committee.fined == 0,
-        "TRUST-11: a fine before there is a decision"
+        committee.machine.decision().is_some() || committee.suspended == 0,
+        "TRUST-11: a suspension before there is a decision"
     );
     Ok(dispute)
 }

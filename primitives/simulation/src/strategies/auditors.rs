@@ -28,10 +28,11 @@ pub fn hides(life: &mut Life) {
     life.right_result(Role::Provider, Cronies::Hide);
 }
 
-/// Announces, and does not reveal: one reward each.
+/// Announces, and never reveals: the whole bond each.
 pub fn no_show(life: &mut Life) {
     let drawn = life.right_result(Role::Provider, Cronies::Hide).cronies;
-    life.slash(Role::Crony, REWARD * u128::from(drawn), Role::Pool, true);
+    let bond = REWARD * life.rules.audit_rewards;
+    life.slash(Role::Crony, bond * u128::from(drawn), Role::Pool, true);
 }
 
 /// Says of a right result that it is wrong.

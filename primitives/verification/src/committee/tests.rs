@@ -19,7 +19,7 @@ fn panel(machine: Machine<u32>) -> Panel {
         },
         candidates: Default::default(),
         ticked_at: 0,
-        fined: 0,
+        suspended: 0,
     }
 }
 

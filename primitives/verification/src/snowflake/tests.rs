@@ -76,7 +76,6 @@ fn three_quorums_in_a_row_decide() {
     }
     round(&mut panel, 15, 1);
     assert_eq!(panel.decision(), Some(Decision::Committee(value(1))));
-    assert_eq!(panel.losing_side(), [15, 16, 17, 18, 19]);
     assert!(panel.absent().is_empty());
 }
 
@@ -131,8 +130,6 @@ fn the_vote_of_all_needs_more_than_two_thirds() {
             Some(value(if member < agreeing { 1 } else { 2 }))
         });
         assert_eq!(panel.decision(), Some(decision));
-        let fined = if decision.value().is_some() { 33 } else { 0 };
-        assert_eq!(panel.losing_side().len(), fined);
     }
 }
 

@@ -78,6 +78,35 @@ async fn a_node_behind_what_is_final_is_not_believed() {
 }
 
 #[tokio::test]
+async fn a_node_without_headers_is_not_believed() {
+    let (headless, good) = (Node::start(1).await, Node::start(1).await);
+    headless.change(|state| state.is_headless = true);
+    let mut hasty = config(&[&headless]);
+    hasty.patience = Duration::from_millis(300);
+    let refused = RpcChain::connect(hasty).await.err();
+    let words = refused.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(words.contains("no header of its best block"), "{refused:?}");
+
+    good.change(|state| state.best = 110);
+    let both = connect(&[&headless, &good]).await;
+    assert_eq!(both.block(When::Best).await.unwrap().number, 110);
+}
+
+#[tokio::test]
+async fn a_node_that_has_no_header_of_the_block_it_names_is_left() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let chain = connect(&[&first, &second]).await;
+    first.change(|state| (state.best, state.finalised, state.is_headless) = (101, 99, true));
+    second.change(|state| (state.best, state.finalised) = (110, 108));
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+
+    let chain = connect(&[&second]).await;
+    second.change(|state| (state.best, state.is_headless) = (111, true));
+    let refused = chain.block(When::Best).await.unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Refused, "{refused}");
+}
+
+#[tokio::test]
 async fn an_empty_list_without_state_behind_it_is_not_believed() {
     let (empty, good) = (Node::start(1).await, Node::start(1).await);
     with_task(&good, 7);

@@ -6,6 +6,10 @@ mod calls;
 mod failover;
 mod fixture;
 mod node;
+mod nonces;
+mod pool;
+mod proxy;
+mod reveals;
 mod submission;
 mod upgrade;
 

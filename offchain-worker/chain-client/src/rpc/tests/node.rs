@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use codec::{Compact, Decode, Encode};
+use codec::{Compact, Encode};
 use jsonrpsee::{
     core::server::{RpcModule, SubscriptionMessage},
     server::{Server, ServerHandle},
@@ -17,23 +17,8 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use tokio::sync::watch;
 
-use super::fixture;
+use super::{fixture, pool::Answer};
 use crate::rpc::runtime::{Entry, Runtime};
-
-/// What becomes of an extrinsic that is handed over.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    /// It gets into the next block.
-    Take,
-    /// The JSON-RPC error of that code, with that data.
-    Refuse(i32, &'static str),
-    /// The pool takes it, and tells this, and nothing more.
-    Tell(Vec<Value>),
-    /// It gets into the next block, but the node tells nobody.
-    TakeInSilence,
-    /// One that the pool took before, and of which it has told nothing since, gets into the next block instead.
-    TakeEarlier,
-}
 
 /// What a node knows and does.
 pub struct State {
@@ -43,6 +28,8 @@ pub struct State {
     /// Which fork blocks from 101 on are of.
     pub fork: u8,
     pub is_syncing: bool,
+    /// Knows no block's header.
+    pub is_headless: bool,
     /// Answers every question about state with nothing.
     pub is_empty: bool,
     /// Says that the state of this block and those before it is gone.
@@ -56,6 +43,8 @@ pub struct State {
     pub answers: VecDeque<Answer>,
     /// How many questions to come are met with the rate limit.
     pub limited: u32,
+    /// Extrinsics whose signatures are not good any more.
+    pub dead: Vec<Vec<u8>>,
     /// Extrinsics that the pool took and that are in no block.
     pub held: Vec<Vec<u8>>,
     /// Every extrinsic that was handed over.
@@ -87,6 +76,7 @@ impl Node {
             finalised: 98,
             fork: 0,
             is_syncing: false,
+            is_headless: false,
             is_empty: false,
             pruned_up_to: None,
             spec_version: fixture::SPEC_VERSION,
@@ -95,6 +85,7 @@ impl Node {
             blocks: BTreeMap::new(),
             answers: VecDeque::new(),
             limited: 0,
+            dead: Vec::new(),
             held: Vec::new(),
             handed_over: Vec::new(),
             nonce: 0,
@@ -148,30 +139,6 @@ impl Node {
     }
 }
 
-fn is_signed(extrinsic: &[u8]) -> bool {
-    let mut input = extrinsic;
-    Compact::<u32>::decode(&mut input).unwrap();
-    input.first() == Some(&0x84)
-}
-
-/// Nonce and tip of a signed extrinsic.
-pub fn terms(extrinsic: &[u8]) -> (u32, u128) {
-    let mut input = extrinsic;
-    Compact::<u32>::decode(&mut input).unwrap();
-    // Version, address and signature, each with its kind; the era.
-    let mut rest = &input[1 + 33 + 65 + 2..];
-    let nonce = Compact::<u32>::decode(&mut rest).unwrap().0;
-    let tip = Compact::<u128>::decode(&mut rest).unwrap().0;
-    (nonce, tip)
-}
-
-/// First block of a signed extrinsic's era, if it was signed in the last period.
-pub fn era(extrinsic: &[u8]) -> u16 {
-    let mut input = extrinsic;
-    Compact::<u32>::decode(&mut input).unwrap();
-    u16::decode(&mut &input[1 + 33 + 65..]).unwrap()
-}
-
 impl State {
     pub fn hash(&self, number: u32) -> H256 {
         match number {
@@ -222,27 +189,6 @@ impl State {
         self.storage.get(key).cloned()
     }
 
-    /// Makes a block with an extrinsic.
-    pub fn include(&mut self, extrinsic: Vec<u8>) -> H256 {
-        self.best += 1;
-        self.finalised = self.best - 1;
-        self.nonce += u32::from(is_signed(&extrinsic));
-        self.blocks.insert(self.best, vec![extrinsic]);
-        self.hash(self.best)
-    }
-
-    /// Makes a block with one of those that the pool holds, if the turn of one has come.
-    pub fn include_held(&mut self) -> bool {
-        let nonce = self.nonce;
-        let mut held = self.held.iter();
-        let Some(at) = held.position(|bytes| is_signed(bytes) && terms(bytes).0 == nonce) else {
-            return false;
-        };
-        let extrinsic = self.held.remove(at);
-        self.include(extrinsic);
-        true
-    }
-
     fn check_state(&self, hash: Option<H256>) -> Result<u32, ErrorObjectOwned> {
         let error = |code, words: &str| ErrorObjectOwned::owned(code, words, None::<()>);
         let number = self
@@ -280,8 +226,8 @@ impl State {
             },
             "chain_getFinalizedHead" => json!(self.hash(self.finalised)),
             "chain_getHeader" => match self.number(hash_at(0)) {
-                Some(number) => self.header(number),
-                None => Value::Null,
+                Some(number) if !self.is_headless => self.header(number),
+                _ => Value::Null,
             },
             "chain_getBlock" => match self.number(hash_at(0)) {
                 Some(number) => {
@@ -334,56 +280,14 @@ impl State {
 }
 
 #[derive(Clone)]
-struct Context {
+pub(super) struct Context {
     state: Arc<Mutex<State>>,
-    heads: watch::Sender<(u32, u32)>,
+    pub heads: watch::Sender<(u32, u32)>,
 }
 
 impl Context {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes an extrinsic in, or refuses it; what is told of it then.
-    fn take(&self, extrinsic: Vec<u8>) -> Result<Vec<Value>, ErrorObjectOwned> {
-        let mut state = self.state();
-        state.handed_over.push(extrinsic.clone());
-        let refused = |code, data: &str| Err(ErrorObjectOwned::owned(code, "refused", Some(data)));
-        let answer = state.answers.pop_front().unwrap_or(Answer::Take);
-        if let Answer::Refuse(code, data) = answer {
-            return refused(code, data);
-        }
-        if is_signed(&extrinsic) && terms(&extrinsic).0 < state.nonce {
-            return refused(1010, "Transaction is outdated");
-        }
-        if is_signed(&extrinsic) && terms(&extrinsic).0 > state.nonce {
-            state.held.push(extrinsic);
-            return Ok(vec![json!("future")]);
-        }
-        let block = match answer {
-            Answer::Tell(told) => {
-                state.held.push(extrinsic);
-                return Ok(told);
-            }
-            Answer::TakeEarlier => match state.include_held() {
-                true => {
-                    let other = state.hash(state.best);
-                    self.announce(&state);
-                    return Ok(vec![json!({ "usurped": other })]);
-                }
-                false => state.include(extrinsic),
-            },
-            _ => state.include(extrinsic),
-        };
-        self.announce(&state);
-        Ok(match answer {
-            Answer::TakeInSilence => vec![json!("ready")],
-            _ => vec![json!("ready"), json!({ "inBlock": block })],
-        })
-    }
-
-    fn announce(&self, state: &State) {
-        self.heads.send_replace((state.best, state.finalised));
     }
 }
 
@@ -422,7 +326,9 @@ fn module(context: Context) -> RpcModule<Context> {
                 let extrinsic = hex::decode(extrinsic.trim_start_matches("0x")).unwrap();
                 match context.take(extrinsic) {
                     Err(error) => pending.reject(error).await,
-                    Ok(told) => {
+                    // As long as it is pending, nobody is answered.
+                    Ok(None) => std::future::pending().await,
+                    Ok(Some(told)) => {
                         let sink = pending.accept().await.unwrap();
                         for status in told {
                             tell(&sink, &status).await;

@@ -4,37 +4,35 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::node::{era, terms, Answer, Node};
+use super::{
+    node::Node,
+    pool::{era, terms, Answer},
+};
 use crate::{
     Call, Chain, ChainError, ErrorClass, Refusal, RpcChain, RpcConfig, Signer, SubmitOptions, Until,
 };
 
-fn signer() -> Signer {
+pub fn signer() -> Signer {
     Signer::from_uri("//Alice").unwrap()
 }
 
-fn commit() -> Call {
+pub fn commit() -> Call {
     Call::Commit {
         task: 5,
         commitment: sp_core::H256([6; 32]),
     }
 }
 
-fn opening() -> Call {
-    let mut calls = crate::sample::calls().into_iter();
-    calls.find(Call::proves_itself).unwrap()
-}
-
-async fn connect(node: &Node, patience: Duration) -> RpcChain {
+pub async fn connect(node: &Node, patience: Duration) -> RpcChain {
     let mut config = RpcConfig::new(&node.url);
     config.inclusion_patience = patience;
     RpcChain::connect(config).await.unwrap()
 }
 
-const LONG: Duration = Duration::from_secs(20);
-const SHORT: Duration = Duration::from_millis(1500);
+pub const LONG: Duration = Duration::from_secs(20);
+pub const SHORT: Duration = Duration::from_millis(1500);
 
-async fn submit(chain: &RpcChain, call: Call) -> Result<u32, ChainError> {
+pub async fn submit(chain: &RpcChain, call: Call) -> Result<u32, ChainError> {
     let included = chain.submit(&signer(), call, Until::Included.into()).await;
     included.map(|included| included.block.number)
 }
@@ -193,57 +191,6 @@ async fn a_tip_replaces_a_stuck_call_at_its_nonce() {
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_get_nonces_one_after_the_other_though_the_pool_counts_late() {
-    let node = Node::start(1).await;
-    node.change(|state| state.pool_nonce = Some(0));
-    node.script([
-        Answer::Tell(vec![json!("ready")]),
-        Answer::Tell(vec![json!("ready")]),
-    ]);
-    let chain = connect(&node, SHORT).await;
-    let advance = |task| Call::AdvanceTask { task };
-    let both = tokio::join!(submit(&chain, advance(1)), submit(&chain, advance(2)));
-    assert!(matches!(
-        both,
-        (Err(ChainError::Unknown { .. }), Err(ChainError::Unknown { .. }))
-    ));
-    let mut nonces: Vec<_> = node
-        .state()
-        .handed_over
-        .iter()
-        .map(|bytes| terms(bytes).0)
-        .collect();
-    nonces.sort_unstable();
-    nonces.dedup();
-    assert_eq!(nonces, [0, 1]);
-}
-
-#[tokio::test]
-async fn a_place_that_a_lost_call_left_is_filled() {
-    let node = Node::start(1).await;
-    // The pool counted a call of another process, and then lost it.
-    node.change(|state| state.pool_nonce = Some(1));
-    node.script([Answer::Tell(vec![json!("future")])]);
-    let chain = connect(&node, Duration::from_secs(60)).await;
-    let other = node.clone();
-    let watched = tokio::spawn(async move {
-        while other.state().handed_over.is_empty() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        other.change(|state| state.pool_nonce = Some(0));
-    });
-    let _ = submit(&chain, commit()).await;
-    watched.await.unwrap();
-    let nonces: Vec<_> = node
-        .state()
-        .handed_over
-        .iter()
-        .map(|bytes| terms(bytes).0)
-        .collect();
-    assert_eq!(nonces[..2], [1, 0], "{nonces:?}");
-}
-
-#[tokio::test]
 async fn a_stall_of_finality_does_not_age_signatures() {
     let node = Node::start(1).await;
     node.change(|state| state.best = 98 + 3000);
@@ -253,20 +200,6 @@ async fn a_stall_of_finality_does_not_age_signatures() {
     // Anchored 16 blocks below the best one, for 256 blocks.
     let anchor = 98 + 3000 - 16;
     assert_eq!(era(&sent), 7 | ((anchor % 256) << 4));
-}
-
-#[tokio::test]
-async fn an_opening_is_sent_again_while_the_node_is_at_fault_and_refused_by_type_otherwise() {
-    let node = Node::start(1).await;
-    node.script([
-        Answer::Refuse(1002, "State already discarded"),
-        Answer::Refuse(1012, ""),
-        Answer::Tell(vec![json!("ready"), json!("dropped")]),
-    ]);
-    let chain = connect(&node, LONG).await;
-    assert_eq!(submit(&chain, opening()).await, Ok(101));
-    node.script([Answer::Refuse(1010, "Transaction is outdated")]);
-    assert_eq!(submit(&chain, opening()).await, Err(Refusal::Stale.into()));
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use surety_types::task::{Bid, TaskSpec};
 
 use super::{
     fixture::{self, runtime, runtime_with, AuctionCall},
-    node::{Answer, Node},
+    node::Node,
+    pool::Answer,
 };
 use crate::{
     rpc::runtime::Entry, sample, Call, Chain, ChainError, ErrorClass, RpcChain, RpcConfig, Signer, Until,

@@ -195,7 +195,7 @@ mod tests {
             },
             candidates: Default::default(),
             ticked_at: 1,
-            fined: 0,
+            suspended: 0,
         };
         committee.enter(Candidate {
             verifier: AccountId::new([7; 32]),

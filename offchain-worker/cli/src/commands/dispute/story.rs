@@ -416,8 +416,6 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         FaultKind::FalseAudit => "it challenged a result that holds",
         FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
-        FaultKind::Dissent => "it voted against what was decided",
-        FaultKind::VoteNoShow => "it sealed a vote and did not open it",
         FaultKind::Equivocation => "it signed two different results",
     }
 }

@@ -6,7 +6,7 @@ use surety_chain_client::{AccountId, Balance, BlockNumber, ChainEvent, RoundReco
 use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},
-    TaskId,
+    TaskId, BLOCK_SECONDS,
 };
 use surety_verification::bisection::Outcome;
 
@@ -16,9 +16,6 @@ use crate::{
     commands::dispute::{fault_text, side_text},
     keys::short,
 };
-
-/// Seconds that the chain takes for a block: its clock goes on by one with each, while blocks become final.
-const BLOCK_SECONDS: u32 = 2;
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use surety_types::{
     model::Operation,
     task::{MemberProgress, RoundPhase},
     trust::OpenDispute,
+    TaskId,
 };
 
 use super::{
@@ -154,13 +155,10 @@ async fn blocks_whose_state_is_gone_and_answers_that_cannot_be_true_are_not_take
     host.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
-    let world = World::new().await;
-    let other = world.post(b"other\n").await;
-    world.chain.assign(other, 9_999);
+/// A dispute about a task begins of which the record cannot be read.
+fn dispute_unreadably(world: &World, task: TaskId) {
     world.chain.change(|state| {
-        let round = state.rounds.get_mut(&other).unwrap();
+        let round = state.rounds.get_mut(&task).unwrap();
         let open = OpenDispute {
             id: 7,
             due: 9_999,
@@ -169,6 +167,33 @@ async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
         round.disputes.try_push(open).unwrap();
         state.unreadable.insert(7);
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_of_ones_own_that_cannot_be_read_keeps_nobody_from_other_work() {
+    let world = World::new().await;
+    let host = world.start();
+    let disputed = world.post(b"disputed\n").await;
+    world.bid_and_assign(disputed).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    dispute_unreadably(&world, disputed);
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world
+        .until(|| {
+            world.chain.finalise();
+            commits(&world).len() == 2
+        })
+        .await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
+    let world = World::new().await;
+    let other = world.post(b"other\n").await;
+    world.chain.assign(other, 9_999);
+    dispute_unreadably(&world, other);
     let host = world.start();
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;

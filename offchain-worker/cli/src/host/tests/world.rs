@@ -27,7 +27,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::engine::{manifest, Puppet};
 use crate::{
     access::{Gate, OwnOutputs},
-    host::{Audits, Beside, Engines, Host, Tools, Traces, Vitals},
+    host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals},
     machine,
 };
 
@@ -175,6 +175,24 @@ impl World {
     }
 
     pub fn start_beating(&self, heartbeat_blocks: u32) -> Running {
+        self.start_with(heartbeat_blocks, |host| host)
+    }
+
+    /// Starts a provider that keeps its speeds, and measures what it does not know.
+    pub fn start_measuring(&self) -> Running {
+        let speeds = Speeds::open(self.dir.path());
+        self.start_with(1_000_000, |host| host.with_speeds(speeds))
+    }
+
+    pub fn speeds(&self) -> Speeds {
+        Speeds::open(self.dir.path())
+    }
+
+    fn start_with(
+        &self,
+        heartbeat_blocks: u32,
+        with: impl FnOnce(Host<Provider>) -> Host<Provider>,
+    ) -> Running {
         let journal = Journal::open(&self.journal_path()).unwrap();
         let records = journal.load().unwrap();
         let journal = Arc::new(journal);
@@ -214,7 +232,7 @@ impl World {
             blocks: heartbeat_blocks,
         };
         let (stop, stopped) = watch::channel(false);
-        let host = Host::new(tools, beside, core, journal, &records);
+        let host = with(Host::new(tools, beside, core, journal, &records));
         Running {
             stop,
             host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),

@@ -135,11 +135,7 @@ fn played_committees_escalate_as_computed_and_never_decide_wrongly() {
             for _ in 0..GAMES {
                 let panel = play(corrupt, strategy, &mut dice);
                 assert_eq!(panel.decision().unwrap().value(), Some(RIGHT));
-                assert!(panel
-                    .losing_side()
-                    .iter()
-                    .chain(&panel.absent())
-                    .all(|member| *member < corrupt));
+                assert!(panel.absent().iter().all(|member| *member < corrupt));
                 escalated += u32::from(matches!(panel.decision(), Some(Decision::Voters(_))));
             }
             let share = f64::from(escalated) / f64::from(GAMES);
