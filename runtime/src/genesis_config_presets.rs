@@ -100,15 +100,15 @@ fn short_windows() -> Overrides {
         auction: genesis_parameters::Auction {
             bid_window: Some(8),
             reveal_window: Some(8),
-            // A minute, like all that somebody loses money by missing.
-            late_reveal_window: Some(30),
+            // A minute and a half at least for whatever somebody loses money by missing: a line may be down for one.
+            late_reveal_window: Some(45),
             finished_retention: Some(3_600),
             ..Default::default()
         },
         trust_lock: genesis_parameters::TrustLock {
             commit_window: Some(45),
             audit_window: Some(12),
-            reveal_window: Some(30),
+            reveal_window: Some(45),
             opening_window: Some(60),
             challenge_window: Some(10),
             lock_multiple: Some(2),
@@ -116,8 +116,7 @@ fn short_windows() -> Overrides {
             audit_bond_multiple: Some(2),
             dispute_clock: Some(60),
             decision_window: Some(40),
-            supply_window: Some(30),
-            input_window: Some(30),
+            input_window: Some(45),
             slash_deferral: Some(15),
             correlation_window: Some(300),
             jail_period: Some(300),

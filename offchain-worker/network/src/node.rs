@@ -12,6 +12,7 @@ use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
 use tokio::{
     sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     task::JoinHandle,
+    time::Instant,
 };
 
 use crate::{
@@ -237,6 +238,27 @@ impl<'a> Ask for Asking<'a> {
     }
 }
 
+impl Node {
+    /// Asks once where an output is.
+    async fn output(&self, peer: &Endpoint, request: Request) -> Result<OutputLocation, Fault> {
+        match self.put(peer, |reply| Question::Blob(request, reply)).await? {
+            Response::Output {
+                hash,
+                bytes,
+                statement,
+            } => Ok(OutputLocation {
+                hash,
+                bytes,
+                statement,
+            }),
+            Response::NotFound => Err(Fault::NotFound),
+            Response::Refused => Err(Fault::Refused),
+            Response::Busy => Err(Fault::Busy),
+            _ => Err(Fault::Protocol("unexpected answer".into())),
+        }
+    }
+}
+
 /// The peers at the readers' endpoints.
 fn audience(readers: Readers<'_>) -> Audience<PeerId> {
     match readers {
@@ -373,25 +395,19 @@ impl DataPlane for Node {
             },
             ticket: ticket.cloned(),
         };
-        let fault = match self.put(peer, |reply| Question::Blob(request, reply)).await {
-            Ok(Response::Output {
-                hash,
-                bytes,
-                statement,
-            }) => {
-                return Ok(OutputLocation {
-                    hash,
-                    bytes,
-                    statement,
-                })
-            }
-            Ok(Response::NotFound) => Fault::NotFound,
-            Ok(Response::Refused) => Fault::Refused,
-            Ok(Response::Busy) => Fault::Busy,
-            Ok(_) => Fault::Protocol("unexpected answer".into()),
-            Err(fault) => fault,
-        };
-        Err(in_vain(format!("the output of task {task}"), peer, fault))
+        // Tickets are judged a few at a time: whoever has several things to ask waits for its turn.
+        let until = Instant::now() + self.limits.request_timeout / 2;
+        loop {
+            let fault = match self.output(peer, request.clone()).await {
+                Ok(found) => return Ok(found),
+                Err(Fault::Busy) if Instant::now() < until => {
+                    tokio::time::sleep(self.limits.round_pause).await;
+                    continue;
+                }
+                Err(fault) => fault,
+            };
+            return Err(in_vain(format!("the output of task {task}"), peer, fault));
+        }
     }
 
     async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError> {

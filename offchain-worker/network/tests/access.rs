@@ -278,6 +278,39 @@ async fn a_gate_that_takes_its_time_keeps_nobody_else_waiting_and_few_tickets_ar
 }
 
 #[tokio::test]
+async fn whoever_asks_for_an_output_while_another_ticket_is_judged_waits_for_its_turn() {
+    let one_check = Limits {
+        gate_checks_max: 1,
+        ..limits()
+    };
+    let server = peer_with(&[QUIC], 0, one_check).await.unwrap();
+    let (first, second) = (peer(&[]).await, peer(&[]).await);
+    let gate = Arc::new(SlowGate::default());
+    server.node.set_gate(gate.clone());
+    let output = server.node.publish(Bytes::from_static(b"output")).await.unwrap();
+    let announced = server.node.announce_output(TASK, output, None, Readers::NOBODY);
+    announced.await.unwrap();
+    let at = endpoint(&server);
+    let ticket = Ticket::new(b"any".to_vec()).unwrap();
+    let asked = async {
+        let one = first.node.locate_output(TASK, &at, Some(&ticket));
+        let two = second.node.locate_output(TASK, &at, Some(&ticket));
+        let (one, two) = tokio::join!(one, two);
+        assert_eq!((one.unwrap().hash, two.unwrap().hash), (output, output));
+    };
+    let judging = async {
+        gate.begun.notified().await;
+        while server.node.counters().requests_refused_busy == 0 {
+            tokio::task::yield_now().await;
+        }
+        gate.end.notify_one();
+        gate.begun.notified().await;
+        gate.end.notify_one();
+    };
+    tokio::join!(asked, judging);
+}
+
+#[tokio::test]
 async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged() {
     struct Panics;
     #[async_trait]

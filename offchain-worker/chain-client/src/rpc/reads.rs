@@ -107,9 +107,21 @@ impl Inner {
             self.ensure_known(at).await?;
         }
         let newest = ids.last().map_or(0, |last| last.saturating_add(1));
-        let tasks = self
-            .by_task::<TaskRecord>(&runtime, at.hash, Entry::Tasks, &ids, None)
-            .await?;
+        let bids = async {
+            match bidder {
+                Some(_) => {
+                    self.by_task::<BidRecord>(&runtime, at.hash, Entry::Bids, &ids, bidder)
+                        .await
+                }
+                None => Ok(ids.iter().map(|_| Found::Nothing).collect()),
+            }
+        };
+        // At once: over a slow line each question takes seconds.
+        let (tasks, rounds, bids) = tokio::try_join!(
+            self.by_task::<TaskRecord>(&runtime, at.hash, Entry::Tasks, &ids, None),
+            self.by_task::<RoundRecord>(&runtime, at.hash, Entry::Rounds, &ids, None),
+            bids,
+        )?;
         if !ids.is_empty() && tasks.iter().all(|task| matches!(task, Found::Nothing)) {
             let reason = format!(
                 "it lists {} tasks at block {} and has none of them",
@@ -118,16 +130,6 @@ impl Inner {
             );
             return Err(self.link.implausible(reason));
         }
-        let rounds = self
-            .by_task::<RoundRecord>(&runtime, at.hash, Entry::Rounds, &ids, None)
-            .await?;
-        let bids = match bidder {
-            Some(_) => {
-                self.by_task::<BidRecord>(&runtime, at.hash, Entry::Bids, &ids, bidder)
-                    .await?
-            }
-            None => ids.iter().map(|_| Found::Nothing).collect(),
-        };
         let all = ids.into_iter().zip(tasks).zip(rounds).zip(bids);
         let mut memory = self.memory();
         let open: Vec<OpenTask> = all

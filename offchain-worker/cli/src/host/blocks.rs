@@ -86,8 +86,8 @@ impl Reader<'_> {
     async fn event(&mut self, block: BlockRef) -> Result<Event, ChainError> {
         let when = When::At(block.hash);
         let chain = self.tools.chain.clone();
-        let clock = chain.clock(when).await?;
-        let open = chain.open_tasks(when, Some(&self.tools.stash)).await?;
+        let (clock, open) =
+            tokio::try_join!(chain.clock(when), chain.open_tasks(when, Some(&self.tools.stash)),)?;
         self.beside.retain(|id, _| open.iter().any(|task| task.id == *id));
         let mut tasks = Vec::with_capacity(open.len());
         for task in open {

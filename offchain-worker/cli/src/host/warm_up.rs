@@ -11,7 +11,7 @@ use surety_types::{model::Operation, ModelId};
 use super::Tools;
 
 /// Sentences to embed, or tokens to make, in one sample after the other.
-const SIZES: [u32; 4] = [4, 16, 64, 256];
+const SIZES: [u32; 3] = [4, 16, 64];
 
 /// A sample that takes so long says enough: in shorter ones starting is most of the time.
 const ENOUGH: Duration = Duration::from_millis(500);
