@@ -38,7 +38,6 @@ mod clock;
 mod cut;
 mod game;
 mod moves;
-mod play_off;
 mod player;
 mod referee;
 mod shape;
@@ -48,7 +47,6 @@ pub use clock::Clocks;
 pub(crate) use game::value;
 pub use game::{Game, Level, Place, State};
 pub use moves::{Children, Entry, GameError, LengthOpening, Move, Outcome, Reason, Side, StepsOpening};
-pub use play_off::{Pairing, PlayOff, PlayOffError};
 pub use player::{challenge, defend, PlayError, Trace};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
@@ -72,9 +70,6 @@ pub const BYTES_MAX: u32 = 16 * 1024;
 
 /// Most bytes of any opening of a cell; [`opening_room`] says how many of them a particular one may have.
 pub const OPENING_BYTES_MAX: u32 = 12 * 1024;
-
-/// Most claims that one play-off takes.
-pub const CLAIMS_MAX: u32 = 32;
 
 #[cfg(test)]
 mod tests;

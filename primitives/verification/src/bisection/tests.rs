@@ -7,7 +7,6 @@ mod dice;
 mod forged;
 mod honest;
 mod longest;
-mod play_off;
 mod rules;
 mod toy;
 mod work;
