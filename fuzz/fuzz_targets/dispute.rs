@@ -6,11 +6,8 @@ use std::sync::{Arc, LazyLock};
 use codec::{Decode, Encode};
 use libfuzzer_sys::fuzz_target;
 use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed};
-use surety_verification::{
-    bisection::{defend, Clocks, Game, Move, Side},
-    cells::{encoder_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Player, TaskFacts},
-    content_hash,
-};
+use surety_proofs::content_hash;
+use surety_verification::{bisection::{Clocks, Game, Move, Side, defend}, cells::{CellReferee, Layout, MemoryModel, MemoryTrace, Player, TaskFacts, encoder_tokens}};
 
 struct Work {
     model: Arc<MemoryModel>,

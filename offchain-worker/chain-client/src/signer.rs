@@ -12,11 +12,9 @@ use sp_core::{
     H256,
 };
 use subxt_signer::{sr25519::Keypair, SecretUri};
+use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::trust::AuditProof;
-use surety_verification::{
-    audit::draw::{self, AuditInput, SeatInput},
-    CommitStatement, SignedStatement,
-};
+use surety_verification::audit::draw::{self, AuditInput, SeatInput};
 
 use crate::ChainError;
 

@@ -16,6 +16,7 @@ use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
+use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
@@ -23,7 +24,7 @@ use surety_types::{
     traits::{DrawVerifier, SignatureVerifier, StakeLedger},
     trust::{Demand, Party},
 };
-use surety_verification::{bisection::Clocks, CommitStatement, SegmentOpening, SignedStatement};
+use surety_verification::bisection::Clocks;
 
 use crate::{
     asset, committee::SUSPENDED_AT_ONCE, types::LongCell, verdict, Call, Config, Demands, Disputes,
@@ -75,7 +76,7 @@ mod benchmarks {
         let majority = surety_verification::majority(REDUNDANCY_MAX);
         let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
             if seat == last {
-                let sealed = surety_verification::commitment(TASK, &stash, &said, &salt);
+                let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
                 MemberProgress::Committed(sealed)
             } else if seat < majority - 1 {
                 MemberProgress::Revealed(said.clone())

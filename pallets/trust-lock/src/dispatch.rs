@@ -9,7 +9,7 @@ mod dispatch {
     impl<T: Config> Pallet<T> {
         /// Commits the signer's stash to a result of `task` without showing it.
         ///
-        /// `commitment` is [`surety_verification::commitment`] of the task, the **stash**, the claim and a salt. It
+        /// `commitment` is [`surety_proofs::commitment`] of the task, the **stash**, the claim and a salt. It
         /// cannot be taken back or changed. The last commitment opens the audit window.
         ///
         /// # Errors
@@ -50,8 +50,8 @@ mod dispatch {
 
         /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
         ///
-        /// `proof` is of the VRF of the signer's key over [`surety_verification::AuditInput`], whose output has to be
-        /// below the threshold for the stash's stake. `seal` is [`surety_verification::audit_seal`]. Locks the bond.
+        /// `proof` is of the VRF of the signer's key over [`surety_verification::audit::AuditInput`], whose output has to be
+        /// below the threshold for the stash's stake. `seal` is [`surety_verification::audit::audit_seal`]. Locks the bond.
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,

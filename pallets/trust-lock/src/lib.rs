@@ -110,6 +110,7 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{traits::BlockNumberProvider, FixedU128, Permill};
+    use surety_proofs::{SegmentOpening, SignedStatement};
     use surety_types::{
         limits,
         task::{ResultClaim, Verdict},
@@ -120,7 +121,6 @@ pub mod pallet {
     use surety_verification::{
         bisection::{Cell, Move, Outcome, Side},
         snowflake::Decision,
-        SegmentOpening, SignedStatement,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

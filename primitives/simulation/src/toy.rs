@@ -7,11 +7,9 @@
 use codec::{Decode, Encode};
 use core::convert::Infallible;
 use sp_core::H256;
-use surety_verification::{
-    bisection::{
-        Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
-    },
-    merkle_root, row_digest, rows_digest, CellOpening, Proof,
+use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
+use surety_verification::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
 
 /// Rows of each step.

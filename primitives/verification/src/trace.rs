@@ -1,22 +1,14 @@
 //! How a computation on the exact tier is cut into the leaves of its trace.
 //!
 //! A sequence is one item of an input, or a prompt with its continuation. Its rows (one per token) are cut into
-//! chunks, the model's layers into strides. Each chunk and stride is a leaf of the trace: the [`rows_digest`] of the
+//! chunks, the model's layers into strides. Each chunk and stride is a leaf of the trace: the [`rows_digest`](surety_proofs::rows_digest) of the
 //! rows that the stride gives for the chunk. Why it is cut like this: `docs/adr/0008-trace.md`.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::H256;
-use sp_crypto_hashing::blake2_256;
 use surety_types::model::{Architecture, ModelFamily};
-
-use crate::merkle::merkle_root;
-
-/// Bytes of a row under one leaf of its tree: what has to be shown for one cell.
-pub const SEGMENT_BYTES: u32 = 1024;
 
 /// Positions of one chunk of a generation.
 pub const CHUNK_ROWS: u32 = 16;
@@ -27,32 +19,6 @@ pub const STRIDE_WIDTH: u32 = 1152;
 
 /// Bytes of a number in a row.
 const NUMBER: u32 = 4;
-
-/// How many segments a row of so many bytes has. The last may be short.
-pub const fn segments(row_bytes: u32) -> u32 {
-    row_bytes.div_ceil(SEGMENT_BYTES)
-}
-
-/// `blake2_256` of each segment of a row: the leaves of its [`row_digest`].
-pub fn segment_hashes(row: &[u8]) -> Vec<H256> {
-    hashes(row).collect()
-}
-
-/// The digest of one row: [`merkle_root`] over `blake2_256` of its segments.
-pub fn row_digest(row: &[u8]) -> H256 {
-    merkle_root(hashes(row))
-}
-
-fn hashes(row: &[u8]) -> impl Iterator<Item = H256> + '_ {
-    row.chunks(SEGMENT_BYTES as usize)
-        .map(|segment| H256(blake2_256(segment)))
-}
-
-/// The digest of several rows of one width, a leaf of the trace or an operation's output: [`merkle_root`] over their
-/// [`row_digest`]s.
-pub fn rows_digest<'a>(rows: impl Iterator<Item = &'a [u8]>) -> H256 {
-    merkle_root(rows.map(row_digest))
-}
 
 /// Layers of one stride of a model of this width: `ceil(1152 / hidden)`, at least 1 and at most all.
 pub const fn stride_for(hidden: u32, layers: u32) -> u32 {

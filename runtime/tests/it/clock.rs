@@ -10,6 +10,7 @@ use sp_runtime::{traits::BlockNumberProvider, transaction_validity::InvalidTrans
 use surety_pallet_finality_clock::{Finalised, Notes};
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Call, Records, Slashes};
+use surety_proofs::SegmentOpening;
 use surety_runtime::{
     configs::{
         consensus::{NoRoomForAnswers, RunningClock},
@@ -23,7 +24,7 @@ use surety_types::{
     traits::Jail,
     TaskId,
 };
-use surety_verification::{bisection::Move, SegmentOpening};
+use surety_verification::bisection::Move;
 
 use crate::{chain::Chain, market::*};
 

@@ -6,6 +6,7 @@ use codec::{Decode, Encode};
 use sp_core::{crypto::VrfSecret, sr25519::vrf, H256};
 use sp_keyring::Sr25519Keyring::{self, CharlieStash, DaveStash, EveStash};
 use surety_pallet_trust_lock::{Call, Disputes, Event, Records, Rounds, Slashes};
+use surety_proofs::content_hash;
 use surety_runtime::{
     configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
     RuntimeCall, RuntimeEvent, Staking, TrustLock,
@@ -24,7 +25,6 @@ use surety_verification::{
     audit::{audit_seal, draw, AuditInput},
     bisection::{challenge, defend, Cell, Side},
     cells::{encoder_tokens, Layout, MemoryModel, MemoryTrace, Player, TaskFacts},
-    content_hash,
     dispute::Dispute,
 };
 

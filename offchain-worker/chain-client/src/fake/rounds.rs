@@ -1,6 +1,7 @@
 //! Rounds of tasks: commitments, audits, reveals and what settles them; moves and votes in disputes.
 
 use sp_core::{crypto::AccountId32, H256};
+use surety_proofs::commitment;
 use surety_types::{
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
     trust::{Audit, AuditState, DisputeId},
@@ -8,7 +9,6 @@ use surety_types::{
 };
 use surety_verification::{
     audit::audit_seal,
-    commitment,
     committee::{Candidate, Entry},
 };
 

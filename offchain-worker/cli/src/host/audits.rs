@@ -8,6 +8,7 @@ use std::{
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, Ticket};
+use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
@@ -15,10 +16,7 @@ use surety_types::{
     trust::AuditProof,
     ContentHash, TaskId,
 };
-use surety_verification::{
-    audit::{AuditInput, AuditThreshold},
-    SegmentOpening, SEGMENT_BYTES,
-};
+use surety_verification::audit::{AuditInput, AuditThreshold};
 use surety_worker_core::{Event, Failure, Hash};
 
 use super::{

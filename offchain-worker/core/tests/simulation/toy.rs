@@ -3,11 +3,9 @@
 use std::{convert::Infallible, sync::OnceLock};
 
 use sp_core::H256;
-use surety_verification::{
-    bisection::{
-        Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
-    },
-    merkle_root, row_digest, rows_digest,
+use surety_proofs::{merkle_root, row_digest, rows_digest};
+use surety_verification::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
 
 pub const LEAVES: u32 = 40;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use surety_exact::Fault;
 use surety_kernels::Packed;
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
@@ -13,7 +14,7 @@ use surety_types::{
 use surety_verification::{
     bisection::ROWS_MAX,
     cells::{encoder_tokens, Layout, Rows, TaskFacts},
-    content_hash, TraceShape,
+    TraceShape,
 };
 
 use super::{

@@ -28,7 +28,7 @@ pub(super) fn last_reveal<T: Config>() -> Call<T> {
     let claim = disputable::<T>();
     let (provider, _) = agent_of::<T>(REDUNDANCY_MAX - 1);
     let until = Pallet::<T>::now();
-    let sealed = surety_verification::commitment(TASK, &provider, &claim, &SALT);
+    let sealed = surety_proofs::commitment(TASK, &provider, &claim, &SALT);
     let round = full_round::<T>(RoundPhase::Revealing { until }, |_| {
         MemberProgress::Committed(sealed)
     });

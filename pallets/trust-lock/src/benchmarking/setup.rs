@@ -12,6 +12,7 @@ use sp_runtime::{
     traits::{BlockNumberProvider, Bounded, One, Zero},
     Perquintill, Saturating,
 };
+use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
     model::Operation,
@@ -24,9 +25,7 @@ use surety_types::{
 use surety_verification::{
     audit::audit_seal,
     bisection::{Clocks, Game, Move, Side},
-    content_hash,
     dispute::Dispute,
-    SegmentOpening, SEGMENT_BYTES,
 };
 
 use crate::{

@@ -8,12 +8,10 @@ use std::{cell::Cell as Slot, convert::Infallible};
 
 use sp_core::H256;
 use sp_runtime::DispatchError;
+use surety_proofs::{merkle_root, row_digest, rows_digest};
 use surety_types::{task::ResultClaim, TaskId};
-use surety_verification::{
-    bisection::{
-        Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
-    },
-    merkle_root, row_digest, rows_digest,
+use surety_verification::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
 
 use crate::types::DisputeReferee;

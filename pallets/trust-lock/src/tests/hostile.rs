@@ -3,14 +3,12 @@
 
 use proptest::{collection::vec, prelude::*};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
+use surety_proofs::SegmentOpening;
 use surety_types::{
     task::Verdict,
     trust::{AuditProof, FaultKind},
 };
-use surety_verification::{
-    bisection::{Move, Side},
-    SegmentOpening,
-};
+use surety_verification::bisection::{Move, Side};
 
 use crate::{mock::*, Call, Demands, Disputes, NextDisputeId, Rounds, Slashes};
 

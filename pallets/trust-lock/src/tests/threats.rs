@@ -169,7 +169,7 @@ fn a_client_that_denies_delivery_can_be_answered_on_chain() {
                 segment: 2
             }
         ));
-        let opening = surety_verification::SegmentOpening::new(&output(9), 2).unwrap();
+        let opening = surety_proofs::SegmentOpening::new(&output(9), 2).unwrap();
         assert_ok!(send(
             1,
             crate::Call::supply {
@@ -278,7 +278,7 @@ fn seals_and_draws_of_one_task_are_worth_nothing_on_another() {
             seal,
         };
         assert_noop!(send(VERIFIER, call), Error::<Test>::NotDrawn);
-        let elsewhere = surety_verification::commitment(8, &1, &claim(9), &salt_of(1));
+        let elsewhere = surety_proofs::commitment(8, &1, &claim(9), &salt_of(1));
         assert_ne!(elsewhere, crate::mock::seal(1, &claim(9)));
     });
 }

@@ -3,11 +3,12 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::commitment;
 use surety_verification::{
     agreement,
     audit::{draw::AuditInput, AuditThreshold},
     bisection::Side,
-    commitment, Agreement,
+    Agreement,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use super::cut::{posts, Span};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
 use super::{LeafKind, Length, Shape, BYTES_MAX, CHILDREN_MAX, OPENING_BYTES_MAX};
-use crate::SEGMENT_BYTES;
+use surety_proofs::SEGMENT_BYTES;
 
 const HASH: u32 = 32;
 /// A move's number.

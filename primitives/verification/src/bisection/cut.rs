@@ -6,7 +6,7 @@ use scale_info::TypeInfo;
 use sp_core::H256;
 
 use super::CHILDREN_MAX;
-use crate::merkle::{leaf_hash, merkle_root, node_hash};
+use surety_proofs::{leaf_hash, merkle_root, node_hash};
 
 /// Neighbouring leaves of one tree that have a node of their own.
 #[derive(

@@ -12,7 +12,7 @@ use super::{
     opening_room, Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move,
     Outcome, Reason, Referee, Roots, RowsShape, Shape, Side,
 };
-use crate::{Segment, SEGMENT_BYTES};
+use surety_proofs::{Segment, SEGMENT_BYTES};
 
 /// Where a game stands.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]

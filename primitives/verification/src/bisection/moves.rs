@@ -8,7 +8,7 @@ use sp_core::{bounded::BoundedVec, ConstU32, H256};
 
 use super::shape::playable_rows;
 use super::{Length, Shape, CHILDREN_MAX, OPENING_BYTES_MAX};
-use crate::{merkle_root, CellOpening, Proof, Segment};
+use surety_proofs::{merkle_root, CellOpening, Proof, Segment};
 
 /// Who plays.
 #[derive(

@@ -5,7 +5,7 @@ use core::ops::Range;
 use sp_core::H256;
 
 use super::{LEAVES_MAX, ROWS_MAX, SEGMENTS_MAX, STEPS_MAX};
-use crate::{segments, SEGMENT_BYTES};
+use surety_proofs::{segments, SEGMENT_BYTES};
 
 /// Bytes of a word.
 const WORD: u32 = 4;
@@ -60,7 +60,7 @@ pub enum Length {
 pub enum LeafKind {
     /// It is given: it has rows but no steps.
     Given,
-    /// It is one blob, of which the claim says the [`content_hash`](crate::content_hash); a trace with another leaf is
+    /// It is one blob, of which the claim says the [`content_hash`](surety_proofs::content_hash); a trace with another leaf is
     /// wrong. It is no tree of rows: the leaf is the digest of its only row.
     Fixed(H256),
     /// It is computed in steps, of which the last is the leaf.

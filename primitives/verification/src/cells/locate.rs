@@ -11,10 +11,8 @@ use super::{
     span::siblings,
     tensors::{tensors_of_layer, tensors_outside, Tensor},
 };
-use crate::{
-    bisection::{RowsShape, Shape, OPENING_BYTES_MAX},
-    segments, SEGMENT_BYTES,
-};
+use crate::bisection::{RowsShape, Shape, OPENING_BYTES_MAX};
+use surety_proofs::{segments, SEGMENT_BYTES};
 
 /// Bytes of a hash.
 pub(super) const HASH: u32 = 32;

@@ -9,7 +9,8 @@ use super::{
     quanta::bytes_of,
     tensors::{scales, Tensor},
 };
-use crate::{bisection::OPENING_BYTES_MAX, SEGMENT_BYTES};
+use crate::bisection::OPENING_BYTES_MAX;
+use surety_proofs::SEGMENT_BYTES;
 
 /// One integer, of whatever row (which may depend on integers before it): a segment, and the way up through its row and from there through all leaves.
 const TOKEN_BYTES_MAX: u32 = SEGMENT_BYTES + HASH * (16 + 20);

@@ -18,10 +18,8 @@ use super::{
     tensors::{tensors, Tensor},
     Rows,
 };
-use crate::{
-    bisection::{Length, Shape},
-    content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening,
-};
+use crate::bisection::{Length, Shape};
+use surety_proofs::{content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening};
 
 /// A model's weights, row by row.
 #[derive(Clone, Debug)]

@@ -18,10 +18,8 @@ use super::{
     tensors::Tensor,
     LeafPlan, Rows,
 };
-use crate::{
-    bisection::{Cell, Length, Shape, Trace},
-    merkle_root, WeightOpening,
-};
+use crate::bisection::{Cell, Length, Shape, Trace};
+use surety_proofs::{merkle_root, WeightOpening};
 
 /// What a trace records, and the model.
 ///

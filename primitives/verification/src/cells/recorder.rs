@@ -20,7 +20,7 @@ use super::{
     tensors::Tensor,
     Rows,
 };
-use crate::segment_hashes;
+use surety_proofs::segment_hashes;
 
 /// Digests of the rows of each step of a leaf, and of the steps.
 #[derive(Clone, Debug, Default)]

@@ -20,10 +20,8 @@ use super::{
     steps::{Op, Step},
     tensors::{scales, Tensor},
 };
-use crate::{
-    bisection::{Cell, CellValue, Judgement, Referee, Roots},
-    weight_row_leaf, Proof, WeightOpening, SEGMENT_BYTES,
-};
+use crate::bisection::{Cell, CellValue, Judgement, Referee, Roots};
+use surety_proofs::{weight_row_leaf, Proof, WeightOpening, SEGMENT_BYTES};
 
 /// Judges cells of one claim.
 #[derive(Clone, Copy, Debug)]

@@ -11,10 +11,8 @@ use super::{
     tensors::scales,
     NO_NUMBER,
 };
-use crate::{
-    bisection::{CellValue, RowsShape},
-    merkle_root, row_digest,
-};
+use crate::bisection::{CellValue, RowsShape};
+use surety_proofs::{merkle_root, row_digest};
 
 /// Rows of one length, of a step or as a trace records them.
 #[derive(Clone, Debug, PartialEq)]

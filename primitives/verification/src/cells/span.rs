@@ -1,6 +1,6 @@
 //! That neighbouring leaves stand at their place under a root.
 //!
-//! For a single one the hashes are those of a [`Proof`](crate::Proof), in another order: from left to right. How many
+//! For a single one the hashes are those of a [`Proof`](surety_proofs::Proof), in another order: from left to right. How many
 //! there are follows from the place, so none are counted in an opening.
 
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use sp_core::H256;
 
-use crate::merkle::{leaf_hash, merkle_root, node_hash};
+use surety_proofs::{leaf_hash, merkle_root, node_hash};
 
 /// A part of a tree: its first leaf and how many it has, at least 1.
 #[derive(Clone, Copy)]

@@ -14,11 +14,11 @@ use std::{
 };
 
 use surety_kernels::Packed;
+use surety_proofs::{Proof, WeightOpening};
 use surety_types::ContentHash;
 use surety_verification::{
     bisection::{Cell, Trace},
     cells::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow},
-    Proof, WeightOpening,
 };
 
 use super::{

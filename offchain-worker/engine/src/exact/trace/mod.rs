@@ -11,8 +11,9 @@ pub(crate) use generation::GenerationLeaves;
 pub(crate) use top::place;
 pub use top::TopLevel;
 
+use surety_proofs::merkle_root;
 use surety_types::ContentHash;
-use surety_verification::{cells::Rows, merkle_root};
+use surety_verification::cells::Rows;
 
 use hash::{roots, row_digests};
 

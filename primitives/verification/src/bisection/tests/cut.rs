@@ -1,10 +1,10 @@
 use super::super::cut::{parent, posts, Span};
 use super::*;
-use crate::merkle_root;
 use alloc::vec::Vec;
 use serde_json::Value;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::merkle_root;
 
 fn hash(value: &Value) -> H256 {
     H256::from_slice(&hex::decode(value.as_str().unwrap()).unwrap())

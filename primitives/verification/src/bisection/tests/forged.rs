@@ -2,8 +2,8 @@
 
 use super::super::cut::parent;
 use super::*;
-use crate::merkle_root;
 use sp_core::H256;
+use surety_proofs::merkle_root;
 
 /// Leaf, step and row of a computed leaf, and work that gives it another digest: nothing before that row is wrong.
 fn wrong(truth: &Work, dice: &mut Dice) -> (At, Work) {

@@ -2,12 +2,12 @@
 
 use super::super::cut::{parent, posts};
 use super::*;
-use crate::merkle::{merkle_root, node_hash};
-use crate::{CellOpening, Proof, RowOpening, SegmentOpening, SEGMENT_BYTES};
 use alloc::vec::Vec;
 use codec::MaxEncodedLen;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::{merkle_root, node_hash};
+use surety_proofs::{CellOpening, Proof, RowOpening, SegmentOpening, SEGMENT_BYTES};
 
 /// As large as can be: every tree is full.
 struct Largest;
@@ -80,7 +80,7 @@ fn last_proof(postings: &[Vec<H256>]) -> Proof {
     let mut siblings = Vec::new();
     for (above, children) in postings.iter().rev().enumerate() {
         let mut level: Vec<H256> = match above {
-            0 => children.iter().map(crate::leaf_hash).collect(),
+            0 => children.iter().map(surety_proofs::leaf_hash).collect(),
             _ => children.clone(),
         };
         while level.len() > 1 {

@@ -3,11 +3,11 @@
 use super::super::*;
 use super::dice::Dice;
 use super::toy::{At, Input, Toy};
-use crate::{content_hash, merkle_root, row_digest, rows_digest, CellOpening, Proof};
 use alloc::{collections::BTreeMap, vec::Vec};
 use codec::{Decode, DecodeAll, Encode};
 use core::{convert::Infallible, ops::Range};
 use sp_core::H256;
+use surety_proofs::{content_hash, merkle_root, row_digest, rows_digest, CellOpening, Proof};
 
 /// All rows of all steps of all leaves.
 #[derive(Clone)]

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     bisection::{Cell, Outcome, Reason, Shape, Side, Trace},
     cells::{generation_output, MemoryModel, MemoryTrace, Part, Player, Records, Rows, Tensor},
-    content_hash, merkle_root,
 };
+use surety_proofs::{content_hash, merkle_root};
 
 /// A defender who records that there is no value, and says that this is one.
 struct Shameless(Player<MemoryTrace>);

@@ -7,9 +7,9 @@ use super::{
 use crate::{
     bisection::{Cell, CellValue, Outcome, Reason, Shape, Side, Trace, BYTES_MAX},
     cells::{execute::execute_step, generation_output, CellReferee, MemoryModel, Part, Player, Rows},
-    content_hash,
 };
 use std::sync::Arc;
+use surety_proofs::content_hash;
 use surety_types::model::ModelFamily;
 
 fn judged(winner: Side) -> Option<Outcome> {
@@ -133,7 +133,7 @@ fn carried_on(
             unfolded.digests.rows = steps.iter().map(Rows::digests).collect();
             let roots = unfolded.digests.rows.iter();
             unfolded.digests.steps = roots
-                .map(|rows| crate::merkle_root(rows.iter().copied()))
+                .map(|rows| surety_proofs::merkle_root(rows.iter().copied()))
                 .collect();
             unfolded.steps = steps.clone();
         }
@@ -320,7 +320,7 @@ fn other_weights_do_not_count() {
     let at = cell(&mut honest, at, &shape, 0, 3);
     let roots = crate::bisection::Roots {
         trace: work.trace.root(),
-        steps: Some(crate::merkle_root(honest.steps(1).unwrap().into_iter())),
+        steps: Some(surety_proofs::merkle_root(honest.steps(1).unwrap().into_iter())),
     };
     let opening = honest.open(&at).unwrap();
     let referee = CellReferee::new(&work.layout, other.weight_root());

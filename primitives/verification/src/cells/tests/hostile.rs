@@ -8,8 +8,8 @@ use super::small::{cell, flipped, works, Work};
 use crate::{
     bisection::{Cell, Judgement, Referee, Roots, Trace},
     cells::Part,
-    merkle_root,
 };
+use surety_proofs::merkle_root;
 
 /// A cell, what it is proven from, and its opening.
 type Sample = (Cell, Roots, Vec<u8>);

@@ -4,8 +4,8 @@ use super::small::write;
 use crate::{
     bisection::{challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace},
     cells::{CellReferee, MemoryTrace, Player, Rows},
-    content_hash, merkle_root,
 };
+use surety_proofs::{content_hash, merkle_root};
 
 fn digest_again(player: &mut Player<MemoryTrace>, step: usize) {
     let unfolded = player.unfolded.as_mut().unwrap();

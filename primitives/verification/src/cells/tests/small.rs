@@ -12,8 +12,9 @@ use crate::{
         encoder_tokens, generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace,
         Player, Prompt, Rows, TaskFacts,
     },
-    content_hash, TraceShape,
+    TraceShape,
 };
+use surety_proofs::content_hash;
 
 /// A claim and the honest work behind it.
 pub struct Work {

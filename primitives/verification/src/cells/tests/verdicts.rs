@@ -4,8 +4,8 @@ use super::small::{cell, embed, flipped, generate, works, Work};
 use crate::{
     bisection::{opening_room, Judgement, Referee, Roots, Trace},
     cells::Part,
-    merkle_root,
 };
+use surety_proofs::merkle_root;
 
 /// Cells of an output that are not arithmetic: the reason for the end, and the text.
 fn is_beyond(work: &Work, part: Part, at: u32, tokens: u32) -> bool {

@@ -3,6 +3,7 @@
 use alloc::{sync::Arc, vec::Vec};
 use sp_core::H256;
 use surety_pallet_trust_lock::{DisputeReferee, LongCell};
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
     task::ResultClaim,
@@ -16,7 +17,7 @@ use surety_verification::{
         generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Op, Part, Player,
         Prompt,
     },
-    content_hash, sampling_random,
+    sampling_random,
 };
 
 use crate::configs::trust::{ExactFacts, ExactReferee};

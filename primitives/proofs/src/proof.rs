@@ -5,7 +5,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{bounded::BoundedVec, ConstU32, H256};
 
-use crate::merkle::{leaf_hash, merkle_root, node_hash};
+use crate::{leaf_hash, merkle_root, node_hash};
 
 /// Most siblings of a proof: leaves are counted in 32 bits.
 pub const DEPTH_MAX: u32 = 32;

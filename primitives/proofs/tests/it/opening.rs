@@ -4,7 +4,7 @@ use super::{flipped, row_bytes};
 use codec::{Decode, Encode, MaxEncodedLen};
 use proptest::prelude::*;
 use sp_core::H256;
-use surety_verification::{
+use surety_proofs::{
     content_hash, merkle_root, row_digest, rows_digest, segment_hashes, segments, weight_row_leaf,
     CellOpening, Proof, RowOpening, SegmentOpening, WeightOpening, SEGMENT_BYTES,
 };

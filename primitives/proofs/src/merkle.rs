@@ -25,7 +25,7 @@ pub fn leaf_hash(leaf: &H256) -> H256 {
 }
 
 /// The hash of a node above two others.
-pub(crate) fn node_hash(left: &H256, right: &H256) -> H256 {
+pub fn node_hash(left: &H256, right: &H256) -> H256 {
     let mut preimage = [NODE; 65];
     preimage[1..33].copy_from_slice(left.as_bytes());
     preimage[33..].copy_from_slice(right.as_bytes());
