@@ -7,7 +7,8 @@ use codec::{Decode, Encode};
 use libfuzzer_sys::fuzz_target;
 use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed};
 use surety_proofs::content_hash;
-use surety_verification::{bisection::{Clocks, Game, Move, Side, defend}, cells::{CellReferee, Layout, MemoryModel, MemoryTrace, Player, TaskFacts, encoder_tokens}};
+use surety_dispute_game::bisection::{Clocks, Game, Move, Side, defend};
+use surety_model_trace::{CellReferee, Layout, MemoryModel, MemoryTrace, Player, TaskFacts, encoder_tokens};
 
 struct Work {
     model: Arc<MemoryModel>,

@@ -16,6 +16,7 @@ use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
+use surety_dispute_game::bisection::Clocks;
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
@@ -24,7 +25,6 @@ use surety_types::{
     traits::{DrawVerifier, SignatureVerifier, StakeLedger},
     trust::{Demand, Party},
 };
-use surety_verification::bisection::Clocks;
 
 use crate::{
     asset, committee::SUSPENDED_AT_ONCE, types::LongCell, verdict, Call, Config, Demands, Disputes,
@@ -73,7 +73,7 @@ mod benchmarks {
         let (stash, _) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
         let until = Pallet::<T>::now();
-        let majority = surety_verification::majority(REDUNDANCY_MAX);
+        let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
         let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
             if seat == last {
                 let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 use sp_arithmetic::Perquintill;
-use surety_verification::audit::{honest_audit, AuditThreshold, SecurityLevel};
+use surety_audit_economics::{honest_audit, AuditThreshold, SecurityLevel};
 
 use crate::{dice::Dice, rules::Rules};
 

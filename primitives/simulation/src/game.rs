@@ -1,7 +1,7 @@
 //! Disputes, played to the end over the [`Toy`](crate::toy) computation.
 
 use codec::Encode;
-use surety_verification::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
+use surety_dispute_game::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
 
 use crate::{
     dice::Dice,
@@ -63,7 +63,7 @@ impl Dispute {
         let mut played = Played {
             outcome: Outcome {
                 winner: Side::Defender,
-                reason: surety_verification::bisection::Reason::TimeOut,
+                reason: surety_dispute_game::bisection::Reason::TimeOut,
             },
             moves: 0,
             bytes: 0,

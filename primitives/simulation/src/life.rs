@@ -8,12 +8,10 @@
 use sp_arithmetic::{FixedU128, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_audit_economics::{correlated_fraction, AuditPlan, AuditThreshold};
+use surety_dispute_game::bisection::Side;
 use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
-use surety_verification::{
-    audit::{correlated_fraction, AuditPlan, AuditThreshold},
-    bisection::Side,
-};
 
 use crate::{
     books::{Books, Role},

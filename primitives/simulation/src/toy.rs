@@ -7,10 +7,10 @@
 use codec::{Decode, Encode};
 use core::convert::Infallible;
 use sp_core::H256;
-use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
-use surety_verification::bisection::{
+use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
+use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
 
 /// Rows of each step.
 pub const ROWS: u32 = 2;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use surety_audit_economics::SecurityLevel;
+use surety_dispute_game::bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX};
 use surety_simulation::{
     audits::detection,
     break_even::curve,
@@ -12,10 +14,6 @@ use surety_simulation::{
     report::{report, Size},
     rules::{Market, Rules, REWARD},
     toy::{Computed, Toy, LEAVES, ROWS, STEPS},
-};
-use surety_verification::{
-    audit::SecurityLevel,
-    bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX},
 };
 
 fn dispute(right: bool, challenger: Challenger) -> Dispute {

@@ -5,6 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, Ticket};
@@ -16,7 +17,6 @@ use surety_types::{
     trust::AuditProof,
     ContentHash, TaskId,
 };
-use surety_verification::audit::{AuditInput, AuditThreshold};
 use surety_worker_core::{Event, Failure, Hash};
 
 use super::{

@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::Encode;
 use sp_core::H256;
+use surety_audit_economics::audit_seal;
+use surety_dispute_game::bisection::{challenge, defend, Move, Reason, Side};
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::{Audit, AuditProof, AuditState, DisputeId},
-};
-use surety_verification::{
-    audit::audit_seal,
-    bisection::{challenge, defend, Move, Reason, Side},
 };
 use surety_worker_core::{
     key_of, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record,

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sp_core::H256;
-use surety_types::{
-    task::RoundPhase,
-    trust::{AuditProof, DisputeId, Party},
-};
-use surety_verification::{
+use surety_dispute_game::{
     bisection::{challenge, defend, Cell, Clocks, Game, Judgement, Referee, Roots, Side, State},
     committee::{own_value, value_hash, windows, Candidate, DisputeCommittee, Machine, SeatDraw},
     snowflake::{seal, Decision, Stage},
+};
+use surety_types::{
+    task::RoundPhase,
+    trust::{AuditProof, DisputeId, Party},
 };
 use surety_worker_core::{
     AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Event, NoBids,
@@ -226,7 +226,7 @@ impl Lives {
                     seal,
                 };
                 let due = ballot == committee.machine.rounds() && !known;
-                due && committee.enter(candidate) == surety_verification::committee::Entry::Seated
+                due && committee.enter(candidate) == surety_dispute_game::committee::Entry::Seated
             }
             Effect::SubmitVote { value, salt, .. } => committee.machine.reveal(&who, value, salt).is_ok(),
             other => panic!("no call of a committee: {other:?}"),

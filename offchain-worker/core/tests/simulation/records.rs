@@ -1,13 +1,13 @@
 //! What the chain has written down of a verifier's task, as lives begin with it.
 
 use sp_core::H256;
+use surety_dispute_game::bisection::{Clocks, Game};
 use surety_types::{
     model::Operation,
     task::{AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
     trust::Party,
     TaskId,
 };
-use surety_verification::bisection::{Clocks, Game};
 use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, RoundRecord, TaskSnapshot};
 
 use crate::toy::{Knowing, Toy};

@@ -3,10 +3,10 @@
 use std::{convert::Infallible, sync::OnceLock};
 
 use sp_core::H256;
-use surety_proofs::{merkle_root, row_digest, rows_digest};
-use surety_verification::bisection::{
+use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
+use surety_proofs::{merkle_root, row_digest, rows_digest};
 
 pub const LEAVES: u32 = 40;
 const ROWS: u32 = 3;

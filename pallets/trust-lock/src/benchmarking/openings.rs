@@ -4,12 +4,12 @@ use frame_benchmarking::{account, BenchmarkError};
 use frame_support::{assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
 use sp_core::H256;
 use sp_runtime::traits::One;
+use surety_audit_economics::audit_seal;
 use surety_types::{
     limits::{AUDITS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
     trust::{Audit, AuditState},
 };
-use surety_verification::audit::audit_seal;
 
 use super::setup::{agent_of, challengeable, claim, disputable, full_round, TASK};
 use crate::{Call, Config, Pallet, Rounds};

@@ -3,13 +3,9 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_audit_economics::{draw::AuditInput, AuditThreshold};
+use surety_dispute_game::{agreement, bisection::Side, Agreement};
 use surety_proofs::commitment;
-use surety_verification::{
-    agreement,
-    audit::{draw::AuditInput, AuditThreshold},
-    bisection::Side,
-    Agreement,
-};
 
 use crate::{
     books::Role,

@@ -1,6 +1,6 @@
 //! Merkle roots of many rows at once.
 //!
-//! Equal to `surety_verification`'s one row at a time, but several hashes share a register: that is what keeps a trace
+//! Equal to `surety_proofs`'s one row at a time, but several hashes share a register: that is what keeps a trace
 //! at a few per cent of the work that it records.
 
 use blake2b_simd::{

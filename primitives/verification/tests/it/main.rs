@@ -1,6 +1,0 @@
-//! How traces are cut, and which numbers draw tokens.
-
-#![allow(clippy::unwrap_used)]
-
-mod trace;
-mod vectors;
