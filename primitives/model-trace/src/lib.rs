@@ -12,7 +12,6 @@ mod inputs;
 mod layout;
 mod locate;
 mod measure;
-mod memory;
 mod plan;
 mod player;
 mod quanta;
@@ -24,6 +23,8 @@ mod span;
 mod states;
 mod steps;
 mod tensors;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod testsuite;
 mod trace_shape;
 
 pub use compute::{cell, Stop, NO_NUMBER};
@@ -34,7 +35,6 @@ pub use given::{
 };
 pub use inputs::{Inputs, QuantRow, Source, WeightRow};
 pub use layout::{Layout, LayoutError, Part, TaskFacts};
-pub use memory::{MemoryModel, MemoryTrace};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};
 pub use quanta::quantised_bytes;

@@ -10,7 +10,11 @@ use surety_dispute_game::{
     bisection::{challenge, defend, Cell, Side},
     dispute::Dispute,
 };
-use surety_model_trace::{encoder_tokens, Layout, MemoryModel, MemoryTrace, Player, TaskFacts};
+use surety_model_trace::{
+    encoder_tokens,
+    testsuite::{MemoryModel, MemoryTrace},
+    Layout, Player, TaskFacts,
+};
 use surety_pallet_trust_lock::{Call, Disputes, Event, Records, Rounds, Slashes};
 use surety_proofs::content_hash;
 use surety_runtime::{

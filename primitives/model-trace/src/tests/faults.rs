@@ -9,7 +9,11 @@ use super::{
     liar::play,
     small::{bert, claimed, continuation, embed_with, llama, Work, PROMPT, TEXT},
 };
-use crate::{generation_output, MemoryModel, MemoryTrace, Part, Player, Records, Rows, Tensor};
+use crate::{
+    generation_output,
+    testsuite::{MemoryModel, MemoryTrace},
+    Part, Player, Records, Rows, Tensor,
+};
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Shape, Side, Trace};
 use surety_proofs::{content_hash, merkle_root};
 

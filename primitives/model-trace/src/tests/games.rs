@@ -4,7 +4,9 @@ use super::{
     liar::{liar, liar_about, play},
     small::{cell, claimed, continuation, flipped, llama, works, write, Work, PROMPT, TEXT},
 };
-use crate::{execute::execute_step, generation_output, CellReferee, MemoryModel, Part, Player, Rows};
+use crate::{
+    execute::execute_step, generation_output, testsuite::MemoryModel, CellReferee, Part, Player, Rows,
+};
 use std::sync::Arc;
 use surety_dispute_game::bisection::{Cell, CellValue, Outcome, Reason, Shape, Side, Trace, BYTES_MAX};
 use surety_proofs::content_hash;
@@ -15,7 +17,7 @@ fn judged(winner: Side) -> Option<Outcome> {
     Some(Outcome { winner, reason })
 }
 
-fn both_ways(work: &Work, wrong: &Cell, honest: &mut Player<crate::MemoryTrace>) {
+fn both_ways(work: &Work, wrong: &Cell, honest: &mut Player<crate::testsuite::MemoryTrace>) {
     let referee = work.referee();
     let mut lying = liar(honest, wrong);
     let (outcome, found, bytes) = play(&referee, &mut lying, honest);
@@ -110,9 +112,9 @@ fn a_fault_that_everything_after_it_was_computed_from_is_found() {
 /// The trace of a machine that computed one cell wrongly, and everything else rightly from there.
 fn carried_on(
     work: &Work,
-    honest: &mut Player<crate::MemoryTrace>,
+    honest: &mut Player<crate::testsuite::MemoryTrace>,
     wrong: &Cell,
-) -> Player<crate::MemoryTrace> {
+) -> Player<crate::testsuite::MemoryTrace> {
     honest.unfold(wrong.leaf).unwrap();
     let mut lying = honest.clone();
     for leaf in wrong.leaf..work.layout.leaves() - 1 {

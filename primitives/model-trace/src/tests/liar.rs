@@ -1,7 +1,7 @@
 //! Traces that are wrong in one place.
 
 use super::small::write;
-use crate::{CellReferee, MemoryTrace, Player, Rows};
+use crate::{testsuite::MemoryTrace, CellReferee, Player, Rows};
 use surety_dispute_game::bisection::{
     challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace,
 };

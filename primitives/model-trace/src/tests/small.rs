@@ -7,8 +7,9 @@ use surety_exact::Precision;
 use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
 
 use crate::{
-    encoder_tokens, generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Player,
-    Prompt, Rows, TaskFacts, TraceShape,
+    encoder_tokens, generation_output, prompt_tokens,
+    testsuite::{MemoryModel, MemoryTrace},
+    CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape,
 };
 use surety_dispute_game::bisection::{Cell, CellValue, RowsShape, Shape, Trace};
 use surety_proofs::content_hash;

@@ -7,8 +7,9 @@ use surety_dispute_game::bisection::{
     State, OPENING_BYTES_MAX,
 };
 use surety_model_trace::{
-    generation_output, prompt_tokens, sampling_random, CellReferee, Layout, MemoryModel, MemoryTrace, Op,
-    Part, Player, Prompt,
+    generation_output, prompt_tokens, sampling_random,
+    testsuite::{MemoryModel, MemoryTrace},
+    CellReferee, Layout, Op, Part, Player, Prompt,
 };
 use surety_pallet_trust_lock::{DisputeReferee, LongCell};
 use surety_proofs::content_hash;

@@ -1,4 +1,5 @@
-//! A small model, and a whole trace, in memory: for tests and simulations.
+//! A small model, and a whole trace, in memory: for tests, fuzzing and the benchmarks of the runtime. Behind the feature
+//! `testsuite`; no worker and no runtime that is run has it.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use core::convert::Infallible;
@@ -156,10 +157,10 @@ impl MemoryModel {
 /// Everything that a trace records.
 #[derive(Clone, Debug)]
 pub struct MemoryTrace {
-    pub(super) model: Arc<MemoryModel>,
-    pub(super) claimed: Option<Rows>,
-    pub(super) rows: Vec<Rows>,
-    pub(super) leaves: Vec<H256>,
+    pub(crate) model: Arc<MemoryModel>,
+    pub(crate) claimed: Option<Rows>,
+    pub(crate) rows: Vec<Rows>,
+    pub(crate) leaves: Vec<H256>,
 }
 
 impl MemoryTrace {
