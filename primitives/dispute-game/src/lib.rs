@@ -8,5 +8,7 @@ pub mod bisection;
 pub mod committee;
 pub mod dispute;
 pub mod snowflake;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod testsuite;
 
 pub use agreement::{agreement, majority, Agreement};

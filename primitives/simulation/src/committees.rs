@@ -4,7 +4,7 @@ use serde_json::{json, Value};
 use sp_core::H256;
 use surety_dispute_game::snowflake::{seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS};
 
-use crate::dice::Dice;
+use surety_dispute_game::testsuite::dice::Dice;
 
 const VERIFIERS: u32 = 100;
 const RIGHT: H256 = H256::repeat_byte(1);

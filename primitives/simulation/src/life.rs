@@ -15,10 +15,10 @@ use surety_types::task::ResultClaim;
 
 use crate::{
     books::{Books, Role},
-    dice::Dice,
     game::{Challenger, Dispute, Played},
     rules::{Market, Rules, REWARD},
 };
+use surety_dispute_game::testsuite::dice::Dice;
 
 /// What happened in some tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

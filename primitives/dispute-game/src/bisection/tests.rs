@@ -3,7 +3,6 @@
 mod anything;
 mod bytes;
 mod cut;
-mod dice;
 mod forged;
 mod honest;
 mod longest;
@@ -12,10 +11,10 @@ mod toy;
 mod work;
 
 use self::anything::anything;
-use self::dice::Dice;
 use self::toy::{At, Toy};
 use self::work::{Judge, Work};
 use super::*;
+use crate::testsuite::dice::Dice;
 use codec::{Decode, Encode};
 use proptest::prelude::*;
 

@@ -9,11 +9,11 @@ use surety_proofs::commitment;
 
 use crate::{
     books::Role,
-    dice::Dice,
     game::{Challenger, Dispute},
     life::{Cronies, Drawn, Life},
     rules::REWARD,
 };
+use surety_dispute_game::testsuite::dice::Dice;
 
 /// Does no work and says anything: a smaller model, an altered number.
 pub fn wrong_result(life: &mut Life) {

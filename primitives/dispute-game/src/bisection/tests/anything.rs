@@ -1,12 +1,12 @@
 //! What a dishonest side does next: anything.
 
 use super::super::*;
-use super::dice::Dice;
+use crate::testsuite::dice::Dice;
 use alloc::vec::Vec;
 use sp_core::{bounded::BoundedVec, Get};
 
 fn bytes<S: Get<u32>>(most: u32, dice: &mut Dice) -> BoundedVec<u8, S> {
-    let bytes: Vec<u8> = (0..dice.below(most)).map(|_| dice.next() as u8).collect();
+    let bytes: Vec<u8> = (0..dice.below(most)).map(|_| dice.number() as u8).collect();
     bytes.try_into().unwrap_or_default()
 }
 

@@ -22,7 +22,7 @@ proptest! {
 
     #[test]
     fn steps_and_rows_that_nobody_has_are_lost(toy in toys(), seed in any::<u64>(), row in any::<bool>()) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::seeded(seed);
         let mut truth = Work::new(toy, &mut dice);
         let (at, mut wrong) = wrong(&truth, &mut dice);
         let forged = dice.hash();
@@ -38,7 +38,7 @@ proptest! {
 
     #[test]
     fn a_leaf_that_its_steps_do_not_end_in_is_lost(toy in toys(), seed in any::<u64>()) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::seeded(seed);
         let mut truth = Work::new(toy, &mut dice);
         let (at, _) = wrong(&truth, &mut dice);
         let mut wrong = truth.clone();
@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn other_steps_that_end_in_the_leaf_are_lost(toy in toys(), seed in any::<u64>()) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::seeded(seed);
         let mut truth = Work::new(toy, &mut dice);
         let (at, mut wrong) = wrong(&truth, &mut dice);
         for step in 0..toy.steps_of(at.0) - 1 {
@@ -67,7 +67,7 @@ proptest! {
 
 #[test]
 fn a_node_that_nobody_has_is_lost() {
-    let mut truth = Work::new(Toy::new(4, 5, 1, 4, 2), &mut Dice(1));
+    let mut truth = Work::new(Toy::new(4, 5, 1, 4, 2), &mut Dice::seeded(1));
     // 22 leaves are a node of 16 and one of 6.
     let known = merkle_root(truth.leaves[..16].iter().copied());
     let children = [known, H256::repeat_byte(1)];
@@ -93,7 +93,7 @@ fn a_node_that_nobody_has_is_lost() {
 
 #[test]
 fn a_leaf_that_the_claim_fixes_cannot_be_another() {
-    let mut truth = Work::new(Toy::new(1, 2, 1, 4, 2), &mut Dice(2));
+    let mut truth = Work::new(Toy::new(1, 2, 1, 4, 2), &mut Dice::seeded(2));
     let mut wrong = truth.clone();
     wrong.forge_leaf(truth.toy.last_leaf(), H256::repeat_byte(7));
     let mut game = Match::new(&wrong);
@@ -104,7 +104,7 @@ fn a_leaf_that_the_claim_fixes_cannot_be_another() {
 
 #[test]
 fn an_output_of_another_length_differs_where_one_of_them_ends() {
-    let truth = Work::new(Toy::new(4, 1, 1, 276, 2), &mut Dice(3));
+    let truth = Work::new(Toy::new(4, 1, 1, 276, 2), &mut Dice::seeded(3));
     let cells = truth.cells();
     let last = *cells.last().unwrap();
     for missing in [1, 2, 1024, 4000] {

@@ -23,7 +23,7 @@ fn found(truth: &Work, at: At, byte: usize, mask: u8, goes_on: bool) {
 
 #[test]
 fn every_single_bit_fault_at_every_cell_is_found_and_lost_by_whoever_made_it() {
-    let truth = Work::new(Toy::new(2, 2, 1, 4, 3), &mut Dice(8));
+    let truth = Work::new(Toy::new(2, 2, 1, 4, 3), &mut Dice::seeded(8));
     let cells = truth.cells();
     assert!((1..5).all(|leaf| truth.length(leaf) > 1));
     assert!(cells.len() > 150, "{}", cells.len());
@@ -44,7 +44,7 @@ proptest! {
     fn a_fault_in_a_larger_work_is_found(
         toy in toys(), seed in any::<u64>(), at in any::<prop::sample::Index>(), goes_on in any::<bool>(),
     ) {
-        let truth = Work::new(toy, &mut Dice(seed));
+        let truth = Work::new(toy, &mut Dice::seeded(seed));
         found(&truth, *at.get(&truth.cells()), 0, 1 << (seed % 8), goes_on);
     }
 
@@ -52,7 +52,7 @@ proptest! {
     fn an_honest_challenger_wins_whatever_the_defender_does(
         toy in toys(), seed in any::<u64>(), at in any::<prop::sample::Index>(), goes_on in any::<bool>(),
     ) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::seeded(seed);
         let mut truth = Work::new(toy, &mut dice);
         let at = *at.get(&truth.cells());
         let mut wrong = truth.altered(at, 0, 1, goes_on);
@@ -66,7 +66,7 @@ proptest! {
     fn an_honest_defender_wins_whatever_the_challenger_does(
         toy in toys(), seed in any::<u64>(), at in any::<prop::sample::Index>(), goes_on in any::<bool>(),
     ) {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::seeded(seed);
         let mut truth = Work::new(toy, &mut dice);
         let at = *at.get(&truth.cells());
         let mut wrong = truth.altered(at, 0, 1, goes_on);
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn who_has_the_same_concedes(toy in toys(), seed in any::<u64>()) {
-        let mut work = Work::new(toy, &mut Dice(seed));
+        let mut work = Work::new(toy, &mut Dice::seeded(seed));
         let mut game = Match::new(&work);
         let outcome = game.play_faithfully(&mut work.clone(), &mut work, Side::Defender);
         prop_assert_eq!(outcome, ended(Side::Defender, Reason::Conceded));

@@ -152,7 +152,7 @@ fn longest_game(dice: &mut Dice) -> (Vec<Move>, H256) {
 
 #[test]
 fn the_longest_game_takes_16_kib_and_no_byte_more() {
-    let (moves, root) = longest_game(&mut Dice(1));
+    let (moves, root) = longest_game(&mut Dice::seeded(1));
     let mut game = Game::new(root, &Largest, Clocks::equal(1)).unwrap();
     let mut bytes = 0;
     let posted = moves

@@ -24,7 +24,7 @@ fn course(defender: &Work, challenger: &Work) -> Vec<Match> {
 
 /// A fault in a computed leaf, a fault in a token.
 fn courses() -> Vec<Match> {
-    let truth = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice(5));
+    let truth = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice::seeded(5));
     let wrong = truth.altered((9, 17, 0, 1), 0, 1, true);
     let token = truth.altered((0, 0, 1, 2), 0, 1, true);
     let mut courses = course(&wrong, &truth);
@@ -74,7 +74,7 @@ fn every_state_ends_by_time_alone_or_is_beyond() {
 
 #[test]
 fn what_is_wrong_with_a_posting_or_a_name_is_said() {
-    let mut truth = Work::new(Toy::new(3, 6, 1, 4, 2), &mut Dice(1));
+    let mut truth = Work::new(Toy::new(3, 6, 1, 4, 2), &mut Dice::seeded(1));
     // 20 leaves are a node of 16 and one of 4.
     let mut game = Match::new(&truth);
     let Some(Move::Post(right)) = game.faithful(Side::Defender, &mut truth) else {
@@ -109,14 +109,14 @@ fn what_is_wrong_with_a_posting_or_a_name_is_said() {
 #[test]
 fn only_the_right_entry_is_one() {
     let mut game = find(|state| *state == State::Entering);
-    let truth = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice(5));
+    let truth = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice::seeded(5));
     let mut wrong = truth.altered((9, 17, 0, 1), 0, 1, true);
     let Some(Move::Enter(entry)) = game.faithful(Side::Defender, &mut wrong) else {
         panic!("nothing to enter")
     };
     assert!(entry.length.is_some() && entry.steps.is_some());
     for seed in 0..100 {
-        let other = other_entry(entry.clone(), &mut Dice(seed));
+        let other = other_entry(entry.clone(), &mut Dice::seeded(seed));
         let error = refused(&mut game, Side::Defender, Move::Enter(other));
         assert!(
             matches!(error, GameError::WrongLength | GameError::WrongSteps),
@@ -177,7 +177,7 @@ impl Shape for Settled {
 
 #[test]
 fn a_length_that_is_known_is_not_shown() {
-    let mut work = Work::new(Toy::new(1, 2, 1, 4, 2), &mut Dice(4));
+    let mut work = Work::new(Toy::new(1, 2, 1, 4, 2), &mut Dice::seeded(4));
     let shape = Settled(work.toy, work.length(1));
     let shown = entry_of(&mut Match::new(&work), 1, &mut work);
     let judge = Judge(work.toy);
@@ -215,7 +215,8 @@ fn a_length_that_is_known_is_not_shown() {
 #[test]
 fn a_segment_is_shown_whole_and_picked_from() {
     let mut game = find(|state| *state == State::Showing);
-    let mut wrong = Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice(5)).altered((9, 17, 0, 1), 0, 1, true);
+    let mut wrong =
+        Work::new(Toy::new(3, 6, 6, 8, 3), &mut Dice::seeded(5)).altered((9, 17, 0, 1), 0, 1, true);
     let Some(Move::Show(right)) = game.faithful(Side::Defender, &mut wrong) else {
         panic!("nothing to show")
     };
@@ -301,7 +302,7 @@ fn a_cell_whose_opening_has_no_room_is_beyond() {
 
 #[test]
 fn an_only_child_is_taken_without_asking() {
-    let truth = Work::new(Toy::new(1, 1, 1, 4, 1), &mut Dice(3));
+    let truth = Work::new(Toy::new(1, 1, 1, 4, 1), &mut Dice::seeded(3));
     let wrong = truth.altered((1, 0, 0, 2), 0, 1, true);
     let course = course(&wrong, &truth);
     let turns: Vec<Side> = course.iter().filter_map(|game| game.game.to_move()).collect();
@@ -318,7 +319,7 @@ fn an_only_child_is_taken_without_asking() {
 fn who_concedes_loses_even_out_of_turn() {
     for game in courses() {
         for side in [Side::Defender, Side::Challenger] {
-            let mut next = Match::new(&Work::new(game.judge.0, &mut Dice(0)));
+            let mut next = Match::new(&Work::new(game.judge.0, &mut Dice::seeded(0)));
             next.game = game.game.clone();
             match game.game.outcome() {
                 Some(_) => assert_eq!(refused(&mut next, side, Move::Concede), GameError::Over),
@@ -333,7 +334,7 @@ fn who_concedes_loses_even_out_of_turn() {
 
 #[test]
 fn clocks_run_only_in_the_own_turn_and_while_blocks_finalise() {
-    let mut truth = Work::new(Toy::new(1, 1, 1, 4, 1), &mut Dice(5));
+    let mut truth = Work::new(Toy::new(1, 1, 1, 4, 1), &mut Dice::seeded(5));
     let clocks = |defender, challenger| Clocks { defender, challenger };
     let mut game = Game::new(truth.root(), &truth.toy, clocks(10, 5)).unwrap();
     game.tick(0);

@@ -1,8 +1,8 @@
 //! One side's view of the toy's work, and the referee that knows nothing of it.
 
 use super::super::*;
-use super::dice::Dice;
 use super::toy::{At, Input, Toy};
+use crate::testsuite::dice::Dice;
 use alloc::{collections::BTreeMap, vec::Vec};
 use codec::{Decode, DecodeAll, Encode};
 use core::{convert::Infallible, ops::Range};
@@ -25,7 +25,8 @@ impl Work {
         let tokens = (0..toy.items).map(|item| {
             let length = 1 + dice.below(toy.positions);
             let output = if item == 0 { toy.output_bytes() } else { 0 };
-            let tokens = (0..toy.positions).map(|place| if place < length { dice.next() as u32 } else { 0 });
+            let tokens =
+                (0..toy.positions).map(|place| if place < length { dice.number() as u32 } else { 0 });
             let words: Vec<u32> = [length, output].into_iter().chain(tokens).collect();
             words.iter().flat_map(|word| word.to_le_bytes()).collect()
         });

@@ -1,6 +1,7 @@
 //! Committees drawn from 100 verifiers of which some are corrupt, computed and played.
 
 use super::*;
+use crate::testsuite::dice::Dice;
 
 const VERIFIERS: u32 = 100;
 const RIGHT: H256 = H256::repeat_byte(1);
@@ -63,25 +64,14 @@ enum Strategy {
     Waver,
 }
 
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+fn draw(dice: &mut Dice) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..VERIFIERS).collect();
+    for i in 0..SEATS as usize {
+        let other = i + (dice.number() % (all.len() - i) as u64) as usize;
+        all.swap(i, other);
     }
-
-    fn draw(&mut self) -> Vec<u32> {
-        let mut all: Vec<u32> = (0..VERIFIERS).collect();
-        for i in 0..SEATS as usize {
-            let other = i + (self.next() % (all.len() - i) as u64) as usize;
-            all.swap(i, other);
-        }
-        all.truncate(SEATS as usize);
-        all
-    }
+    all.truncate(SEATS as usize);
+    all
 }
 
 /// Verifiers below `corrupt` are.
@@ -89,10 +79,10 @@ fn play(corrupt: u32, strategy: Strategy, dice: &mut Dice) -> Panel {
     let mut panel = panel();
     while panel.decision().is_none() {
         match panel.stage() {
-            Stage::Drawing => panel.draw(dice.draw()).unwrap(),
+            Stage::Drawing => panel.draw(draw(dice)).unwrap(),
             _ => panel.summon(0..VERIFIERS).unwrap(),
         }
-        let coins = u128::from(dice.next()) << 64 | u128::from(dice.next());
+        let coins = u128::from(dice.number()) << 64 | u128::from(dice.number());
         answer(&mut panel, |member| match strategy {
             _ if member >= corrupt => Some(RIGHT),
             Strategy::Lie => Some(WRONG),
@@ -125,7 +115,7 @@ fn chances_are_those_of_the_table() {
 #[test]
 fn played_committees_escalate_as_computed_and_never_decide_wrongly() {
     const GAMES: u32 = 600;
-    let mut dice = Dice(20);
+    let mut dice = Dice::seeded(20);
     for corrupt in [20, 25, 33] {
         let expected = chances(corrupt);
         // The analytic bound: not one error is to be seen.
@@ -156,7 +146,7 @@ fn played_committees_escalate_as_computed_and_never_decide_wrongly() {
 
 #[test]
 fn more_than_a_third_corrupt_can_block_a_decision_but_not_turn_it() {
-    let mut dice = Dice(34);
+    let mut dice = Dice::seeded(34);
     for _ in 0..50 {
         let decision = play(34, Strategy::Lie, &mut dice).decision().unwrap();
         assert_ne!(decision.value(), Some(WRONG));

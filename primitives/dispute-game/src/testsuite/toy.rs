@@ -4,12 +4,14 @@
 //! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through two
 //! steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
 
+use super::dice::Dice;
+use crate::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
+};
+use alloc::{vec, vec::Vec};
 use codec::{Decode, Encode};
 use core::convert::Infallible;
 use sp_core::H256;
-use surety_dispute_game::bisection::{
-    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
-};
 use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
 
 /// Rows of each step.
@@ -77,6 +79,18 @@ pub struct Fault {
     pub word: u32,
     /// What is added to it; not 0.
     pub by: u32,
+}
+
+impl Fault {
+    /// Any fault there can be.
+    pub fn any(dice: &mut Dice) -> Self {
+        Self {
+            leaf: 1 + dice.below(LEAVES - 1),
+            step: dice.below(STEPS),
+            word: dice.below(ROWS * WORDS),
+            by: 1 + dice.below(u32::MAX),
+        }
+    }
 }
 
 /// All that was computed.

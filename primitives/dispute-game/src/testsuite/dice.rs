@@ -7,6 +7,11 @@ use sp_core::H256;
 pub struct Dice(u64);
 
 impl Dice {
+    /// Of this state itself: neighbouring seeds give sequences that overlap.
+    pub const fn seeded(state: u64) -> Self {
+        Self(state)
+    }
+
     /// Of a run's seed and whatever it is used for. Different purposes give unrelated numbers.
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut dice = Self(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
