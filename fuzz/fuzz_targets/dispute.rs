@@ -5,12 +5,14 @@ use std::sync::{Arc, LazyLock};
 
 use codec::{Decode, Encode};
 use libfuzzer_sys::fuzz_target;
-use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed};
-use surety_verification::{
-    bisection::{defend, Clocks, Game, Move, Side},
-    cells::{encoder_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Player, TaskFacts},
-    content_hash,
+use surety_dispute_game::bisection::{defend, Clocks, Game, Move, Side};
+use surety_model_trace::{
+    encoder_tokens,
+    testsuite::{MemoryModel, MemoryTrace},
+    CellReferee, Layout, Player, TaskFacts,
 };
+use surety_proofs::content_hash;
+use surety_types::model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed};
 
 struct Work {
     model: Arc<MemoryModel>,

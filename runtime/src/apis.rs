@@ -22,14 +22,14 @@ use sp_runtime::{
 };
 use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
+use surety_dispute_game::{
+    committee::DisputeCommittee,
+    dispute::{Dispute, DisputeView},
+};
 use surety_types::{
     trust::{DisputeId, Slash, SlashId},
     view::TaskView,
     TaskId,
-};
-use surety_verification::{
-    committee::DisputeCommittee,
-    dispute::{Dispute, DisputeView},
 };
 
 use crate::{

@@ -25,7 +25,7 @@ class ReadingChains(unittest.TestCase):
 
     def test_blobs_hash_as_the_chain_names_them(self):
         row = bytes((i * i + 3 * i + i // 251) % 256 for i in range(1025))
-        # The third of primitives/verification/vectors/row_digest.json.
+        # The third of primitives/proofs/vectors/row_digest.json.
         self.assertEqual(scale.content_hash(row).hex()[:16], "ad2cf06e8b4c1828")
 
     def test_addresses_are_read_and_written(self):

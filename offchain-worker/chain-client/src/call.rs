@@ -4,6 +4,8 @@ use codec::{Compact, Encode};
 use scale_info::{meta_type, MetaType, TypeInfo};
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::MultiAddress;
+use surety_dispute_game::bisection::Move;
+use surety_proofs::{SegmentOpening, SignedStatement};
 use surety_types::{
     model::ModelManifest,
     multiaddr::Endpoints,
@@ -13,7 +15,6 @@ use surety_types::{
     trust::{AuditProof, DisputeId, SlashId},
     ModelId, TaskId,
 };
-use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
 
 use crate::chain::Balance;
 

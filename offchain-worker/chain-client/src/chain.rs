@@ -5,6 +5,7 @@ use codec::{Decode, Encode};
 use scale_info::TypeInfo;
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::FixedU128;
+use surety_dispute_game::{committee::DisputeCommittee, dispute::Dispute};
 use surety_types::{
     model::ModelManifest,
     provider::Provider,
@@ -14,7 +15,6 @@ use surety_types::{
     view::TaskView,
     ModelId, TaskId,
 };
-use surety_verification::{committee::DisputeCommittee, dispute::Dispute};
 
 use crate::{Call, ChainError, ChainEvent, Signer};
 

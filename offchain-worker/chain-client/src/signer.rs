@@ -12,11 +12,9 @@ use sp_core::{
     H256,
 };
 use subxt_signer::{sr25519::Keypair, SecretUri};
+use surety_audit_economics::draw::{self, AuditInput, SeatInput};
+use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::trust::AuditProof;
-use surety_verification::{
-    audit::draw::{self, AuditInput, SeatInput},
-    CommitStatement, SignedStatement,
-};
 
 use crate::ChainError;
 

@@ -16,6 +16,7 @@ use std::{
 
 use async_trait::async_trait;
 use codec::{Decode, DecodeAll, Encode};
+use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
     checked_draw, is_hash_signed, AccountId, Chain, ChainError, Hash, RoundRecord, Signer, TaskRecord, When,
 };
@@ -26,7 +27,6 @@ use surety_types::{
     trust::{AuditProof, DisputeId},
     ContentHash, TaskId,
 };
-use surety_verification::audit::{AuditInput, AuditThreshold};
 
 /// Begins what is signed.
 const DOMAIN: &[u8] = b"surety-pass";

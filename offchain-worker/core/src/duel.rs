@@ -6,8 +6,8 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
+use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
-use surety_verification::bisection::{Move, Side};
 
 use crate::{
     effort::Efforts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use surety_dispute_game::majority;
+use surety_proofs::segments;
 use surety_types::{
     limits::INPUT_DEMANDS_MAX,
     task::{MemberProgress, RoundMember, RoundPhase},
 };
-use surety_verification::{majority, segments};
 
 use crate::{
     effort::Efforts, life::member, places::Wanted, AccountId, Balance, BlockNumber, Config, EffectKind, Hash,

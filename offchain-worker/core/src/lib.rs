@@ -84,8 +84,8 @@ pub type TaskRecord = surety_types::task::Task<AccountId, Balance, BlockNumber>;
 /// A round with the chain's types.
 pub type RoundRecord = surety_types::task::Round<AccountId, Balance, BlockNumber>;
 /// A dispute with the chain's types.
-pub type DisputeRecord = surety_verification::dispute::Dispute<AccountId, Balance, BlockNumber>;
+pub type DisputeRecord = surety_dispute_game::dispute::Dispute<AccountId, Balance, BlockNumber>;
 /// A dispute's committee with the chain's types.
-pub type CommitteeRecord = surety_verification::committee::DisputeCommittee<AccountId, Balance, BlockNumber>;
+pub type CommitteeRecord = surety_dispute_game::committee::DisputeCommittee<AccountId, Balance, BlockNumber>;
 /// A demand with the chain's types.
 pub type DemandRecord = surety_types::trust::Demand<AccountId, Balance, BlockNumber>;

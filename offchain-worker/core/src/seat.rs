@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use surety_audit_economics::SeatInput;
+use surety_dispute_game::snowflake::{seal, Stage, Vote};
 use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
-use surety_verification::{
-    audit::SeatInput,
-    snowflake::{seal, Stage, Vote},
-};
 
 use crate::{
     effort::Efforts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect,

@@ -3,6 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use sp_core::H256;
+use surety_dispute_game::bisection::{
+    defend, Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape,
+    Shape, Side, Trace,
+};
+use surety_proofs::{commitment, merkle_root};
 use surety_types::{
     model::Operation,
     task::{
@@ -10,13 +15,6 @@ use surety_types::{
         Verdict,
     },
     trust::{Demand, Party},
-};
-use surety_verification::{
-    bisection::{
-        defend, Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape,
-        Shape, Side, Trace,
-    },
-    commitment, merkle_root,
 };
 use surety_worker_core::{
     AccountId, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Provider, Record, RoundRecord,

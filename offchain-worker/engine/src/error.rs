@@ -1,7 +1,7 @@
 //! Why a job, or getting a model ready for one, failed.
 
+use surety_model_trace::LayoutError;
 use surety_types::model::{ModelFamily, Operation, Tier};
-use surety_verification::cells::LayoutError;
 
 use crate::{
     engine::Refutation, generation::RequestError, input::InputError, model_error::ModelError,

@@ -1,6 +1,6 @@
 //! The hash of a model's files: `blake2_256`, of bytes and of streams.
 //!
-//! Blobs of tasks are named otherwise, by [`surety_verification::content_hash`].
+//! Blobs of tasks are named otherwise, by [`surety_proofs::content_hash`].
 
 use std::io::{self, Read};
 

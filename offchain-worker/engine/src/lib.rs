@@ -57,6 +57,6 @@ pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticke
 pub use process::prepare_process;
 pub use prompt::{prompt_size, PromptSize};
 pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
-pub use surety_verification::content_hash;
+pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;
 pub use train::{train, TrainError, TrainEvent, TrainOptions, Trained};

@@ -1,7 +1,7 @@
 //! Why a model's files make no model.
 
+use surety_model_trace::LayoutError;
 use surety_types::model::{Architecture, ArchitectureError};
-use surety_verification::cells::LayoutError;
 
 /// Why files with the right hashes make no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

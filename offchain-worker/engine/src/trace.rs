@@ -1,7 +1,7 @@
 //! What a result's trace is made of.
 
+use surety_proofs::merkle_root;
 use surety_types::{task::ResultClaim, ContentHash};
-use surety_verification::merkle_root;
 
 use crate::hash::file_hash;
 

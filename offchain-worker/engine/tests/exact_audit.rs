@@ -15,7 +15,7 @@ use surety_engine::{
     generation::{FinishReason, Generation, Request},
     Engine, EngineError, Event, Refutation,
 };
-use surety_verification::merkle_root;
+use surety_proofs::merkle_root;
 
 #[test]
 fn an_audit_in_one_pass_gives_the_claim_of_the_run() {

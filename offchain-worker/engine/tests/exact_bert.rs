@@ -23,11 +23,12 @@ use surety_engine::{
     },
     Embeddings, Engine, EngineError, Event, ModelError,
 };
+use surety_model_trace::quantised_bytes;
+use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{
     model::{ModelFamily, ModelManifest},
     ContentHash,
 };
-use surety_verification::{cells::quantised_bytes, merkle_root, rows_digest};
 
 /// Writes every step down.
 #[derive(Default)]

@@ -18,8 +18,9 @@ use surety_engine::{
     Engine, EngineError, Event, Job,
 };
 use surety_exact::sample;
+use surety_model_trace::sampling_random;
+use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{model::Operation, ContentHash};
-use surety_verification::{merkle_root, rows_digest, sampling_random};
 
 /// The tokens that the definition gives, and the steps on the way.
 fn expected(weights: &LlamaWeights, job: &Job) -> (Vec<u32>, Steps) {

@@ -16,8 +16,8 @@ use surety_engine::{
     },
     ModelError,
 };
+use surety_model_trace::quantised_bytes;
 use surety_types::model::ModelFamily;
-use surety_verification::cells::quantised_bytes;
 
 /// Writes every step down.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use std::process::Command;
 use common::{embed_job, minilm, run};
 use serde_json::Value;
 use surety_engine::{embedding_leaf, input, Embeddings, EngineError, InputError};
+use surety_proofs::merkle_root;
 use surety_types::model::Operation;
-use surety_verification::merkle_root;
 
 const LINES: &str = "A man is eating food.\n\
     Someone is having a meal.\n\

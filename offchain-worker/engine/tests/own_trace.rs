@@ -16,17 +16,17 @@ use common::{
     trace::{check_cells, check_leaves, quiet, value, Altered},
     Tiny,
 };
+use surety_dispute_game::bisection::{
+    challenge, defend, Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace,
+};
 use surety_engine::{
     content_hash,
     exact::{convert::convert, ExactBert, OwnTrace},
     generation::Generation,
     open, Engine, EngineError, Event, Job, ModelStore, Outcome,
 };
+use surety_model_trace::{CellReferee, LayoutError, Part};
 use surety_types::{model::ModelFamily, ContentHash};
-use surety_verification::{
-    bisection::{challenge, defend, Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace},
-    cells::{CellReferee, LayoutError, Part},
-};
 
 fn go_on(_: Event) -> ControlFlow<()> {
     ControlFlow::Continue(())

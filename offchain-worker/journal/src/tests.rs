@@ -14,8 +14,8 @@ use std::{
 use codec::Encode;
 use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
 use sp_core::H256;
+use surety_dispute_game::bisection::Move;
 use surety_types::task::{Bid, ResultClaim};
-use surety_verification::bisection::Move;
 use surety_worker_core::Record;
 
 use crate::{

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use surety_proofs::content_hash;
 use surety_types::{multiaddr::Endpoint, ContentHash};
-use surety_verification::content_hash;
 use tokio::time::Instant;
 
 use crate::{

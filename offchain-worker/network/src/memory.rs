@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
+use surety_proofs::content_hash;
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
-use surety_verification::content_hash;
 
 use crate::{
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},

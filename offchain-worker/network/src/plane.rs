@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use sp_core::crypto::AccountId32;
+use surety_proofs::SignedStatement;
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
-use surety_verification::SignedStatement;
 
 use crate::{
     access::{AccessGate, Readers, Ticket},

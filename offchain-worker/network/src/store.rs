@@ -22,8 +22,8 @@ use std::{
     time::SystemTime,
 };
 
+use surety_proofs::content_hash;
 use surety_types::ContentHash;
-use surety_verification::content_hash;
 
 use self::error::io_error;
 pub use self::error::StoreError;

@@ -14,8 +14,8 @@ use common::{
     limits, peer, peer_with, share, QUIC, TCP,
 };
 use surety_network::{DataPlane, Fault, FetchOptions, Limits, PlaneError};
+use surety_proofs::content_hash;
 use surety_types::multiaddr::Endpoint;
-use surety_verification::content_hash;
 
 const BLOB: &[u8] = b"a blob";
 

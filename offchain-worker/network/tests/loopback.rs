@@ -11,8 +11,8 @@ use surety_network::{
     parse_endpoint, DataPlane, Fault, FetchOptions, Limits, OutputLocation, PlaneError, Readers, Statement,
     StoreError,
 };
+use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{multiaddr::Endpoint, ContentHash};
-use surety_verification::{CommitStatement, SignedStatement};
 
 /// Puts other bytes where a peer keeps a blob, as a lying peer would.
 fn corrupt(peer: &Peer, hash: ContentHash, bytes: &[u8]) {

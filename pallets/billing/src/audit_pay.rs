@@ -8,8 +8,8 @@ use sp_runtime::{
     traits::{Saturating, Zero},
     DispatchError,
 };
+use surety_audit_economics::AuditPay;
 use surety_types::{task::Assignment, trust::AuditToPay, TaskId};
-use surety_verification::audit::AuditPay;
 
 use crate::{
     asset::{self, Delivery},

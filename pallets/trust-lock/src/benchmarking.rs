@@ -16,6 +16,8 @@ use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
+use surety_dispute_game::bisection::Clocks;
+use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
@@ -23,7 +25,6 @@ use surety_types::{
     traits::{DrawVerifier, SignatureVerifier, StakeLedger},
     trust::{Demand, Party},
 };
-use surety_verification::{bisection::Clocks, CommitStatement, SegmentOpening, SignedStatement};
 
 use crate::{
     asset, committee::SUSPENDED_AT_ONCE, types::LongCell, verdict, Call, Config, Demands, Disputes,
@@ -72,10 +73,10 @@ mod benchmarks {
         let (stash, _) = agent_of::<T>(last);
         let salt = H256::repeat_byte(3);
         let until = Pallet::<T>::now();
-        let majority = surety_verification::majority(REDUNDANCY_MAX);
+        let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
         let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
             if seat == last {
-                let sealed = surety_verification::commitment(TASK, &stash, &said, &salt);
+                let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
                 MemberProgress::Committed(sealed)
             } else if seat < majority - 1 {
                 MemberProgress::Revealed(said.clone())

@@ -10,18 +10,18 @@
 //!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
 //! ```
 //!
-//! `surety_verification::snowflake` is the machine, and its time is that of disputes. What it decides ends
+//! `surety_dispute_game::snowflake` is the machine, and its time is that of disputes. What it decides ends
 //! the dispute as a judgement does. When it does not decide, the dispute waits for `DecideOrigin` as long as
 //! `DecisionWindow` lasts, and stays undecided then.
 
 use frame_support::traits::Get;
 use sp_runtime::{traits::Saturating, SaturatedConversion};
-use surety_types::{stake::Role, traits::StakeLedger, trust::DisputeId};
-use surety_verification::{
+use surety_dispute_game::{
     bisection::{Cell, Side},
     committee::{question, value_hash, windows, Machine, SeatDraw, CANDIDATES_EXPECTED},
     snowflake::Stage,
 };
+use surety_types::{stake::Role, traits::StakeLedger, trust::DisputeId};
 
 use crate::{CommitteeOf, Committees, Config, DisputeOf, Event, Pallet, SeatDrawOf};
 

@@ -9,7 +9,7 @@ mod dispatch {
     impl<T: Config> Pallet<T> {
         /// Commits the signer's stash to a result of `task` without showing it.
         ///
-        /// `commitment` is [`surety_verification::commitment`] of the task, the **stash**, the claim and a salt. It
+        /// `commitment` is [`surety_proofs::commitment`] of the task, the **stash**, the claim and a salt. It
         /// cannot be taken back or changed. The last commitment opens the audit window.
         ///
         /// # Errors
@@ -50,8 +50,8 @@ mod dispatch {
 
         /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
         ///
-        /// `proof` is of the VRF of the signer's key over [`surety_verification::AuditInput`], whose output has to be
-        /// below the threshold for the stash's stake. `seal` is [`surety_verification::audit_seal`]. Locks the bond.
+        /// `proof` is of the VRF of the signer's key over [`surety_audit_economics::AuditInput`], whose output has to be
+        /// below the threshold for the stash's stake. `seal` is [`surety_audit_economics::audit_seal`]. Locks the bond.
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,
@@ -204,11 +204,11 @@ mod dispatch {
 
         /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after `ballot` others, and
         /// seals what it computed itself. While a round is drawn with a proof of the VRF of the signer's key over
-        /// [`surety_verification::audit::SeatInput`], whose output has to be below the threshold for the stash's stake; the
+        /// [`surety_audit_economics::SeatInput`], whose output has to be below the threshold for the stash's stake; the
         /// best draws are seated when the time is over. Without one when all are summoned.
         ///
-        /// `seal` is [`surety_verification::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
-        /// [`surety_verification::committee::value_hash`] and a salt.
+        /// `seal` is [`surety_dispute_game::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// [`surety_dispute_game::committee::value_hash`] and a salt.
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,

@@ -16,6 +16,7 @@ use sp_runtime::{
     traits::{Saturating, Zero},
     SaturatedConversion,
 };
+use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
 use surety_types::{
     stake::Role,
     task::RoundPhase,
@@ -23,7 +24,6 @@ use surety_types::{
     trust::{AuditState, DisputeId, FaultKind, Party},
     TaskId,
 };
-use surety_verification::bisection::{GameError, Move, Outcome, Reason, Side, State};
 
 use crate::{
     asset,

@@ -38,13 +38,13 @@ pub use weights::WeightInfo;
 
 use frame_support::pallet_macros::import_section;
 use frame_system::pallet_prelude::BlockNumberFor;
+use surety_dispute_game::{
+    committee::{DisputeCommittee, SeatDraw},
+    dispute::Dispute,
+};
 use surety_types::{
     task::{Round, RoundMember},
     trust::{Audit, Conviction, Demand, InputDemand, Party, Slash, TrustRecord},
-};
-use surety_verification::{
-    committee::{DisputeCommittee, SeatDraw},
-    dispute::Dispute,
 };
 
 /// A round in this runtime's types.
@@ -110,17 +110,17 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{traits::BlockNumberProvider, FixedU128, Permill};
+    use surety_dispute_game::{
+        bisection::{Cell, Move, Outcome, Side},
+        snowflake::Decision,
+    };
+    use surety_proofs::{SegmentOpening, SignedStatement};
     use surety_types::{
         limits,
         task::{ResultClaim, Verdict},
         traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskClock, TaskOutcome},
         trust::{AuditProof, CommitNote, DisputeId, FaultKind, SlashId},
         TaskId,
-    };
-    use surety_verification::{
-        bisection::{Cell, Move, Outcome, Side},
-        snowflake::Decision,
-        SegmentOpening, SignedStatement,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

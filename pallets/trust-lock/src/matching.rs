@@ -18,16 +18,16 @@ use sp_runtime::{
     traits::{Saturating, Zero},
     SaturatedConversion,
 };
+use surety_dispute_game::{
+    bisection::{Clocks, Game, Side},
+    dispute::Dispute,
+};
 use surety_types::{
     limits,
     task::ResultClaim,
     traits::TaskClock,
     trust::{AuditState, DisputeId, OpenDispute, Party},
     TaskId,
-};
-use surety_verification::{
-    bisection::{Clocks, Game, Side},
-    dispute::Dispute,
 };
 
 use crate::{

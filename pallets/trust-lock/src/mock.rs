@@ -359,7 +359,7 @@ pub fn salt_of(stash: AccountId) -> H256 {
 }
 
 pub fn seal(stash: AccountId, claim: &ResultClaim) -> H256 {
-    surety_verification::commitment(TASK, &stash, claim, &salt_of(stash))
+    surety_proofs::commitment(TASK, &stash, claim, &salt_of(stash))
 }
 
 /// Has the stash's agent call as an extrinsic does: a call that fails changes nothing.

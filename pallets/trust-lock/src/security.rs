@@ -1,4 +1,4 @@
-//! How closely a task is watched, and how much stake is locked for it: `surety_verification::audit` with this chain's
+//! How closely a task is watched, and how much stake is locked for it: `surety_audit_economics::` with this chain's
 //! parameters.
 //!
 //! A task asks for a level and declares its value at risk. When it is posted its level is raised until stake that there is
@@ -6,12 +6,12 @@
 
 use frame_support::traits::Get;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128, PerThing};
+use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
 use surety_types::{
     stake::Role,
     task::{Security, SecurityLevel},
     traits::StakeLedger,
 };
-use surety_verification::audit::{AuditPolicy, AuditRates, Refusal, Terms};
 
 use crate::{types::quintillionths, Config, Error, Pallet, Records, RoundOf};
 

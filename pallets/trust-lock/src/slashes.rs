@@ -11,8 +11,8 @@ use frame_support::{
     weights::{Weight, WeightMeter},
 };
 use sp_runtime::Perquintill;
+use surety_audit_economics::{correlated_fraction, SlashSplit};
 use surety_types::{traits::StakeLedger, trust::SlashId};
-use surety_verification::audit::{correlated_fraction, SlashSplit};
 
 use crate::{
     faults::is_grave, types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes,

@@ -4,11 +4,11 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use frame_support::Parameter;
 use scale_info::TypeInfo;
 use sp_runtime::{DispatchError, Permill, Perquintill};
+use surety_dispute_game::bisection::{Referee, Shape};
 use surety_types::{
     task::{ResultClaim, RoundPhase},
     TaskId,
 };
-use surety_verification::bisection::{Referee, Shape};
 
 /// Knows what a task's results are made of. Provided by the runtime, which joins tasks, models and arithmetic.
 pub trait DisputeReferee {
@@ -43,7 +43,7 @@ pub trait DisputeReferee {
     ) -> (
         Self::Facts,
         ResultClaim,
-        alloc::vec::Vec<surety_verification::bisection::Move>,
+        alloc::vec::Vec<surety_dispute_game::bisection::Move>,
     );
 }
 

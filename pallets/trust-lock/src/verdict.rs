@@ -1,8 +1,8 @@
 //! What a round's members say together. Pure.
 
 use frame_support::BoundedVec;
+use surety_dispute_game::{agreement, majority, Agreement};
 use surety_types::task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict};
-use surety_verification::{agreement, majority, Agreement};
 
 use crate::faults::is_grave;
 

@@ -6,14 +6,14 @@
 use alloc::vec::Vec;
 use codec::Codec;
 use sp_runtime::FixedU128;
+use surety_dispute_game::{
+    committee::DisputeCommittee,
+    dispute::{Dispute, DisputeView},
+};
 use surety_types::{
     trust::{DisputeId, Slash, SlashId},
     view::TaskView,
     TaskId,
-};
-use surety_verification::{
-    committee::DisputeCommittee,
-    dispute::{Dispute, DisputeView},
 };
 
 extern crate alloc;

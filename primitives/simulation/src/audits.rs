@@ -2,9 +2,10 @@
 
 use serde_json::{json, Value};
 use sp_arithmetic::Perquintill;
-use surety_verification::audit::{honest_audit, AuditThreshold, SecurityLevel};
+use surety_audit_economics::{honest_audit, AuditThreshold, SecurityLevel};
 
-use crate::{dice::Dice, rules::Rules};
+use crate::rules::Rules;
+use surety_dispute_game::testsuite::dice::Dice;
 
 /// Verifiers in these draws: enough that the limit of many verifiers is theirs to well under one sigma.
 const VERIFIERS: u32 = 1_000;

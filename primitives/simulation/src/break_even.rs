@@ -1,7 +1,7 @@
 //! Profit of cheating over the size of the lock, and where it turns into a loss.
 
 use serde_json::{json, Value};
-use surety_verification::audit::Refusal;
+use surety_audit_economics::Refusal;
 
 use crate::{
     rules::{Market, Rules, REWARD},

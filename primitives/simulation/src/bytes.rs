@@ -6,16 +6,16 @@
 use codec::Encode;
 use serde_json::{json, Value};
 use sp_core::H256;
+use surety_dispute_game::bisection::{
+    opening_room, Cell, CellValue, LeafKind, Length, Referee, Shape, BYTES_MAX, CHILDREN_MAX,
+};
+use surety_model_trace::{CellReferee, Layout, Part, TaskFacts};
+use surety_proofs::SEGMENT_BYTES;
 use surety_types::{
     model::{Activation, Architecture, ModelFamily, Operation, Precision, Smoothed},
     multiaddr::Endpoint,
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
-};
-use surety_verification::{
-    bisection::{opening_room, Cell, CellValue, LeafKind, Length, Referee, Shape, BYTES_MAX, CHILDREN_MAX},
-    cells::{CellReferee, Layout, Part, TaskFacts},
-    SEGMENT_BYTES,
 };
 
 /// What a signed extrinsic has besides its call: length 2, version 1, address 33, signature 65, era 2, nonce 2, tip 1,

@@ -2,9 +2,9 @@
 
 use serde_json::{json, Value};
 use sp_core::H256;
-use surety_verification::snowflake::{seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS};
+use surety_dispute_game::snowflake::{seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS};
 
-use crate::dice::Dice;
+use surety_dispute_game::testsuite::dice::Dice;
 
 const VERIFIERS: u32 = 100;
 const RIGHT: H256 = H256::repeat_byte(1);
@@ -145,7 +145,7 @@ fn answer(
     panel: &mut Panel,
     corrupt: u32,
     dice: &mut Dice,
-) -> Result<(), surety_verification::snowflake::CommitteeError> {
+) -> Result<(), surety_dispute_game::snowflake::CommitteeError> {
     let (number, members): (u32, Vec<u32>) = match panel.stage() {
         Stage::Round(ballot) => (
             ballot.number(),

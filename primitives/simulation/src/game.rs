@@ -1,11 +1,11 @@
 //! Disputes, played to the end over the [`Toy`](crate::toy) computation.
 
 use codec::Encode;
-use surety_verification::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
+use surety_dispute_game::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
 
-use crate::{
+use surety_dispute_game::testsuite::{
     dice::Dice,
-    toy::{Computed, Fault, Toy, LEAVES, ROWS, STEPS, WORDS},
+    toy::{Computed, Fault, Toy},
 };
 
 /// How a challenger plays.
@@ -55,7 +55,7 @@ impl Dispute {
     /// Plays it. None when a move was refused that should not have been: a bug.
     pub fn play(&self, dice: &mut Dice) -> Option<Played> {
         let seed = dice.number();
-        let fault = (!self.right).then(|| fault(dice));
+        let fault = (!self.right).then(|| Fault::any(dice));
         let mut defender = Computed::new(seed, fault);
         let computes = self.challenger == Challenger::Computes;
         let mut challenger = computes.then(|| Computed::new(seed, None));
@@ -63,7 +63,7 @@ impl Dispute {
         let mut played = Played {
             outcome: Outcome {
                 winner: Side::Defender,
-                reason: surety_verification::bisection::Reason::TimeOut,
+                reason: surety_dispute_game::bisection::Reason::TimeOut,
             },
             moves: 0,
             bytes: 0,
@@ -141,14 +141,5 @@ fn guess(game: &Game, dice: &mut Dice) -> Option<Move> {
             Some(Move::Pick(u16::try_from(dice.below(count)).ok()?))
         }
         _ => None,
-    }
-}
-
-fn fault(dice: &mut Dice) -> Fault {
-    Fault {
-        leaf: 1 + dice.below(LEAVES - 1),
-        step: dice.below(STEPS),
-        word: dice.below(ROWS * WORDS),
-        by: 1 + dice.below(u32::MAX),
     }
 }

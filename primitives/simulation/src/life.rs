@@ -8,19 +8,17 @@
 use sp_arithmetic::{FixedU128, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_audit_economics::{correlated_fraction, AuditPlan, AuditThreshold};
+use surety_dispute_game::bisection::Side;
+use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
-use surety_verification::{
-    audit::{correlated_fraction, AuditPlan, AuditThreshold},
-    bisection::Side,
-    commitment,
-};
 
 use crate::{
     books::{Books, Role},
-    dice::Dice,
     game::{Challenger, Dispute, Played},
     rules::{Market, Rules, REWARD},
 };
+use surety_dispute_game::testsuite::dice::Dice;
 
 /// What happened in some tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Map, Value};
 use sp_arithmetic::Permill;
-use surety_verification::audit::{AuditPay, Refusal, SecurityLevel};
+use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,

@@ -1,10 +1,10 @@
 //! The protocol's prices and locks, and the market in which they are tried.
 
 use sp_arithmetic::{FixedU128, Permill, Perquintill};
-use surety_types::limits;
-use surety_verification::audit::{
+use surety_audit_economics::{
     AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
+use surety_types::limits;
 
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;

@@ -1,6 +1,6 @@
 //! Playing a strategy many times.
 
-use surety_verification::audit::Refusal;
+use surety_audit_economics::Refusal;
 
 use crate::{
     books::{Books, Role},

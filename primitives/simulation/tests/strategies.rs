@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use sp_arithmetic::Permill;
+use surety_audit_economics::{AuditPay, SecurityLevel};
 use surety_simulation::{
     report::CORRUPT,
     rules::{Blocks, Market, Rules},
     run::{run, total, Outcome},
     strategies::{Strategy, HONEST, STRATEGIES, THEORY},
 };
-use surety_verification::audit::{AuditPay, SecurityLevel};
 
 const TASKS: u64 = 3_000;
 

@@ -2,20 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+use surety_audit_economics::SecurityLevel;
+use surety_dispute_game::bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX};
+use surety_dispute_game::testsuite::{
+    dice::Dice,
+    toy::{Computed, Toy, LEAVES, ROWS, STEPS},
+};
 use surety_simulation::{
     audits::detection,
     break_even::curve,
     bytes::{dearest, happy_calls, happy_task, real_sizes, way, SIGNED_BYTES, UNSIGNED_BYTES},
     committees,
-    dice::Dice,
     game::{Challenger, Dispute},
     report::{report, Size},
     rules::{Market, Rules, REWARD},
-    toy::{Computed, Toy, LEAVES, ROWS, STEPS},
-};
-use surety_verification::{
-    audit::SecurityLevel,
-    bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX},
 };
 
 fn dispute(right: bool, challenger: Challenger) -> Dispute {

@@ -21,7 +21,7 @@ pub mod view;
 use sp_core::H256;
 
 /// How bytes are named. A task's inputs and outputs by the Merkle root over their segments
-/// (`surety_verification::content_hash`), a model's files by `blake2_256` of all they hold.
+/// (`surety_proofs::content_hash`), a model's files by `blake2_256` of all they hold.
 pub type ContentHash = H256;
 
 /// `blake2_256` of a SCALE-encoded [`model::ModelManifest`].

@@ -1,6 +1,6 @@
 //! Audits, faults, slashes and demands, as the trust lock keeps them.
 //!
-//! A dispute's record holds its game and is therefore in `surety_verification::dispute`.
+//! A dispute's record holds its game and is therefore in `surety_dispute_game::dispute`.
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
@@ -29,7 +29,7 @@ pub struct AuditProof {
 /// How far an audit is.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum AuditState {
-    /// The verifier's own result is sealed with `surety_verification::audit::audit_seal`.
+    /// The verifier's own result is sealed with `surety_audit_economics::audit_seal`.
     Sealed(H256),
     /// The verifier says the same as the provider.
     Confirmed,

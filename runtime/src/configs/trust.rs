@@ -14,6 +14,11 @@ use sp_runtime::{
     traits::{AccountIdConversion, Verify},
     DispatchError, FixedU128,
 };
+use surety_dispute_game::{
+    bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
+    dispute::DisputeView,
+};
+use surety_model_trace::{CellReferee, Layout, TaskFacts};
 use surety_pallet_trust_lock::DisputeReferee;
 use surety_types::{
     model::{ExactForm, ModelFamily, Operation, Tier},
@@ -21,11 +26,6 @@ use surety_types::{
     traits::{DrawVerifier, SignatureVerifier},
     trust::AuditProof,
     ContentHash, TaskId,
-};
-use surety_verification::{
-    bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
-    cells::{CellReferee, Layout, TaskFacts},
-    dispute::DisputeView,
 };
 
 use super::consensus::RunningClock;
@@ -201,7 +201,7 @@ impl DisputeReferee for ExactReferee {
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark(
         cell: surety_pallet_trust_lock::LongCell,
-    ) -> (ExactFacts, ResultClaim, Vec<surety_verification::bisection::Move>) {
+    ) -> (ExactFacts, ResultClaim, Vec<surety_dispute_game::bisection::Move>) {
         benchmark::game(cell)
     }
 }

@@ -7,9 +7,11 @@ use frame_support::{
 use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{Alice, Bob};
 use sp_runtime::{traits::BlockNumberProvider, transaction_validity::InvalidTransaction};
+use surety_dispute_game::bisection::Move;
 use surety_pallet_finality_clock::{Finalised, Notes};
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Call, Records, Slashes};
+use surety_proofs::SegmentOpening;
 use surety_runtime::{
     configs::{
         consensus::{NoRoomForAnswers, RunningClock},
@@ -23,7 +25,6 @@ use surety_types::{
     traits::Jail,
     TaskId,
 };
-use surety_verification::{bisection::Move, SegmentOpening};
 
 use crate::{chain::Chain, market::*};
 

@@ -7,6 +7,15 @@ use sp_core::{
     Get, Pair as _, H256,
 };
 use sp_keyring::Sr25519Keyring;
+use surety_audit_economics::{
+    draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
+    SeatInput,
+};
+use surety_dispute_game::{
+    bisection::{challenge, defend, CellValue, Side, State},
+    committee::{own_value, value_hash},
+    snowflake::{seal, Decision},
+};
 use surety_pallet_trust_lock::{Call, Committees, Event, Slashes};
 use surety_runtime::{
     configs::trust::Sr25519Draws, params::dynamic::trust_lock, units::EPOCH_SLOTS, AccountId, Runtime,
@@ -16,15 +25,6 @@ use surety_types::{
     stake::Role,
     traits::{DrawVerifier, StakeLedger},
     trust::{AuditProof, FaultKind},
-};
-use surety_verification::{
-    audit::{
-        draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
-        SeatInput,
-    },
-    bisection::{challenge, defend, CellValue, Side, State},
-    committee::{own_value, value_hash},
-    snowflake::{seal, Decision},
 };
 
 use crate::{

@@ -5,7 +5,18 @@ use std::sync::Arc;
 use codec::{Decode, Encode};
 use sp_core::{crypto::VrfSecret, sr25519::vrf, H256};
 use sp_keyring::Sr25519Keyring::{self, CharlieStash, DaveStash, EveStash};
+use surety_audit_economics::{audit_seal, draw, AuditInput};
+use surety_dispute_game::{
+    bisection::{challenge, defend, Cell, Side},
+    dispute::Dispute,
+};
+use surety_model_trace::{
+    encoder_tokens,
+    testsuite::{MemoryModel, MemoryTrace},
+    Layout, Player, TaskFacts,
+};
 use surety_pallet_trust_lock::{Call, Disputes, Event, Records, Rounds, Slashes};
+use surety_proofs::content_hash;
 use surety_runtime::{
     configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
     RuntimeCall, RuntimeEvent, Staking, TrustLock,
@@ -19,13 +30,6 @@ use surety_types::{
     traits::{Jail, StakeLedger},
     trust::{AuditProof, DisputeId, FaultKind, Party},
     TaskId,
-};
-use surety_verification::{
-    audit::{audit_seal, draw, AuditInput},
-    bisection::{challenge, defend, Cell, Side},
-    cells::{encoder_tokens, Layout, MemoryModel, MemoryTrace, Player, TaskFacts},
-    content_hash,
-    dispute::Dispute,
 };
 
 use crate::{

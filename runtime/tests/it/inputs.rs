@@ -2,12 +2,12 @@
 
 use frame_support::traits::Get;
 use surety_pallet_trust_lock::{Call, Rounds};
+use surety_proofs::{content_hash, SegmentOpening};
 use surety_runtime::{params::dynamic::trust_lock, Balance, Runtime, RuntimeCall};
 use surety_types::{
     task::{FailureReason, TaskSpec, TaskState},
     TaskId,
 };
-use surety_verification::{content_hash, SegmentOpening};
 
 use crate::{
     chain::{account, Chain},

@@ -144,7 +144,7 @@ impl Provider {
 
     /// Its commitment to `claim`.
     pub fn commits(&self, task: TaskId, claim: &ResultClaim) -> (Sr25519Keyring, RuntimeCall) {
-        let commitment = surety_verification::commitment(task, &self.account(), claim, &self.salt());
+        let commitment = surety_proofs::commitment(task, &self.account(), claim, &self.salt());
         (
             self.agent,
             surety_pallet_trust_lock::Call::commit { task, commitment }.into(),

@@ -1,8 +1,8 @@
 //! Pieces of inputs, demanded and supplied.
 
 use sp_core::crypto::AccountId32;
+use surety_proofs::SegmentOpening;
 use surety_types::{task::MemberProgress, trust::InputDemand, TaskId};
-use surety_verification::SegmentOpening;
 
 use super::state::{fault, task_event, Applied, FakeState};
 use crate::BlockNumber;

@@ -1,15 +1,13 @@
 //! Rounds of tasks: commitments, audits, reveals and what settles them; moves and votes in disputes.
 
 use sp_core::{crypto::AccountId32, H256};
+use surety_audit_economics::audit_seal;
+use surety_dispute_game::committee::{Candidate, Entry};
+use surety_proofs::commitment;
 use surety_types::{
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
     trust::{Audit, AuditState, DisputeId},
     TaskId,
-};
-use surety_verification::{
-    audit::audit_seal,
-    commitment,
-    committee::{Candidate, Entry},
 };
 
 use super::state::{fault, task_event, Applied, FakeState};

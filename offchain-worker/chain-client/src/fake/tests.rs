@@ -5,7 +5,7 @@ use surety_types::{
     TaskId,
 };
 
-use surety_verification::commitment;
+use surety_proofs::commitment;
 
 use super::*;
 use crate::{sample, Refusal};

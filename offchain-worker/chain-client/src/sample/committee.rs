@@ -1,6 +1,6 @@
 //! Samples of committees.
 
-use surety_verification::committee::{windows, Candidate, Machine, SeatDraw};
+use surety_dispute_game::committee::{windows, Candidate, Machine, SeatDraw};
 
 use super::{account, HASH};
 use crate::CommitteeRecord;

@@ -1,11 +1,9 @@
 //! Samples of the calls that the trust lock takes.
 
 use sp_core::{crypto::AccountId32, H256};
+use surety_dispute_game::bisection::{Entry, LengthOpening, Move, StepsOpening};
+use surety_proofs::{CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement};
 use surety_types::trust::AuditProof;
-use surety_verification::{
-    bisection::{Entry, LengthOpening, Move, StepsOpening},
-    CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement,
-};
 
 use super::{account, claim, HASH};
 use crate::Call;

@@ -1,11 +1,11 @@
 //! Samples of what the trust lock keeps, for tests.
 
 use sp_core::crypto::AccountId32;
+use surety_dispute_game::bisection::{Clocks, Game, LeafKind, LeafShape, Length, RowsShape, Shape};
 use surety_types::{
     task::AuditDraw,
     trust::{Audit, AuditState, FaultKind, InputDemand, Party},
 };
-use surety_verification::bisection::{Clocks, Game, LeafKind, LeafShape, Length, RowsShape, Shape};
 
 use super::{account, claim, HASH};
 use crate::{Balance, BlockNumber, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};

@@ -5,19 +5,17 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, Ticket};
+use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
     trust::AuditProof,
     ContentHash, TaskId,
-};
-use surety_verification::{
-    audit::{AuditInput, AuditThreshold},
-    SegmentOpening, SEGMENT_BYTES,
 };
 use surety_worker_core::{Event, Failure, Hash};
 

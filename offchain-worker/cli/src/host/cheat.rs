@@ -10,12 +10,12 @@ use surety_engine::{
     exact::{format, Form, OwnTrace},
     open, Engine, EngineError, Event, Job, ModelFiles, Outcome, Sink,
 };
+use surety_model_trace::{Layout, Op, Part, PROMPT_WORDS};
 use surety_types::{
     model::{ModelManifest, Operation},
     task::{MemberProgress, ResultClaim, RoundPhase},
     ContentHash, TaskId,
 };
-use surety_verification::cells::{Layout, Op, Part, PROMPT_WORDS};
 use surety_worker_core::{EffectKind, TaskSnapshot};
 
 use super::Tools;
@@ -268,7 +268,7 @@ impl Engine for Cheater {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use surety_verification::cells::{encoder_tokens, prompt_tokens, Prompt};
+    use surety_model_trace::{encoder_tokens, prompt_tokens, Prompt};
 
     use super::*;
 

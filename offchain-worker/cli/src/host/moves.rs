@@ -7,12 +7,12 @@ use std::{
 };
 
 use surety_chain_client::DisputeRecord;
-use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
-use surety_types::{task::TaskSpec, trust::DisputeId};
-use surety_verification::{
+use surety_dispute_game::{
     bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
     committee::own_value,
 };
+use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
+use surety_types::{task::TaskSpec, trust::DisputeId};
 use surety_worker_core::{Event, Failure};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 

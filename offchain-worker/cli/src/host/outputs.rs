@@ -7,12 +7,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use surety_chain_client::{AccountId, Hash, RoundRecord};
 use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
+use surety_proofs::CommitStatement;
 use surety_types::{
     multiaddr::{Endpoint, Endpoints},
     task::MemberProgress,
     ContentHash, TaskId,
 };
-use surety_verification::CommitStatement;
 use surety_worker_core::{Record, TaskSnapshot};
 
 use super::Tools;

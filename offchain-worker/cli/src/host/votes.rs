@@ -1,13 +1,11 @@
 //! A verifier's part in committees.
 
+use surety_audit_economics::{AuditThreshold, SeatInput};
 use surety_chain_client::{ChainError, DisputeRecord, FixedU128, When};
+use surety_dispute_game::committee::{value_hash, CANDIDATES_EXPECTED};
 use surety_types::{
     task::TaskSpec,
     trust::{AuditProof, DisputeId},
-};
-use surety_verification::{
-    audit::{AuditThreshold, SeatInput},
-    committee::{value_hash, CANDIDATES_EXPECTED},
 };
 use surety_worker_core::Event;
 

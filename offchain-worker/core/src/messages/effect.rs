@@ -1,15 +1,13 @@
 //! What is to be done.
 
+use surety_audit_economics::{AuditInput, SeatInput};
+use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId},
     ContentHash, ModelId, TaskId,
-};
-use surety_verification::{
-    audit::{AuditInput, SeatInput},
-    bisection::{Move, Side},
 };
 
 use crate::{AccountId, Balance, DisputeRecord, Hash};

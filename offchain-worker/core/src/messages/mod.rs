@@ -4,13 +4,13 @@ mod effect;
 mod record;
 
 use sp_core::H256;
+use surety_dispute_game::bisection::Move;
 use surety_types::{
     model::Operation,
     task::ResultClaim,
     trust::{AuditProof, DisputeId},
     ModelId, TaskId,
 };
-use surety_verification::bisection::Move;
 
 use crate::{
     AccountId, Balance, BlockNumber, CommitteeRecord, DemandRecord, DisputeRecord, Hash, RoundRecord,

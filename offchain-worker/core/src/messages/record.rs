@@ -1,12 +1,12 @@
 //! What has to be durable.
 
 use codec::{Decode, Encode};
+use surety_dispute_game::bisection::Move;
 use surety_types::{
     task::{Bid, ResultClaim},
     trust::DisputeId,
     TaskId,
 };
-use surety_verification::bisection::Move;
 
 use crate::{AccountId, Balance, BlockNumber, Hash};
 

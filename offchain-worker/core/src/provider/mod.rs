@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Encode;
 use sp_crypto_hashing::twox_64;
+use surety_proofs::commitment;
 use surety_types::{
     task::{MemberProgress, ResultClaim},
     TaskId,
 };
-use surety_verification::commitment;
 
 use crate::{
     life::{member, owes_opening, Life, Made, Want},

@@ -1,7 +1,7 @@
 //! Taking up where the journal ends.
 
+use surety_proofs::commitment;
 use surety_types::TaskId;
-use surety_verification::commitment;
 
 use super::Provider;
 use crate::{life::Made, BlockNumber, EffectKind, Record};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use surety_audit_economics::AuditInput;
 use surety_types::{
     task::{MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
     trust::{Audit, AuditProof, AuditState},
 };
-use surety_verification::audit::AuditInput;
 
 use crate::{
     absence::Absence,

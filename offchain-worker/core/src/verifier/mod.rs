@@ -4,8 +4,8 @@ mod case;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use surety_audit_economics::audit_seal;
 use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
-use surety_verification::audit::audit_seal;
 
 use crate::{
     key_of,

@@ -7,6 +7,7 @@ mod attempts;
 mod capacity;
 
 use sp_core::H256;
+use surety_proofs::commitment;
 use surety_types::{
     model::Operation,
     task::{
@@ -15,7 +16,6 @@ use surety_types::{
     },
     trust::FaultKind,
 };
-use surety_verification::commitment;
 use surety_worker_core::{
     AccountId, BidSeen, Config, Effect, EffectKind, Event, PriceList, Progress, Provider, Rate, Record,
     ReplayError, RoundRecord, SecretSalts, Step, TaskSnapshot,

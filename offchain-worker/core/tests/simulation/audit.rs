@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::Encode;
 use sp_core::H256;
+use surety_audit_economics::audit_seal;
+use surety_dispute_game::bisection::{challenge, defend, Move, Reason, Side};
+use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::{Audit, AuditProof, AuditState, DisputeId},
-};
-use surety_verification::{
-    audit::audit_seal,
-    bisection::{challenge, defend, Move, Reason, Side},
 };
 use surety_worker_core::{
     key_of, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record,
@@ -21,8 +20,7 @@ use surety_worker_core::{
 use crate::{
     faults::{any, passing, Faults},
     random::Random,
-    records::{auditing, claim, dispute, provider, stash, TASK},
-    toy::{Knowing, Toy},
+    records::{auditing, claim, dispute, provider, right, stash, wrong, TASK},
 };
 
 const LAG: usize = 3;
@@ -41,7 +39,7 @@ struct Sent {
 pub struct Life {
     random: Random,
     faults: Faults,
-    liar: Toy,
+    liar: Computed,
     number: BlockNumber,
     snapshot: TaskSnapshot,
     history: VecDeque<(BlockNumber, TaskSnapshot)>,
@@ -67,7 +65,7 @@ fn verifier(journal: Vec<Record>) -> Verifier {
 impl Life {
     pub fn new(seed: u64, faults: Faults) -> Self {
         let mut random = Random::new(seed);
-        let liar = Toy::altered_at(random.next());
+        let liar = wrong(random.next());
         Self {
             random,
             faults,
@@ -173,7 +171,7 @@ impl Life {
         if patient || record.game.to_move() != Some(Side::Defender) {
             return;
         }
-        let played = defend(&record.game, &Knowing, &mut self.liar).unwrap();
+        let played = defend(&record.game, &Toy, &mut self.liar).unwrap();
         play(record, Side::Defender, played, number);
         self.judge();
     }
@@ -354,7 +352,7 @@ impl Life {
                 // Somebody who computes again may find another trace of the same right result.
                 let claim = ResultClaim {
                     units: self.audits_made,
-                    ..claim(&Toy::honest())
+                    ..claim(&right())
                 };
                 self.later(Event::AuditReady {
                     task,
@@ -369,7 +367,7 @@ impl Life {
                 ..
             } => {
                 assert_eq!(side, Side::Challenger);
-                let played = challenge(&record.game, &mut Toy::honest()).unwrap();
+                let played = challenge(&record.game, &mut right()).unwrap();
                 self.later(Event::MoveReady {
                     task,
                     dispute,
@@ -448,7 +446,7 @@ fn kind_of(event: &Event) -> Option<EffectKind> {
 fn play(record: &mut DisputeRecord, side: Side, played: Move, number: BlockNumber) -> bool {
     record.game.tick(number - record.ticked_at);
     record.ticked_at = number;
-    let done = record.game.step(side, played, &Knowing, &Knowing).is_ok();
+    let done = record.game.step(side, played, &Toy, &Toy).is_ok();
     record.moves += u32::from(done);
     done
 }

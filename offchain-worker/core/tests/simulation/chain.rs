@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sp_core::H256;
+use surety_proofs::commitment;
 use surety_types::{
     model::Operation,
     task::{
@@ -13,7 +14,6 @@ use surety_types::{
     trust::FaultKind,
     TaskId,
 };
-use surety_verification::commitment;
 use surety_worker_core::{
     AccountId, Balance, BidSeen, BlockNumber, EffectKind, Failure, RoundRecord, TaskRecord, TaskSnapshot,
 };

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sp_core::H256;
-use surety_types::{
-    task::RoundPhase,
-    trust::{AuditProof, DisputeId, Party},
-};
-use surety_verification::{
+use surety_dispute_game::testsuite::toy::{Computed, Toy};
+use surety_dispute_game::{
     bisection::{challenge, defend, Cell, Clocks, Game, Judgement, Referee, Roots, Side, State},
     committee::{own_value, value_hash, windows, Candidate, DisputeCommittee, Machine, SeatDraw},
     snowflake::{seal, Decision, Stage},
+};
+use surety_types::{
+    task::RoundPhase,
+    trust::{AuditProof, DisputeId, Party},
 };
 use surety_worker_core::{
     AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Event, NoBids,
@@ -22,7 +23,6 @@ use crate::{
     faults::{any, passing, Faults},
     random::Random,
     records,
-    toy::{Knowing, Toy},
 };
 
 const DISPUTE: DisputeId = 5;
@@ -49,14 +49,14 @@ impl Referee for NoBlock {
 }
 
 /// A dispute that has come to the cell in which `liar` is wrong.
-fn beyond(mut liar: Toy) -> DisputeRecord {
-    let mut game = Game::new(liar.root(), &Knowing, Clocks::equal(1_000)).unwrap();
+fn beyond(mut liar: Computed) -> DisputeRecord {
+    let mut game = Game::new(liar.root(), &Toy, Clocks::equal(1_000)).unwrap();
     while let Some(side) = game.to_move() {
         let played = match side {
-            Side::Defender => defend(&game, &Knowing, &mut liar).unwrap(),
-            Side::Challenger => challenge(&game, &mut Toy::honest()).unwrap(),
+            Side::Defender => defend(&game, &Toy, &mut liar).unwrap(),
+            Side::Challenger => challenge(&game, &mut records::right()).unwrap(),
         };
-        game.step(side, played, &Knowing, &NoBlock).unwrap();
+        game.step(side, played, &Toy, &NoBlock).unwrap();
     }
     DisputeRecord {
         game,
@@ -95,11 +95,11 @@ impl Lives {
     /// So many verifiers, which are drawn, or all summoned at once.
     pub fn new(seed: u64, faults: Faults, verifiers: usize, drawn: bool) -> Self {
         let mut random = Random::new(seed);
-        let record = beyond(Toy::altered_at(random.next()));
+        let record = beyond(records::wrong(random.next()));
         let State::Beyond { cell } = record.game.state() else {
             panic!("a block can decide it")
         };
-        let right = value_hash(own_value(&Knowing, &mut Toy::honest(), cell).unwrap());
+        let right = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());
         let windows = windows(WINDOW, WINDOW);
         let machine = match drawn {
             true => Machine::new(QUESTION, windows),
@@ -226,7 +226,7 @@ impl Lives {
                     seal,
                 };
                 let due = ballot == committee.machine.rounds() && !known;
-                due && committee.enter(candidate) == surety_verification::committee::Entry::Seated
+                due && committee.enter(candidate) == surety_dispute_game::committee::Entry::Seated
             }
             Effect::SubmitVote { value, salt, .. } => committee.machine.reveal(&who, value, salt).is_ok(),
             other => panic!("no call of a committee: {other:?}"),
@@ -309,7 +309,7 @@ impl Lives {
                 let State::Beyond { cell } = record.game.state() else {
                     panic!("a block can decide it")
                 };
-                let value = value_hash(own_value(&Knowing, &mut Toy::honest(), cell).unwrap());
+                let value = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());
                 Event::VoteReady { task, dispute, value }
             }
             Effect::Cancel { kind, .. } => {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::commitment;
 use surety_types::{
     task::{ResultClaim, TaskSpec},
     TaskId,
 };
-use surety_verification::commitment;
 use surety_worker_core::{
     BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
     Step, TaskSnapshot,

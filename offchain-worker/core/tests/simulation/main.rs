@@ -15,7 +15,6 @@ mod faults;
 mod host;
 mod random;
 mod records;
-mod toy;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

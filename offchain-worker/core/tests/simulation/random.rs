@@ -1,18 +1,16 @@
-//! A small seeded generator (splitmix64).
+//! Luck, from a seed.
 
-pub struct Random(u64);
+use surety_dispute_game::testsuite::dice::Dice;
+
+pub struct Random(Dice);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice::seeded(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.number()
     }
 
     /// From 0 to `bound`, the latter excluded.

@@ -1,18 +1,22 @@
 //! What the chain has written down of a verifier's task, as lives begin with it.
 
 use sp_core::H256;
+use surety_dispute_game::bisection::{Clocks, Game};
+use surety_dispute_game::testsuite::{
+    dice::Dice,
+    toy::{Computed, Fault, Toy},
+};
 use surety_types::{
     model::Operation,
     task::{AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
     trust::Party,
     TaskId,
 };
-use surety_verification::bisection::{Clocks, Game};
 use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, RoundRecord, TaskSnapshot};
 
-use crate::toy::{Knowing, Toy};
-
 /// The task.
+/// Of which everybody computes.
+const INPUT: u64 = 7;
 pub const TASK: TaskId = 3;
 /// Last block for auditors to draw themselves.
 const AUDIT_UNTIL: BlockNumber = 200;
@@ -29,11 +33,21 @@ pub fn provider() -> AccountId {
     AccountId::new([8; 32])
 }
 
+/// The right computation.
+pub fn right() -> Computed {
+    Computed::new(INPUT, None)
+}
+
+/// One with a fault somewhere, which follows from a number.
+pub fn wrong(place: u64) -> Computed {
+    Computed::new(INPUT, Some(Fault::any(&mut Dice::seeded(place))))
+}
+
 /// What somebody claims who computed this.
-pub fn claim(toy: &Toy) -> ResultClaim {
+pub fn claim(computed: &Computed) -> ResultClaim {
     ResultClaim {
         output: H256([9; 32]),
-        trace_root: toy.root(),
+        trace_root: computed.root(),
         units: 1,
     }
 }
@@ -49,7 +63,7 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
         },
         claim,
         proven: false,
-        game: Game::new(root, &Knowing, Clocks::equal(CLOCK)).unwrap(),
+        game: Game::new(root, &Toy, Clocks::equal(CLOCK)).unwrap(),
         bond: 0,
         moves: 0,
         opened_at: number,

@@ -11,8 +11,8 @@ use candle_core::{Device, Tensor};
 use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::Fault;
+use surety_proofs::content_hash;
 use surety_types::model::{ModelManifest, Operation};
-use surety_verification::content_hash;
 
 pub use crate::model_error::ModelError;
 use crate::{

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use surety_dispute_game::bisection::ROWS_MAX;
 use surety_exact::Fault;
 use surety_kernels::Packed;
+use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
     ContentHash,
-};
-use surety_verification::{
-    bisection::ROWS_MAX,
-    cells::{encoder_tokens, Layout, Rows, TaskFacts},
-    content_hash, TraceShape,
 };
 
 use super::{

@@ -4,8 +4,8 @@
 //! claimed before it and on nothing after it, so the first difference between two views of one claim has inputs that
 //! both agree on.
 
+use surety_proofs::content_hash;
 use surety_types::ContentHash;
-use surety_verification::content_hash;
 
 use super::{
     generate::{count, failed, ExactLlama, Task},

@@ -1,7 +1,7 @@
 //! What a manifest says of an exact model, so that a chain can check any number of its results.
 
+use surety_model_trace::{Layout, TaskFacts};
 use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed};
-use surety_verification::cells::{Layout, TaskFacts};
 
 use super::{
     format::{weight_root, Parts, Weights},

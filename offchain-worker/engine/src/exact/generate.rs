@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use surety_exact::Fault;
+use surety_model_trace::{prompt_tokens, Layout, Prompt, Rows, TaskFacts};
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
     ContentHash,
-};
-use surety_verification::{
-    cells::{prompt_tokens, Layout, Prompt, Rows, TaskFacts},
-    content_hash,
 };
 
 use super::{

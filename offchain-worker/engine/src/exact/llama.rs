@@ -5,7 +5,7 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
-use surety_verification::TraceShape;
+use surety_model_trace::TraceShape;
 
 use super::{
     pass::{check_table, look_up, pack, sized, step, Pass},

@@ -1,8 +1,8 @@
 //! The tokens of a continuation, chosen.
 
 use surety_exact::{sample, Fault, Sampling};
+use surety_model_trace::sampling_random;
 use surety_types::ContentHash;
-use surety_verification::sampling_random;
 
 use super::generate::Task;
 

@@ -10,7 +10,7 @@ use surety_exact::{
     attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
     quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, Precision, GROUP,
 };
-use surety_verification::cells::quantised_bytes;
+use surety_model_trace::quantised_bytes;
 
 pub type Rows = Vec<Vec<f32>>;
 

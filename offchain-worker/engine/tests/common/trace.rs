@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use surety_engine::{exact::OwnTrace, EngineError, Event};
-use surety_types::ContentHash;
-use surety_verification::{
-    bisection::{Cell, CellValue, Judgement, LeafKind, Length, Referee, Roots, RowsShape, Shape, Trace},
-    cells::{CellReferee, Layout},
-    merkle_root, row_digest,
+use surety_dispute_game::bisection::{
+    Cell, CellValue, Judgement, LeafKind, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
+use surety_engine::{exact::OwnTrace, EngineError, Event};
+use surety_model_trace::{CellReferee, Layout};
+use surety_proofs::{merkle_root, row_digest};
+use surety_types::ContentHash;
 
 pub fn quiet() -> Box<impl FnMut(Event) -> ControlFlow<()> + Send> {
     Box::new(|_| ControlFlow::Continue(()))

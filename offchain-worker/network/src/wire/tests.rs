@@ -2,7 +2,7 @@
 use futures::{executor::block_on, io::Cursor};
 use proptest::{collection::vec, option, prelude::*};
 use sp_core::crypto::AccountId32;
-use surety_verification::CommitStatement;
+use surety_proofs::CommitStatement;
 
 use super::*;
 use crate::stream::{StreamEnd, StreamToken};

@@ -6,12 +6,12 @@ use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
 use sp_core::H256;
 use sp_runtime::{traits::One, SaturatedConversion, Saturating};
-use surety_types::{limits::VOTERS_MAX, trust::Party};
-use surety_verification::{
+use surety_dispute_game::{
     bisection::{Cell, CellValue, Clocks, Game},
     committee::{value_hash, windows, Candidate, Machine, SeatDraw},
     snowflake::{seal, ROUNDS_MAX, SEATS},
 };
+use surety_types::{limits::VOTERS_MAX, trust::Party};
 
 use super::setup::{at, challengeable, disputable, dispute_about, TASK};
 use crate::{committee::SUSPENDED_AT_ONCE, CommitteeOf, Committees, Config, Disputes, Pallet, Rounds};

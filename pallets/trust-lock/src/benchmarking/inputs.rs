@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use sp_core::H256;
+use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
 };
-use surety_verification::{content_hash, SegmentOpening, SEGMENT_BYTES};
 
 use super::setup::{full_round, lock_all, TASK};
 use crate::{asset, Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};

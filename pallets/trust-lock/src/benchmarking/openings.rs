@@ -4,12 +4,12 @@ use frame_benchmarking::{account, BenchmarkError};
 use frame_support::{assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
 use sp_core::H256;
 use sp_runtime::traits::One;
+use surety_audit_economics::audit_seal;
 use surety_types::{
     limits::{AUDITS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
     trust::{Audit, AuditState},
 };
-use surety_verification::audit::audit_seal;
 
 use super::setup::{agent_of, challengeable, claim, disputable, full_round, TASK};
 use crate::{Call, Config, Pallet, Rounds};
@@ -28,7 +28,7 @@ pub(super) fn last_reveal<T: Config>() -> Call<T> {
     let claim = disputable::<T>();
     let (provider, _) = agent_of::<T>(REDUNDANCY_MAX - 1);
     let until = Pallet::<T>::now();
-    let sealed = surety_verification::commitment(TASK, &provider, &claim, &SALT);
+    let sealed = surety_proofs::commitment(TASK, &provider, &claim, &SALT);
     let round = full_round::<T>(RoundPhase::Revealing { until }, |_| {
         MemberProgress::Committed(sealed)
     });

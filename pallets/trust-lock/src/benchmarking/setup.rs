@@ -12,6 +12,12 @@ use sp_runtime::{
     traits::{BlockNumberProvider, Bounded, One, Zero},
     Perquintill, Saturating,
 };
+use surety_audit_economics::audit_seal;
+use surety_dispute_game::{
+    bisection::{Clocks, Game, Move, Side},
+    dispute::Dispute,
+};
+use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     limits::{AUDITS_MAX, BIDS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
     model::Operation,
@@ -20,13 +26,6 @@ use surety_types::{
     traits::{DrawVerifier, StakeLedger},
     trust::{Audit, AuditState, Conviction, Demand, FaultKind, OpenDispute, Party, Slash},
     TaskId,
-};
-use surety_verification::{
-    audit::audit_seal,
-    bisection::{Clocks, Game, Move, Side},
-    content_hash,
-    dispute::Dispute,
-    SegmentOpening, SEGMENT_BYTES,
 };
 
 use crate::{

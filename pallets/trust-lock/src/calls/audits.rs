@@ -9,6 +9,7 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
+use surety_audit_economics::{audit_seal, draw, AuditInput, AuditThreshold};
 use surety_types::{
     opening::pooled,
     stake::Role,
@@ -17,7 +18,6 @@ use surety_types::{
     trust::{Audit, AuditProof, AuditState},
     TaskId,
 };
-use surety_verification::audit::{audit_seal, draw, AuditInput, AuditThreshold};
 
 use crate::{AuditOf, Config, Error, Event, Pallet, RoundOf, Rounds};
 

@@ -9,19 +9,19 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::{traits::Saturating, DispatchError, FixedU128, SaturatedConversion};
+use surety_audit_economics::{
+    draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
+    AuditThreshold, SeatInput,
+};
+use surety_dispute_game::{
+    committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
+    snowflake::{CommitteeError, Stage},
+};
 use surety_types::{
     opening::pooled,
     stake::Role,
     traits::{DrawVerifier, Jail, StakeLedger},
     trust::{AuditProof, DisputeId},
-};
-use surety_verification::{
-    audit::{
-        draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
-        AuditThreshold, SeatInput,
-    },
-    committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
-    snowflake::{CommitteeError, Stage},
 };
 
 use crate::{

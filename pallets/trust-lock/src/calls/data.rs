@@ -1,6 +1,7 @@
 //! Pieces of output, demanded and supplied on chain.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use surety_proofs::{segments, SegmentOpening};
 use surety_types::{
     limits,
     task::ResultClaim,
@@ -8,7 +9,6 @@ use surety_types::{
     trust::{Demand, FaultKind},
     TaskId,
 };
-use surety_verification::{segments, SegmentOpening};
 
 use crate::{
     asset, types::DisputeReferee, Config, Demands, Error, Event, Facts, HoldReason, Pallet, RoundOf, Rounds,

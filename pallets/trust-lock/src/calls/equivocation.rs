@@ -1,6 +1,6 @@
 //! Reports of providers that said two different things of one task.
 //!
-//! A provider signs a [`CommitStatement`](surety_verification::CommitStatement) when it hands its result to the client. It
+//! A provider signs a [`CommitStatement`](surety_proofs::CommitStatement) when it hands its result to the client. It
 //! counts as long as the task has its round: from then on nothing is locked for it, and nothing that the provider might
 //! still sign can change what was paid.
 
@@ -8,6 +8,7 @@ use frame_support::{dispatch::DispatchResult, ensure};
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::traits::Zero;
+use surety_proofs::SignedStatement;
 use surety_types::{
     stake::Role,
     task::{RoundMember, RoundPhase},
@@ -15,7 +16,6 @@ use surety_types::{
     trust::{CommitNote, FaultKind},
     TaskId,
 };
-use surety_verification::SignedStatement;
 
 use crate::{CommitNotes, Config, Error, Event, MemberOf, Pallet, Rounds};
 

@@ -6,13 +6,13 @@
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
+use surety_proofs::{segments, SegmentOpening};
 use surety_types::{
     limits,
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
     traits::{TaskClock, TaskOutcome},
     TaskId,
 };
-use surety_verification::{segments, SegmentOpening};
 
 use crate::{asset, verdict, Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
 

@@ -84,7 +84,7 @@ impl<T: Config> Pallet<T> {
             Error::<T>::AlreadyAtFault
         );
         ensure!(
-            surety_verification::commitment(task, provider, claim, salt) == commitment,
+            surety_proofs::commitment(task, provider, claim, salt) == commitment,
             Error::<T>::CommitmentMismatch
         );
         ensure!(claim.units <= round.units_max, Error::<T>::TooManyUnits);

@@ -2,16 +2,13 @@
 
 use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
+use surety_audit_economics::{
+    draw::{borrowed, SEAT_LABEL},
+    SeatInput,
+};
+use surety_dispute_game::{committee::value_hash, snowflake};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::AuditProof};
-use surety_verification::{
-    audit::{
-        draw::{borrowed, SEAT_LABEL},
-        SeatInput,
-    },
-    committee::value_hash,
-    snowflake,
-};
 
 use super::{audits::binding, *};
 use crate::{CommitteeOf, Committees};

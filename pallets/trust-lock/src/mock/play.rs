@@ -1,8 +1,8 @@
 //! Players of disputes.
 
 use frame_support::dispatch::DispatchResult;
+use surety_dispute_game::bisection::{challenge as next_challenge, defend, Move, Side};
 use surety_types::trust::{DisputeId, Party};
-use surety_verification::bisection::{challenge as next_challenge, defend, Move, Side};
 
 use super::*;
 use crate::{types::DisputeReferee, DisputeOf, Disputes};
@@ -94,7 +94,7 @@ pub fn money(account: AccountId) -> Balance {
 /// What a defender plays that says the right thing above the leaves and `result`'s below them; a challenger plays
 /// whatever leads there.
 pub fn sabotage(id: DisputeId, result: u8) -> Move {
-    use surety_verification::bisection::{Entry, Level, State, StepsOpening, Trace};
+    use surety_dispute_game::bisection::{Entry, Level, State, StepsOpening, Trace};
 
     let dispute = Disputes::<Test>::get(id).unwrap();
     let place = dispute.game.place();

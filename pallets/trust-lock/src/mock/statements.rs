@@ -4,8 +4,8 @@ use codec::Encode;
 use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
 use sp_io::hashing::blake2_256;
+use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{traits::SignatureVerifier, TaskId};
-use surety_verification::{CommitStatement, SignedStatement};
 
 use super::*;
 

@@ -8,13 +8,11 @@ use std::{cell::Cell as Slot, convert::Infallible};
 
 use sp_core::H256;
 use sp_runtime::DispatchError;
-use surety_types::{task::ResultClaim, TaskId};
-use surety_verification::{
-    bisection::{
-        Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
-    },
-    merkle_root, row_digest, rows_digest,
+use surety_dispute_game::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
+use surety_proofs::{merkle_root, row_digest, rows_digest};
+use surety_types::{task::ResultClaim, TaskId};
 
 use crate::types::DisputeReferee;
 
@@ -225,7 +223,7 @@ impl DisputeReferee for ToyReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark(_: crate::LongCell) -> (u8, ResultClaim, Vec<surety_verification::bisection::Move>) {
+    fn for_benchmark(_: crate::LongCell) -> (u8, ResultClaim, Vec<surety_dispute_game::bisection::Move>) {
         unimplemented!("benchmarks run over the runtime")
     }
 }

@@ -86,7 +86,7 @@ fn only_who_drew_itself_audits() {
         assert_noop!(announced(agent, agent, 5), Error::<Test>::NotDrawn);
         // The proof of another key, and one of another task.
         assert_noop!(announced(agent, agent + 1, 0), Error::<Test>::NotDrawn);
-        let elsewhere = surety_verification::audit::AuditInput {
+        let elsewhere = surety_audit_economics::AuditInput {
             task: TASK + 1,
             ..input.clone()
         };

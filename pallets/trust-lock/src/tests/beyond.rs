@@ -2,12 +2,12 @@
 
 use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
 use sp_runtime::DispatchError;
+use surety_dispute_game::bisection::Side;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     task::{FailureReason, Verdict},
     trust::FaultKind,
 };
-use surety_verification::bisection::Side;
 
 use super::{after, revealed_with};
 use crate::{mock::*, Error, Event};
@@ -103,7 +103,7 @@ fn what_can_be_played_is_not_decided_from_outside() {
 #[test]
 fn a_side_may_still_concede() {
     beyond(|| {
-        let concede = surety_verification::bisection::Move::Concede;
+        let concede = surety_dispute_game::bisection::Move::Concede;
         assert_ok!(play(agent_of(2), 0, concede));
         assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
     });

@@ -72,7 +72,7 @@ fn whoever_stands_by_a_claim_defends_it_for_itself() {
         assert_ok!(play(
             agent_of(1),
             0,
-            surety_verification::bisection::Move::Concede
+            surety_dispute_game::bisection::Move::Concede
         ));
         assert_eq!(pairs(), [(2, STRANGER)]);
         play_out(&[(2, 9), (3, 9), (STRANGER, 7)]);

@@ -6,16 +6,16 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::DispatchError;
+use surety_dispute_game::{
+    bisection::{Move, Side},
+    snowflake::Decision,
+};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
     task::{FailureReason, Verdict},
     traits::Jail,
     trust::FaultKind,
-};
-use surety_verification::{
-    bisection::{Move, Side},
-    snowflake::Decision,
 };
 
 use super::{after, revealed_with};

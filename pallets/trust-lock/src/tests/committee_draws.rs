@@ -2,9 +2,9 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
+use surety_dispute_game::snowflake::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::FaultKind};
-use surety_verification::snowflake::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
 
 use super::after;
 use crate::{mock::*, Committees, Error, Event};

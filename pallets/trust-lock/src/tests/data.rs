@@ -2,8 +2,8 @@
 
 use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
 use surety_pallet_test_kit::{MockClock, MockStake};
+use surety_proofs::SegmentOpening;
 use surety_types::{limits::DEMANDS_MAX, task::Verdict, trust::FaultKind};
-use surety_verification::SegmentOpening;
 
 use super::after;
 use crate::{mock::*, Call, Demands, Error, Event};

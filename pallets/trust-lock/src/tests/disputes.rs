@@ -1,12 +1,12 @@
 //! Providers that contradict each other play until all that stand say the same.
 
 use frame_support::{assert_noop, assert_ok};
+use surety_dispute_game::bisection::{Move, Outcome, Reason, Side, State};
 use surety_pallet_test_kit::{MockClock, MockStake};
 use surety_types::{
     traits::TaskTrust,
     trust::{FaultKind, Party},
 };
-use surety_verification::bisection::{Move, Outcome, Reason, Side, State};
 
 use super::after;
 use crate::{mock::*, Call, Disputes, Error, Event, Facts, PhaseName};

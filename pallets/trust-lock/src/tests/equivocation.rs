@@ -26,8 +26,8 @@ fn committed(test: impl FnOnce()) {
 
 #[track_caller]
 fn refused(
-    statement: surety_verification::SignedStatement<AccountId>,
-    other: Option<surety_verification::SignedStatement<AccountId>>,
+    statement: surety_proofs::SignedStatement<AccountId>,
+    other: Option<surety_proofs::SignedStatement<AccountId>>,
     error: Error<Test>,
 ) {
     assert_noop!(report(statement, other), error);

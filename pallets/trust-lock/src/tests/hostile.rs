@@ -2,14 +2,12 @@
 //! loses nothing, no money appears or goes missing, and everything ends by time alone.
 
 use proptest::{collection::vec, prelude::*};
+use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
+use surety_proofs::SegmentOpening;
 use surety_types::{
     task::Verdict,
     trust::{AuditProof, FaultKind},
-};
-use surety_verification::{
-    bisection::{Move, Side},
-    SegmentOpening,
 };
 
 use crate::{mock::*, Call, Demands, Disputes, NextDisputeId, Rounds, Slashes};

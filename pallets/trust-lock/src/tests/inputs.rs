@@ -130,7 +130,7 @@ fn nothing_but_the_piece_itself_will_do() {
 #[test]
 fn an_input_of_another_length_than_was_posted_cannot_be_supplied() {
     waiting(3, || {
-        let hash = surety_verification::content_hash(&input());
+        let hash = surety_proofs::content_hash(&input());
         MockOutcome::set_input(TASK, (hash, 1_000));
         assert_ok!(demand_input(1, 0));
         assert_noop!(supply_input(CLIENT, &input(), 0), Error::<Test>::WrongSegment);
@@ -196,7 +196,7 @@ fn a_demand_after_the_deadline_is_too_late() {
 #[test]
 fn who_cannot_pay_demands_nothing() {
     TestExt::new().round_of(1).execute_with(|| {
-        MockOutcome::set_input(TASK, (surety_verification::content_hash(&input()), 2_500));
+        MockOutcome::set_input(TASK, (surety_proofs::content_hash(&input()), 2_500));
         assert_noop!(demand_input(1, 0), TokenError::FundsUnavailable);
     });
 }

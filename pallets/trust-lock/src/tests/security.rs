@@ -3,6 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use proptest::prelude::*;
 use sp_runtime::{DispatchError, FixedU128, Permill};
+use surety_audit_economics::{honesty_pays, SlashSplit, Terms};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
@@ -10,7 +11,6 @@ use surety_types::{
     traits::TaskTrust,
     trust::FaultKind,
 };
-use surety_verification::audit::{honesty_pays, SlashSplit, Terms};
 
 use super::revealed;
 use crate::{mock::*, Error, Records};
@@ -153,7 +153,7 @@ proptest! {
             let lock = TrustLock::lock_for(price, &security);
             let honest = sp_runtime::Perquintill::from_percent(u64::from(corrupt));
             let expected = [0.15, 1.0, 3.0][level];
-            let audited = surety_verification::audit::honest_audit(FixedU128::from_float(expected), honest);
+            let audited = surety_audit_economics::honest_audit(FixedU128::from_float(expected), honest);
             let caught = sp_runtime::Perquintill::from_percent(95) * audited.deconstruct();
             let terms = Terms { reward: price, saved: price, outside: risk };
             let burned = SlashSplit::default().shares(lock).burned;

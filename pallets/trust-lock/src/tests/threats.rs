@@ -1,13 +1,13 @@
 //! Each threat that the protocol names, and its answer here. Some are answered elsewhere: see the README's list.
 
 use frame_support::{assert_noop, assert_ok};
+use surety_dispute_game::bisection::Move;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_types::{
     task::{FailureReason, Verdict},
     traits::{Jail, StakeLedger},
     trust::FaultKind,
 };
-use surety_verification::bisection::Move;
 
 use super::{after, copied_opening, revealed_with};
 use crate::{mock::*, Error};
@@ -169,7 +169,7 @@ fn a_client_that_denies_delivery_can_be_answered_on_chain() {
                 segment: 2
             }
         ));
-        let opening = surety_verification::SegmentOpening::new(&output(9), 2).unwrap();
+        let opening = surety_proofs::SegmentOpening::new(&output(9), 2).unwrap();
         assert_ok!(send(
             1,
             crate::Call::supply {
@@ -265,7 +265,7 @@ fn a_convicted_provider_gets_no_work() {
 fn seals_and_draws_of_one_task_are_worth_nothing_on_another() {
     TestExt::new().round_of(1).execute_with(|| {
         all_commit(&[(1, 9)]);
-        let input = surety_verification::audit::AuditInput {
+        let input = surety_audit_economics::AuditInput {
             task: 8,
             ..input_of(1)
         };
@@ -278,7 +278,7 @@ fn seals_and_draws_of_one_task_are_worth_nothing_on_another() {
             seal,
         };
         assert_noop!(send(VERIFIER, call), Error::<Test>::NotDrawn);
-        let elsewhere = surety_verification::commitment(8, &1, &claim(9), &salt_of(1));
+        let elsewhere = surety_proofs::commitment(8, &1, &claim(9), &salt_of(1));
         assert_ne!(elsewhere, crate::mock::seal(1, &claim(9)));
     });
 }

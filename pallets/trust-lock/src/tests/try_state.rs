@@ -234,7 +234,7 @@ fn a_committee_that_nobody_waits_for_is_noticed() {
 }
 
 fn any_committee() -> CommitteeOf<Test> {
-    use surety_verification::committee::{windows, Machine, SeatDraw};
+    use surety_dispute_game::committee::{windows, Machine, SeatDraw};
     CommitteeOf::<Test> {
         machine: Machine::new(Default::default(), windows(1, 1)),
         claimed: Default::default(),

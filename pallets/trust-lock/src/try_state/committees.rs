@@ -2,8 +2,8 @@
 
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
+use surety_dispute_game::{bisection::State, committee::value_hash};
 use surety_types::trust::DisputeId;
-use surety_verification::{bisection::State, committee::value_hash};
 
 use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes};
 

@@ -1,6 +1,6 @@
 //! Auditors that do not audit, and who keeps them from it.
 
-use surety_verification::audit::audit_seal;
+use surety_audit_economics::audit_seal;
 
 use crate::{
     books::Role,

@@ -1,6 +1,6 @@
 //! Challengers that cheat.
 
-use surety_verification::bisection::Side;
+use surety_dispute_game::bisection::Side;
 
 use super::providers;
 use crate::{

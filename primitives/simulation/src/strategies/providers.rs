@@ -3,20 +3,17 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_verification::{
-    agreement,
-    audit::{draw::AuditInput, AuditThreshold},
-    bisection::Side,
-    commitment, Agreement,
-};
+use surety_audit_economics::{draw::AuditInput, AuditThreshold};
+use surety_dispute_game::{agreement, bisection::Side, Agreement};
+use surety_proofs::commitment;
 
 use crate::{
     books::Role,
-    dice::Dice,
     game::{Challenger, Dispute},
     life::{Cronies, Drawn, Life},
     rules::REWARD,
 };
+use surety_dispute_game::testsuite::dice::Dice;
 
 /// Does no work and says anything: a smaller model, an altered number.
 pub fn wrong_result(life: &mut Life) {

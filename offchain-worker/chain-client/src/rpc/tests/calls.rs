@@ -5,6 +5,8 @@
 use scale_info::TypeInfo;
 use sp_core::{crypto::AccountId32, H256};
 use sp_runtime::MultiAddress;
+use surety_dispute_game::bisection::Move;
+use surety_proofs::{SegmentOpening, SignedStatement};
 use surety_types::{
     model::ModelManifest,
     multiaddr::Endpoints,
@@ -13,7 +15,6 @@ use surety_types::{
     task::{Bid, ResultClaim, TaskSpec},
     trust::AuditProof,
 };
-use surety_verification::{bisection::Move, SegmentOpening, SignedStatement};
 
 #[derive(TypeInfo)]
 pub(super) enum Nothing {}

@@ -1,7 +1,7 @@
 //! Committees in words.
 
 use surety_chain_client::{AccountId, ChainEvent, CommitteeRecord, Hash};
-use surety_verification::{
+use surety_dispute_game::{
     bisection::Side,
     snowflake::{Decision, Stage, Vote, STREAK},
 };
@@ -102,7 +102,7 @@ fn ended(event: &ChainEvent) -> Option<String> {
 mod tests {
     use codec::Encode;
     use surety_chain_client::EventField;
-    use surety_verification::committee::{vote_rank, windows, Candidate, Machine, SeatDraw};
+    use surety_dispute_game::committee::{vote_rank, windows, Candidate, Machine, SeatDraw};
 
     use super::*;
 

@@ -2,15 +2,13 @@
 
 use serde::Serialize;
 use surety_chain_client::{Chain, ChainError, When};
+use surety_dispute_game::bisection::{Cell, CellValue, Game, Level, Shape};
 use surety_engine::exact::kernels::Precision;
+use surety_model_trace::{Layout, Op, Part, Step, TaskFacts};
 use surety_types::{
     model::ModelManifest,
     task::{ResultClaim, TaskSpec},
     TaskId,
-};
-use surety_verification::{
-    bisection::{Cell, CellValue, Game, Level, Shape},
-    cells::{Layout, Op, Part, Step, TaskFacts},
 };
 
 /// The layout of a claim about a task, while the chain knows the task and its model.

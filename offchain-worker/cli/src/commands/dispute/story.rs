@@ -4,14 +4,12 @@ use serde::Serialize;
 use surety_chain_client::{
     AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord, When,
 };
+use surety_dispute_game::bisection::{Cell, Outcome, Reason, Side, State};
+use surety_model_trace::Layout;
 use surety_types::{
     task::ResultClaim,
     trust::{DisputeId, FaultKind, SlashId},
     TaskId,
-};
-use surety_verification::{
-    bisection::{Cell, Outcome, Reason, Side, State},
-    cells::Layout,
 };
 
 use super::{

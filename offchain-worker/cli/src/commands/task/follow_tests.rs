@@ -9,13 +9,13 @@ use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Bytes, Readers, StreamToken, StreamWriter,
 };
+use surety_proofs::CommitStatement;
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
     task::{Assignment, FailureReason, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict},
     ContentHash,
 };
-use surety_verification::CommitStatement;
 
 use super::{super::transcript::tests::Paper, *};
 use crate::machine;

@@ -10,8 +10,8 @@ use std::{
 
 use surety_chain_client::{Call, Chain, Signer, TaskInfo, Until};
 use surety_network::{DataPlane, FetchOptions};
+use surety_proofs::SegmentOpening;
 use surety_types::{ContentHash, TaskId};
-use surety_verification::SegmentOpening;
 use tokio::task::JoinHandle;
 
 /// After an attempt that failed.

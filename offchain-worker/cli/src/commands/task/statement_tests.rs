@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{Call, FakeChain, RoundRecord, Signer, TaskRecord};
+use surety_proofs::CommitStatement;
 use surety_types::{
     model::Operation,
     task::{ResultClaim, RoundMember, TaskSpec, TaskState},
 };
-use surety_verification::CommitStatement;
 
 use super::*;
 use crate::{args::DisputeReportArgs, commands::dispute::reported};

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use surety_chain_client::{AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord};
+use surety_dispute_game::bisection::Outcome;
 use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},
     TaskId, BLOCK_SECONDS,
 };
-use surety_verification::bisection::Outcome;
 
 use super::report::{accounts, reason_text};
 use crate::{

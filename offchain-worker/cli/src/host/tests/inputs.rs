@@ -1,8 +1,8 @@
 //! A client that cannot be reached.
 
 use surety_chain_client::{Call, Chain, Signer, Until};
+use surety_proofs::SegmentOpening;
 use surety_types::task::RoundPhase;
-use surety_verification::SegmentOpening;
 use surety_worker_core::Record;
 
 use super::{commits, world::World};

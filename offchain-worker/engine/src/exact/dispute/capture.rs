@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use surety_kernels::Rows as Quantised;
-use surety_verification::{cells::Rows, TraceShape};
+use surety_model_trace::{Rows, TraceShape};
 
 use crate::exact::{
     probe::{Probe, Step},

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use surety_kernels::Packed;
+use surety_model_trace::{Part, Rows, Tensor};
 use surety_types::ContentHash;
-use surety_verification::cells::{Part, Rows, Tensor};
 
 use super::{capture::Capture, tensors::of_bert, Work};
 use crate::{

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use surety_kernels::Packed;
+use surety_model_trace::{Part, Rows, Tensor, CHUNK_ROWS};
 use surety_types::ContentHash;
-use surety_verification::{
-    cells::{Part, Rows, Tensor},
-    CHUNK_ROWS,
-};
 
 use super::{capture::Capture, tensors::of_llama, Work};
 use crate::{

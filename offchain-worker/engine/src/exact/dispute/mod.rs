@@ -1,7 +1,7 @@
 //! The own view of a claim's trace, for whoever has to defend or to challenge it.
 //!
 //! What a trace records is computed again by the fast kernels, just the leaves that are asked for; what is within a leaf
-//! by the definition of each cell, in `surety-verification`.
+//! by the definition of each cell, in `surety-model-trace`.
 
 mod capture;
 mod embed;
@@ -13,13 +13,11 @@ use std::{
     sync::OnceLock,
 };
 
+use surety_dispute_game::bisection::{Cell, Trace};
 use surety_kernels::Packed;
+use surety_model_trace::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow};
+use surety_proofs::{Proof, WeightOpening};
 use surety_types::ContentHash;
-use surety_verification::{
-    bisection::{Cell, Trace},
-    cells::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow},
-    Proof, WeightOpening,
-};
 
 use super::{
     format::{self, Parts},

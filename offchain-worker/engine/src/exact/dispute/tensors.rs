@@ -1,6 +1,6 @@
 //! A model's tensors by what they are for.
 
-use surety_verification::cells::{InLayer, Tensor};
+use surety_model_trace::{InLayer, Tensor};
 
 use crate::exact::{
     format::Part,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use surety_exact::Turns;
+use surety_model_trace::quantised_bytes;
+use surety_proofs::{merkle_root, weight_row_leaf};
 use surety_types::ContentHash;
-use surety_verification::{cells::quantised_bytes, merkle_root, weight_row_leaf};
 
 use crate::exact::weights::{BertWeights, Linear, LinearRows, LlamaWeights, Norm, Table, WeightRow};
 

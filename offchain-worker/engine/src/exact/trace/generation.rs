@@ -1,7 +1,7 @@
 //! The leaves of a generation that are not states.
 
+use surety_model_trace::Rows;
 use surety_types::ContentHash;
-use surety_verification::cells::Rows;
 
 use super::{given_leaf, leaf_of, TopLevel};
 

@@ -1,6 +1,6 @@
 //! Merkle roots of many rows at once.
 //!
-//! Equal to `surety_verification`'s one row at a time, but several hashes share a register: that is what keeps a trace
+//! Equal to `surety_proofs`'s one row at a time, but several hashes share a register: that is what keeps a trace
 //! at a few per cent of the work that it records.
 
 use blake2b_simd::{
@@ -8,8 +8,8 @@ use blake2b_simd::{
     Params,
 };
 use rayon::prelude::*;
+use surety_proofs::content_hash;
 use surety_types::ContentHash;
-use surety_verification::content_hash;
 
 /// A `blake2_256` hash.
 pub(crate) type Digest = [u8; 32];
@@ -130,7 +130,7 @@ pub(crate) fn hash_all<'a>(inputs: impl Iterator<Item = &'a [u8]>) -> Vec<Digest
 
 #[cfg(test)]
 mod tests {
-    use surety_verification::merkle_root;
+    use surety_proofs::merkle_root;
 
     use super::*;
     use crate::hash::file_hash;

@@ -1,6 +1,6 @@
 //! What a result's trace is made of.
 //!
-//! How a trace is cut into leaves is defined in `surety-verification`, why in `docs/adr/0008-trace.md` and
+//! How a trace is cut into leaves is defined in `surety-model-trace`, why in `docs/adr/0008-trace.md` and
 //! `docs/adr/0011-what-a-trace-commits-to.md`. Here its leaves are hashed while a model runs.
 
 mod generation;
@@ -11,8 +11,9 @@ pub(crate) use generation::GenerationLeaves;
 pub(crate) use top::place;
 pub use top::TopLevel;
 
+use surety_model_trace::Rows;
+use surety_proofs::merkle_root;
 use surety_types::ContentHash;
-use surety_verification::{cells::Rows, merkle_root};
 
 use hash::{roots, row_digests};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use surety_kernels::Rows;
+use surety_model_trace::TraceShape;
 use surety_types::ContentHash;
-use surety_verification::TraceShape;
 
 use super::hash::{roots, row_digests, Digest};
 use crate::exact::probe::{Op, Probe, Step};

@@ -2,21 +2,20 @@
 
 use alloc::{sync::Arc, vec::Vec};
 use sp_core::H256;
+use surety_dispute_game::bisection::{
+    challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
+    State, OPENING_BYTES_MAX,
+};
+use surety_model_trace::{
+    generation_output, prompt_tokens, sampling_random,
+    testsuite::{MemoryModel, MemoryTrace},
+    CellReferee, Layout, Op, Part, Player, Prompt,
+};
 use surety_pallet_trust_lock::{DisputeReferee, LongCell};
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
     task::ResultClaim,
-};
-use surety_verification::{
-    bisection::{
-        challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
-        State, OPENING_BYTES_MAX,
-    },
-    cells::{
-        generation_output, prompt_tokens, CellReferee, Layout, MemoryModel, MemoryTrace, Op, Part, Player,
-        Prompt,
-    },
-    content_hash, sampling_random,
 };
 
 use crate::configs::trust::{ExactFacts, ExactReferee};

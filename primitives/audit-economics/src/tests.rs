@@ -1,0 +1,300 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::Value;
+
+const ONE: u128 = FixedU128::DIV;
+
+fn fixed(parts: u128) -> FixedU128 {
+    FixedU128::from_inner(parts)
+}
+
+fn percent(percent: u64) -> Perquintill {
+    Perquintill::from_percent(percent)
+}
+
+fn policy() -> AuditPolicy {
+    AuditPolicy {
+        rates: AuditRates::default(),
+        corrupt: Perquintill::from_rational(1u64, 3),
+        accuracy: percent(95),
+        burned: SlashSplit::default().burned(),
+        reward_multiple: 40,
+    }
+}
+
+fn terms(reward: u128, saved: u128, outside: u128) -> Terms {
+    Terms {
+        reward,
+        saved,
+        outside,
+    }
+}
+
+/// Micro-units of 10^-18: six digits after the point.
+fn micro(text: &str) -> i128 {
+    text.replace('.', "").parse().unwrap()
+}
+
+#[test]
+fn exp_keeps_its_error_bound_on_golden_vectors() {
+    let vectors: Value = serde_json::from_str(include_str!("../vectors/exp_minus.json")).unwrap();
+    let vectors = vectors.as_array().unwrap();
+    assert!(vectors.len() > 400);
+    for vector in vectors {
+        let x = fixed(vector["x"].as_str().unwrap().parse().unwrap());
+        let exact = micro(vector["exp_minus"].as_str().unwrap());
+        let error = i128::from(exp_minus(x).deconstruct()) * 1_000_000 - exact;
+        // The documentation's bounds: at most 0.23 units above, less than 1.23 below.
+        assert!((-1_230_000..=230_000).contains(&error), "{error} at {x:?}");
+        let missed =
+            (ONE as i128 * 1_000_000 - exact) - i128::from(at_least_one(x).deconstruct()) * 1_000_000;
+        assert!(
+            (0..4_000_000).contains(&missed) || at_least_one(x).is_zero(),
+            "{missed} at {x:?}"
+        );
+    }
+}
+
+#[test]
+fn exp_is_exact_at_the_ends() {
+    assert_eq!(exp_minus(fixed(0)), Perquintill::one());
+    assert_eq!(exp_minus(fixed(u128::MAX)), Perquintill::zero());
+    assert_eq!(at_least_one(fixed(0)), Perquintill::zero());
+}
+
+#[test]
+fn rates_are_those_of_the_protocol() {
+    let rates = AuditRates::default();
+    let settled = SecurityLevel::ALL.map(|level| rates.expected(level, 200).into_inner() * 100 / ONE);
+    assert_eq!(settled, [15, 100, 300]);
+    for level in SecurityLevel::ALL {
+        assert_eq!(rates.expected(level, 0), FixedU128::from_u32(3));
+        assert_eq!(rates.expected(level, u32::MAX), rates.expected(level, 200));
+    }
+    // Half-way between 3 and 1.
+    assert_eq!(
+        rates.expected(SecurityLevel::Standard, 100),
+        FixedU128::from_u32(2)
+    );
+}
+
+#[test]
+fn without_probation_nobody_is_a_newcomer() {
+    let rates = AuditRates {
+        probation_tasks: 0,
+        ..AuditRates::default()
+    };
+    assert_eq!(rates.expected(SecurityLevel::Basic, 0), rates.basic);
+}
+
+#[test]
+fn fewer_verifiers_than_auditors_all_audit() {
+    let all = AuditThreshold::equal(FixedU128::from_u32(3), 3);
+    assert!(all.draws(&[0xff; 32]));
+    assert!(!AuditThreshold::equal(FixedU128::from_u32(3), 4).draws(&[0xff; 32]));
+}
+
+#[test]
+fn nobody_is_drawn_for_no_auditors_or_without_stake() {
+    assert!(!AuditThreshold::equal(fixed(0), 10).draws(&[0; 32]));
+    assert!(!AuditThreshold::weighted(FixedU128::from_u32(3), 0, 10).draws(&[0; 32]));
+}
+
+#[test]
+fn only_the_first_half_of_an_output_draws() {
+    let half = AuditThreshold::equal(FixedU128::from_u32(1), 2);
+    let mut output = [0; 32];
+    output[15] = 0x7f;
+    assert!(half.draws(&output));
+    output[15] = 0x81;
+    assert!(!half.draws(&output));
+}
+
+#[test]
+fn as_many_audit_as_expected() {
+    let expected = FixedU128::from_rational(15, 100);
+    let threshold = AuditThreshold::equal(expected, 30);
+    let drawn = (0..200_000u32)
+        .filter(|n| threshold.draws(&sp_crypto_hashing::blake2_256(&n.to_le_bytes())))
+        .count();
+    // Mean 1,000, standard deviation 32: five of them.
+    assert!((840..1160).contains(&drawn), "{drawn}");
+}
+
+#[test]
+fn a_lock_of_forty_rewards_covers_what_the_readme_says() {
+    let policy = policy();
+    let covered = SecurityLevel::ALL.map(|level| {
+        let caught = policy.caught(policy.rates.expected(level, 200));
+        // Half of 40 R is burned; saving all of the work gains less than R.
+        (0..2_000u128)
+            .take_while(|v| honesty_pays(caught, &terms(100, 100, *v), 2_000))
+            .count()
+    });
+    assert_eq!(covered, [90, 871, 1626]);
+}
+
+#[test]
+fn the_level_rises_until_the_stake_suffices() {
+    let policy = policy();
+    let plan =
+        |outside, available| policy.plan(SecurityLevel::Basic, 200, &terms(100, 90, outside), available);
+    let level = |outside| plan(outside, 4_000).unwrap().level;
+    assert_eq!([level(0), level(500), level(1_500)], SecurityLevel::ALL);
+    assert_eq!(plan(0, 4_000).unwrap().lock, 4_000);
+    let Err(Refusal::BeyondStake { needed }) = plan(100_000, 4_000) else {
+        panic!("100,000 plancks at risk are not secured by 4,000");
+    };
+    assert_eq!(plan(100_000, needed).unwrap().lock, needed);
+    assert_eq!(plan(100_000, needed - 1), Err(Refusal::BeyondStake { needed }));
+}
+
+#[test]
+fn a_newcomer_is_watched_more_and_needs_no_more_stake() {
+    let policy = policy();
+    let terms = terms(100, 90, 500);
+    let new = policy.plan(SecurityLevel::Basic, 0, &terms, 4_000).unwrap();
+    let old = policy.plan(SecurityLevel::Basic, 200, &terms, 4_000).unwrap();
+    assert!(new.level < old.level && new.expected > old.expected && new.lock <= old.lock);
+}
+
+#[test]
+fn what_is_never_punished_is_refused() {
+    let terms = terms(100, 90, 0);
+    for policy in [
+        AuditPolicy {
+            corrupt: percent(100),
+            ..policy()
+        },
+        AuditPolicy {
+            accuracy: percent(0),
+            ..policy()
+        },
+        AuditPolicy {
+            burned: percent(0),
+            ..policy()
+        },
+    ] {
+        let refused = policy.plan(SecurityLevel::Basic, 0, &terms, u128::MAX);
+        assert_eq!(refused, Err(Refusal::NeverPunished));
+    }
+}
+
+#[test]
+fn a_lock_beyond_all_money_is_refused_and_not_cut() {
+    let refused = policy().least_lock(FixedU128::from_u32(1), &terms(1, 1, u128::MAX));
+    assert_eq!(refused, Err(Refusal::BeyondStake { needed: u128::MAX }));
+}
+
+#[test]
+fn a_lone_fault_costs_the_base_and_a_third_of_the_stake_everything() {
+    let base = percent(5);
+    assert_eq!(correlated_fraction(base, 0, 300), base);
+    assert_eq!(correlated_fraction(base, 0, 0), base);
+    assert_eq!(correlated_fraction(base, 100, 300), percent(100));
+    assert_eq!(correlated_fraction(base, u128::MAX, 0), percent(100));
+    // A sixth: half of the way, squared. 5 % + 95 % / 4.
+    assert_eq!(
+        correlated_fraction(base, 50, 300),
+        Perquintill::from_rational(2_875u64, 10_000)
+    );
+}
+
+#[test]
+fn a_slash_is_split_in_half_three_tenths_and_a_fifth() {
+    let split = SlashSplit::default();
+    assert_eq!(
+        split.shares(1_000),
+        SlashShares {
+            burned: 500,
+            finder: 300,
+            client: 200
+        }
+    );
+    assert_eq!(
+        split.shares(1),
+        SlashShares {
+            burned: 1,
+            finder: 0,
+            client: 0
+        }
+    );
+    assert_eq!(split.burned(), percent(50));
+}
+
+proptest! {
+    #[test]
+    fn exp_turns_sums_into_products(a in 0..40 * ONE, b in 0..40 * ONE) {
+        let parts = |x| i128::from(exp_minus(fixed(x)).deconstruct());
+        let product = parts(a) * parts(b) / ONE as i128;
+        // Two factors of at most one, off by less than two each, the product by as much, and the division.
+        prop_assert!((product - parts(a + b)).abs() <= 7);
+    }
+
+    #[test]
+    fn exp_falls(x in 0..46 * ONE, step in 0..ONE) {
+        prop_assert!(exp_minus(fixed(x + step)).deconstruct() <= exp_minus(fixed(x)).deconstruct() + 2);
+    }
+
+    #[test]
+    fn whatever_the_weights_an_honest_audit_is_as_likely_as_promised(
+        stakes in prop::collection::vec(1u64..1_000, 1..40), expected in 1..5 * ONE, honest in any::<u64>(),
+    ) {
+        let total: u128 = stakes.iter().map(|stake| u128::from(*stake)).sum();
+        let (mut nobody, mut corrupt) = (1.0f64, 0u128);
+        for (i, stake) in stakes.iter().enumerate() {
+            if honest >> (i % 64) & 1 == 1 {
+                let threshold = AuditThreshold::weighted(fixed(expected), (*stake).into(), total);
+                nobody *= 1.0 - threshold.0 as f64 / 2f64.powi(128);
+            } else {
+                corrupt += u128::from(*stake);
+            }
+        }
+        let promised = honest_audit(fixed(expected), Perquintill::from_rational(corrupt, total));
+        prop_assert!(1.0 - nobody >= promised.deconstruct() as f64 / 1e18 - 1e-12);
+    }
+
+    #[test]
+    fn the_least_loss_is_the_least_that_makes_honesty_pay(
+        caught in 1..=1_000_000_000_000_000_000u64, reward in any::<u64>(), saved in any::<u64>(), outside in any::<u64>(),
+    ) {
+        let caught = Perquintill::from_parts(caught);
+        let terms = terms(reward.into(), saved.into(), outside.into());
+        let loss = least_loss(caught, &terms).unwrap();
+        prop_assert!(honesty_pays(caught, &terms, loss));
+        prop_assert!(loss == 0 || !honesty_pays(caught, &terms, loss - 1));
+    }
+
+    #[test]
+    fn a_planned_lock_makes_honesty_pay_by_its_burned_part(
+        reward in 1..1_000_000u128, saved in 0..1_000_000u128, outside in 0..100_000_000u128,
+        clean_tasks in 0..300u32, available in 0..10_000_000_000u128,
+    ) {
+        let policy = policy();
+        let terms = terms(reward, saved, outside);
+        if let Ok(plan) = policy.plan(SecurityLevel::Basic, clean_tasks, &terms, available) {
+            let burned = SlashSplit::default().shares(plan.lock).burned;
+            prop_assert!(honesty_pays(policy.caught(plan.expected), &terms, burned));
+            prop_assert!(plan.lock <= available && plan.lock >= 40 * reward);
+        }
+    }
+
+    #[test]
+    fn shares_of_a_slash_add_up_to_it(amount in any::<u128>(), finder in 0..=100u64, client in 0..=100u64) {
+        let split = SlashSplit { finder: percent(finder), client: percent(client) };
+        let shares = split.shares(amount);
+        let sum = shares.burned.checked_add(shares.finder).and_then(|sum| sum.checked_add(shares.client));
+        prop_assert_eq!(sum, Some(amount));
+        prop_assert!(shares.burned >= split.burned().mul_floor(amount));
+    }
+
+    #[test]
+    fn slashes_grow_with_correlated_faults(others in any::<u64>(), more in any::<u64>(), total in any::<u64>()) {
+        let fraction = |others: u128| correlated_fraction(percent(5), others, total.into());
+        let (others, more) = (u128::from(others), u128::from(more));
+        prop_assert!(fraction(others + more) >= fraction(others));
+        prop_assert!(fraction(others) >= percent(5));
+    }
+}

@@ -1,0 +1,464 @@
+//! The state machine of one game.
+
+use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
+use core::ops::Range;
+use scale_info::TypeInfo;
+use sp_core::H256;
+use sp_crypto_hashing::blake2_256;
+
+use super::cut::{parent, Span};
+use super::shape::{playable_leaves, playable_rows, playable_steps};
+use super::{
+    opening_room, Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move,
+    Outcome, Reason, Referee, Roots, RowsShape, Shape, Side,
+};
+use surety_proofs::{Segment, SEGMENT_BYTES};
+
+/// Where a game stands.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub enum State {
+    /// The defender is to post the children of the node in dispute.
+    Posting,
+    /// The challenger is to name one of `children`.
+    Naming {
+        /// What was posted.
+        children: Children,
+    },
+    /// The defender is to enter the leaf in dispute.
+    Entering,
+    /// The defender is to show the segment in dispute.
+    Showing,
+    /// The challenger is to pick a byte of `bytes`.
+    Picking {
+        /// What was shown.
+        bytes: Segment,
+    },
+    /// The defender is to open the cell.
+    Opening {
+        /// What is in dispute.
+        cell: Cell,
+    },
+    /// No block can compute the cell again: the game waits for [`Game::decided`], and nobody's time runs.
+    Beyond {
+        /// What is in dispute.
+        cell: Cell,
+    },
+    /// Nothing more is to be done.
+    Over(Outcome),
+}
+
+/// Which of the trees a game is in.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub enum Level {
+    /// That of the leaves of the trace.
+    #[default]
+    Leaves,
+    /// That of the steps of a leaf.
+    Steps,
+    /// That of the rows of a step, or of a given leaf.
+    Rows,
+    /// That of the segments of a row.
+    Segments,
+}
+
+/// How far down a game has come. What it has not come to is 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct Place {
+    /// The tree that it is in, or was in last.
+    pub level: Level,
+    /// The leaf of the trace.
+    pub leaf: u32,
+    /// How long the leaf is.
+    pub length: u32,
+    /// The step of the leaf; 0 where it is given.
+    pub step: u32,
+    /// The row of the step.
+    pub row: u32,
+    /// The segment of the row.
+    pub segment: u32,
+}
+
+impl Place {
+    fn rows(&self, shape: &impl Shape) -> Result<RowsShape, GameError> {
+        playable_rows(shape, self.leaf, self.length, self.step).ok_or(GameError::Shape)
+    }
+}
+
+/// A dispute between two sides about the root of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct Game {
+    state: State,
+    clocks: Clocks,
+    roots: Roots,
+    place: Place,
+    /// Digest of the node in dispute; of a leaf or a segment, once it was reached.
+    digest: H256,
+    /// The node's leaves, in the tree that `place` says.
+    span: Span,
+}
+
+impl Game {
+    /// A game about `root`, which the defender committed to and the challenger says is wrong.
+    ///
+    /// # Errors
+    /// [`GameError::Shape`] when the trace has no leaves, or too many.
+    pub fn new(root: H256, shape: &impl Shape, clocks: Clocks) -> Result<Self, GameError> {
+        let leaves = playable_leaves(shape).ok_or(GameError::Shape)?;
+        let roots = Roots {
+            trace: root,
+            steps: None,
+        };
+        Ok(Self {
+            state: State::Posting,
+            clocks,
+            roots,
+            place: Place::default(),
+            digest: root,
+            span: Span { first: 0, leaves },
+        })
+    }
+
+    /// Where the game stands.
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// How it ended, if it has.
+    pub const fn outcome(&self) -> Option<Outcome> {
+        match self.state {
+            State::Over(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whose turn it is. Nobody's when the game is over, and while others decide.
+    pub const fn to_move(&self) -> Option<Side> {
+        match self.state {
+            State::Posting | State::Entering | State::Showing | State::Opening { .. } => Some(Side::Defender),
+            State::Naming { .. } | State::Picking { .. } => Some(Side::Challenger),
+            State::Beyond { .. } | State::Over(_) => None,
+        }
+    }
+
+    /// What time the sides have left.
+    pub const fn clocks(&self) -> Clocks {
+        self.clocks
+    }
+
+    /// What the defender has committed to.
+    pub const fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    /// How far down the game has come.
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Which leaves of the tree in dispute are under the node in dispute.
+    pub const fn leaves_in_dispute(&self) -> Range<u32> {
+        self.span.first..self.span.first.saturating_add(self.span.leaves)
+    }
+
+    pub(super) const fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Has `blocks` more blocks finalised, which the side to move used up.
+    ///
+    /// To be told before a move that comes after them, or the wrong side pays.
+    pub fn tick(&mut self, blocks: u32) -> &State {
+        if let Some(side) = self.to_move() {
+            if self.clocks.run(side, blocks) {
+                self.end(side.other(), Reason::TimeOut);
+            }
+        }
+        &self.state
+    }
+
+    /// Ends a game that is [`State::Beyond`]. Whoever drives it sees to it that this comes in time.
+    ///
+    /// # Errors
+    /// [`GameError::Over`] when it has ended, and [`GameError::NotNow`] while it can be played.
+    pub fn decided(&mut self, winner: Side) -> Result<&State, GameError> {
+        match self.state {
+            State::Beyond { .. } => self.end(winner, Reason::Decided),
+            State::Over(_) => return Err(GameError::Over),
+            _ => return Err(GameError::NotNow),
+        }
+        Ok(&self.state)
+    }
+
+    /// Plays a move of `side`. A refused move changes nothing; to try is not against the rules.
+    ///
+    /// # Errors
+    /// A [`GameError`] for every move that cannot be made.
+    pub fn step(
+        &mut self,
+        side: Side,
+        played: Move,
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<&State, GameError> {
+        let mut next = self.clone();
+        next.play(side, played, shape, referee)?;
+        *self = next;
+        Ok(&self.state)
+    }
+
+    fn play(
+        &mut self,
+        side: Side,
+        played: Move,
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<(), GameError> {
+        if self.outcome().is_some() {
+            return Err(GameError::Over);
+        }
+        if played == Move::Concede {
+            self.end(side.other(), Reason::Conceded);
+            return Ok(());
+        }
+        if self.to_move() != Some(side) {
+            return Err(GameError::NotNow);
+        }
+        match (self.state.clone(), played) {
+            (State::Posting, Move::Post(children)) => self.post(children, shape),
+            (State::Naming { children }, Move::Name(index)) => self.take(&children, index.into(), shape),
+            (State::Entering, Move::Enter(entry)) => self.enter(&entry, shape),
+            (State::Showing, Move::Show(bytes)) => self.show(bytes, shape),
+            (State::Picking { bytes }, Move::Pick(at)) => self.pick(&bytes, at.into(), shape, referee),
+            (State::Opening { cell }, Move::Open(opening)) => self.open(cell, &opening, shape, referee),
+            _ => Err(GameError::NotNow),
+        }
+    }
+
+    fn post(&mut self, children: Children, shape: &impl Shape) -> Result<(), GameError> {
+        if u32::try_from(children.len()) != Ok(self.span.children()) {
+            return Err(GameError::WrongCount);
+        }
+        if parent(&children, self.span.is_lowest()) != Some(self.digest) {
+            return Err(GameError::WrongHash);
+        }
+        match children.len() {
+            1 => self.take(&children, 0, shape),
+            _ => {
+                self.state = State::Naming { children };
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes on with child `index`.
+    fn take(&mut self, children: &[H256], index: u32, shape: &impl Shape) -> Result<(), GameError> {
+        let place = usize::try_from(index).map_err(|_| GameError::NoSuchChild)?;
+        self.digest = *children.get(place).ok_or(GameError::NoSuchChild)?;
+        let child = self.span.child(index);
+        if self.span.is_lowest() {
+            return self.reach(child.first, shape);
+        }
+        self.span = child;
+        self.state = State::Posting;
+        Ok(())
+    }
+
+    /// Goes on below leaf `index` of the tree that the game is in.
+    fn reach(&mut self, index: u32, shape: &impl Shape) -> Result<(), GameError> {
+        match self.place.level {
+            Level::Leaves => {
+                self.place.leaf = index;
+                self.reach_leaf(shape)
+            }
+            Level::Steps => {
+                self.place.step = index;
+                self.begin_rows(shape)
+            }
+            Level::Rows => {
+                self.place.row = index;
+                self.begin_segments(shape)
+            }
+            Level::Segments => {
+                self.place.segment = index;
+                self.state = State::Showing;
+                Ok(())
+            }
+        }
+    }
+
+    fn reach_leaf(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let leaf = shape.leaf(self.place.leaf).ok_or(GameError::Shape)?;
+        match (leaf.kind, leaf.length) {
+            (LeafKind::Fixed(digest), _) if digest != self.digest => {
+                self.end(Side::Challenger, Reason::Judged);
+                Ok(())
+            }
+            (LeafKind::Computed, _) | (_, Length::Word { .. }) => {
+                self.state = State::Entering;
+                Ok(())
+            }
+            (kind, Length::Known(length)) => {
+                self.place.length = length;
+                self.begin_given(kind, shape)
+            }
+        }
+    }
+
+    fn enter(&mut self, entry: &Entry, shape: &impl Shape) -> Result<(), GameError> {
+        let leaf = shape.leaf(self.place.leaf).ok_or(GameError::Shape)?;
+        self.place.length = match (leaf.length, &entry.length) {
+            (Length::Known(length), None) => length,
+            (Length::Word { row, word }, Some(opening)) => {
+                let length = opening.length(&self.roots.trace, row, word, shape);
+                length.ok_or(GameError::WrongLength)?
+            }
+            _ => return Err(GameError::WrongLength),
+        };
+        match (leaf.kind, &entry.steps) {
+            (LeafKind::Computed, Some(opening)) => {
+                let Place { leaf, length, .. } = self.place;
+                let steps = playable_steps(shape, leaf, length).ok_or(GameError::Shape)?;
+                if !opening.ends_in(&self.digest, steps) {
+                    return Err(GameError::WrongSteps);
+                }
+                self.roots.steps = Some(opening.root);
+                self.digest = opening.root;
+                self.begin(Level::Steps, steps);
+                Ok(())
+            }
+            (LeafKind::Computed, None) | (_, Some(_)) => Err(GameError::WrongSteps),
+            (kind, None) => self.begin_given(kind, shape),
+        }
+    }
+
+    /// Goes on below a leaf that has no steps.
+    fn begin_given(&mut self, kind: LeafKind, shape: &impl Shape) -> Result<(), GameError> {
+        match kind {
+            // The digest is that of its only row.
+            LeafKind::Fixed(_) => self.begin_segments(shape),
+            _ => self.begin_rows(shape),
+        }
+    }
+
+    fn begin_segments(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let segments = self.place.rows(shape)?.segments();
+        self.begin(Level::Segments, segments);
+        Ok(())
+    }
+
+    fn begin_rows(&mut self, shape: &impl Shape) -> Result<(), GameError> {
+        let rows = self.place.rows(shape)?.rows;
+        self.begin(Level::Rows, rows);
+        Ok(())
+    }
+
+    /// Begins with a tree of so many leaves, which has the digest in dispute.
+    fn begin(&mut self, level: Level, leaves: u32) {
+        self.place.level = level;
+        self.span = Span { first: 0, leaves };
+        self.state = State::Posting;
+    }
+
+    fn show(&mut self, bytes: Segment, shape: &impl Shape) -> Result<(), GameError> {
+        let expected = self.place.rows(shape)?.segment_bytes(self.place.segment);
+        if u32::try_from(bytes.len()) != Ok(expected) {
+            return Err(GameError::WrongCount);
+        }
+        if H256(blake2_256(&bytes)) != self.digest {
+            return Err(GameError::WrongHash);
+        }
+        self.state = State::Picking { bytes };
+        Ok(())
+    }
+
+    fn pick(
+        &mut self,
+        bytes: &[u8],
+        at: u32,
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<(), GameError> {
+        let cell = self.cell(bytes, at, shape)?;
+        let room = opening_room(shape, cell.leaf, cell.length, cell.step);
+        let fits = referee
+            .opening_bytes(&cell)
+            .is_some_and(|bytes| Some(bytes) <= room);
+        self.state = match fits {
+            true => State::Opening { cell },
+            false => State::Beyond { cell },
+        };
+        Ok(())
+    }
+
+    /// The cell with byte `at` of the segment in dispute.
+    fn cell(&self, bytes: &[u8], at: u32, shape: &impl Shape) -> Result<Cell, GameError> {
+        let rows = self.place.rows(shape)?;
+        let start = self.place.segment.saturating_mul(SEGMENT_BYTES);
+        let found = || {
+            let byte = start.checked_add(at).filter(|_| at < SEGMENT_BYTES)?;
+            let cell = rows.cell_at(byte)?;
+            let range = rows.bytes_of(cell)?;
+            let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
+            let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
+            let value = value(
+                bytes.get(from..to)?,
+                rows.quantised.is_some_and(|values| cell < values),
+            )?;
+            Some((cell, value))
+        };
+        let (cell, value) = found().ok_or(GameError::NoSuchChild)?;
+        let Place {
+            leaf,
+            length,
+            step,
+            row,
+            ..
+        } = self.place;
+        Ok(Cell {
+            leaf,
+            length,
+            step,
+            row,
+            cell,
+            value,
+        })
+    }
+
+    fn open(
+        &mut self,
+        cell: Cell,
+        opening: &[u8],
+        shape: &impl Shape,
+        referee: &impl Referee,
+    ) -> Result<(), GameError> {
+        let room = opening_room(shape, cell.leaf, cell.length, cell.step).ok_or(GameError::Shape)?;
+        if !u32::try_from(opening.len()).is_ok_and(|bytes| bytes <= room) {
+            return Err(GameError::TooLong);
+        }
+        match referee.judge(&cell, &self.roots, opening) {
+            Judgement::Holds => self.end(Side::Defender, Reason::Judged),
+            Judgement::Refuted => self.end(Side::Challenger, Reason::Judged),
+            Judgement::Unproven => return Err(GameError::Unproven),
+            Judgement::Beyond => self.state = State::Beyond { cell },
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, winner: Side, reason: Reason) {
+        self.state = State::Over(Outcome { winner, reason });
+    }
+}
+
+/// The value in the bytes of a cell.
+pub(crate) fn value(bytes: &[u8], quantised: bool) -> Option<CellValue> {
+    if quantised {
+        return bytes.first().copied().map(CellValue::Byte);
+    }
+    let mut word = [0; 4];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(CellValue::Word(word))
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod agreement;
+pub mod bisection;
+pub mod committee;
+pub mod dispute;
+pub mod snowflake;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod testsuite;
+
+pub use agreement::{agreement, majority, Agreement};

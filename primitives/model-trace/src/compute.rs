@@ -1,0 +1,413 @@
+//! The definition of a cell: what is asked for, and what comes of it.
+
+use alloc::borrow::Cow;
+use core::ops::Range;
+
+use surety_exact::{
+    gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantise_group, rms_norm_cell,
+    rms_norm_scale, scale_row, silu, Fault, GROUP,
+};
+use surety_types::model::{Activation, ModelFamily};
+
+use crate::{
+    inputs::{Inputs, Source, WeightRow},
+    plan::LeafPlan,
+    quanta::bytes_of,
+    steps::{Op, Step},
+    tensors::{InLayer, Tensor, VECTOR_ROW},
+};
+use surety_dispute_game::bisection::CellValue;
+
+/// What stands in a word where the arithmetic has no value: the quiet NaN. No right computation records it.
+pub const NO_NUMBER: u32 = 0x7fc0_0000;
+
+/// Why a cell cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop<E> {
+    /// It is not a matter of arithmetic: tokens, text.
+    Beyond,
+    /// An input is not there.
+    Input(E),
+}
+
+/// Why a cell has no value, or cannot be told.
+pub(super) enum Halt<E> {
+    /// The arithmetic has no value.
+    Fault,
+    Stop(Stop<E>),
+}
+
+impl<E> From<Fault> for Halt<E> {
+    fn from(_: Fault) -> Self {
+        Self::Fault
+    }
+}
+
+pub(super) type Found<E> = Result<f32, Halt<E>>;
+
+/// What is in cell `cell` of row `row` of step `step`.
+///
+/// # Errors
+/// [`Stop::Input`] when an input is not there, and for a place that is not in the leaf.
+pub fn cell<'a, I: Inputs<'a>>(
+    plan: &LeafPlan<'_>,
+    step: u32,
+    row: u32,
+    cell: u32,
+    inputs: &mut I,
+) -> Result<CellValue, Stop<I::Error>> {
+    let Some(step) = plan.step(step) else {
+        return Err(Stop::Beyond);
+    };
+    let mut work = Work {
+        plan,
+        step,
+        row,
+        inputs,
+    };
+    told(work.value(cell), work.is_byte(cell))
+}
+
+/// A value as it stands in a row.
+pub(super) fn told<E>(value: Result<CellValue, Halt<E>>, byte: bool) -> Result<CellValue, Stop<E>> {
+    match (value, byte) {
+        (Ok(value), _) => Ok(value),
+        (Err(Halt::Stop(stop)), _) => Err(stop),
+        (Err(Halt::Fault), true) => Ok(CellValue::Byte(0)),
+        (Err(Halt::Fault), false) => Ok(CellValue::Word(NO_NUMBER.to_le_bytes())),
+    }
+}
+
+/// A number as it stands in a row. Machines write a NaN in more than one way.
+fn number(value: f32) -> CellValue {
+    let bits = match value.is_nan() {
+        true => NO_NUMBER,
+        false => value.to_bits(),
+    };
+    CellValue::Word(bits.to_le_bytes())
+}
+
+/// One cell being computed.
+pub(super) struct Work<'w, 'l, I> {
+    pub plan: &'w LeafPlan<'l>,
+    pub step: Step,
+    pub row: u32,
+    pub inputs: &'w mut I,
+}
+
+impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
+    fn value(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let dims = self.plan.dims();
+        match (self.step.op, self.plan.family()) {
+            (Op::QuantQkv, _) => self.quantise(dims.width, Some(InLayer::AttentionPre), cell),
+            (Op::QuantOutput, _) => self.quantise(dims.queries, Some(InLayer::OutputPre), cell),
+            (Op::QuantMlp, _) => self.quantise(dims.width, Some(InLayer::InnerPre), cell),
+            (Op::QuantDown, _) => self.quantise(dims.inner, Some(InLayer::DownPre), cell),
+            (Op::FinalQuant, _) => self.quantise(dims.width, None, cell),
+            (Op::Record, _) => self.record(cell),
+            (_, ModelFamily::Bert) => self.encoder(cell).map(number),
+            (_, ModelFamily::Llama) => self.decoder(cell).map(number),
+        }
+    }
+
+    fn is_byte(&self, cell: u32) -> bool {
+        let dims = self.plan.dims();
+        let values = match self.step.op {
+            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => dims.width,
+            Op::QuantOutput => dims.queries,
+            Op::QuantDown => dims.inner,
+            _ => 0,
+        };
+        cell < bytes_of(self.plan.precision(), values)
+    }
+
+    fn encoder(&mut self, cell: u32) -> Found<I::Error> {
+        match self.step.op {
+            Op::EmbedAdd => self.embed_add(cell),
+            Op::EmbedStats => self.moments(Op::EmbedAdd, cell),
+            Op::Embed => {
+                let by = (Tensor::EmbeddingsNorm, Tensor::EmbeddingsNormBias);
+                self.layer_norm(Op::EmbedAdd, Op::EmbedStats, by, cell)
+            }
+            Op::AttentionAdd => self.add_state(cell),
+            Op::AttentionStats => self.moments(Op::AttentionAdd, cell),
+            Op::AttentionSum => {
+                let by = (InLayer::AttentionNorm, InLayer::AttentionNormBias);
+                let by = (self.tensor(by.0), self.tensor(by.1));
+                self.layer_norm(Op::AttentionAdd, Op::AttentionStats, by, cell)
+            }
+            Op::Activation => {
+                let up = self.one(Op::Up, cell)?;
+                Ok(match self.plan.layout.architecture.activation {
+                    Activation::GeluTanh => gelu_tanh(up),
+                    _ => gelu(up),
+                })
+            }
+            Op::Add => self.add(Op::Down, Op::AttentionSum, cell),
+            Op::Stats => self.moments(Op::Add, cell),
+            Op::Sum => {
+                let by = (self.tensor(InLayer::Norm), self.tensor(InLayer::NormBias));
+                self.layer_norm(Op::Add, Op::Stats, by, cell)
+            }
+            Op::StateColumns => self.state_column(cell),
+            Op::Mean => self.mean(cell),
+            Op::Pool => self.pool(cell),
+            _ => self.shared(cell),
+        }
+    }
+
+    fn decoder(&mut self, cell: u32) -> Found<I::Error> {
+        let layer = self.step.layer;
+        match self.step.op {
+            Op::Embed => self.embed(cell),
+            Op::AttentionStats | Op::FinalStats => {
+                let state = self.plan.state_before(layer);
+                self.deviation(state)
+            }
+            Op::AttentionInput => {
+                let state = self.plan.state_before(layer);
+                let weight = self.tensor(InLayer::AttentionNorm);
+                self.rms_norm(state, Op::AttentionStats, weight, cell)
+            }
+            Op::FinalInput => {
+                let state = self.plan.state_before(layer);
+                self.rms_norm(state, Op::FinalStats, Tensor::FinalNorm, cell)
+            }
+            Op::RotateQuery => self.rotate(Op::Query, cell),
+            Op::RotateKey => self.rotate(Op::Key, cell),
+            Op::AttentionSum => self.add_state(cell),
+            Op::MlpStats => {
+                let sum = self.plan.source(layer, Op::AttentionSum);
+                self.deviation(sum)
+            }
+            Op::MlpInput => {
+                let sum = self.plan.source(layer, Op::AttentionSum);
+                self.rms_norm(sum, Op::MlpStats, self.tensor(InLayer::Norm), cell)
+            }
+            Op::Gate => self.product(Op::QuantMlp, self.tensor(InLayer::Gate), cell),
+            Op::Activation => {
+                let gate = self.one(Op::Gate, cell)?;
+                Ok(silu(gate) * self.one(Op::Up, cell)?)
+            }
+            Op::Sum => self.add(Op::AttentionSum, Op::Down, cell),
+            Op::Logits => {
+                let head = match self.plan.layout.architecture.tied {
+                    true => Tensor::Tokens,
+                    false => Tensor::Head,
+                };
+                self.product(Op::FinalQuant, head, cell)
+            }
+            _ => self.shared(cell),
+        }
+    }
+
+    fn shared(&mut self, cell: u32) -> Found<I::Error> {
+        match self.step.op {
+            Op::Query => self.product(Op::QuantQkv, self.tensor(InLayer::Query), cell),
+            Op::Key => self.product(Op::QuantQkv, self.tensor(InLayer::Key), cell),
+            Op::Value => self.product(Op::QuantQkv, self.tensor(InLayer::Value), cell),
+            Op::Scores => self.score(cell),
+            Op::Exps => self.exponential(cell),
+            Op::Totals => self.total(cell),
+            Op::ValueColumns => self.value_column(cell),
+            Op::Attention => self.attention(cell),
+            Op::Output => self.product(Op::QuantOutput, self.tensor(InLayer::Output), cell),
+            Op::Up => self.product(Op::QuantMlp, self.tensor(InLayer::Up), cell),
+            Op::Down => self.product(Op::QuantDown, self.tensor(InLayer::Down), cell),
+            _ => Err(Fault::Shape.into()),
+        }
+    }
+
+    pub fn tensor(&self, part: InLayer) -> Tensor {
+        Tensor::Layer(self.step.layer, part)
+    }
+
+    /// Numbers of a row of a source.
+    pub fn numbers(
+        &mut self,
+        from: Option<Source>,
+        row: u32,
+        words: Range<u32>,
+    ) -> Result<Cow<'a, [f32]>, Halt<I::Error>> {
+        let from = from.ok_or(Fault::Shape)?;
+        let numbers = self.inputs.numbers(from, row, words);
+        numbers.map_err(|error| Halt::Stop(Stop::Input(error)))
+    }
+
+    /// One number of a row of a source.
+    pub fn number(&mut self, from: Option<Source>, row: u32, word: u32) -> Found<I::Error> {
+        let numbers = self.numbers(from, row, word..word.saturating_add(1))?;
+        Ok(numbers.first().copied().ok_or(Fault::Shape)?)
+    }
+
+    /// One number of this row of another step of this layer.
+    pub fn one(&mut self, op: Op, word: u32) -> Found<I::Error> {
+        let from = self.plan.source(self.step.layer, op);
+        self.number(from, self.row, word)
+    }
+
+    pub fn integers(
+        &mut self,
+        from: Source,
+        row: u32,
+        words: Range<u32>,
+    ) -> Result<Cow<'a, [u32]>, Halt<I::Error>> {
+        let integers = self.inputs.integers(from, row, words);
+        integers.map_err(|error| Halt::Stop(Stop::Input(error)))
+    }
+
+    pub fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'a>, Halt<I::Error>> {
+        let weights = self.inputs.weights(tensor, row);
+        weights.map_err(|error| Halt::Stop(Stop::Input(error)))
+    }
+
+    /// One value of a vector.
+    fn of_vector(&mut self, tensor: Tensor, index: u32) -> Found<I::Error> {
+        let row = self.weights(tensor, index / VECTOR_ROW)?;
+        let value = row.scales.get((index % VECTOR_ROW) as usize);
+        Ok(value.copied().ok_or(Fault::Shape)?)
+    }
+
+    /// Where the input of a quantised row is.
+    fn to_quantise(&self) -> Option<Source> {
+        let layer = self.step.layer;
+        let op = match (self.step.op, self.plan.family()) {
+            (Op::QuantQkv, ModelFamily::Bert) => return self.plan.state_before(layer),
+            (Op::QuantQkv, ModelFamily::Llama) => Op::AttentionInput,
+            (Op::QuantOutput, _) => Op::Attention,
+            (Op::QuantMlp, ModelFamily::Bert) => Op::AttentionSum,
+            (Op::QuantMlp, ModelFamily::Llama) => Op::MlpInput,
+            (Op::QuantDown, _) => Op::Activation,
+            _ => Op::FinalInput,
+        };
+        self.plan.source(layer, op)
+    }
+
+    /// A byte of a value, or a scale, of a quantised row: it depends on its group alone.
+    fn quantise(&mut self, width: u32, pre: Option<InLayer>, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let (each, precision) = (GROUP as u32, self.plan.precision());
+        let of_value = precision.bytes() as u32;
+        let (bytes, value) = (bytes_of(precision, width), cell / of_value);
+        let group = match cell.checked_sub(bytes) {
+            Some(group) => group,
+            None => value / each,
+        };
+        let start = group.saturating_mul(each);
+        let end = start.saturating_add(each).min(width);
+        let from = self.to_quantise();
+        let values = self.numbers(from, self.row, start..end)?;
+        let mut scaled = [0.0; GROUP];
+        let scaled = scaled.get_mut(..values.len()).ok_or(Fault::Shape)?;
+        match pre.filter(|pre| self.is_smoothed(*pre)) {
+            Some(pre) => {
+                // A row of a vector is a group.
+                let by = self.weights(self.tensor(pre), group)?;
+                scale_row(&values, &by.scales, scaled)?;
+            }
+            None => scaled.copy_from_slice(&values),
+        }
+        let mut q = [0i16; GROUP];
+        let q = q.get_mut(..values.len()).ok_or(Fault::Shape)?;
+        let scale = quantise_group(scaled, precision, q)?;
+        if cell >= bytes {
+            return Ok(number(scale));
+        }
+        let value = q.get((value % each) as usize).ok_or(Fault::Shape)?.to_le_bytes();
+        let byte = value.get((cell % of_value) as usize).ok_or(Fault::Shape)?;
+        Ok(CellValue::Byte(*byte))
+    }
+
+    fn is_smoothed(&self, pre: InLayer) -> bool {
+        let smoothed = &self.plan.layout.architecture.smoothed;
+        match pre {
+            InLayer::AttentionPre => smoothed.attention,
+            InLayer::OutputPre => smoothed.output,
+            InLayer::InnerPre => smoothed.inner,
+            _ => smoothed.down,
+        }
+    }
+
+    fn product(&mut self, quantised: Op, by: Tensor, cell: u32) -> Found<I::Error> {
+        let step = self.plan.number(self.step.layer, quantised).ok_or(Fault::Shape)?;
+        let input = self.inputs.quantised(step, self.row);
+        let input = input.map_err(|error| Halt::Stop(Stop::Input(error)))?;
+        let by = self.weights(by, cell)?;
+        let bias = by.bias.unwrap_or(0.0);
+        Ok(product_cell(&input.q, &input.scales, &by.q, &by.scales, bias)?)
+    }
+
+    fn add(&mut self, first: Op, second: Op, cell: u32) -> Found<I::Error> {
+        Ok(self.one(first, cell)? + self.one(second, cell)?)
+    }
+
+    /// What attention found, added to the state that went in.
+    fn add_state(&mut self, cell: u32) -> Found<I::Error> {
+        let state = self.plan.state_before(self.step.layer);
+        Ok(self.number(state, self.row, cell)? + self.one(Op::Output, cell)?)
+    }
+
+    /// Mean, or inverse deviation, of a row.
+    fn moments(&mut self, of: Op, cell: u32) -> Found<I::Error> {
+        let dims = self.plan.dims();
+        let from = self.plan.source(self.step.layer, of);
+        let row = self.numbers(from, self.row, 0..dims.width)?;
+        let (mean, scale) = layer_norm_stats(&row, dims.epsilon)?;
+        Ok(match cell {
+            0 => mean,
+            _ => scale,
+        })
+    }
+
+    fn layer_norm(&mut self, of: Op, stats: Op, by: (Tensor, Tensor), cell: u32) -> Found<I::Error> {
+        let value = self.one(of, cell)?;
+        let from = self.plan.source(self.step.layer, stats);
+        let stats = self.numbers(from, self.row, 0..2)?;
+        let weight = self.of_vector(by.0, cell)?;
+        let bias = self.of_vector(by.1, cell)?;
+        match stats[..] {
+            [mean, scale] => Ok(layer_norm_cell(value, (mean, scale), weight, bias)),
+            _ => Err(Fault::Shape.into()),
+        }
+    }
+
+    /// Inverse deviation of a state.
+    fn deviation(&mut self, of: Option<Source>) -> Found<I::Error> {
+        let dims = self.plan.dims();
+        let row = self.numbers(of, self.row, 0..dims.width)?;
+        Ok(rms_norm_scale(&row, dims.epsilon)?)
+    }
+
+    fn rms_norm(&mut self, of: Option<Source>, stats: Op, by: Tensor, cell: u32) -> Found<I::Error> {
+        let value = self.number(of, self.row, cell)?;
+        let scale = self.one(stats, 0)?;
+        Ok(rms_norm_cell(value, scale, self.of_vector(by, cell)?))
+    }
+
+    /// What is recorded: a copy, or the token that is chosen.
+    fn record(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        match self.plan.number(self.step.layer, Op::Logits) {
+            Some(_) => Ok(CellValue::Word(self.choose()?.to_le_bytes())),
+            None => self.recorded(cell).map(number),
+        }
+    }
+
+    fn recorded(&mut self, cell: u32) -> Found<I::Error> {
+        let (dims, last) = (self.plan.dims(), self.plan.last_layer());
+        if self.plan.pools() {
+            return self.one(Op::Pool, cell);
+        }
+        let Some(cached) = cell.checked_sub(dims.width) else {
+            let from = self.plan.source(last, Op::Sum);
+            return self.number(from, self.row, cell);
+        };
+        // Key and value of each layer, in turn.
+        let (vector, word) = (cached / dims.keys.max(1), cached % dims.keys.max(1));
+        let first = self.plan.first_layer();
+        let op = match vector % 2 {
+            0 => Op::RotateKey,
+            _ => Op::Value,
+        };
+        let from = self.plan.source(first.saturating_add(vector / 2), op);
+        self.number(from, self.row, word)
+    }
+}

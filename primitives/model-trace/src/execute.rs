@@ -1,0 +1,120 @@
+//! Everything in a leaf, by the definition.
+
+use alloc::{borrow::Cow, vec::Vec};
+use core::{fmt, ops::Range};
+
+use crate::{
+    compute::{cell, Stop},
+    inputs::{Inputs, QuantRow, Source, WeightRow},
+    layout::Part,
+    plan::LeafPlan,
+    player::Records,
+    steps::{Op, Step},
+    tensors::Tensor,
+    Rows,
+};
+
+/// Rows, or weights, that a computation asks for are not at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing;
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows or weights that are needed are not at hand")
+    }
+}
+
+impl core::error::Error for Missing {}
+
+/// Inputs in memory: what is recorded, and the steps of the leaf so far.
+pub(super) struct View<'a, R> {
+    pub records: &'a R,
+    pub steps: &'a [Rows],
+}
+
+impl<R> Clone for View<'_, R> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<'a, R: Records> View<'a, R> {
+    /// The rows of a source.
+    pub fn rows(&self, from: Source) -> Result<&'a Rows, Missing> {
+        let rows = match from {
+            Source::Step(step) => self.steps.get(step as usize),
+            Source::Leaf(leaf) => self.records.rows(leaf),
+            Source::Output(_) => self.records.output(),
+        };
+        rows.ok_or(Missing)
+    }
+}
+
+impl<'a, R: Records> Inputs<'a> for View<'a, R> {
+    type Error = Missing;
+
+    fn numbers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [f32]>, Missing> {
+        let row = self.rows(from)?.numbers(row).ok_or(Missing)?;
+        let words = row.get(words.start as usize..words.end as usize);
+        words.map(Cow::Borrowed).ok_or(Missing)
+    }
+
+    fn integers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [u32]>, Missing> {
+        let integers = self.rows(from)?.integers(row, words);
+        integers.map(Cow::Owned).ok_or(Missing)
+    }
+
+    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
+        let (q, scales) = self.rows(Source::Step(step))?.quantised(row).ok_or(Missing)?;
+        Ok(QuantRow {
+            q: q.into(),
+            scales: scales.into(),
+        })
+    }
+
+    fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'a>, Missing> {
+        self.records.weights(tensor, row).ok_or(Missing)
+    }
+}
+
+/// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so that it is
+/// right and not fast: seconds where the kernels take a small part of one.
+///
+/// # Errors
+/// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the output as
+/// claimed where the family generates.
+pub fn execute_leaf<R: Records>(plan: &LeafPlan<'_>, records: &R) -> Result<Vec<Rows>, Missing> {
+    let mut done = Vec::new();
+    for step in 0..plan.steps() {
+        let rows = execute_step(plan, step, &done, records)?;
+        done.push(rows);
+    }
+    Ok(done)
+}
+
+/// The rows of a step, from those before it.
+pub(super) fn execute_step<R: Records>(
+    plan: &LeafPlan<'_>,
+    step: u32,
+    steps: &[Rows],
+    records: &R,
+) -> Result<Rows, Missing> {
+    let shape = plan.rows_of(step).ok_or(Missing)?;
+    let mut rows = Rows::empty(&shape, plan.precision(), is_real(plan, step));
+    let mut inputs = View { records, steps };
+    for row in 0..shape.rows {
+        let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));
+        let cells: Result<Vec<_>, _> = cells.collect();
+        rows.push(&cells.map_err(|stop| match stop {
+            Stop::Beyond => Missing,
+            Stop::Input(missing) => missing,
+        })?);
+    }
+    Ok(rows)
+}
+
+/// Whether words of a step are `f32`: all but the tokens that are chosen.
+fn is_real(plan: &LeafPlan<'_>, step: u32) -> bool {
+    let records = matches!(plan.step(step), Some(Step { op: Op::Record, .. }));
+    !(records && matches!(plan.part(), Part::Choices { .. }))
+}

@@ -1,0 +1,420 @@
+//! What the leaves of a claim's trace are.
+
+use core::{fmt, ops::Range};
+
+use sp_core::H256;
+use surety_exact::rsqrt;
+use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
+
+use crate::{
+    given::{embeddings_bytes, GENERATION_WORDS, PROMPT_WORDS},
+    plan::LeafPlan,
+    TraceShape,
+};
+use surety_dispute_game::bisection::{
+    LeafKind, LeafShape, Length, RowsShape, Shape, LEAVES_MAX, ROWS_MAX, STEPS_MAX,
+};
+
+/// What fixes a trace beside the model's architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFacts {
+    /// The model's family.
+    pub family: ModelFamily,
+    /// What it is asked to do.
+    pub operation: Operation,
+    /// The content hash of the task's input.
+    pub input: H256,
+    /// What is claimed to have been done: items, or tokens of prompt and continuation.
+    pub units: u32,
+    /// The content hash of the output, as claimed.
+    pub output: H256,
+}
+
+/// Why a claim can have no trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// The family has no such operation.
+    Operation,
+    /// There can be no model of these dimensions.
+    Architecture(ArchitectureError),
+    /// No computation of this model has so many units.
+    Units,
+    /// The trace would be larger than a game can be played over.
+    TooLarge,
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation => f.write_str("the model's family has no such operation"),
+            Self::Architecture(error) => write!(f, "there can be no model of these dimensions: {error}"),
+            Self::Units => f.write_str("no computation of this model has so many units"),
+            Self::TooLarge => f.write_str("the trace would be too large for a dispute"),
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// What a leaf is about. Leaves are in the order [`Tokens`](Self::Tokens); sequence, chunk, stride, with
+/// [`Choices`](Self::Choices) after the strides of each chunk of a generation; [`Output`](Self::Output).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// What goes into the model.
+    Tokens,
+    /// What a stride of layers gives for a chunk.
+    Rows {
+        /// The item; 0 for a generation.
+        sequence: u32,
+        /// The chunk of its rows; 0 for an item.
+        chunk: u32,
+        /// The stride of layers.
+        stride: u32,
+    },
+    /// The tokens that are chosen after each position of a chunk.
+    Choices {
+        /// The chunk.
+        chunk: u32,
+    },
+    /// What is delivered.
+    Output,
+}
+
+/// The dimensions that follow from an architecture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dims {
+    pub width: u32,
+    pub queries: u32,
+    pub keys: u32,
+    pub inner: u32,
+    pub heads: u32,
+    pub head_dim: u32,
+    /// Heads of queries that share one of keys.
+    pub group: u32,
+    pub vocabulary: u32,
+    pub epsilon: f32,
+    /// Of scores.
+    pub scale: f32,
+}
+
+/// Everything that a claim's trace is made of, as [`Shape`] and as the definition of each cell.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub(super) architecture: Architecture,
+    pub(super) facts: TaskFacts,
+    pub(super) cut: TraceShape,
+    pub(super) dims: Dims,
+}
+
+impl Layout {
+    /// The layout of a claim about a model.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when there can be no trace. A claim of which this is said is wrong; a task or a model of which it
+    /// would be said for each claim is not to be taken.
+    pub fn new(architecture: &Architecture, facts: TaskFacts) -> Result<Self, LayoutError> {
+        let cut = TraceShape::of(facts.family, architecture);
+        Self::with_cut(architecture, facts, cut)
+    }
+
+    /// The same, cut in another way.
+    pub(super) fn with_cut(
+        architecture: &Architecture,
+        facts: TaskFacts,
+        cut: TraceShape,
+    ) -> Result<Self, LayoutError> {
+        let layout = Self::of_any_size(architecture, facts, cut)?;
+        let units = layout.facts.units;
+        let possible = match layout.facts.operation {
+            Operation::Embed => units > 0,
+            Operation::Generate => (2..=architecture.positions).contains(&units),
+        };
+        match (possible, layout.is_playable()) {
+            (false, _) => Err(LayoutError::Units),
+            (true, false) => Err(LayoutError::TooLarge),
+            (true, true) => Ok(layout),
+        }
+    }
+
+    /// The same, whether or not there can be so many units, or a game over them.
+    pub(super) fn of_any_size(
+        architecture: &Architecture,
+        facts: TaskFacts,
+        cut: TraceShape,
+    ) -> Result<Self, LayoutError> {
+        if facts.operation != facts.family.operation() {
+            return Err(LayoutError::Operation);
+        }
+        architecture
+            .check(facts.family)
+            .map_err(LayoutError::Architecture)?;
+        Ok(Self {
+            architecture: architecture.clone(),
+            facts,
+            cut,
+            dims: dims(architecture).ok_or(LayoutError::TooLarge)?,
+        })
+    }
+
+    /// What it is a layout of.
+    pub fn facts(&self) -> &TaskFacts {
+        &self.facts
+    }
+
+    /// The model's dimensions.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// How the model's traces are cut.
+    pub fn cut(&self) -> &TraceShape {
+        &self.cut
+    }
+
+    /// Rows of a generation that go through the model: all tokens but the last.
+    pub(super) fn fed(&self) -> u32 {
+        self.facts.units.saturating_sub(1)
+    }
+
+    /// Whether a game can be played over every leaf that a right trace may have.
+    fn is_playable(&self) -> bool {
+        let mut kinds = self.kinds();
+        let is_deep = |plan: Option<LeafPlan<'_>>| plan.is_none_or(|plan| plan.steps() > STEPS_MAX);
+        self.count().is_some_and(|leaves| leaves <= LEAVES_MAX)
+            && !self.longest().any(is_deep)
+            && kinds.all(|rows| rows.is_some_and(|rows| rows.is_playable()))
+    }
+
+    /// The rows of every kind that a right trace may have, each where they are longest. Nodes ask for them before
+    /// anybody has paid for it: there are no more of them in a model of many layers.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = Option<RowsShape>> + '_ {
+        let given = |part, length| self.leaf_of(part).and_then(|leaf| self.rows(leaf, length, 0));
+        let output = match self.output_length() {
+            Length::Known(length) => Some(given(Part::Output, length)),
+            // That of a generation is its provider's affair.
+            Length::Word { .. } => None,
+        };
+        let computed = self.longest().flatten().flat_map(LeafPlan::into_kinds);
+        core::iter::once(given(Part::Tokens, 0))
+            .chain(output)
+            .chain(computed)
+    }
+
+    /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first and the last.
+    fn longest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
+        let (chunk, most) = match self.facts.operation {
+            Operation::Embed => (0, self.architecture.positions),
+            Operation::Generate => (self.cut.chunks(self.fed()).saturating_sub(1), self.fed()),
+        };
+        let last = self.cut.strides().saturating_sub(1);
+        let strides = [Some(0), (last > 1).then_some(1), (last > 0).then_some(last)];
+        let rows = strides.into_iter().flatten().map(move |stride| Part::Rows {
+            sequence: 0,
+            chunk,
+            stride,
+        });
+        let choices = (self.facts.operation == Operation::Generate).then_some(Part::Choices { chunk });
+        rows.chain(choices)
+            .map(move |part| self.plan(self.leaf_of(part)?, most))
+    }
+
+    /// Leaves of a chunk.
+    pub(super) fn each(&self) -> u32 {
+        match self.facts.operation {
+            Operation::Embed => self.cut.strides(),
+            Operation::Generate => self.cut.strides().saturating_add(1),
+        }
+    }
+
+    /// Chunks of all sequences.
+    pub(super) fn chunks(&self) -> u32 {
+        match self.facts.operation {
+            Operation::Embed => self.facts.units,
+            Operation::Generate => self.cut.chunks(self.fed()),
+        }
+    }
+
+    fn count(&self) -> Option<u32> {
+        self.chunks().checked_mul(self.each())?.checked_add(2)
+    }
+
+    /// What a leaf is about; nothing when there is no such leaf.
+    pub fn part(&self, leaf: u32) -> Option<Part> {
+        let count = self.count()?;
+        let Some(index) = leaf.checked_sub(1) else {
+            return Some(Part::Tokens);
+        };
+        if leaf.checked_add(1)? >= count {
+            return (leaf.checked_add(1)? == count).then_some(Part::Output);
+        }
+        let (chunk, stride) = (index.checked_div(self.each())?, index.checked_rem(self.each())?);
+        Some(match self.facts.operation {
+            Operation::Embed => Part::Rows {
+                sequence: chunk,
+                chunk: 0,
+                stride,
+            },
+            Operation::Generate if stride < self.cut.strides() => Part::Rows {
+                sequence: 0,
+                chunk,
+                stride,
+            },
+            Operation::Generate => Part::Choices { chunk },
+        })
+    }
+
+    /// The number of the leaf that is about something; nothing when there is none.
+    pub fn leaf_of(&self, part: Part) -> Option<u32> {
+        let last = self.count()?.checked_sub(1)?;
+        let (group, place) = match (part, self.facts.operation) {
+            (Part::Tokens, _) => return Some(0),
+            (Part::Output, _) => return Some(last),
+            (
+                Part::Rows {
+                    sequence,
+                    chunk: 0,
+                    stride,
+                },
+                Operation::Embed,
+            ) => (sequence, stride),
+            (
+                Part::Rows {
+                    sequence: 0,
+                    chunk,
+                    stride,
+                },
+                Operation::Generate,
+            ) => (chunk, stride),
+            (Part::Choices { chunk }, Operation::Generate) => (chunk, self.cut.strides()),
+            _ => return None,
+        };
+        let strides = matches!(part, Part::Rows { .. }) && place >= self.cut.strides();
+        if group >= self.chunks() || strides {
+            return None;
+        }
+        group.checked_mul(self.each())?.checked_add(place)?.checked_add(1)
+    }
+
+    /// The rows of its sequence that a computed leaf is about, of which the leaf's length is the last one's end.
+    pub(super) fn positions(&self, chunk: u32, length: u32) -> Option<Range<u32>> {
+        match self.facts.operation {
+            Operation::Embed => (1..=self.architecture.positions)
+                .contains(&length)
+                .then_some(0..length),
+            Operation::Generate => {
+                let rows = self.cut.rows_of(chunk, self.fed());
+                (!rows.is_empty() && rows.end == length).then_some(rows)
+            }
+        }
+    }
+
+    /// The computation of a computed leaf of this length; nothing when there is no such leaf.
+    pub fn plan(&self, leaf: u32, length: u32) -> Option<LeafPlan<'_>> {
+        LeafPlan::new(self, leaf, length)
+    }
+
+    /// Rows that the trace records of a leaf, of the length that a right one has.
+    pub fn recorded(&self, leaf: u32, length: u32) -> Option<RowsShape> {
+        let step = self.steps(leaf, length).unwrap_or(1).checked_sub(1)?;
+        self.rows(leaf, length, step)
+    }
+
+    pub(super) fn output_length(&self) -> Length {
+        match self.facts.operation {
+            Operation::Embed => {
+                Length::Known(embeddings_bytes(self.facts.units, self.dims.width).unwrap_or(0))
+            }
+            Operation::Generate => Length::Word { row: 0, word: 1 },
+        }
+    }
+
+    fn tokens_shape(&self) -> Option<RowsShape> {
+        let (rows, words) = match self.facts.operation {
+            Operation::Embed => (self.facts.units, self.architecture.positions.checked_add(1)?),
+            Operation::Generate => (1, self.facts.units.checked_add(PROMPT_WORDS)?),
+        };
+        words_of(rows.min(ROWS_MAX.saturating_add(1)), words)
+    }
+}
+
+impl Shape for Layout {
+    fn leaves(&self) -> u32 {
+        self.count().unwrap_or(0)
+    }
+
+    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
+        let (length, kind) = match self.part(leaf)? {
+            Part::Tokens => (Length::Known(0), LeafKind::Given),
+            Part::Output => (self.output_length(), LeafKind::Fixed(self.facts.output)),
+            Part::Rows { sequence, chunk, .. } => {
+                let length = match self.facts.operation {
+                    Operation::Embed => Length::Word {
+                        row: sequence,
+                        word: 0,
+                    },
+                    Operation::Generate => Length::Known(self.cut.rows_of(chunk, self.fed()).end),
+                };
+                (length, LeafKind::Computed)
+            }
+            Part::Choices { chunk } => {
+                let length = Length::Known(self.cut.rows_of(chunk, self.fed()).end);
+                (length, LeafKind::Computed)
+            }
+        };
+        Some(LeafShape { length, kind })
+    }
+
+    fn steps(&self, leaf: u32, length: u32) -> Option<u32> {
+        self.plan(leaf, length).map(|plan| plan.steps())
+    }
+
+    fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape> {
+        match (self.part(leaf)?, step) {
+            (Part::Tokens, 0) => self.tokens_shape(),
+            (Part::Output, 0) => {
+                let long = self.facts.operation == Operation::Embed || length / 4 >= GENERATION_WORDS;
+                (long && length > 0).then_some(RowsShape {
+                    rows: 1,
+                    row_bytes: length,
+                    quantised: None,
+                })
+            }
+            (Part::Tokens | Part::Output, _) => None,
+            _ => self.plan(leaf, length)?.rows_of(step),
+        }
+    }
+}
+
+/// So many rows of so many words.
+pub(super) fn words_of(rows: u32, words: u32) -> Option<RowsShape> {
+    Some(RowsShape {
+        rows,
+        row_bytes: words.checked_mul(4)?,
+        quantised: None,
+    })
+}
+
+/// Of an architecture that there can be.
+fn dims(architecture: &Architecture) -> Option<Dims> {
+    let Architecture {
+        vocabulary,
+        width,
+        heads,
+        kv_heads,
+        head_dim,
+        inner,
+        ..
+    } = *architecture;
+    Some(Dims {
+        width,
+        queries: heads.checked_mul(head_dim)?,
+        keys: kv_heads.checked_mul(head_dim)?,
+        inner,
+        heads,
+        head_dim,
+        group: heads.checked_div(kv_heads)?,
+        vocabulary,
+        epsilon: f32::from_bits(architecture.epsilon),
+        scale: rsqrt(head_dim as f32),
+    })
+}

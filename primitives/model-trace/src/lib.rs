@@ -1,0 +1,49 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod attention;
+mod choices;
+mod compute;
+mod execute;
+mod given;
+mod inputs;
+mod layout;
+mod locate;
+mod measure;
+mod plan;
+mod player;
+mod quanta;
+mod recorder;
+mod referee;
+mod rows;
+mod sampling;
+mod span;
+mod states;
+mod steps;
+mod tensors;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod testsuite;
+mod trace_shape;
+
+pub use compute::{cell, Stop, NO_NUMBER};
+pub use execute::{execute_leaf, Missing};
+pub use given::{
+    embeddings_header, encoder_tokens, generation_output, prompt_tokens, Prompt, GENERATION_WORDS,
+    PROMPT_WORDS,
+};
+pub use inputs::{Inputs, QuantRow, Source, WeightRow};
+pub use layout::{Layout, LayoutError, Part, TaskFacts};
+pub use plan::LeafPlan;
+pub use player::{Player, PlayerError, Records};
+pub use quanta::quantised_bytes;
+pub use referee::CellReferee;
+pub use rows::Rows;
+pub use sampling::sampling_random;
+pub use steps::{Op, Step};
+pub use tensors::{tensors, InLayer, Tensor, WeightShape, VECTOR_ROW};
+pub use trace_shape::{stride_for, TraceShape, CHUNK_ROWS, STRIDE_WIDTH};
+
+#[cfg(test)]
+mod tests;

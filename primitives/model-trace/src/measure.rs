@@ -1,0 +1,103 @@
+//! How long an opening can be.
+
+use alloc::{borrow::Cow, vec};
+use core::ops::Range;
+
+use crate::{
+    inputs::{Inputs, QuantRow, Source, WeightRow},
+    locate::{Ground, HASH},
+    quanta::bytes_of,
+    tensors::{scales, Tensor},
+};
+use surety_dispute_game::bisection::OPENING_BYTES_MAX;
+use surety_proofs::SEGMENT_BYTES;
+
+/// One integer, of whatever row (which may depend on integers before it): a segment, and the way up through its row and from there through all leaves.
+const TOKEN_BYTES_MAX: u32 = SEGMENT_BYTES + HASH * (16 + 20);
+
+/// The place of a row of weights and the number of them.
+const WEIGHT_PLACE_BYTES: u32 = 8;
+
+/// Counts what a cell asks for, and gives zeros.
+pub(super) struct Measure<'l> {
+    ground: Ground<'l>,
+    weight_rows: Option<u32>,
+    /// Bytes so far.
+    pub bytes: u32,
+}
+
+/// It would be more than any opening may have, or cannot be.
+pub(super) struct TooLong;
+
+impl<'l> Measure<'l> {
+    pub fn new(ground: Ground<'l>) -> Self {
+        Self {
+            ground,
+            weight_rows: None,
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, bytes: Option<u32>) -> Result<(), TooLong> {
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(self.bytes));
+        self.bytes = bytes.filter(|bytes| *bytes <= OPENING_BYTES_MAX).ok_or(TooLong)?;
+        Ok(())
+    }
+}
+
+impl Inputs<'static> for Measure<'_> {
+    type Error = TooLong;
+
+    fn numbers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'static, [f32]>, TooLong> {
+        let piece = self.ground.words(from, row, &words).ok_or(TooLong)?;
+        self.add(piece.size())?;
+        Ok(vec![0.0; words.len()].into())
+    }
+
+    /// A prompt of no tokens and an output without an end: what takes the longest way to a token.
+    fn integers(
+        &mut self,
+        from: Source,
+        row: u32,
+        words: Range<u32>,
+    ) -> Result<Cow<'static, [u32]>, TooLong> {
+        if words.len() == 1 {
+            self.add(Some(TOKEN_BYTES_MAX))?;
+            return Ok(vec![0].into());
+        }
+        let piece = self.ground.words(from, row, &words).ok_or(TooLong)?;
+        self.add(piece.size())?;
+        Ok(match words {
+            Range { start: 0, end: 2 } => vec![0, u32::MAX].into(),
+            words => vec![0; words.len()].into(),
+        })
+    }
+
+    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, TooLong> {
+        let (piece, values, _) = self.ground.quantised(step, row).ok_or(TooLong)?;
+        self.add(piece.size())?;
+        Ok(QuantRow {
+            q: vec![0; values as usize].into(),
+            scales: vec![0.0; scales(values) as usize].into(),
+        })
+    }
+
+    fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'static>, TooLong> {
+        let layout = self.ground.layout;
+        let shape = tensor.shape(layout.architecture());
+        let scales = shape.scales_of(row).ok_or(TooLong)?;
+        let rows = *self.weight_rows.get_or_insert_with(|| layout.weight_rows());
+        let depth = u32::BITS - rows.saturating_sub(1).leading_zeros();
+        let bias = if shape.biased { 1 + 4 } else { 0 };
+        let above = depth * HASH + WEIGHT_PLACE_BYTES + bias;
+        let own = scales
+            .checked_mul(4)
+            .and_then(|scales| scales.checked_add(bytes_of(shape.precision, shape.values)));
+        self.add(own.and_then(|own| own.checked_add(above)))?;
+        Ok(WeightRow {
+            q: vec![0; shape.values as usize].into(),
+            scales: vec![0.0; scales as usize].into(),
+            bias: None,
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! Rows in memory.
+
+use alloc::{vec, vec::Vec};
+use core::ops::Range;
+
+use sp_core::H256;
+use surety_exact::Precision;
+
+use crate::{
+    quanta::{bytes_of, quantised_bytes, read},
+    tensors::scales,
+    NO_NUMBER,
+};
+use surety_dispute_game::bisection::{CellValue, RowsShape};
+use surety_proofs::{merkle_root, row_digest};
+
+/// Rows of one length, of a step or as a trace records them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// Numbers.
+    Real {
+        /// In each row.
+        width: u32,
+        /// Row by row.
+        values: Vec<f32>,
+    },
+    /// Small integers and a scale for each group of them.
+    Quantised {
+        /// Values in each row.
+        width: u32,
+        /// What they are.
+        precision: Precision,
+        /// The values, row by row.
+        q: Vec<i16>,
+        /// Row by row.
+        scales: Vec<f32>,
+    },
+    /// Tokens, parameters of sampling, or an output.
+    Bytes {
+        /// In each row.
+        row_bytes: u32,
+        /// Row by row.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Whole words as numbers.
+fn words(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word))
+}
+
+fn part<T>(values: &[T], row: u32, width: u32) -> Option<&[T]> {
+    let start = (row as usize).checked_mul(width as usize)?;
+    values.get(start..start.checked_add(width as usize)?)
+}
+
+impl Rows {
+    /// Nothing yet, of this shape; `precision` of quantised values, `real` where words are `f32`.
+    pub(super) fn empty(shape: &RowsShape, precision: Precision, real: bool) -> Self {
+        match (shape.quantised, real) {
+            (Some(bytes), _) => Self::Quantised {
+                width: bytes / precision.bytes() as u32,
+                precision,
+                q: vec![],
+                scales: vec![],
+            },
+            (None, true) => Self::Real {
+                width: shape.row_bytes / 4,
+                values: vec![],
+            },
+            (None, false) => Self::Bytes {
+                row_bytes: shape.row_bytes,
+                bytes: vec![],
+            },
+        }
+    }
+
+    /// Numbers, from their bytes in little-endian order; nothing when they make no whole number of rows.
+    pub fn real(row_bytes: u32, bytes: &[u8]) -> Option<Self> {
+        let whole = row_bytes > 0 && row_bytes.is_multiple_of(4);
+        (whole && bytes.len().is_multiple_of(row_bytes as usize)).then(|| Self::Real {
+            width: row_bytes / 4,
+            values: words(bytes).collect(),
+        })
+    }
+
+    /// A blob as one row; nothing for an empty one.
+    pub fn blob(bytes: Vec<u8>) -> Option<Self> {
+        let row_bytes = u32::try_from(bytes.len()).ok().filter(|bytes| *bytes > 0)?;
+        Some(Self::Bytes { row_bytes, bytes })
+    }
+
+    /// Appends a row, from its cells.
+    pub(super) fn push(&mut self, cells: &[CellValue]) {
+        let bytes: Vec<u8> = cells
+            .iter()
+            .flat_map(|cell| match cell {
+                CellValue::Byte(byte) => core::slice::from_ref(byte),
+                CellValue::Word(word) => &word[..],
+            })
+            .copied()
+            .collect();
+        match self {
+            Self::Real { values, .. } => values.extend(words(&bytes)),
+            Self::Quantised {
+                width,
+                precision,
+                q,
+                scales,
+            } => {
+                let (of_values, rest) = bytes
+                    .split_at_checked(bytes_of(*precision, *width) as usize)
+                    .unwrap_or_default();
+                q.extend(read(*precision, of_values));
+                scales.extend(words(rest));
+            }
+            Self::Bytes { bytes: all, .. } => all.extend(bytes),
+        }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> u32 {
+        let (len, width) = match self {
+            Self::Real { width, values } => (values.len(), *width),
+            Self::Quantised { width, q, .. } => (q.len(), *width),
+            Self::Bytes { row_bytes, bytes } => (bytes.len(), *row_bytes),
+        };
+        let rows = len.checked_div(width as usize).unwrap_or(0);
+        u32::try_from(rows).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of each.
+    pub fn row_bytes(&self) -> u32 {
+        match self {
+            Self::Real { width, .. } => width.saturating_mul(4),
+            Self::Quantised { width, precision, .. } => scales(*width)
+                .saturating_mul(4)
+                .saturating_add(bytes_of(*precision, *width)),
+            Self::Bytes { row_bytes, .. } => *row_bytes,
+        }
+    }
+
+    /// The numbers of a row; nothing unless rows are numbers and there is such a row.
+    pub fn numbers(&self, row: u32) -> Option<&[f32]> {
+        match self {
+            Self::Real { width, values } => part(values, row, *width),
+            _ => None,
+        }
+    }
+
+    /// Some words of a row that are integers.
+    pub fn integers(&self, row: u32, words: Range<u32>) -> Option<Vec<u32>> {
+        let Self::Bytes { row_bytes, bytes } = self else {
+            return None;
+        };
+        let row = part(bytes, row, *row_bytes)?;
+        let range = words.start.checked_mul(4)? as usize..words.end.checked_mul(4)? as usize;
+        let (words, _) = row.get(range)?.as_chunks::<4>();
+        Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+    }
+
+    /// The values and scales of a row; nothing unless rows are quantised and there is such a row.
+    pub fn quantised(&self, row: u32) -> Option<(&[i16], &[f32])> {
+        match self {
+            Self::Quantised {
+                width,
+                q,
+                scales: all,
+                ..
+            } => Some((part(q, row, *width)?, part(all, row, scales(*width))?)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a row; nothing when there is no such row.
+    pub fn row(&self, row: u32) -> Option<Vec<u8>> {
+        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        match self {
+            Self::Real { .. } => self.numbers(row).map(bytes),
+            Self::Quantised { precision, .. } => {
+                let (q, scales) = self.quantised(row)?;
+                let mut row = quantised_bytes(*precision, q);
+                row.extend::<Vec<u8>>(bytes(scales));
+                Some(row)
+            }
+            Self::Bytes { row_bytes, bytes } => part(bytes, row, *row_bytes).map(<[u8]>::to_vec),
+        }
+    }
+
+    /// Each row's digest.
+    pub fn digests(&self) -> Vec<H256> {
+        (0..self.count())
+            .filter_map(|row| self.row(row))
+            .map(|row| row_digest(&row))
+            .collect()
+    }
+
+    /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no row has.
+    pub fn recorded_digests(&self) -> Vec<H256> {
+        let digest = |row: Vec<u8>| match lacking(&row) {
+            Some(_) => H256::zero(),
+            None => row_digest(&row),
+        };
+        let rows = (0..self.count()).filter_map(|row| self.row(row));
+        rows.map(digest).collect()
+    }
+
+    /// The same with one bit changed in a byte of a row; nothing when there is no such byte.
+    pub(super) fn altered(&self, row: u32, byte: u32) -> Option<Self> {
+        let mut bytes = self.row(row)?;
+        *bytes.get_mut(byte as usize)? ^= 1;
+        let mut altered = self.clone();
+        let start = row as usize;
+        match &mut altered {
+            Self::Real { width, values } => {
+                let at = start.checked_mul(*width as usize)?;
+                let new: Vec<f32> = words(&bytes).collect();
+                values
+                    .get_mut(at..at.checked_add(new.len())?)?
+                    .copy_from_slice(&new);
+            }
+            Self::Quantised {
+                width,
+                precision,
+                q,
+                scales: all,
+            } => {
+                let (new_q, new_scales) = bytes.split_at_checked(bytes_of(*precision, *width) as usize)?;
+                let new_q = read(*precision, new_q);
+                let (at, groups) = (start.checked_mul(new_q.len())?, scales(*width) as usize);
+                q.get_mut(at..at.checked_add(new_q.len())?)?
+                    .copy_from_slice(&new_q);
+                let at = start.checked_mul(groups)?;
+                let new: Vec<f32> = words(new_scales).collect();
+                all.get_mut(at..at.checked_add(groups)?)?.copy_from_slice(&new);
+            }
+            Self::Bytes {
+                row_bytes,
+                bytes: all,
+            } => {
+                let at = start.checked_mul(*row_bytes as usize)?;
+                all.get_mut(at..at.checked_add(bytes.len())?)?
+                    .copy_from_slice(&bytes);
+            }
+        }
+        Some(altered)
+    }
+
+    /// The digest of a leaf that computes them.
+    pub fn leaf(&self) -> H256 {
+        merkle_root(self.recorded_digests().into_iter())
+    }
+
+    /// The digest of leaf 0, which may be any bytes.
+    pub fn given_leaf(&self) -> H256 {
+        merkle_root(self.digests().into_iter())
+    }
+}
+
+/// The first byte of the first word without a value.
+pub(super) fn lacking(row: &[u8]) -> Option<usize> {
+    let (words, _) = row.as_chunks::<4>();
+    let word = words.iter().position(|word| *word == NO_NUMBER.to_le_bytes())?;
+    word.checked_mul(4)
+}

@@ -1,0 +1,149 @@
+//! Computations without a value.
+
+use std::sync::Arc;
+
+use sp_core::H256;
+use surety_types::model::{Architecture, ModelFamily};
+
+use super::{
+    liar::play,
+    small::{bert, claimed, continuation, embed_with, llama, Work, PROMPT, TEXT},
+};
+use crate::{
+    generation_output,
+    testsuite::{MemoryModel, MemoryTrace},
+    Part, Player, Records, Rows, Tensor,
+};
+use surety_dispute_game::bisection::{Cell, Outcome, Reason, Shape, Side, Trace};
+use surety_proofs::{content_hash, merkle_root};
+
+/// A defender who records that there is no value, and says that this is one.
+struct Shameless(Player<MemoryTrace>);
+
+impl Shameless {
+    fn new(work: &Work) -> Self {
+        let mut player = work.player();
+        let last = work.layout.leaves() as usize - 1;
+        let computed = player
+            .records
+            .rows
+            .iter()
+            .zip(&mut player.records.leaves)
+            .take(last);
+        for (rows, leaf) in computed {
+            *leaf = merkle_root(rows.digests().into_iter());
+        }
+        if let Some(claimed) = &player.records.claimed {
+            player.records.leaves[last] = content_hash(&claimed.row(0).unwrap());
+        }
+        Self(player)
+    }
+}
+
+impl Trace for Shameless {
+    type Error = <Player<MemoryTrace> as Trace>::Error;
+
+    fn leaves(&mut self) -> Result<&[H256], Self::Error> {
+        self.0.leaves()
+    }
+
+    fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Self::Error> {
+        self.0.unfold(leaf)?;
+        let unfolded = self.0.unfolded.as_mut().unwrap();
+        unfolded.digests.rows = unfolded.steps.iter().map(Rows::digests).collect();
+        let roots = unfolded.digests.rows.iter();
+        unfolded.digests.steps = roots.map(|rows| merkle_root(rows.iter().copied())).collect();
+        self.0.steps(leaf)
+    }
+
+    fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Self::Error> {
+        self.0.rows(leaf, step)
+    }
+
+    fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, Self::Error> {
+        if leaf == 0 {
+            return self.0.row(leaf, step, row);
+        }
+        self.0.unfold(leaf)?;
+        let steps = &self.0.unfolded.as_ref().unwrap().steps;
+        Ok(steps[step as usize].row(row).unwrap())
+    }
+
+    fn open(&mut self, cell: &Cell) -> Result<Vec<u8>, Self::Error> {
+        self.0.open(cell)
+    }
+}
+
+fn convicted(work: &Work) -> Cell {
+    let (mut defender, mut honest) = (Shameless::new(work), work.player());
+    let (outcome, found, _) = play(&work.referee(), &mut defender, &mut honest);
+    let reason = Reason::Judged;
+    assert_eq!(
+        outcome,
+        Some(Outcome {
+            winner: Side::Challenger,
+            reason
+        })
+    );
+    found.unwrap()
+}
+
+/// A model in which one token's vector is more than a norm can take.
+fn overflowing(family: ModelFamily, architecture: Architecture, token: u32) -> Arc<MemoryModel> {
+    let model = MemoryModel::arbitrary(family, architecture, 2);
+    let same = MemoryModel::new(family, model.architecture().clone(), |tensor, row| {
+        let mut found = model.row(tensor, row).unwrap().clone();
+        if (tensor, row) == (Tensor::Tokens, token) {
+            found.scales.to_mut().fill(1e30);
+        }
+        found
+    });
+    Arc::new(same)
+}
+
+#[test]
+fn a_norm_that_overflows_has_no_value() {
+    let model = overflowing(ModelFamily::Bert, bert(), 23);
+    let work = embed_with(&model, &[&[1, 2], &[3, 23, 4]]);
+    let found = convicted(&work);
+    // Once one token has no value, nothing of its item has one.
+    let expected = Part::Rows {
+        sequence: 1,
+        chunk: 0,
+        stride: 0,
+    };
+    assert_eq!(work.layout.part(found.leaf), Some(expected));
+    assert_eq!((found.row, found.cell), (0, 0));
+    // The other item has nothing to do with it.
+    let leaf = work.trace.rows(2).unwrap();
+    assert_eq!(merkle_root(leaf.digests().into_iter()), leaf.leaf());
+}
+
+#[test]
+fn a_claimed_token_that_there_is_not_is_read_as_the_last() {
+    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, llama(), 2));
+    let mut tokens = continuation(&model, &PROMPT, 3);
+    let trace = |tokens: &[u32]| claimed(&model, &PROMPT, generation_output(3, tokens, false, TEXT)).trace;
+    tokens[1] = 23;
+    let last = trace(&tokens);
+    tokens[1] = 4_000_000;
+    let unknown = trace(&tokens);
+    assert_eq!(last.leaves, unknown.leaves);
+}
+
+#[test]
+fn an_output_that_ends_early_leads_to_nothing() {
+    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, llama(), 2));
+    let tokens = continuation(&model, &PROMPT, 5);
+    let mut output = generation_output(3, &tokens, false, "");
+    output.truncate(4 * 5);
+    let work = claimed(&model, &PROMPT, output);
+    let found = convicted(&work);
+    let Some(Part::Rows {
+        chunk: 2, stride: 0, ..
+    }) = work.layout.part(found.leaf)
+    else {
+        panic!("{found:?}");
+    };
+    assert_eq!(found.row, 1);
+}

@@ -1,0 +1,240 @@
+//! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them. What they
+//! give is what the cells give, bit for bit.
+
+use surety_exact::{
+    attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_row,
+    rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Sampling, Turns,
+};
+
+use surety_types::model::{Architecture, Precision};
+
+use super::small::{bert, embed, generate, llama, Work, PROMPT};
+use crate::{sampling_random, InLayer, Part, Records, Tensor};
+
+type Row = Vec<f32>;
+
+struct Plain<'w>(&'w Work);
+
+impl Plain<'_> {
+    fn vector(&self, tensor: Tensor) -> Row {
+        let rows = tensor.shape(self.0.model.architecture()).rows;
+        let rows = (0..rows).map(|row| self.0.trace.weights(tensor, row).unwrap().scales.into_owned());
+        rows.flatten().collect()
+    }
+
+    fn table(&self, tensor: Tensor, row: u32) -> Row {
+        let row = self.0.trace.weights(tensor, row).unwrap();
+        let scales = row.scales.iter().flat_map(|scale| [*scale; 128]);
+        row.q
+            .iter()
+            .zip(scales)
+            .map(|(q, scale)| f32::from(*q) * scale)
+            .collect()
+    }
+
+    fn quantise(&self, row: &[f32], pre: Option<Tensor>) -> (Vec<i16>, Row) {
+        let mut scaled = row.to_vec();
+        if let Some(pre) = pre {
+            scale_row(row, &self.vector(pre), &mut scaled).unwrap();
+        }
+        let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
+        let precision = self.0.model.architecture().precision.into();
+        quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+        (q, scales)
+    }
+
+    fn product(&self, (q, scales): &(Vec<i16>, Row), by: Tensor) -> Row {
+        let outputs = by.shape(self.0.model.architecture()).rows;
+        let cell = |row| {
+            let by = self.0.trace.weights(by, row).unwrap();
+            product_cell(q, scales, &by.q, &by.scales, by.bias.unwrap_or(0.0)).unwrap()
+        };
+        (0..outputs).map(cell).collect()
+    }
+
+    fn layer_norm(&self, row: &[f32], weight: Tensor, bias: Tensor) -> Row {
+        let mut out = vec![0.0; row.len()];
+        let epsilon = f32::from_bits(self.0.model.architecture().epsilon);
+        layer_norm_row(row, &self.vector(weight), &self.vector(bias), epsilon, &mut out).unwrap();
+        out
+    }
+
+    fn rms_norm(&self, row: &[f32], weight: Tensor) -> Row {
+        let mut out = vec![0.0; row.len()];
+        let epsilon = f32::from_bits(self.0.model.architecture().epsilon);
+        rms_norm_row(row, &self.vector(weight), epsilon, &mut out).unwrap();
+        out
+    }
+
+    /// All heads of one query over some positions.
+    fn attention(&self, query: &[f32], keys: &[Row], values: &[Row]) -> Row {
+        let architecture = self.0.model.architecture();
+        let (width, group) = (
+            architecture.head_dim as usize,
+            (architecture.heads / architecture.kv_heads) as usize,
+        );
+        let mut out = vec![0.0; query.len()];
+        for (head, (query, out)) in query.chunks(width).zip(out.chunks_mut(width)).enumerate() {
+            let first = head / group * width;
+            let (key, value) = (
+                |j: usize, d| keys[j][first + d],
+                |j: usize, d| values[j][first + d],
+            );
+            let scale = rsqrt(width as f32);
+            attention_row(query, key, value, scale, &mut vec![0.0; keys.len()], out).unwrap();
+        }
+        out
+    }
+}
+
+fn add(a: &[f32], b: &[f32]) -> Row {
+    a.iter().zip(b).map(|(a, b)| a + b).collect()
+}
+
+fn bits(row: &[f32]) -> Vec<u32> {
+    row.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn an_encoders_vectors_are_those_of_a_plain_pass() {
+    for precision in [Precision::Int8, Precision::Int12] {
+        check_encoder(Architecture { precision, ..bert() });
+    }
+}
+
+fn check_encoder(architecture: Architecture) {
+    let items: [&[u32]; 3] = [&[1, 9, 2], &[4], &[0, 23, 5, 5, 7, 11]];
+    let work = embed(architecture, &items);
+    let plain = Plain(&work);
+    for (item, tokens) in (0u32..).zip(items) {
+        let first = |(position, token): (u32, &u32)| {
+            let sum = add(
+                &plain.table(Tensor::Tokens, *token),
+                &plain.table(Tensor::Positions, position),
+            );
+            let sum = add(&sum, &plain.table(Tensor::Types, 0));
+            plain.layer_norm(&sum, Tensor::EmbeddingsNorm, Tensor::EmbeddingsNormBias)
+        };
+        let mut states: Vec<Row> = (0..).zip(tokens).map(first).collect();
+        for layer in 0..2 {
+            let of = |part| Tensor::Layer(layer, part);
+            let qkv = |state: &Row| plain.quantise(state, Some(of(InLayer::AttentionPre)));
+            let all = |part| {
+                states
+                    .iter()
+                    .map(|state| plain.product(&qkv(state), of(part)))
+                    .collect()
+            };
+            let (queries, keys, values): (Vec<Row>, Vec<Row>, Vec<Row>) =
+                (all(InLayer::Query), all(InLayer::Key), all(InLayer::Value));
+            for (state, query) in states.iter_mut().zip(&queries) {
+                let attended = plain.attention(query, &keys, &values);
+                let output = plain.product(&plain.quantise(&attended, None), of(InLayer::Output));
+                let sum = add(&output, state);
+                let sum = plain.layer_norm(&sum, of(InLayer::AttentionNorm), of(InLayer::AttentionNormBias));
+                let up = plain.product(&plain.quantise(&sum, None), of(InLayer::Up));
+                let up: Row = up.into_iter().map(gelu).collect();
+                let quantised = plain.quantise(&up, Some(of(InLayer::DownPre)));
+                let down = plain.product(&quantised, of(InLayer::Down));
+                *state = plain.layer_norm(&add(&down, &sum), of(InLayer::Norm), of(InLayer::NormBias));
+            }
+        }
+        let mut pooled = vec![0.0; 32];
+        mean_pool(&states.concat(), &mut pooled).unwrap();
+        l2_normalise(&mut pooled).unwrap();
+        let leaf = work.layout.leaf_of(Part::Rows {
+            sequence: item,
+            chunk: 0,
+            stride: 1,
+        });
+        let recorded = work.trace.rows(leaf.unwrap()).unwrap();
+        assert_eq!(bits(recorded.numbers(0).unwrap()), bits(&pooled), "{item}");
+    }
+}
+
+#[test]
+fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
+    for precision in [Precision::Int8, Precision::Int12] {
+        check_decoder(Architecture { precision, ..llama() });
+    }
+}
+
+fn check_decoder(architecture: Architecture) {
+    let work = generate(architecture, 4);
+    let plain = Plain(&work);
+    let output = work.trace.output().unwrap();
+    let tokens = output.integers(0, 3..7).unwrap();
+    let fed: Vec<u32> = PROMPT.tokens.iter().chain(&tokens[..3]).copied().collect();
+    let table = work.trace.weights(Tensor::Turns, 0).unwrap();
+    let turns: Vec<Turns> = table
+        .q
+        .chunks(8)
+        .map(|bytes| {
+            Turns(u64::from_le_bytes(std::array::from_fn(|i| {
+                bytes[i].to_le_bytes()[0]
+            })))
+        })
+        .collect();
+    let (mut keys, mut values) = ([vec![], vec![]], [vec![], vec![]]);
+    for (position, token) in (0u32..).zip(&fed) {
+        let mut state = plain.table(Tensor::Tokens, *token);
+        for layer in 0..2u32 {
+            let of = |part| Tensor::Layer(layer, part);
+            let normed = plain.rms_norm(&state, of(InLayer::AttentionNorm));
+            let qkv = plain.quantise(&normed, None);
+            let rotated = |part| {
+                let mut row = plain.product(&qkv, of(part));
+                row.chunks_mut(8)
+                    .for_each(|head| rotate_row(head, &turns, position).unwrap());
+                row
+            };
+            let (query, key) = (rotated(InLayer::Query), rotated(InLayer::Key));
+            let (keys, values) = (&mut keys[layer as usize], &mut values[layer as usize]);
+            keys.push(key);
+            values.push(plain.product(&qkv, of(InLayer::Value)));
+            let attended = plain.attention(&query, keys, values);
+            let attended = plain.quantise(&attended, Some(of(InLayer::OutputPre)));
+            state = add(&state, &plain.product(&attended, of(InLayer::Output)));
+            let normed = plain.rms_norm(&state, of(InLayer::Norm));
+            let input = plain.quantise(&normed, Some(of(InLayer::InnerPre)));
+            let (gate, up) = (
+                plain.product(&input, of(InLayer::Gate)),
+                plain.product(&input, of(InLayer::Up)),
+            );
+            let inner: Row = gate
+                .into_iter()
+                .zip(up)
+                .map(|(gate, up)| silu(gate) * up)
+                .collect();
+            state = add(
+                &state,
+                &plain.product(&plain.quantise(&inner, None), of(InLayer::Down)),
+            );
+
+            let (chunk, row) = (position / 2, position % 2);
+            let leaf = work.layout.leaf_of(Part::Rows {
+                sequence: 0,
+                chunk,
+                stride: layer,
+            });
+            let recorded = work.trace.rows(leaf.unwrap()).unwrap().numbers(row).unwrap();
+            let expected = [&state[..], keys.last().unwrap(), values.last().unwrap()].concat();
+            assert_eq!(bits(recorded), bits(&expected), "{position} {layer}");
+        }
+        let Some(index) = (position + 1).checked_sub(3) else {
+            continue;
+        };
+        let logits = plain.product(
+            &plain.quantise(&plain.rms_norm(&state, Tensor::FinalNorm), None),
+            Tensor::Head,
+        );
+        let how = Sampling {
+            temperature_milli: PROMPT.temperature_milli,
+            top_k: PROMPT.top_k,
+            top_p_milli: PROMPT.top_p_milli,
+        };
+        let random = sampling_random(&work.layout.facts().input, PROMPT.seed, index);
+        let token = sample(&logits, &how, random, &mut vec![0; logits.len()]).unwrap();
+        assert_eq!(token, tokens[index as usize]);
+    }
+}

@@ -1,0 +1,203 @@
+//! How long openings are, of models of real sizes.
+
+use std::collections::BTreeMap;
+
+use sp_core::H256;
+use surety_types::model::{Architecture, ModelFamily, Precision, Smoothed};
+
+use super::small::{bert, facts, llama};
+use crate::{CellReferee, Layout, Op, Part};
+use surety_dispute_game::bisection::{opening_room, Cell, CellValue, Referee, Shape};
+
+const ALL: Smoothed = Smoothed {
+    attention: true,
+    output: true,
+    inner: true,
+    down: true,
+};
+
+/// For each kind of step the longest opening, or that it is beyond; `check` is given each with its room.
+fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>> {
+    let referee = CellReferee::new(layout, H256::zero());
+    let mut longest = BTreeMap::new();
+    for (leaf, length) in leaves {
+        let plan = layout.plan(*leaf, *length).unwrap();
+        for step in 0..plan.steps() {
+            let shape = plan.rows_of(step).unwrap();
+            let op = plan.step(step).unwrap().op;
+            let room = opening_room(layout, *leaf, *length, step).unwrap();
+            for row in [0, shape.rows - 1] {
+                for cell in [0, shape.cells() / 2, shape.cells() - 1] {
+                    let at = Cell {
+                        leaf: *leaf,
+                        length: *length,
+                        step,
+                        row,
+                        cell,
+                        value: CellValue::Byte(0),
+                    };
+                    let bytes = referee.opening_bytes(&at).filter(|bytes| *bytes <= room);
+                    let most = longest.entry(op).or_insert(bytes);
+                    *most = most.zip(bytes).map(|(most, bytes)| most.max(bytes));
+                }
+            }
+        }
+    }
+    longest
+}
+
+fn beyond(openings: &BTreeMap<Op, Option<u32>>) -> Vec<Op> {
+    let beyond = openings.iter().filter(|(_, bytes)| bytes.is_none());
+    beyond.map(|(op, _)| *op).collect()
+}
+
+fn minilm(precision: Precision) -> Architecture {
+    Architecture {
+        vocabulary: 30_522,
+        width: 384,
+        layers: 6,
+        heads: 12,
+        kv_heads: 12,
+        head_dim: 32,
+        inner: 1536,
+        positions: 512,
+        smoothed: ALL,
+        precision,
+        ..bert()
+    }
+}
+
+#[test]
+fn every_cell_of_a_minilm_can_be_opened() {
+    for (precision, most) in [(Precision::Int8, 6 * 1024), (Precision::Int12, 8 * 1024)] {
+        openable(&minilm(precision), most);
+    }
+}
+
+/// With more inputs a product of int12 is for a committee: such an encoder is converted to int8.
+#[test]
+fn the_longest_products_of_a_bert_base_need_int8() {
+    for (precision, too_long) in [(Precision::Int8, &[][..]), (Precision::Int12, &[Op::Down])] {
+        let base = Architecture {
+            width: 768,
+            layers: 12,
+            head_dim: 64,
+            inner: 3072,
+            ..minilm(precision)
+        };
+        let layout = Layout::new(&base, facts(ModelFamily::Bert, 10, H256::zero())).unwrap();
+        let part = Part::Rows {
+            sequence: 9,
+            chunk: 0,
+            stride: 0,
+        };
+        let found = openings(&layout, &[(layout.leaf_of(part).unwrap(), 512)]);
+        assert_eq!(beyond(&found), too_long, "{precision:?}");
+    }
+}
+
+fn openable(minilm: &Architecture, most: u32) {
+    let layout = Layout::new(minilm, facts(ModelFamily::Bert, 10_000, H256::zero())).unwrap();
+    let leaf = |stride| {
+        let part = Part::Rows {
+            sequence: 9_999,
+            chunk: 0,
+            stride,
+        };
+        layout.leaf_of(part).unwrap()
+    };
+    for length in [128, 512] {
+        let found = openings(&layout, &[(leaf(0), length), (leaf(1), length)]);
+        println!("MiniLM, {length} tokens: {found:#?}");
+        assert_eq!(beyond(&found), []);
+        let longest = found.values().flatten().max().unwrap();
+        assert!(*longest < most, "{longest}");
+    }
+    let output = layout.leaves() - 1;
+    let at = Cell {
+        leaf: output,
+        length: 0,
+        step: 0,
+        row: 0,
+        cell: 384 * 9_000,
+        value: CellValue::Byte(0),
+    };
+    let bytes = CellReferee::new(&layout, H256::zero())
+        .opening_bytes(&at)
+        .unwrap();
+    assert!(bytes < 2 * 1024, "{bytes}");
+}
+
+#[test]
+fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
+    let model = Architecture {
+        vocabulary: 32_000,
+        width: 2048,
+        layers: 22,
+        heads: 32,
+        kv_heads: 4,
+        head_dim: 64,
+        inner: 5632,
+        positions: 2048,
+        smoothed: ALL,
+        ..llama()
+    };
+    let layout = Layout::new(&model, facts(ModelFamily::Llama, 1025, H256::zero())).unwrap();
+    let leaf = |part| layout.leaf_of(part).unwrap();
+    let rows = |chunk, stride| {
+        leaf(Part::Rows {
+            sequence: 0,
+            chunk,
+            stride,
+        })
+    };
+    for (chunk, length) in [(7, 128), (63, 1024)] {
+        let choices = leaf(Part::Choices { chunk });
+        let found = openings(
+            &layout,
+            &[
+                (rows(chunk, 0), length),
+                (rows(chunk, 21), length),
+                (choices, length),
+            ],
+        );
+        println!("Llama of width 2048, {length} tokens: {found:#?}");
+        // A row of 5,632 values and its weights; 32,000 logits, of which a token is chosen.
+        assert_eq!(beyond(&found), [Op::Down, Op::Record]);
+        let record = openings(&layout, &[(rows(chunk, 1), length)]);
+        assert_eq!(beyond(&record), [Op::Down]);
+    }
+}
+
+#[test]
+fn every_cell_of_the_demonstrations_decoder_can_be_opened() {
+    let model = Architecture {
+        vocabulary: 2048,
+        width: 128,
+        layers: 4,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 32,
+        inner: 384,
+        positions: 256,
+        smoothed: ALL,
+        tied: true,
+        ..llama()
+    };
+    let layout = Layout::new(&model, facts(ModelFamily::Llama, 256, H256::zero())).unwrap();
+    let leaf = |part| layout.leaf_of(part).unwrap();
+    let rows = |stride| Part::Rows {
+        sequence: 0,
+        chunk: 15,
+        stride,
+    };
+    let strides = (0..layout.cut().strides()).map(rows);
+    // The last token is not fed to the model.
+    let leaves: Vec<_> = strides
+        .chain([Part::Choices { chunk: 15 }])
+        .map(|part| (leaf(part), 255))
+        .collect();
+    let found = openings(&layout, &leaves);
+    println!("The demonstration's decoder: {found:#?}");
+    assert_eq!(beyond(&found), []);
+}

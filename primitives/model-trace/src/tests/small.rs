@@ -1,0 +1,290 @@
+//! Small models, and honest work on them.
+
+use std::sync::Arc;
+
+use sp_core::H256;
+use surety_exact::Precision;
+use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
+
+use crate::{
+    encoder_tokens, generation_output, prompt_tokens,
+    testsuite::{MemoryModel, MemoryTrace},
+    CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape,
+};
+use surety_dispute_game::bisection::{Cell, CellValue, RowsShape, Shape, Trace};
+use surety_proofs::content_hash;
+
+/// A claim and the honest work behind it.
+pub struct Work {
+    pub model: Arc<MemoryModel>,
+    pub layout: Layout,
+    pub trace: MemoryTrace,
+}
+
+pub fn bert() -> Architecture {
+    Architecture {
+        vocabulary: 24,
+        width: 32,
+        layers: 2,
+        heads: 2,
+        kv_heads: 2,
+        head_dim: 16,
+        inner: 144,
+        positions: 6,
+        epsilon: 1e-12f32.to_bits(),
+        activation: Activation::Gelu,
+        smoothed: Smoothed {
+            attention: true,
+            down: true,
+            ..Smoothed::default()
+        },
+        tied: false,
+        precision: model::Precision::Int12,
+    }
+}
+
+pub fn llama() -> Architecture {
+    Architecture {
+        vocabulary: 24,
+        width: 32,
+        layers: 2,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 8,
+        inner: 40,
+        positions: 64,
+        epsilon: 1e-5f32.to_bits(),
+        activation: Activation::SwiGlu,
+        smoothed: Smoothed {
+            output: true,
+            inner: true,
+            ..Smoothed::default()
+        },
+        tied: false,
+        precision: model::Precision::Int8,
+    }
+}
+
+/// Cut so fine that every kind of input occurs: each layer is a stride, chunks have two rows.
+pub fn fine(family: ModelFamily, architecture: &Architecture) -> TraceShape {
+    let cut = TraceShape::of(family, architecture);
+    TraceShape {
+        stride: 1,
+        chunk: cut.chunk.min(2),
+        ..cut
+    }
+}
+
+pub fn facts(family: ModelFamily, units: u32, output: H256) -> TaskFacts {
+    let operation = match family {
+        ModelFamily::Bert => Operation::Embed,
+        ModelFamily::Llama => Operation::Generate,
+    };
+    TaskFacts {
+        family,
+        operation,
+        input: H256::repeat_byte(7),
+        units,
+        output,
+    }
+}
+
+fn layout(model: &MemoryModel, cut: TraceShape, units: u32, output: H256) -> Layout {
+    let facts = facts(cut.family, units, output);
+    Layout::with_cut(model.architecture(), facts, cut).unwrap()
+}
+
+pub fn embed(architecture: Architecture, items: &[&[u32]]) -> Work {
+    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Bert, architecture, 1));
+    embed_with(&model, items)
+}
+
+pub fn embed_with(model: &Arc<MemoryModel>, items: &[&[u32]]) -> Work {
+    let cut = fine(ModelFamily::Bert, model.architecture());
+    let units = items.len() as u32;
+    let tokens = encoder_tokens(items.iter().copied(), model.architecture().positions);
+    let unknown = layout(model, cut, units, H256::zero());
+    let trace = MemoryTrace::compute(model.clone(), &unknown, tokens, None).unwrap();
+    let output = content_hash(&trace.own().unwrap());
+    Work {
+        layout: layout(model, cut, units, output),
+        model: model.clone(),
+        trace,
+    }
+}
+
+fn forced(
+    model: &Arc<MemoryModel>,
+    cut: TraceShape,
+    prompt: &Prompt<'_>,
+    claimed: Vec<u8>,
+) -> (Layout, MemoryTrace) {
+    let count = u32::from_le_bytes(claimed[4..8].try_into().unwrap());
+    let units = prompt.tokens.len() as u32 + count;
+    let layout = layout(model, cut, units, content_hash(&claimed));
+    let prompt = Prompt {
+        output_bytes: claimed.len() as u32,
+        ..prompt.clone()
+    };
+    let tokens = prompt_tokens(&prompt, units);
+    let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(claimed)).unwrap();
+    (layout, trace)
+}
+
+/// What a claimed output leads to, right or not.
+pub fn claimed(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, output: Vec<u8>) -> Work {
+    let cut = fine(ModelFamily::Llama, model.architecture());
+    let (layout, trace) = forced(model, cut, prompt, output);
+    Work {
+        model: model.clone(),
+        layout,
+        trace,
+    }
+}
+
+pub const PROMPT: Prompt<'static> = Prompt {
+    tokens: &[3, 17, 5],
+    output_bytes: 0,
+    temperature_milli: 700,
+    top_k: 12,
+    top_p_milli: 950,
+    seed: 0x1234_5678_9abc,
+};
+
+pub const TEXT: &str = "five!";
+
+/// The tokens that follow, one after the other.
+pub fn continuation(model: &Arc<MemoryModel>, prompt: &Prompt<'_>, count: usize) -> Vec<u32> {
+    let cut = fine(ModelFamily::Llama, model.architecture());
+    let mut tokens = Vec::new();
+    while tokens.len() < count {
+        tokens.push(0);
+        let claimed = generation_output(prompt.tokens.len() as u32, &tokens, false, TEXT);
+        let (layout, trace) = forced(model, cut, prompt, claimed);
+        let chosen = *trace.choices(&layout).last().unwrap();
+        *tokens.last_mut().unwrap() = chosen;
+    }
+    tokens
+}
+
+pub fn generate(architecture: Architecture, count: usize) -> Work {
+    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
+    let tokens = continuation(&model, &PROMPT, count);
+    let output = generation_output(PROMPT.tokens.len() as u32, &tokens, false, TEXT);
+    let work = claimed(&model, &PROMPT, output.clone());
+    assert_eq!(work.trace.own().unwrap(), output);
+    work
+}
+
+/// One of each family.
+pub fn works() -> [Work; 2] {
+    [embed(bert(), &[&[1, 9, 2], &[4]]), generate(llama(), 3)]
+}
+
+impl Work {
+    pub fn player(&self) -> Player<MemoryTrace> {
+        Player::new(self.layout.clone(), self.trace.clone())
+    }
+
+    pub fn referee(&self) -> CellReferee<'_> {
+        CellReferee::new(&self.layout, self.model.weight_root())
+    }
+
+    /// Every step of every leaf, those of given ones too: leaf, length, step, rows.
+    pub fn steps(&self) -> Vec<(u32, u32, u32, RowsShape)> {
+        let mut player = self.player();
+        let mut all = Vec::new();
+        for leaf in 0..self.layout.leaves() {
+            let length = player.length(leaf).unwrap();
+            for step in 0..self.layout.steps(leaf, length).unwrap_or(1) {
+                let rows = self.layout.rows(leaf, length, step).unwrap();
+                all.push((leaf, length, step, rows));
+            }
+        }
+        all
+    }
+}
+
+/// A cell as a trace has it.
+pub fn cell(
+    player: &mut Player<MemoryTrace>,
+    at: (u32, u32, u32),
+    shape: &RowsShape,
+    row: u32,
+    cell: u32,
+) -> Cell {
+    let (leaf, length, step) = at;
+    let bytes = player.row(leaf, step, row).unwrap();
+    let range = shape.bytes_of(cell).unwrap();
+    let bytes = &bytes[range.start as usize..range.end as usize];
+    let value = match bytes {
+        [byte] if shape.quantised.is_some_and(|values| cell < values) => CellValue::Byte(*byte),
+        bytes => {
+            let mut word = [0; 4];
+            word[..bytes.len()].copy_from_slice(bytes);
+            CellValue::Word(word)
+        }
+    };
+    Cell {
+        leaf,
+        length,
+        step,
+        row,
+        cell,
+        value,
+    }
+}
+
+/// Another value in one bit.
+pub fn flipped(value: CellValue, bit: u32) -> CellValue {
+    match value {
+        CellValue::Byte(byte) => CellValue::Byte(byte ^ (1 << (bit % 8))),
+        CellValue::Word(word) => {
+            CellValue::Word((u32::from_le_bytes(word) ^ (1 << (bit % 32))).to_le_bytes())
+        }
+    }
+}
+
+/// Writes a cell into rows.
+pub fn write(rows: &mut Rows, row: u32, cell: u32, value: CellValue) {
+    let shape_width = |width: u32| (row * width + cell) as usize;
+    match (rows, value) {
+        (Rows::Real { width, values }, CellValue::Word(word)) => {
+            values[shape_width(*width)] = f32::from_le_bytes(word);
+        }
+        (
+            Rows::Quantised {
+                width, precision, q, ..
+            },
+            CellValue::Byte(byte),
+        ) => {
+            let of_value = precision.bytes();
+            let value = &mut q[(row * *width) as usize + cell as usize / of_value];
+            let mut bytes = value.to_le_bytes();
+            bytes[cell as usize % of_value] = byte;
+            *value = match precision {
+                Precision::Int8 => i16::from(byte.cast_signed()),
+                Precision::Int12 => i16::from_le_bytes(bytes),
+            };
+        }
+        (
+            Rows::Quantised {
+                width,
+                precision,
+                scales,
+                ..
+            },
+            CellValue::Word(word),
+        ) => {
+            let each = width.div_ceil(128);
+            let values = *width * precision.bytes() as u32;
+            scales[(row * each + cell - values) as usize] = f32::from_le_bytes(word);
+        }
+        (Rows::Bytes { row_bytes, bytes }, CellValue::Word(word)) => {
+            let start = (row * *row_bytes + 4 * cell) as usize;
+            let end = bytes.len().min(start + 4).min(((row + 1) * *row_bytes) as usize);
+            bytes[start..end].copy_from_slice(&word[..end - start]);
+        }
+        _ => panic!("not a cell of these rows"),
+    }
+}

@@ -1,0 +1,94 @@
+//! The referee and single cells.
+
+use super::small::{cell, embed, flipped, generate, works, Work};
+use crate::Part;
+use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Trace};
+use surety_proofs::merkle_root;
+
+/// Cells of an output that are not arithmetic: the reason for the end, and the text.
+fn is_beyond(work: &Work, part: Part, at: u32, tokens: u32) -> bool {
+    match part {
+        Part::Tokens => true,
+        Part::Output => work.layout.cut().kv_width > 0 && (at == 2 || at >= 3 + tokens),
+        _ => false,
+    }
+}
+
+#[test]
+fn every_cell_holds_and_no_other_value_of_it_does() {
+    for work in works() {
+        let mut player = work.player();
+        let referee = work.referee();
+        let (mut cells, mut longest) = (0u32, 0);
+        for (leaf, length, step, shape) in work.steps() {
+            let part = work.layout.part(leaf).unwrap();
+            let steps = match part {
+                Part::Tokens | Part::Output => None,
+                _ => Some(merkle_root(player.steps(leaf).unwrap().into_iter())),
+            };
+            let roots = Roots {
+                trace: work.trace.root(),
+                steps,
+            };
+            let room = opening_room(&work.layout, leaf, length, step).unwrap();
+            for row in 0..shape.rows {
+                for place in 0..shape.cells() {
+                    let at = cell(&mut player, (leaf, length, step), &shape, row, place);
+                    let opening = player.open(&at).unwrap();
+                    let judged = referee.judge(&at, &roots, &opening);
+                    if is_beyond(&work, part, place, 3) {
+                        assert_eq!(judged, Judgement::Beyond, "{part:?} {at:?}");
+                        continue;
+                    }
+                    assert_eq!(judged, Judgement::Holds, "{part:?} {at:?}");
+                    let most = referee.opening_bytes(&at).unwrap();
+                    assert!(
+                        opening.len() as u32 <= most && most <= room,
+                        "{at:?} {most} {room}"
+                    );
+                    longest = longest.max(most);
+                    cells += 1;
+                    let every = if cells % 97 == 0 { 1 } else { 13 };
+                    for bit in (cells % every..32).step_by(every as usize) {
+                        let wrong = surety_dispute_game::bisection::Cell {
+                            value: flipped(at.value, bit),
+                            ..at
+                        };
+                        assert_eq!(
+                            referee.judge(&wrong, &roots, &opening),
+                            Judgement::Refuted,
+                            "{wrong:?}"
+                        );
+                    }
+                }
+            }
+        }
+        println!("{cells} cells, openings of at most {longest} bytes");
+        assert!(cells > 5_000, "{cells}");
+    }
+}
+
+#[test]
+fn work_of_one_token_and_of_one_position_more_than_a_chunk_holds() {
+    let one = embed(super::small::bert(), &[&[2]]);
+    let long = generate(super::small::llama(), 2);
+    for work in [one, long] {
+        let mut player = work.player();
+        let referee = work.referee();
+        for (leaf, length, step, shape) in work.steps() {
+            if work.layout.plan(leaf, length).is_none() {
+                continue;
+            }
+            let roots = Roots {
+                trace: work.trace.root(),
+                steps: Some(merkle_root(player.steps(leaf).unwrap().into_iter())),
+            };
+            let last = (shape.rows - 1, shape.cells() - 1);
+            for (row, place) in [(0, 0), last] {
+                let at = cell(&mut player, (leaf, length, step), &shape, row, place);
+                let opening = player.open(&at).unwrap();
+                assert_eq!(referee.judge(&at, &roots, &opening), Judgement::Holds, "{at:?}");
+            }
+        }
+    }
+}

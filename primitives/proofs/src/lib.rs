@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod commitment;
+mod content;
+mod merkle;
+mod opening;
+mod proof;
+mod rows;
+mod statement;
+mod weight;
+
+pub use commitment::commitment;
+pub use content::content_hash;
+pub use merkle::{leaf_hash, merkle_root, node_hash};
+pub use opening::{CellOpening, RowOpening, Segment, SegmentOpening, WeightOpening};
+pub use proof::{Proof, DEPTH_MAX};
+pub use rows::{row_digest, rows_digest, segment_hashes, segments, SEGMENT_BYTES};
+pub use statement::{CommitStatement, SignedStatement};
+pub use weight::weight_row_leaf;
