@@ -3,11 +3,9 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_engine::{
-    exact::convert::ConvertError, generation::RequestError, EmbeddingsError, EngineError, FetchError,
-    InputError, TrainError,
-};
+use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
 use surety_journal::JournalError;
+use surety_models::{convert::ConvertError, FetchError};
 use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;
@@ -43,7 +41,7 @@ pub enum CliError {
     Replay(#[from] ReplayError),
     /// A model's files.
     #[error(transparent)]
-    Models(#[from] surety_engine::StoreError),
+    Models(#[from] surety_models::StoreError),
     /// A model's download.
     #[error(transparent)]
     Fetch(#[from] FetchError),

@@ -13,11 +13,12 @@ use common::{
 };
 use surety_engine::{
     content_hash,
-    exact::{weights::LlamaWeights, Op, Step},
+    exact::{Op, Step},
     generation::{FinishReason, Request, RequestError},
     Engine, EngineError, Event, Job,
 };
 use surety_exact::sample;
+use surety_models::weights::LlamaWeights;
 use surety_types::{model::Operation, ContentHash};
 use surety_verification::{merkle_root, rows_digest, sampling_random};
 

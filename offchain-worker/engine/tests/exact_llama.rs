@@ -8,14 +8,11 @@ use common::{
     reference::{self, bytes, Steps},
     synthetic::{self, Dice},
 };
-use surety_engine::{
-    exact::{
-        kernels::{available, with_isa, Rows},
-        weights::LlamaWeights,
-        ExactLlama, LlamaModel, Probe, Sequence, Step,
-    },
-    ModelError,
+use surety_engine::exact::{
+    kernels::{available, with_isa, Rows},
+    ExactLlama, LlamaModel, Probe, Sequence, Step,
 };
+use surety_models::{weights::LlamaWeights, ModelError};
 use surety_types::model::ModelFamily;
 use surety_verification::cells::quantised_bytes;
 

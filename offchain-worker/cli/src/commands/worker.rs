@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
-use surety_engine::{EnginePool, ModelStore, PoolConfig, Priority};
+use surety_engine::{EnginePool, PoolConfig, Priority};
 use surety_journal::Journal;
+use surety_models::ModelStore;
 use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
 use surety_worker_core::Record;
 use tokio::{

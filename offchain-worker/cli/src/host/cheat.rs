@@ -5,11 +5,8 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use clap::ValueEnum;
 use surety_chain_client::{AccountId, Call, Hash, When};
-use surety_engine::{
-    content_hash,
-    exact::{format, Form, OwnTrace},
-    open, Engine, EngineError, Event, Job, ModelFiles, Outcome, Sink,
-};
+use surety_engine::{content_hash, exact::OwnTrace, open, Engine, EngineError, Event, Job, Outcome, Sink};
+use surety_models::{format, Form, ModelFiles};
 use surety_types::{
     model::{ModelManifest, Operation},
     task::{MemberProgress, ResultClaim, RoundPhase},

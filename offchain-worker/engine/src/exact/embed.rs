@@ -5,6 +5,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use surety_exact::Fault;
 use surety_kernels::Packed;
+use surety_models::{
+    tokens::{Tokens, TokensOf},
+    units_max,
+    weights::BertWeights,
+    Form, ModelError,
+};
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
@@ -17,25 +23,20 @@ use surety_verification::{
 };
 
 use super::{
-    bert::{BertModel, Scratch, TokensOf},
+    bert::{BertModel, Scratch},
     dispute::{EmbedWork, OwnTrace},
-    form::units_max,
     probe::Probe,
     trace::{
         given_leaf,
         hash::{blob_hash, roots, row_digests, Digest},
         TopLevel,
     },
-    weights::BertWeights,
-    Form,
 };
 use crate::{
-    bert::Tokens,
     embeddings::{rows_max, Embeddings},
     engine::{report, Engine, Job, Outcome, Sink},
     error::EngineError,
     input::{items, InputError, ITEMS_MAX},
-    model_error::ModelError,
     trace::claim,
 };
 

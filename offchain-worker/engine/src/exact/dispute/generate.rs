@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use surety_kernels::Packed;
+use surety_models::format::{self, Parts};
 use surety_types::ContentHash;
 use surety_verification::{
     cells::{Part, Rows, Tensor},
@@ -15,7 +16,6 @@ use crate::{
     error::EngineError,
     exact::{
         forced::Forced,
-        format::{self, Parts},
         generate::{count, ExactLlama, Task},
         llama::Sequence,
     },

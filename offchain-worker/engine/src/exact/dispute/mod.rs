@@ -14,6 +14,10 @@ use std::{
 };
 
 use surety_kernels::Packed;
+use surety_models::{
+    format::{self, Parts},
+    weights::LinearRows,
+};
 use surety_types::ContentHash;
 use surety_verification::{
     bisection::{Cell, Trace},
@@ -21,11 +25,7 @@ use surety_verification::{
     Proof, WeightOpening,
 };
 
-use super::{
-    format::{self, Parts},
-    trace::hash::{path, Digest},
-    weights::LinearRows,
-};
+use super::trace::hash::{path, Digest};
 use crate::{
     engine::{report, Sink},
     error::EngineError,

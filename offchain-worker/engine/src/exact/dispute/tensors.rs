@@ -1,11 +1,10 @@
 //! A model's tensors by what they are for.
 
-use surety_verification::cells::{InLayer, Tensor};
-
-use crate::exact::{
+use surety_models::{
     format::Part,
     weights::{BertLayer, BertWeights, LlamaLayer, LlamaWeights, Norm},
 };
+use surety_verification::cells::{InLayer, Tensor};
 
 fn vector<L>(values: Option<&Vec<f32>>) -> Option<Part<'_, L>> {
     values.map(|values| Part::Vector(values))
