@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use surety_access::{Gate, OwnOutputs};
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
 use surety_network::{DataPlane, Node};
 use surety_types::{
@@ -14,7 +15,6 @@ use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, Secret
 
 use super::{worker, Context};
 use crate::{
-    access::{Gate, OwnOutputs},
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},

@@ -66,7 +66,7 @@ pub(super) fn ticket(tools: &Tools, task: TaskId, provider: &AccountId) -> Optio
     let proof = tools.audits.known(task, provider).proof;
     let draw = proof.map(|proof| (provider.clone(), proof));
     let genesis = tools.chain.info().genesis;
-    crate::access::ticket(&tools.signer, &genesis, &tools.plane.peer_id(), task, draw)
+    surety_access::ticket(&tools.signer, &genesis, &tools.plane.peer_id(), task, draw)
 }
 
 /// Sees whether we are to audit, by our own key.

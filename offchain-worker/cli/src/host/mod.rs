@@ -36,6 +36,7 @@ mod work;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{Journal, JournalError};
 use surety_network::{DataPlane, PlaneError};
@@ -56,7 +57,7 @@ pub use moves::Traces;
 pub use speeds::Speeds;
 pub use vitals::{server::bind as bind_metrics, Vitals};
 
-use crate::{access::OwnOutputs, args::CrashPoint, error::Result};
+use crate::{args::CrashPoint, error::Result};
 use jobs::Jobs;
 use outputs::Outputs;
 use retry::Backoff;

@@ -1,10 +1,11 @@
 //! Serving outputs, each with our signed word on it, to the client, as soon as our commitment is in a block.
 //!
 //! Not before: another provider of the task could copy it and commit to it, too. Those who audit it, or decide a dispute
-//! about it, show a ticket; see [`crate::access`].
+//! about it, show a ticket; see [`surety_access`].
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Hash, RoundRecord};
 use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
 use surety_types::{
@@ -16,7 +17,6 @@ use surety_verification::CommitStatement;
 use surety_worker_core::{Record, TaskSnapshot};
 
 use super::Tools;
-use crate::access::OwnOutputs;
 
 struct Output {
     hash: ContentHash,

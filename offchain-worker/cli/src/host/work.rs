@@ -84,7 +84,7 @@ pub(super) async fn fetch(
 ) -> Event {
     let task = of.id;
     // A client that knows us by an earlier peer id lets us in as a member of the round.
-    let pass = crate::access::ticket(
+    let pass = surety_access::ticket(
         &tools.signer,
         &tools.chain.info().genesis,
         &tools.plane.peer_id(),

@@ -21,6 +21,7 @@ use std::{
 };
 
 use serde::Serialize;
+use surety_access::Gate;
 use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When};
 use surety_engine::{content_hash, generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
@@ -33,7 +34,6 @@ use surety_types::{
 
 use super::Context;
 use crate::{
-    access::{self, Gate},
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
@@ -119,7 +119,7 @@ async fn welcome(chain: &Arc<dyn Chain>, node: &Node) -> Result<()> {
 /// What shows that we are the client, where there is a key to sign it with.
 fn ticket(context: &Context, chain: &dyn Chain, node: &Node, task: TaskId) -> Option<Ticket> {
     let key = context.key().ok()?;
-    access::ticket(
+    surety_access::ticket(
         &key.signer,
         &chain.info().genesis,
         &DataPlane::peer_id(node),

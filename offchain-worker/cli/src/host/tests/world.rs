@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use surety_access::{Gate, OwnOutputs};
 use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
 use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::Journal;
@@ -26,7 +27,6 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::{manifest, Puppet};
 use crate::{
-    access::{Gate, OwnOutputs},
     host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals},
     machine,
 };
