@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
 use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
+use surety_host::HostError;
 use surety_journal::JournalError;
 use surety_models::{convert::ConvertError, FetchError};
 use surety_network::PlaneError;
@@ -33,6 +34,9 @@ pub enum CliError {
     /// The blob store.
     #[error(transparent)]
     Blobs(#[from] surety_network::StoreError),
+    /// A worker cannot start, or go on.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The journal.
     #[error("the journal cannot be used: {0}")]
     Journal(#[from] JournalError),
@@ -122,16 +126,6 @@ pub enum CliError {
         /// Who was asked, and what each did.
         attempts: String,
     },
-    /// A part of a worker died again and again.
-    #[error("{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive")]
-    PartDied {
-        /// Which.
-        part: &'static str,
-        /// How often.
-        deaths: usize,
-        /// Why it did the last time.
-        reason: String,
-    },
     /// Doctor found faults.
     #[error("{0} of the checks failed")]
     Unhealthy(usize),
@@ -147,8 +141,14 @@ impl CliError {
     /// The program's exit code. Listed in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Internal(_) | Self::Interrupted(_) | Self::PartDied { .. } => 1,
+            Self::Internal(_) | Self::Interrupted(_) => 1,
             Self::Usage(_) | Self::Config(_) | Self::Request(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
+            Self::Host(e) => match e {
+                HostError::Internal(_) | HostError::PartDied { .. } => 1,
+                HostError::Metrics { .. } => 2,
+                HostError::Data(_) => 6,
+                HostError::Journal(_) => 7,
+            },
             Self::Chain(e) => match e {
                 ChainError::Unreachable { .. }
                 | ChainError::WrongChain { .. }

@@ -9,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 use surety_chain_client::{AccountId, Chain, ChainError, When};
+use surety_host::machine;
 use surety_types::stake::Role;
 
 use super::Context;
@@ -17,7 +18,6 @@ use crate::{
     args::{DoctorArgs, DoctorRole},
     error::{CliError, Result},
     keys::{self, address},
-    machine,
     output::table,
     SURE,
 };

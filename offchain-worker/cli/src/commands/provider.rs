@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use surety_access::{Gate, OwnOutputs};
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
+use surety_host::{heartbeat_blocks, machine, Audits, Beside, Host, Speeds, Tools, Traces, Vitals};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     model::ModelManifest,
@@ -18,9 +19,8 @@ use crate::{
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},
-    host::{heartbeat_blocks, Audits, Beside, Host, Speeds, Tools, Traces, Vitals},
     keys::{address, Key},
-    machine, models,
+    models,
 };
 
 /// Largest input that is fetched: what the chain takes at most by default.
@@ -106,7 +106,7 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         node.stop().await;
     }
     tracing::info!("stopped");
-    result
+    Ok(result?)
 }
 
 impl Up {

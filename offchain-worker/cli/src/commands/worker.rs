@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, PoolConfig, Priority};
+use surety_host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals};
 use surety_journal::Journal;
 use surety_models::ModelStore;
 use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
@@ -17,7 +18,6 @@ use tokio::{
 use crate::{
     config::RunConfig,
     error::{CliError, Result},
-    host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals},
     keys::{address, Key},
     models,
 };

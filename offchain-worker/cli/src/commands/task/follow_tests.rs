@@ -5,6 +5,7 @@ use surety_engine::{
     generation::{FinishReason, Generation},
     Embeddings,
 };
+use surety_host::machine;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Bytes, Readers, StreamToken, StreamWriter,
@@ -18,7 +19,6 @@ use surety_types::{
 use surety_verification::CommitStatement;
 
 use super::{super::transcript::tests::Paper, *};
-use crate::machine;
 
 const TASK: TaskId = 5;
 

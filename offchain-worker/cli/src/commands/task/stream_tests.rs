@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{FakeChain, ProviderRecord};
+use surety_host::machine;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Readers, StreamWriter,
 };
 
 use super::{super::transcript::tests::Paper, *};
-use crate::machine;
 
 const TASK: TaskId = 5;
 

@@ -7,7 +7,7 @@ use surety_worker_core::Failure;
 use tokio::sync::mpsc;
 
 use super::{compute::ComputeError, Tools};
-use crate::args::CrashPoint;
+use crate::CrashPoint;
 
 /// Runs a job that nobody can follow.
 pub(super) async fn quietly(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {

@@ -13,7 +13,7 @@ use metrics::Metrics;
 pub use metrics::Seen;
 use tokio::time::Instant;
 
-use crate::error::{CliError, Result};
+use crate::error::{HostError, Result};
 
 /// Health and figures of one worker.
 pub struct Vitals {
@@ -29,7 +29,7 @@ impl Vitals {
     /// # Errors
     /// Only by a defect.
     pub fn new() -> Result<Self> {
-        let metrics = Metrics::new().map_err(|e| CliError::Internal(e.to_string()))?;
+        let metrics = Metrics::new().map_err(|e| HostError::Internal(e.to_string()))?;
         Ok(Self {
             health: Health::default(),
             metrics,

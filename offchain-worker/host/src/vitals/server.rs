@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::Vitals;
-use crate::error::{CliError, Result};
+use crate::error::{HostError, Result};
 
 /// Connections at once; more wait. Prometheus and a health check need one each.
 const CONNECTIONS_MAX: usize = 16;
@@ -36,7 +36,7 @@ const CONNECTION_SECONDS_MAX: Duration = Duration::from_secs(10);
 pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address)
         .await
-        .map_err(|e| CliError::Usage(format!("cannot serve metrics on {address}: {e}")))
+        .map_err(|source| HostError::Metrics { address, source })
 }
 
 /// Answers for as long as it is polled.
@@ -187,6 +187,6 @@ mod tests {
             silent.push(TcpStream::connect(address).await.unwrap());
         }
         assert_eq!(ask(address, "GET /metrics").await.0, 200);
-        assert!(matches!(bind(address).await, Err(CliError::Usage(_))));
+        assert!(matches!(bind(address).await, Err(HostError::Metrics { .. })));
     }
 }

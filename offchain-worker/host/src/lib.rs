@@ -1,26 +1,15 @@
-//! The host loop of providers and verifiers: feeds a pure state machine of `surety-worker-core` with what happens, makes
-//! its records durable, and carries out its effects.
-//!
-//! ```text
-//!  finalised blocks ──┐                       ┌─> journal (durable first)
-//!  best blocks      ──┼──> core.step(event) ──┤
-//!  jobs that ended  ──┤                       └─> jobs: chain calls, fetches, computations
-//!  stop signal      ──┘
-//! ```
-//!
-//! What goes on beside the loop is supervised: see [`supervisor`].
-//!
-//! The loop itself never waits for the network or an engine; every effect is a job of its own, and core bounds how
-//! many there are. Whatever a crash cuts off, the next start makes up for: the journal says what was promised,
-//! finalised state what the chain has heard of it.
+#![doc = include_str!("../README.md")]
 
 mod audits;
 mod blocks;
 mod cheat;
 mod compute;
+mod crash;
 mod effects;
+mod error;
 mod heartbeat;
 mod jobs;
+pub mod machine;
 mod moves;
 mod outputs;
 mod retry;
@@ -52,12 +41,13 @@ use tokio::{
 pub use audits::Audits;
 pub use cheat::{disguise, swap, Cheat};
 pub use compute::Engines;
+pub use crash::CrashPoint;
+pub use error::{HostError, Result};
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
 pub use speeds::Speeds;
 pub use vitals::{server::bind as bind_metrics, Vitals};
 
-use crate::{args::CrashPoint, error::Result};
 use jobs::Jobs;
 use outputs::Outputs;
 use retry::Backoff;

@@ -26,10 +26,7 @@ use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, Secr
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::engine::{manifest, Puppet};
-use crate::{
-    host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals},
-    machine,
-};
+use crate::{machine, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
 
 /// The most that calls are tipped with.
 pub const TIP_MAX: u128 = 800;

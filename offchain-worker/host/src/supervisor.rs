@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{retry::Backoff, vitals::Vitals};
-use crate::error::CliError;
+use crate::error::HostError;
 
 /// Within this time deaths count together.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -21,7 +21,7 @@ const RESTARTS_MAX: usize = 10;
 /// Parts that never end by themselves.
 pub(super) struct Supervisor {
     vitals: Arc<Vitals>,
-    keepers: JoinSet<CliError>,
+    keepers: JoinSet<HostError>,
     pause: fn() -> Backoff,
 }
 
@@ -44,10 +44,10 @@ impl Supervisor {
     }
 
     /// Ends when a part cannot be kept running, with what to say of it.
-    pub(super) async fn failure(&mut self) -> CliError {
+    pub(super) async fn failure(&mut self) -> HostError {
         match self.keepers.join_next().await {
             Some(Ok(error)) => error,
-            Some(Err(e)) => CliError::Internal(format!("a supervisor ended: {e}")),
+            Some(Err(e)) => HostError::Internal(format!("a supervisor ended: {e}")),
             // Nothing to supervise.
             None => std::future::pending().await,
         }
@@ -68,7 +68,7 @@ async fn keep<F>(
     part: &'static str,
     start: impl Fn() -> F,
     pause: fn() -> Backoff,
-) -> CliError
+) -> HostError
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -94,7 +94,7 @@ where
         }
         deaths.push_back(now);
         if deaths.len() > RESTARTS_MAX {
-            return CliError::PartDied {
+            return HostError::PartDied {
                 part,
                 deaths: deaths.len(),
                 reason,
@@ -153,7 +153,7 @@ mod tests {
         let failure = supervisor.failure().await;
         let text = failure.to_string();
         assert!(text.contains("bad") && text.contains("as asked for"), "{text}");
-        assert_ne!(failure.exit_code(), 0);
+        assert!(matches!(failure, HostError::PartDied { part: "bad", .. }));
         let parts = vitals.health.report(Instant::now()).parts;
         assert_eq!((parts["good"], parts["bad"]), (true, false));
     }
