@@ -24,9 +24,10 @@ use surety_worker_core::{Event, Failure, Hash};
 use super::{
     cheat::Cheat,
     compute::ComputeError,
-    effects::{chain_fault, failure_of, submit, Fault},
+    effect_error::{chain_class, EffectError},
+    effects::submit,
     jobs::{failed, Task},
-    work::{fetch_blob, own_blob, plane_fault},
+    work::{fetch_blob, own_blob},
     Tools,
 };
 
@@ -91,7 +92,7 @@ pub(super) async fn draw(
         }
         Err(e) => {
             tracing::warn!(task = of.id, error = %e, "cannot draw");
-            failed(of.id, of.kind, failure_of(&e))
+            failed(of.id, of.kind, chain_class(&e))
         }
     }
 }
@@ -120,9 +121,10 @@ pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: Ta
     }
     match needed(tools, of, &provider, &spec).await {
         Ok(_) => Event::EffectDone { task, kind },
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::warn!(task, reason, "cannot fetch what is to be audited");
-            failed(task, kind, failure)
+            failed(task, kind, error.class())
         }
     }
 }
@@ -143,9 +145,10 @@ pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: Ta
                 claim,
             }
         }
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::warn!(task, reason, "cannot audit");
-            failed(task, of.kind, failure)
+            failed(task, of.kind, error.class())
         }
     }
 }
@@ -169,17 +172,13 @@ async fn try_audit(
     of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-) -> Result<ResultClaim, Fault> {
+) -> Result<ResultClaim, EffectError> {
     // Mostly here already: it was fetched before.
     let (input, output) = needed(tools, of, provider, spec).await?;
     let ticket = tools
         .engines
         .audit(&spec.model, job(spec, &input), output.to_vec());
-    let ticket = ticket.map_err(|e| (e.to_string(), e.failure()))?;
-    ticket.await.map_err(|e| {
-        let fault = ComputeError::from(e);
-        (fault.to_string(), fault.failure())
-    })
+    Ok(ticket?.await.map_err(ComputeError::from)?)
 }
 
 /// The input, and the output where it matters.
@@ -188,8 +187,8 @@ async fn needed(
     of: Task,
     provider: &AccountId,
     spec: &TaskSpec,
-) -> Result<(Bytes, Bytes), Fault> {
-    let endpoints = endpoints(tools, provider).await.map_err(chain_fault)?;
+) -> Result<(Bytes, Bytes), EffectError> {
+    let endpoints = endpoints(tools, provider).await?;
     let ticket = ticket(tools, of.id, provider);
     let input = input(tools, of, spec, &endpoints, ticket.clone()).await?;
     let output = match spec.operation {
@@ -213,12 +212,10 @@ pub(super) async fn input(
     spec: &TaskSpec,
     others: &[Endpoint],
     ticket: Option<Ticket>,
-) -> Result<Bytes, Fault> {
+) -> Result<Bytes, EffectError> {
     let sources: Vec<Endpoint> = spec.sources.iter().chain(others).cloned().collect();
     let bytes = Some(spec.input_bytes.into());
-    fetch_blob(tools, of, (spec.input, bytes), &sources, ticket)
-        .await
-        .map_err(plane_fault)
+    Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
 /// What a provider says that its output is: from the audit window on it tells whoever shows a draw.
@@ -228,32 +225,27 @@ async fn claimed_output(
     provider: &AccountId,
     endpoints: &[Endpoint],
     ticket: Option<Ticket>,
-) -> Result<Bytes, Fault> {
+) -> Result<Bytes, EffectError> {
     if let Some(hash) = tools.audits.known(of.id, provider).output {
         if let Ok(blob) = own_blob(tools, hash).await {
             return Ok(blob);
         }
     }
-    let mut last = nowhere();
+    let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {
         match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
             Ok(found) => {
                 let wanted = (found.hash, Some(found.bytes));
-                let fetched = fetch_blob(tools, of, wanted, endpoints, ticket).await;
-                let blob = fetched.map_err(plane_fault)?;
+                let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
                 tools
                     .audits
                     .note(of.id, provider, |known| known.output = Some(found.hash));
                 return Ok(blob);
             }
-            Err(e) => last = plane_fault(e),
+            Err(e) => last = e.into(),
         }
     }
     Err(last)
-}
-
-fn nowhere() -> Fault {
-    (String::from("the provider has no endpoints"), Failure::Failed)
 }
 
 pub(super) fn job(spec: &TaskSpec, input: &Bytes) -> Job {
@@ -269,9 +261,10 @@ pub(super) async fn check_data(tools: &Tools, of: Task, provider: AccountId, out
     let (task, kind) = (of.id, of.kind);
     match try_check_data(tools, of, &provider, output).await {
         Ok(()) => Event::EffectDone { task, kind },
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::warn!(task, reason, "an output cannot be had");
-            failed(task, kind, failure)
+            failed(task, kind, error.class())
         }
     }
 }
@@ -281,23 +274,23 @@ async fn try_check_data(
     of: Task,
     provider: &AccountId,
     output: ContentHash,
-) -> Result<(), Fault> {
-    let endpoints = endpoints(tools, provider).await.map_err(chain_fault)?;
+) -> Result<(), EffectError> {
+    let endpoints = endpoints(tools, provider).await?;
     let ticket = ticket(tools, of.id, provider);
-    let mut said = Err(nowhere());
+    let mut said = Err(EffectError::NoEndpoints);
     for endpoint in &endpoints {
         said = match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
             Ok(found) if found.hash == output => Ok(()),
-            Ok(found) => Err((format!("it serves {:?} instead", found.hash), Failure::Failed)),
-            Err(e) => Err(plane_fault(e)),
+            Ok(found) => Err(EffectError::OtherOutput(found.hash)),
+            Err(e) => Err(e.into()),
         };
         if said.is_ok() {
             break;
         }
     }
     said?;
-    let fetched = fetch_blob(tools, of, (output, None), &endpoints, ticket).await;
-    fetched.map(drop).map_err(plane_fault)
+    fetch_blob(tools, of, (output, None), &endpoints, ticket).await?;
+    Ok(())
 }
 
 /// Shows a piece of our output on the chain: the last one, when there are not as many.

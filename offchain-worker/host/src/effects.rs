@@ -2,21 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_chain_client::{AccountId, Call, ChainError, ErrorClass, SubmitOptions, Until};
+use surety_chain_client::{AccountId, Call, ChainError, SubmitOptions, Until};
 use surety_types::{multiaddr::Endpoints, BLOCK_SECONDS};
 use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
     audits,
     cheat::{self, Cheat},
+    effect_error::chain_class,
     jobs::{failed, Task},
     moves, votes,
     work::{self, Work},
     Tools,
 };
-
-/// Why something did not work, and what that means for the next attempt.
-pub(super) type Fault = (String, Failure);
 
 pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, client: Endpoints) -> Event {
     let tools = &*tools;
@@ -203,24 +201,9 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
                 true => tracing::info!(task, ?kind, "no longer needed: the dispute was settled elsewhere"),
                 false => tracing::warn!(task, ?kind, error = %e, "not on the chain"),
             }
-            failed(task, kind, failure_of(&e))
+            failed(task, kind, chain_class(&e))
         }
     }
-}
-
-/// What an error of the chain means for the next attempt.
-pub(super) fn failure_of(error: &ChainError) -> Failure {
-    match error.class() {
-        ErrorClass::Refused => Failure::Refused,
-        ErrorClass::Failed => Failure::Failed,
-        ErrorClass::Fatal => Failure::Permanent,
-    }
-}
-
-/// The same, with what to say of it.
-pub(super) fn chain_fault(error: ChainError) -> Fault {
-    let failure = failure_of(&error);
-    (error.to_string(), failure)
 }
 
 /// A party of a dispute was convicted in another one while a call about it was on its way: nothing is wrong.

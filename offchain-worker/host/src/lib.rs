@@ -5,6 +5,7 @@ mod blocks;
 mod cheat;
 mod compute;
 mod crash;
+mod effect_error;
 mod effects;
 mod error;
 mod heartbeat;

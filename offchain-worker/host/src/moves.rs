@@ -13,16 +13,16 @@ use surety_verification::{
     bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
     committee::own_value,
 };
-use surety_worker_core::{Event, Failure};
+use surety_worker_core::Event;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
     audits::{endpoints, input, job, ticket},
     cheat::Cheat,
     compute::ComputeError,
-    effects::{chain_fault, Fault},
+    effect_error::EffectError,
     jobs::{failed, Task},
-    work::{fetch_blob, plane_fault},
+    work::fetch_blob,
     Tools,
 };
 
@@ -97,9 +97,10 @@ pub(super) async fn find(
             number,
             played,
         },
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::error!(task, dispute, reason, "no move can be found");
-            failed(task, of.kind, failure)
+            failed(task, of.kind, error.class())
         }
     }
 }
@@ -111,9 +112,9 @@ pub(super) async fn value(
     dispute: DisputeId,
     record: &DisputeRecord,
     spec: &TaskSpec,
-) -> Result<Option<CellValue>, Fault> {
+) -> Result<Option<CellValue>, EffectError> {
     let State::Beyond { cell } = *record.game.state() else {
-        return Err(("the dispute can be played".into(), Failure::Permanent));
+        return Err(EffectError::StillPlayable);
     };
     let mut view = view(tools, of, dispute, record, spec).await?;
     let ticket = tools.engines.answer(move |sink| {
@@ -132,7 +133,7 @@ async fn try_find(
     record: &DisputeRecord,
     side: Side,
     spec: &TaskSpec,
-) -> Result<Move, Fault> {
+) -> Result<Move, EffectError> {
     let mut view = view(tools, of, dispute, record, spec).await?;
     let game = record.game.clone();
     let ticket = tools
@@ -141,10 +142,8 @@ async fn try_find(
     finished(ticket).await
 }
 
-async fn finished<T>(ticket: Result<Ticket<T>, ComputeError>) -> Result<T, Fault> {
-    let ticket = ticket.map_err(|e| (e.to_string(), e.failure()))?;
-    // Whatever it is: silence would lose the dispute.
-    ticket.await.map_err(|e| (e.to_string(), Failure::Failed))
+async fn finished<T>(ticket: Result<Ticket<T>, ComputeError>) -> Result<T, EffectError> {
+    ticket?.await.map_err(EffectError::Answer)
 }
 
 /// Our own view of the claim in dispute, kept from move to move.
@@ -154,7 +153,7 @@ async fn view(
     dispute: DisputeId,
     record: &DisputeRecord,
     spec: &TaskSpec,
-) -> Result<OwnedMutexGuard<View>, Fault> {
+) -> Result<OwnedMutexGuard<View>, EffectError> {
     let mut view = tools.traces.of(dispute).lock_owned().await;
     if view.trace.is_none() {
         let leave = view.leave.clone();
@@ -169,25 +168,21 @@ async fn trace(
     record: &DisputeRecord,
     spec: &TaskSpec,
     leave: Arc<Mutex<Option<Leave>>>,
-) -> Result<OwnTrace, Fault> {
+) -> Result<OwnTrace, EffectError> {
     let defender = record.defender.account();
-    let mut sources = endpoints(tools, defender).await.map_err(chain_fault)?;
+    let mut sources = endpoints(tools, defender).await?;
     let others = endpoints(tools, record.challenger.account()).await;
-    sources.extend(others.map_err(chain_fault)?);
+    sources.extend(others?);
     let pass = ticket(tools, record.task, defender);
     let input = input(tools, of, spec, &sources, pass.clone()).await?;
-    let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await;
-    let output = output.map_err(plane_fault)?;
-    let engine = tools
-        .engines
-        .get(&spec.model)
-        .map_err(|e| (e.to_string(), Failure::Permanent))?;
+    let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await?;
+    let engine = tools.engines.get(&spec.model)?;
     let sink = Box::new(move |_: EngineEvent| {
         let leave = leave.lock().unwrap_or_else(PoisonError::into_inner).clone();
         leave.as_ref().map_or(ControlFlow::Continue(()), Leave::ask)
     });
     let trace = engine.trace(job(spec, &input), output.to_vec(), record.claim.units, sink);
-    trace.map_err(|e| (e.to_string(), Failure::Permanent))
+    trace.map_err(EffectError::Trace)
 }
 
 fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineError> {

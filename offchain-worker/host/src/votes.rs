@@ -12,7 +12,7 @@ use surety_verification::{
 use surety_worker_core::Event;
 
 use super::{
-    effects::failure_of,
+    effect_error::chain_class,
     jobs::{failed, Task},
     moves, Tools,
 };
@@ -38,7 +38,7 @@ pub(super) async fn draw(tools: &Tools, of: Task, input: SeatInput, verifier_sta
         }
         Err(e) => {
             tracing::warn!(task, dispute, error = %e, "cannot draw for a committee");
-            failed(task, of.kind, failure_of(&e))
+            failed(task, of.kind, chain_class(&e))
         }
     }
 }
@@ -74,9 +74,10 @@ pub(super) async fn compute(
                 value: value_hash(value),
             }
         }
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::error!(task, dispute, reason, "cannot compute for a committee");
-            failed(task, of.kind, failure)
+            failed(task, of.kind, error.class())
         }
     }
 }

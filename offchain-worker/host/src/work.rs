@@ -10,11 +10,11 @@ use surety_types::{
     task::ResultClaim,
     ContentHash, ModelId, TaskId, BLOCK_SECONDS,
 };
-use surety_worker_core::{BlockNumber, EffectKind, Event, Failure, FETCH_BYTES_PER_SECOND};
+use surety_worker_core::{BlockNumber, EffectKind, Event, FETCH_BYTES_PER_SECOND};
 
 use super::{
     cheat::Cheat,
-    effects::Fault,
+    effect_error::EffectError,
     jobs::{failed, Task},
     stream, Tools,
 };
@@ -58,22 +58,6 @@ pub(super) async fn fetch_blob(
     Ok(blob)
 }
 
-/// What an error of the data plane means for the next attempt.
-pub(super) fn plane_fault(error: PlaneError) -> Fault {
-    let failure = match &error {
-        PlaneError::TooLarge { .. } => Failure::Permanent,
-        // A place is taken up for long: the next attempt may wait.
-        PlaneError::OutOfTime { .. } => Failure::Failed,
-        PlaneError::AllFailed { attempts, .. }
-            if !attempts.iter().all(|attempt| attempt.fault.may_pass()) =>
-        {
-            Failure::Failed
-        }
-        _ => Failure::Refused,
-    };
-    (error.to_string(), failure)
-}
-
 /// Fetches an input, and pins it: it must still be there when its turn comes.
 pub(super) async fn fetch(
     tools: &Tools,
@@ -95,14 +79,15 @@ pub(super) async fn fetch(
         Ok(blob) => tools.plane.publish(blob).await.map(drop),
         Err(e) => Err(e),
     };
-    match fetched.map_err(plane_fault) {
+    match fetched.map_err(EffectError::from) {
         Ok(()) => {
             tracing::info!(task, "input is here");
             Event::InputReady { task }
         }
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::warn!(task, reason, "cannot fetch the input");
-            failed(task, EffectKind::Fetch, failure)
+            failed(task, EffectKind::Fetch, error.class())
         }
     }
 }
@@ -123,15 +108,16 @@ pub(super) async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
             tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
             Event::ResultReady { task, claim }
         }
-        Err((reason, failure)) => {
+        Err(error) => {
+            let reason = error.to_string();
             tracing::warn!(task, reason, "cannot compute");
-            failed(task, EffectKind::Compute, failure)
+            failed(task, EffectKind::Compute, error.class())
         }
     }
 }
 
-async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, Fault> {
-    let input = own_blob(tools, work.input).await.map_err(plane_fault)?;
+async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, EffectError> {
+    let input = own_blob(tools, work.input).await?;
     let job = Job {
         operation: work.operation,
         input: input.to_vec(),
@@ -141,11 +127,11 @@ async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultCl
         Operation::Embed => stream::quietly(tools, &work.model, job).await,
         Operation::Generate => stream::aloud(tools, task, &work.model, job, &work.client).await,
     };
-    let outcome = outcome.map_err(|e| (e.to_string(), e.failure()))?;
+    let outcome = outcome?;
     // On disk before core hears of the result: what is committed to can be delivered.
     let output = Bytes::from(outcome.output);
     if tools.cheat != Some(Cheat::WithheldData) {
-        tools.plane.publish(output).await.map_err(plane_fault)?;
+        tools.plane.publish(output).await?;
     }
     Ok(outcome.claim)
 }
