@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
+use surety_client::ClientError;
 use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
 use surety_host::HostError;
 use surety_journal::JournalError;
@@ -192,6 +193,17 @@ impl CliError {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::File { path, source }
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Chain(e) => Self::Chain(e),
+            ClientError::Data(e) => Self::Data(e),
+            ClientError::File { path, source } => Self::File { path, source },
+            ClientError::Internal(reason) => Self::Internal(reason),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, When};
+use surety_chain_client::{address, Call, Chain, When};
 use surety_engine::exact::{kernels::Precision, ExactCalibrator};
 use surety_models::{
     convert::{convert, ConvertError, ConvertEvent, Stage},
@@ -16,7 +16,6 @@ use super::Context;
 use crate::{
     args::{ModelCommand, PrecisionArg, SourceArg},
     error::{CliError, Result},
-    keys::address,
     models,
     output::{table, Output},
 };

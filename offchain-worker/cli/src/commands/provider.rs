@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use surety_access::{Gate, OwnOutputs};
-use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
+use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
 use surety_host::{heartbeat_blocks, machine, Audits, Beside, Host, Speeds, Tools, Traces, Vitals};
 use surety_network::{DataPlane, Node};
 use surety_types::{
@@ -19,7 +19,7 @@ use crate::{
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},
-    keys::{address, Key},
+    keys::Key,
     models,
 };
 

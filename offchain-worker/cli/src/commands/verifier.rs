@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use surety_chain_client::address;
 use surety_host::{Audits, Beside, Host, Tools, Traces, Vitals};
 use surety_types::stake::Role;
 use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, Verifier};
@@ -12,7 +13,6 @@ use crate::{
     args::{VerifierCommand, VerifierUpArgs},
     config::DataConfig,
     error::Result,
-    keys::address,
     models,
 };
 

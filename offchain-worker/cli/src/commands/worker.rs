@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
+use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, PoolConfig, Priority};
 use surety_host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals};
 use surety_journal::Journal;
@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     config::RunConfig,
     error::{CliError, Result},
-    keys::{address, Key},
+    keys::Key,
     models,
 };
 

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use surety_exact::Fault;
 use surety_models::{
     tokens::{Tokens, TokensOf},
-    ModelFiles,
+    ModelError, ModelFiles,
 };
 use surety_types::model::{ModelManifest, Operation};
 use surety_verification::content_hash;
@@ -24,7 +24,6 @@ use crate::{
     input::{items, InputError},
     trace::{claim, embedding_leaf},
 };
-use surety_models::ModelError;
 
 /// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
 /// cancelled job ends within a second.

@@ -5,11 +5,10 @@ use std::{fs, path::Path, time::Duration};
 use surety_exact::Fault;
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, Sequences},
+    fetch,
+    known::Wheel,
     weights::{BertWeights, LlamaWeights},
-};
-use surety_models::{
-    fetch, known::Wheel, FetchError, FetchEvent, FetchOptions, KnownModel, ModelFiles, ModelStore, Source,
-    StoredModel,
+    FetchError, FetchEvent, FetchOptions, KnownModel, ModelFiles, ModelStore, Source, StoredModel,
 };
 use tempfile::TempDir;
 

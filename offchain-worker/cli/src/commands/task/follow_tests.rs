@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
+use surety_client::testsuite::Paper;
 use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
@@ -13,12 +14,14 @@ use surety_network::{
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
-    task::{Assignment, FailureReason, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict},
+    task::{
+        Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict,
+    },
     ContentHash,
 };
 use surety_verification::CommitStatement;
 
-use super::{super::transcript::tests::Paper, *};
+use super::*;
 
 const TASK: TaskId = 5;
 

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// Answers demands for the input of a task.
-pub(super) struct Supplier {
+pub struct Supplier {
     signer: Signer,
     /// The attempt that is under way, and the piece that it shows.
     sending: Option<(u32, JoinHandle<Result<(), String>>)>,
@@ -27,7 +27,7 @@ pub(super) struct Supplier {
 
 impl Supplier {
     /// Signs with `signer`, who pays the fees.
-    pub(super) fn new(signer: Signer) -> Self {
+    pub fn new(signer: Signer) -> Self {
         Self {
             signer,
             sending: None,
@@ -36,7 +36,7 @@ impl Supplier {
     }
 
     /// Starts to answer what `info` shows to be demanded, and says how the attempt before went. Never waits.
-    pub(super) async fn see(
+    pub async fn see(
         &mut self,
         chain: &Arc<dyn Chain>,
         plane: &Arc<dyn DataPlane>,

@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{FakeChain, ProviderRecord};
-use surety_host::machine;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Readers, StreamWriter,
 };
+use surety_types::provider::{DeviceKind, DeviceProfile};
 
-use super::{super::transcript::tests::Paper, *};
+use super::*;
+use crate::testsuite::Paper;
 
 const TASK: TaskId = 5;
 
@@ -42,7 +43,12 @@ impl World {
         chain.change(|state| {
             for index in 0..3 {
                 let provider = ProviderRecord {
-                    device: machine::profile(1),
+                    device: DeviceProfile {
+                        name: Default::default(),
+                        kind: DeviceKind::Cpu,
+                        cores: 1,
+                        memory_mib: 1,
+                    },
                     endpoints: vec![endpoint(index)].try_into().unwrap(),
                     last_heartbeat: 0,
                 };

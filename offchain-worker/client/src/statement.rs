@@ -10,21 +10,20 @@ use std::{
 
 use codec::{DecodeAll, Encode};
 use serde::{Deserialize, Serialize};
-use surety_chain_client::{is_signed, AccountId, Chain, ChainError, Hash, RoundRecord, When};
+use surety_chain_client::{
+    address, is_signed, short, AccountId, Call, Chain, ChainError, Hash, RoundRecord, When,
+};
 use surety_network::{OutputLocation, Statement};
 use surety_types::{task::MemberProgress, ContentHash, TaskId};
 
-use crate::{
-    error::{CliError, Result},
-    keys::{address, short},
-};
+use crate::error::{ClientError, Result};
 
 /// Longest file that is read as a statement. One takes less than 1 KiB.
 const FILE_BYTES_MAX: u64 = 4096;
 
 /// Why an output is not taken on a provider's word. Once the chain has decided it is taken by its hash, whoever sends it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub enum Refused {
     /// It gives no word.
     #[error("signs nothing for its output; it can be had without that once the chain has decided")]
     Unsigned,
@@ -58,7 +57,7 @@ pub(super) enum Refused {
 
 /// How an offence is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Report {
+pub struct Report {
     statement: PathBuf,
     other: Option<PathBuf>,
 }
@@ -81,7 +80,7 @@ impl std::fmt::Display for Report {
 ///
 /// # Errors
 /// [`Refused`]. What can be reported is kept all the same.
-pub(super) async fn accept(
+pub async fn accept(
     chain: &dyn Chain,
     home: &Path,
     task: TaskId,
@@ -130,7 +129,7 @@ pub(super) async fn accept(
 }
 
 /// What to say of providers that have revealed another output than they signed for when they handed it over.
-pub(super) fn contradictions(home: &Path, genesis: &Hash, task: TaskId, round: &RoundRecord) -> Vec<String> {
+pub fn contradictions(home: &Path, genesis: &Hash, task: TaskId, round: &RoundRecord) -> Vec<String> {
     let revealed = round
         .members
         .iter()
@@ -213,27 +212,40 @@ fn write(path: &Path, signed: &Statement) -> Result<()> {
         agent: address(&signed.agent),
         statement: hex::encode(signed.encode()),
     };
-    let json = serde_json::to_vec_pretty(&file).map_err(|e| CliError::Internal(e.to_string()))?;
+    let json = serde_json::to_vec_pretty(&file).map_err(|e| ClientError::Internal(e.to_string()))?;
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(CliError::file(parent))?;
+        fs::create_dir_all(parent).map_err(ClientError::file(parent))?;
     }
-    super::write_atomically(path, &json)
+    crate::files::write_atomically(path, &json)
 }
 
 /// A statement that was kept.
 ///
 /// # Errors
 /// When the file cannot be read, or is none.
-pub(in crate::commands) fn load(path: &Path) -> Result<Statement> {
-    let none = |reason: &str| CliError::file(path)(io::Error::new(io::ErrorKind::InvalidData, reason));
-    let bytes = fs::metadata(path).map_err(CliError::file(path))?.len();
+pub fn load(path: &Path) -> Result<Statement> {
+    let none = |reason: &str| ClientError::file(path)(io::Error::new(io::ErrorKind::InvalidData, reason));
+    let bytes = fs::metadata(path).map_err(ClientError::file(path))?.len();
     if bytes > FILE_BYTES_MAX {
         return Err(none("it is too long for a provider's statement"));
     }
-    let text = fs::read(path).map_err(CliError::file(path))?;
+    let text = fs::read(path).map_err(ClientError::file(path))?;
     let file: File = serde_json::from_slice(&text).map_err(|_| none("it is not a provider's statement"))?;
     let bytes = hex::decode(file.statement).map_err(|_| none("its statement is not hexadecimal"))?;
     Statement::decode_all(&mut bytes.as_slice()).map_err(|_| none("its statement is not SCALE"))
+}
+
+/// The call that has a provider slashed for what it signed: against the chain, or against another statement of its own.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn report(statement: &Path, other: Option<&Path>) -> Result<Call> {
+    let statement = Box::new(load(statement)?);
+    let other = other.map(load).transpose()?;
+    Ok(Call::ReportEquivocation {
+        statement,
+        other: other.map(Box::new),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Letting the providers of an own task read its input.
 //!
 //! A blob's hash stands on the chain: knowing it is no right to the blob. Auditors show their draw, which
-//! [`crate::access`] judges.
+//! [`surety_access`] judges.
 
 use surety_chain_client::{AccountId, Chain, ChainError, TaskInfo, When};
 use surety_network::{DataPlane, Readers};
@@ -9,7 +9,7 @@ use surety_types::TaskId;
 
 /// Whom a task's input has been granted to.
 #[derive(Default)]
-pub(super) struct Grants {
+pub struct Grants {
     readers: Vec<AccountId>,
 }
 
@@ -18,7 +18,7 @@ impl Grants {
     ///
     /// # Errors
     /// When it cannot be found out where they are. Calling again tries again.
-    pub(super) async fn see(
+    pub async fn see(
         &mut self,
         chain: &dyn Chain,
         plane: &dyn DataPlane,

@@ -2,34 +2,82 @@
 
 use std::{fmt::Write, path::Path};
 
-use surety_chain_client::{AccountId, Chain, When};
+use surety_chain_client::{short, AccountId, Chain, TaskInfo, When};
 use surety_engine::{generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
-use surety_types::{model::Operation, multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoint,
+    task::{MemberProgress, RoundPhase, TaskState, Verdict},
+    ContentHash, TaskId,
+};
 
-use super::statement;
-use crate::keys::short;
+use crate::statement;
 
 /// What is looked for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub struct Wanted {
     /// What it is the output of.
-    pub(super) operation: Operation,
+    pub operation: Operation,
     /// Its hash, once the chain has decided; before that, whatever a provider says and signs.
-    pub(super) hash: Option<ContentHash>,
+    pub hash: Option<ContentHash>,
     /// How many units must be in it, where that is known.
-    pub(super) units: Option<u32>,
+    pub units: Option<u32>,
     /// Who should have it.
-    pub(super) providers: Vec<AccountId>,
+    pub providers: Vec<AccountId>,
+}
+
+/// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
+pub fn decided(info: &TaskInfo) -> Option<Wanted> {
+    let (claim, providers) = match &info.task.state {
+        TaskState::Settled { claim, payments, .. } => {
+            (claim, payments.iter().map(|p| p.provider.clone()).collect())
+        }
+        _ => match &info.round.as_ref()?.phase {
+            RoundPhase::Challengeable {
+                verdict: Verdict::Agreed { claim, majority, .. },
+                ..
+            } => (claim, majority.to_vec()),
+            _ => return None,
+        },
+    };
+    Some(Wanted {
+        operation: info.task.spec.operation,
+        hash: Some(claim.output),
+        units: Some(claim.units),
+        providers,
+    })
+}
+
+/// What can be fetched now: what the chain has decided on, else what somebody has committed to.
+pub fn wanted(info: &TaskInfo) -> Wanted {
+    if let Some(wanted) = decided(info) {
+        return wanted;
+    }
+    let members = info.round.as_ref().map(|round| round.members.iter());
+    let done = members.into_iter().flatten().filter(|member| {
+        matches!(
+            member.progress,
+            MemberProgress::Committed(_) | MemberProgress::Revealed(_)
+        )
+    });
+    Wanted {
+        operation: info.task.spec.operation,
+        hash: None,
+        units: None,
+        providers: done.map(|member| member.provider.clone()).collect(),
+    }
 }
 
 /// An output that has arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Delivery {
-    pub(super) hash: ContentHash,
-    pub(super) bytes: Bytes,
+pub struct Delivery {
+    /// Its hash, which it was checked against.
+    pub hash: ContentHash,
+    /// The blob.
+    pub bytes: Bytes,
     /// Whose it is.
-    pub(super) from: String,
+    pub from: String,
 }
 
 /// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
@@ -37,7 +85,7 @@ pub(super) struct Delivery {
 ///
 /// # Errors
 /// What each provider did instead, one line each.
-pub(super) async fn fetch(
+pub async fn fetch(
     chain: &dyn Chain,
     plane: &dyn DataPlane,
     home: &Path,

@@ -9,21 +9,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{AccountId, Chain, When};
+use surety_chain_client::{short, AccountId, Chain, When};
 use surety_network::{DataPlane, Fault, StreamEnd, StreamPage, StreamToken};
 use surety_types::{multiaddr::Endpoint, TaskId};
 use tokio::sync::watch;
 
-use super::transcript::Transcript;
-use crate::keys::short;
+use crate::transcript::Transcript;
 
 /// How patient a reader is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub struct Patience {
     /// Between two rounds through all providers.
-    pub(super) pause: Duration,
+    pub pause: Duration,
     /// A provider that has nothing new for so long is left for another.
-    pub(super) standstill: Duration,
+    pub standstill: Duration,
 }
 
 impl Default for Patience {
@@ -37,18 +36,23 @@ impl Default for Patience {
 }
 
 /// Reads the stream of a task from whichever provider has it.
-pub(super) struct Reader {
-    pub(super) chain: Arc<dyn Chain>,
-    pub(super) plane: Arc<dyn DataPlane>,
-    pub(super) task: TaskId,
+pub struct Reader {
+    /// The chain, which knows where providers are.
+    pub chain: Arc<dyn Chain>,
+    /// The way to them.
+    pub plane: Arc<dyn DataPlane>,
+    /// The task.
+    pub task: TaskId,
     /// Most tokens that there can be: what the client pays for.
-    pub(super) tokens_max: usize,
+    pub tokens_max: usize,
     /// When the task was posted, where that is known.
-    pub(super) posted: Option<Instant>,
+    pub posted: Option<Instant>,
     /// Who is at work.
-    pub(super) members: watch::Receiver<Vec<AccountId>>,
-    pub(super) transcript: Arc<Mutex<Transcript>>,
-    pub(super) patience: Patience,
+    pub members: watch::Receiver<Vec<AccountId>>,
+    /// What was read goes there.
+    pub transcript: Arc<Mutex<Transcript>>,
+    /// When it turns to another.
+    pub patience: Patience,
 }
 
 /// Why a provider is left for another.
@@ -77,7 +81,7 @@ struct Known {
 
 impl Reader {
     /// Reads until one provider's stream is complete, or nobody wants to know any more.
-    pub(super) async fn read(mut self) {
+    pub async fn read(mut self) {
         let mut known = Known::default();
         loop {
             let mut members = self.members.borrow_and_update().clone();

@@ -9,33 +9,41 @@ use serde::Serialize;
 use surety_engine::generation::Generation;
 use surety_network::StreamToken;
 
-use crate::output::Output;
-
 /// One line of `--follow --json`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(super) enum Line<'a> {
+pub enum Line<'a> {
     /// A token, as one provider streams it.
-    Token { index: usize, id: u32, text: &'a str },
+    Token {
+        /// Its place in the continuation, from 0.
+        index: usize,
+        /// Its number in the vocabulary.
+        id: u32,
+        /// Its text.
+        text: &'a str,
+    },
     /// What was streamed does not hold: tokens start again at index 0.
-    Restart { reason: &'a str },
+    Restart {
+        /// Why.
+        reason: &'a str,
+    },
 }
 
 /// What came of streaming.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Streamed {
+pub struct Streamed {
     /// Tokens that were here before the settled output was.
-    pub(super) tokens: usize,
+    pub tokens: usize,
     /// From posting to the first of them. Unknown when the task was posted from another home.
-    pub(super) seconds_post_to_first_token: Option<f64>,
+    pub seconds_post_to_first_token: Option<f64>,
     /// How often the text started over, because two providers streamed different ones.
-    pub(super) restarts: u32,
+    pub restarts: u32,
     /// Whether they are the tokens that were settled, or the first of them.
-    pub(super) as_settled: bool,
+    pub as_settled: bool,
 }
 
 /// Where a transcript is shown.
-pub(super) trait Screen: Send {
+pub trait Screen: Send {
     /// A part of the text.
     fn piece(&self, text: &str);
     /// An event, instead, for programs.
@@ -46,26 +54,8 @@ pub(super) trait Screen: Send {
     fn is_json(&self) -> bool;
 }
 
-impl Screen for Output {
-    fn piece(&self, text: &str) {
-        Self::piece(self, text);
-    }
-
-    fn line(&self, line: &Line<'_>) {
-        Self::line(self, line);
-    }
-
-    fn step(&self, text: &str) {
-        Self::step(self, text);
-    }
-
-    fn is_json(&self) -> bool {
-        Self::is_json(self)
-    }
-}
-
 /// Shows a generation.
-pub(super) struct Transcript {
+pub struct Transcript {
     out: Box<dyn Screen>,
     show: bool,
     tokens: Vec<StreamToken>,
@@ -79,7 +69,7 @@ pub(super) struct Transcript {
 
 impl Transcript {
     /// With `show`, tokens are printed as they come.
-    pub(super) fn new(out: impl Screen + 'static, show: bool) -> Self {
+    pub fn new(out: impl Screen + 'static, show: bool) -> Self {
         Self {
             out: Box::new(out),
             show,
@@ -92,12 +82,12 @@ impl Transcript {
     }
 
     /// What was streamed so far.
-    pub(super) fn tokens(&self) -> &[StreamToken] {
+    pub fn tokens(&self) -> &[StreamToken] {
         &self.tokens
     }
 
     /// The next token, `seconds` after the task was posted.
-    pub(super) fn push(&mut self, token: StreamToken, seconds: Option<f64>) {
+    pub fn push(&mut self, token: StreamToken, seconds: Option<f64>) {
         if self.settled {
             return;
         }
@@ -107,7 +97,7 @@ impl Transcript {
     }
 
     /// Keeps only the first `keep` tokens, which the next provider streams as well, and shows them again.
-    pub(super) fn restart(&mut self, keep: usize, reason: &str) {
+    pub fn restart(&mut self, keep: usize, reason: &str) {
         if self.settled {
             return;
         }
@@ -120,14 +110,14 @@ impl Transcript {
     }
 
     /// Says something about streaming, where tokens are shown.
-    pub(super) fn notice(&self, text: &str) {
+    pub fn notice(&self, text: &str) {
         if self.show {
             self.out.step(text);
         }
     }
 
     /// A provider cannot compute the task.
-    pub(super) fn cannot(&mut self, provider: &str, reason: &str) {
+    pub fn cannot(&mut self, provider: &str, reason: &str) {
         let reason = printable(reason);
         if self.reasons.insert(provider.into(), reason.clone()).is_none() {
             self.out.step(&format!("{provider} cannot compute it: {reason}"));
@@ -135,7 +125,7 @@ impl Transcript {
     }
 
     /// What providers have said about why they cannot; nothing when none did.
-    pub(super) fn reasons(&self) -> Option<String> {
+    pub fn reasons(&self) -> Option<String> {
         let texts = self
             .reasons
             .iter()
@@ -145,7 +135,7 @@ impl Transcript {
     }
 
     /// The settled output is here: shows what is missing of it, or all of it when it is another one.
-    pub(super) fn settle(&mut self, generation: &Generation) -> Streamed {
+    pub fn settle(&mut self, generation: &Generation) -> Streamed {
         self.settled = true;
         let settled = generation.tokens.get(..self.tokens.len()).unwrap_or_default();
         let same_tokens = self.tokens.iter().map(|token| &token.id).eq(settled);
@@ -206,48 +196,12 @@ fn printable(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::{Arc, Mutex};
-
     use surety_engine::generation::FinishReason;
 
     use super::*;
-
-    /// Keeps what is shown: text as it is, lines and steps each in a line of its own.
-    #[derive(Clone, Default)]
-    pub(in super::super) struct Paper {
-        shown: Arc<Mutex<String>>,
-        json: bool,
-    }
-
-    impl Paper {
-        fn write(&self, text: &str) {
-            self.shown.lock().unwrap().push_str(text);
-        }
-
-        pub(in super::super) fn text(&self) -> String {
-            self.shown.lock().unwrap().clone()
-        }
-    }
-
-    impl Screen for Paper {
-        fn piece(&self, text: &str) {
-            self.write(text);
-        }
-
-        fn line(&self, line: &Line<'_>) {
-            self.write(&format!("{}\n", serde_json::to_string(line).unwrap()));
-        }
-
-        fn step(&self, text: &str) {
-            self.write(&format!("[{text}]\n"));
-        }
-
-        fn is_json(&self) -> bool {
-            self.json
-        }
-    }
+    use crate::testsuite::Paper;
 
     fn token(id: u32, text: &str) -> StreamToken {
         StreamToken {
@@ -312,10 +266,7 @@ pub(super) mod tests {
 
     #[test]
     fn programs_get_one_event_a_line() {
-        let paper = Paper {
-            json: true,
-            ..Paper::default()
-        };
+        let paper = Paper::of_json();
         let mut transcript = Transcript::new(paper.clone(), true);
         transcript.push(token(1, "\"a\n"), None);
         transcript.push(token(5, "b"), None);

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use surety_chain_client::{Call, FakeChain, RoundRecord, Signer, TaskRecord};
+use surety_chain_client::{FakeChain, RoundRecord, Signer, TaskRecord};
 use surety_types::{
     model::Operation,
     task::{ResultClaim, RoundMember, TaskSpec, TaskState},
@@ -7,7 +7,6 @@ use surety_types::{
 use surety_verification::CommitStatement;
 
 use super::*;
-use crate::{args::DisputeReportArgs, commands::dispute::reported};
 
 const TASK: TaskId = 5;
 const OUTPUT: ContentHash = ContentHash::repeat_byte(3);
@@ -220,11 +219,7 @@ async fn two_different_statements_are_kept_both_and_no_third() {
     assert_eq!(kept.len(), 2);
 
     // As `surety dispute report` sends them.
-    let args = DisputeReportArgs {
-        statement: kept[1].clone(),
-        other: Some(kept[0].clone()),
-    };
-    let Call::ReportEquivocation { statement, other } = reported(&args).unwrap() else {
+    let Call::ReportEquivocation { statement, other } = report(&kept[1], Some(&kept[0])).unwrap() else {
         panic!("another call");
     };
     let said = (

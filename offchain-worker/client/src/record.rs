@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use surety_chain_client::Hash;
 use surety_types::TaskId;
 
-use crate::error::{CliError, Result};
+use crate::error::{ClientError, Result};
 
 /// One posted task: `HOME/tasks/GENESIS-TASK.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ClientRecord {
+pub struct ClientRecord {
     /// When it was posted, in milliseconds since 1970.
-    pub(super) posted_unix_ms: u64,
+    pub posted_unix_ms: u64,
     /// Where its input is served.
-    pub(super) listen: Vec<String>,
+    pub listen: Vec<String>,
 }
 
 impl ClientRecord {
@@ -27,24 +27,32 @@ impl ClientRecord {
         home.join("tasks").join(format!("{chain}-{task}.json"))
     }
 
-    pub(super) fn load(home: &Path, genesis: &Hash, task: TaskId) -> Result<Option<Self>> {
+    /// The record of a task; nothing where it was not posted from this home.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no record.
+    pub fn load(home: &Path, genesis: &Hash, task: TaskId) -> Result<Option<Self>> {
         let path = Self::path(home, genesis, task);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(CliError::file(path)(e)),
+            Err(e) => return Err(ClientError::file(path)(e)),
         };
         serde_json::from_slice(&text)
             .map(Some)
-            .map_err(|e| CliError::file(path)(e.into()))
+            .map_err(|e| ClientError::file(path)(e.into()))
     }
 
-    pub(super) fn save(&self, home: &Path, genesis: &Hash, task: TaskId) -> Result<()> {
+    /// Keeps it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, home: &Path, genesis: &Hash, task: TaskId) -> Result<()> {
         let path = Self::path(home, genesis, task);
-        let json = serde_json::to_vec_pretty(self).map_err(|e| CliError::Internal(e.to_string()))?;
+        let json = serde_json::to_vec_pretty(self).map_err(|e| ClientError::Internal(e.to_string()))?;
         let parent = home.join("tasks");
-        fs::create_dir_all(&parent).map_err(CliError::file(parent))?;
-        super::write_atomically(&path, &json)
+        fs::create_dir_all(&parent).map_err(ClientError::file(parent))?;
+        crate::files::write_atomically(&path, &json)
     }
 }
 
