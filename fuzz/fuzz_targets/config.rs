@@ -2,7 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use surety_models::{config::{BertConfig, LlamaConfig}, convert::family};
+use surety_models::{
+    config::{BertConfig, LlamaConfig},
+    convert::family,
+};
 
 fuzz_target!(|json: &[u8]| {
     family(json).ok();
