@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use surety_engine::exact::{
+use surety_models::{
     config::{BertConfig, LlamaConfig},
     convert::family,
 };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use surety_engine::exact::format::{read, write};
+use surety_models::format::{read, write};
 use surety_types::model::ModelFamily;
 
 const BERT: &[u8] = br#"{"model_type":"bert","vocab_size":3,"hidden_size":2,"num_hidden_layers":1,

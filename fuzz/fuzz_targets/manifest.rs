@@ -4,7 +4,7 @@
 use std::{fs, sync::OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use surety_engine::ModelStore;
+use surety_models::ModelStore;
 use tempfile::TempDir;
 
 static HOME: OnceLock<TempDir> = OnceLock::new();

@@ -4,7 +4,8 @@
 use std::{fs, sync::OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use surety_engine::exact::{convert::convert_into, kernels::Precision};
+use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use surety_models::convert::convert_into;
 use tempfile::TempDir;
 
 const CONFIG: &str = r#"{"model_type":"llama","vocab_size":3,"hidden_size":2,"num_hidden_layers":1,
@@ -27,6 +28,14 @@ fuzz_target!(|file: &[u8]| {
     fs::write(from.path().join("model.safetensors"), file).expect("room for a file");
     // int8 is also smoothed, by what the file says.
     for precision in [Precision::Int8, Precision::Int12] {
-        convert_into(from.path(), into.path(), "fuzz", Some(precision), &mut |_| ()).ok();
+        convert_into(
+            from.path(),
+            into.path(),
+            "fuzz",
+            Some(precision),
+            &ExactCalibrator,
+            &mut |_| (),
+        )
+        .ok();
     }
 });

@@ -94,7 +94,7 @@ class Verdict(unittest.TestCase):
 
     def test_a_log_says_first_what_it_has_on_the_task(self):
         lines = [
-            "2026-11-22T09:00:00Z  INFO surety_cli::host::jobs: starting task=1 kind=Commit",
+            "2026-11-22T09:00:00Z  INFO surety_host::jobs: starting task=1 kind=Commit",
             "2026-11-22T09:00:01Z \x1b[33m WARN\x1b[0m not on the chain \x1b[3mtask\x1b[0m\x1b[2m=\x1b[0m1 error=busy",
             "2026-11-22T09:00:02Z  WARN lost the chain, trying again",
         ]

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod call;
 mod chain;
 mod error;
@@ -10,6 +11,7 @@ mod rpc;
 mod sample;
 mod signer;
 
+pub use address::{address, short};
 pub use call::{Call, CallName};
 pub use chain::{
     Balance, BidRecord, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitteeRecord, DemandRecord,

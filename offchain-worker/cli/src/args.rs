@@ -6,12 +6,12 @@ mod trust;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use surety_host::{Cheat, CrashPoint};
 use surety_types::TaskId;
 
 use crate::{
     amount::Amount,
     decimal::{temperature, top_p},
-    host::Cheat,
     prices::PriceArg,
 };
 pub use security::{Level, SecurityArgs};
@@ -144,19 +144,6 @@ pub struct RunArgs {
     /// Most to add to a call's fee where its deadline is near [default: 0.01 SURE]
     #[arg(long, value_name = "AMOUNT")]
     pub tip_max: Option<Amount>,
-}
-
-/// Where a worker can be made to abort, to test that it recovers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CrashPoint {
-    /// A result is in the journal, and its commitment is not yet on its way to the chain.
-    AfterJournalCommit,
-    /// The first token of a generation was made.
-    MidGeneration,
-    /// An audit is in the journal, and its seal is not yet on its way to the chain.
-    AfterAudit,
-    /// A move is in the journal, and not yet on its way to the chain.
-    AfterMove,
 }
 
 /// `surety task`.

@@ -3,11 +3,11 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_engine::{
-    exact::convert::ConvertError, generation::RequestError, EmbeddingsError, EngineError, FetchError,
-    InputError, TrainError,
-};
+use surety_client::ClientError;
+use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
+use surety_host::HostError;
 use surety_journal::JournalError;
+use surety_models::{convert::ConvertError, FetchError};
 use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;
@@ -35,6 +35,9 @@ pub enum CliError {
     /// The blob store.
     #[error(transparent)]
     Blobs(#[from] surety_network::StoreError),
+    /// A worker cannot start, or go on.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The journal.
     #[error("the journal cannot be used: {0}")]
     Journal(#[from] JournalError),
@@ -43,7 +46,7 @@ pub enum CliError {
     Replay(#[from] ReplayError),
     /// A model's files.
     #[error(transparent)]
-    Models(#[from] surety_engine::StoreError),
+    Models(#[from] surety_models::StoreError),
     /// A model's download.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -124,16 +127,6 @@ pub enum CliError {
         /// Who was asked, and what each did.
         attempts: String,
     },
-    /// A part of a worker died again and again.
-    #[error("{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive")]
-    PartDied {
-        /// Which.
-        part: &'static str,
-        /// How often.
-        deaths: usize,
-        /// Why it did the last time.
-        reason: String,
-    },
     /// Doctor found faults.
     #[error("{0} of the checks failed")]
     Unhealthy(usize),
@@ -149,8 +142,14 @@ impl CliError {
     /// The program's exit code. Listed in the help text.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Internal(_) | Self::Interrupted(_) | Self::PartDied { .. } => 1,
+            Self::Internal(_) | Self::Interrupted(_) => 1,
             Self::Usage(_) | Self::Config(_) | Self::Request(_) | Self::Key(KeyError::NotAnAddress(_)) => 2,
+            Self::Host(e) => match e {
+                HostError::Internal(_) | HostError::PartDied { .. } => 1,
+                HostError::Metrics { .. } => 2,
+                HostError::Data(_) => 6,
+                HostError::Journal(_) => 7,
+            },
             Self::Chain(e) => match e {
                 ChainError::Unreachable { .. }
                 | ChainError::WrongChain { .. }
@@ -194,6 +193,17 @@ impl CliError {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::File { path, source }
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Chain(e) => Self::Chain(e),
+            ClientError::Data(e) => Self::Data(e),
+            ClientError::File { path, source } => Self::File { path, source },
+            ClientError::Internal(reason) => Self::Internal(reason),
+        }
     }
 }
 

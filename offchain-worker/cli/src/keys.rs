@@ -116,20 +116,6 @@ pub fn parse_account(text: &str) -> Result<AccountId, KeyError> {
     AccountId::from_ss58check(text.trim()).map_err(|_| KeyError::NotAnAddress(text.into()))
 }
 
-/// An address as people read it.
-pub fn address(account: &AccountId) -> String {
-    account.to_ss58check()
-}
-
-/// An address short enough for a table.
-pub fn short(account: &AccountId) -> String {
-    let text = address(account);
-    match (text.get(..6), text.get(text.len().saturating_sub(4)..)) {
-        (Some(front), Some(back)) => format!("{front}…{back}"),
-        _ => text,
-    }
-}
-
 /// Checks that only the owner can read a file.
 ///
 /// # Errors
@@ -167,6 +153,8 @@ fn io_error(path: &Path, source: io::Error) -> KeyError {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::PermissionsExt;
+
+    use surety_chain_client::{address, short};
 
     use super::*;
 

@@ -1,22 +1,17 @@
-//! The `surety` command apart from its `main`: what each command does, and the provider's host loop.
+//! The `surety` command apart from its `main`: what each command does.
 //!
 //! - [`args`] is the command line as typed, [`config`] what it means together with file and environment.
 //! - [`commands`] has one module per command.
-//! - [`host`] runs the pure state machine of `surety-worker-core` against chain, disk, network and engine.
-//! - [`access`] decides who may read a task's blobs.
 //! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 
-pub mod access;
 pub mod amount;
 pub mod args;
 pub mod commands;
 pub mod config;
 pub mod decimal;
 pub mod error;
-pub mod host;
 pub mod keys;
-pub mod machine;
 pub mod models;
 pub mod nearest;
 pub mod output;

@@ -1,7 +1,7 @@
 //! Finding out which model a name or id stands for.
 
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_engine::{known, ModelStore, StoreError};
+use surety_models::{known, ModelStore, StoreError};
 use surety_types::{model::ModelManifest, ModelId};
 
 use crate::error::{CliError, Result};

@@ -11,6 +11,7 @@ use std::{
 use comfy_table::{presets, ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use surety_client::transcript::{Line, Screen};
 
 use crate::error::{CliError, Result};
 
@@ -123,6 +124,24 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header);
     table
+}
+
+impl Screen for Output {
+    fn piece(&self, text: &str) {
+        Self::piece(self, text);
+    }
+
+    fn line(&self, line: &Line<'_>) {
+        Self::line(self, line);
+    }
+
+    fn step(&self, text: &str) {
+        Self::step(self, text);
+    }
+
+    fn is_json(&self) -> bool {
+        Self::is_json(self)
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
+use surety_models::ModelFiles;
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
@@ -12,7 +13,6 @@ use crate::{
     bert::BertEngine,
     error::EngineError,
     exact::{self, OwnTrace},
-    store::ModelFiles,
 };
 
 /// What is to be computed.

@@ -1,12 +1,10 @@
 //! Why a job, or getting a model ready for one, failed.
 
 use surety_model_trace::LayoutError;
+use surety_models::{ModelError, StoreError};
 use surety_types::model::{ModelFamily, Operation, Tier};
 
-use crate::{
-    engine::Refutation, generation::RequestError, input::InputError, model_error::ModelError,
-    store::StoreError,
-};
+use crate::{engine::Refutation, generation::RequestError, input::InputError};
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]

@@ -20,6 +20,7 @@ use std::{
     thread,
 };
 
+use surety_models::ModelStore;
 use surety_types::ModelId;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,7 +28,6 @@ use crate::{
     engine::{open, Engine, Event, Job, Outcome, Sink},
     error::EngineError,
     generation::NEW_TOKENS_MAX,
-    store::ModelStore,
 };
 
 /// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on top of

@@ -11,15 +11,12 @@ use common::{
     fetching::COMPLETE,
 };
 use serde_json::{json, Value};
-use surety_engine::{
-    exact::{
-        convert::{convert, convert_into, usual_precision, ConvertError, Stage},
-        format::{read, write, Weights},
-        kernels::Precision,
-        weights::{Activation, LlamaWeights, Quanta},
-        Form,
-    },
-    ModelError, ModelFile, ModelStore, StoreError, StoredModel,
+use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use surety_models::{
+    convert::{convert, convert_into, usual_precision, ConvertError, Stage},
+    format::{read, write, Weights},
+    weights::{Activation, LlamaWeights, Quanta},
+    Form, ModelError, ModelFile, ModelStore, StoreError, StoredModel,
 };
 use surety_types::model::{ModelFamily, Operation, Tier};
 use tempfile::TempDir;
@@ -37,7 +34,15 @@ fn converted_to(
     let source = tempfile::tempdir().unwrap();
     published.write(source.path(), kind);
     let store = ModelStore::new(home.path());
-    convert(source.path(), &store, "tiny-exact", precision, &mut |_| ()).map(|stored| (home, stored))
+    convert(
+        source.path(),
+        &store,
+        "tiny-exact",
+        precision,
+        &ExactCalibrator,
+        &mut |_| (),
+    )
+    .map(|stored| (home, stored))
 }
 
 fn both_precisions(models: [Published; 3]) -> impl Iterator<Item = (Published, Precision)> {
@@ -209,12 +214,28 @@ fn a_model_in_several_files_is_put_together() {
     };
     let store = ModelStore::new(home.path());
     write_index(&index);
-    let stored = convert(source.path(), &store, "tiny-exact", None, &mut |_| ()).unwrap();
+    let stored = convert(
+        source.path(),
+        &store,
+        "tiny-exact",
+        None,
+        &ExactCalibrator,
+        &mut |_| (),
+    )
+    .unwrap();
     assert_eq!(stored.manifest, converted(&published).1.manifest);
     for outside in ["../model.safetensors", "/etc/passwd", ".hidden"] {
         index.insert("x".into(), outside.into());
         write_index(&index);
-        let refused = convert(source.path(), &store, "other", None, &mut |_| ()).unwrap_err();
+        let refused = convert(
+            source.path(),
+            &store,
+            "other",
+            None,
+            &ExactCalibrator,
+            &mut |_| (),
+        )
+        .unwrap_err();
         assert!(
             matches!(refused, ConvertError::Model(ModelError::Malformed(_))),
             "{refused}"
@@ -333,7 +354,7 @@ fn a_model_that_differs_is_not_replaced() {
     let home = tempfile::tempdir().unwrap();
     let source = tempfile::tempdir().unwrap();
     let store = ModelStore::new(home.path());
-    let convert = |name: &str| convert(source.path(), &store, name, None, &mut |_| ());
+    let convert = |name: &str| convert(source.path(), &store, name, None, &ExactCalibrator, &mut |_| ());
     Published::bert().write(source.path(), As::F32);
     let first = convert("tiny").unwrap();
     // Damaged files of the same model are, though.
@@ -360,9 +381,14 @@ fn every_stage_is_reported_to_its_end() {
     Published::bert().write(source.path(), As::F32);
     let mut events = Vec::new();
     let precision = Some(Precision::Int8);
-    convert_into(source.path(), into.path(), "tiny", precision, &mut |event| {
-        events.push(event)
-    })
+    convert_into(
+        source.path(),
+        into.path(),
+        "tiny",
+        precision,
+        &ExactCalibrator,
+        &mut |event| events.push(event),
+    )
     .unwrap();
     for stage in [Stage::Quantising, Stage::Smoothing, Stage::Writing] {
         let last = events.iter().rfind(|event| event.stage == stage).unwrap();

@@ -18,10 +18,14 @@ use surety_engine::{
     content_hash,
     exact::{
         kernels::{available, with_isa, Rows},
-        weights::{BertWeights, Quanta},
-        BertModel, ExactBert, Op, Probe, Scratch, Step, TokensOf,
+        BertModel, ExactBert, Op, Probe, Scratch, Step,
     },
-    Embeddings, Engine, EngineError, Event, ModelError,
+    Embeddings, Engine, EngineError, Event,
+};
+use surety_models::{
+    tokens::TokensOf,
+    weights::{BertWeights, Quanta},
+    ModelError,
 };
 use surety_model_trace::quantised_bytes;
 use surety_proofs::{merkle_root, rows_digest};

@@ -13,13 +13,14 @@ use common::{
 };
 use surety_engine::{
     content_hash,
-    exact::{weights::LlamaWeights, Op, Step},
+    exact::{Op, Step},
     generation::{FinishReason, Request, RequestError},
     Engine, EngineError, Event, Job,
 };
 use surety_exact::sample;
 use surety_model_trace::sampling_random;
 use surety_proofs::{merkle_root, rows_digest};
+use surety_models::weights::LlamaWeights;
 use surety_types::{model::Operation, ContentHash};
 
 /// The tokens that the definition gives, and the steps on the way.

@@ -8,15 +8,12 @@ use common::{
     reference::{self, bytes, Steps},
     synthetic::{self, Dice},
 };
-use surety_engine::{
-    exact::{
-        kernels::{available, with_isa, Rows},
-        weights::LlamaWeights,
-        ExactLlama, LlamaModel, Probe, Sequence, Step,
-    },
-    ModelError,
+use surety_engine::exact::{
+    kernels::{available, with_isa, Rows},
+    ExactLlama, LlamaModel, Probe, Sequence, Step,
 };
 use surety_model_trace::quantised_bytes;
+use surety_models::{weights::LlamaWeights, ModelError};
 use surety_types::model::ModelFamily;
 
 /// Writes every step down.

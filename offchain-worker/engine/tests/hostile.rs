@@ -15,13 +15,15 @@ use std::{
 use common::exact::{As, Published};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use surety_engine::{
-    exact::{
-        config::{BertConfig, LlamaConfig},
-        convert::{convert_into, ConvertError},
-        format::{read, write},
-    },
+    exact::ExactCalibrator,
     generation::{Generation, Request},
-    Embeddings, ModelStore,
+    Embeddings,
+};
+use surety_models::{
+    config::{BertConfig, LlamaConfig},
+    convert::{convert_into, ConvertError},
+    format::{read, write},
+    ModelStore,
 };
 use surety_types::model::ModelFamily;
 use tempfile::TempDir;
@@ -231,7 +233,15 @@ impl Files {
     fn new(published: &Published) -> Self {
         let [from, into] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         published.write(from.path(), As::F32);
-        convert_into(from.path(), into.path(), "tiny", None, &mut |_| ()).unwrap();
+        convert_into(
+            from.path(),
+            into.path(),
+            "tiny",
+            None,
+            &ExactCalibrator,
+            &mut |_| (),
+        )
+        .unwrap();
         Self {
             published: from,
             converted: into,
@@ -326,7 +336,7 @@ fn published_models() {
         let weights = fs::read(&path).unwrap();
         hostile(CASES / 10, |damages| {
             fs::write(&path, damaged(&weights, Kind::Safetensors, damages)).unwrap();
-            let converted = convert_into(from, into, "tiny", None, &mut |_| ());
+            let converted = convert_into(from, into, "tiny", None, &ExactCalibrator, &mut |_| ());
             // The fault is the model's, not the machine's.
             assert!(!matches!(
                 converted,

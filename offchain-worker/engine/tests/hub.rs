@@ -11,8 +11,10 @@ use common::{
     fetching::{hub, Fixture, COMPLETE},
     server::{serve, Act},
 };
-use surety_engine::{
-    exact::convert::ConvertError, fetch_from_hub, FetchError, FetchEvent, HubModel, ModelStore, StoredModel,
+use surety_engine::exact::ExactCalibrator;
+use surety_models::{
+    convert::{convert_into, ConvertError},
+    fetch_from_hub, FetchError, FetchEvent, HubModel, ModelStore, StoredModel,
 };
 use surety_types::{
     model::{ModelFamily, Operation, Tier},
@@ -26,7 +28,14 @@ fn fetched(published: &Published, acts: &[Act]) -> (TempDir, Result<StoredModel,
     let store = ModelStore::new(home.path());
     let (url, _) = serve(published.files(), acts);
     let model: HubModel = "owner/tiny".parse().unwrap();
-    let stored = fetch_from_hub(&store, &model, &model.exact_name(), &hub(&url), &mut |_| ());
+    let stored = fetch_from_hub(
+        &store,
+        &model,
+        &model.exact_name(),
+        &hub(&url),
+        &ExactCalibrator,
+        &mut |_| (),
+    );
     (home, stored)
 }
 
@@ -99,11 +108,12 @@ fn a_known_conversion_must_give_the_known_model() {
 
     // What came out elsewhere is the known one here.
     let elsewhere = tempfile::tempdir().unwrap();
-    let manifest = surety_engine::exact::convert::convert_into(
+    let manifest = convert_into(
         &wrong.store().by_name("tiny").unwrap().path,
         elsewhere.path(),
         "tiny-exact",
         None,
+        &ExactCalibrator,
         &mut |_| (),
     )
     .unwrap();

@@ -7,7 +7,8 @@ mod common;
 
 use common::{minilm, run};
 use serde_json::Value;
-use surety_engine::{exact::convert::convert_into, known, open, paths, Embeddings, ModelFiles, ModelStore};
+use surety_engine::{exact::ExactCalibrator, open, Embeddings};
+use surety_models::{convert::convert_into, known, paths, ModelFiles, ModelStore};
 
 #[test]
 fn a_conversion_here_is_the_known_model_and_near_the_published_one() {
@@ -17,7 +18,15 @@ fn a_conversion_here_is_the_known_model_and_near_the_published_one() {
     let source = store.by_name("all-MiniLM-L6-v2").unwrap();
     let into = tempfile::tempdir().unwrap();
     let known = known::all_minilm_l6_v2_exact();
-    let manifest = convert_into(&source.path, into.path(), &known.name(), None, &mut |_| ()).unwrap();
+    let manifest = convert_into(
+        &source.path,
+        into.path(),
+        &known.name(),
+        None,
+        &ExactCalibrator,
+        &mut |_| (),
+    )
+    .unwrap();
     assert_eq!(manifest, known.manifest, "{manifest:#?}");
 
     let file = |name: &str| std::fs::read(into.path().join(name)).unwrap();

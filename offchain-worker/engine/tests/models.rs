@@ -8,7 +8,8 @@ use std::{fs, path::Path};
 
 use common::{files, run, store_files, Tiny};
 use serde_json::json;
-use surety_engine::{bert::ModelError, open, Embeddings, EngineError, ModelFiles, ModelStore, StoreError};
+use surety_engine::{open, Embeddings, EngineError};
+use surety_models::{ModelError, ModelFiles, ModelStore, StoreError};
 use surety_types::{model::Tier, ModelId};
 
 fn refused(files: ModelFiles) -> ModelError {

@@ -21,11 +21,12 @@ use surety_dispute_game::bisection::{
 };
 use surety_engine::{
     content_hash,
-    exact::{convert::convert, ExactBert, OwnTrace},
+    exact::{ExactBert, ExactCalibrator, OwnTrace},
     generation::Generation,
-    open, Engine, EngineError, Event, Job, ModelStore, Outcome,
+    open, Engine, EngineError, Event, Job, Outcome,
 };
 use surety_model_trace::{CellReferee, LayoutError, Part};
+use surety_models::{convert::convert, ModelStore};
 use surety_types::{model::ModelFamily, ContentHash};
 
 fn go_on(_: Event) -> ControlFlow<()> {
@@ -64,7 +65,7 @@ fn tiny(published: &Published) -> Arc<dyn Engine> {
     let (home, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     published.write(source.path(), As::F32);
     let store = ModelStore::new(home.path());
-    let stored = convert(source.path(), &store, "tiny", None, &mut |_| ()).unwrap();
+    let stored = convert(source.path(), &store, "tiny", None, &ExactCalibrator, &mut |_| ()).unwrap();
     open(stored.read().unwrap()).unwrap()
 }
 

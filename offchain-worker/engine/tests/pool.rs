@@ -15,9 +15,10 @@ use std::{
 
 use common::{embed_job, files, store_files, Tiny};
 use surety_engine::{
-    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, JobSink, ModelStore,
-    Outcome, PoolConfig, Priority, Progress, Sink, StoreError, Ticket, Token,
+    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, JobSink, Outcome,
+    PoolConfig, Priority, Progress, Sink, Ticket, Token,
 };
+use surety_models::{ModelStore, StoreError};
 use surety_types::{model::ModelManifest, task::ResultClaim, ContentHash, ModelId};
 
 /// Does what its input says.

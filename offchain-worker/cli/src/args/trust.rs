@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use surety_host::{Cheat, CrashPoint};
 
-use super::{CrashPoint, RunArgs};
-use crate::host::Cheat;
+use super::RunArgs;
 
 pub(super) fn provider_cheat(text: &str) -> Result<Cheat, String> {
     cheat(text, true)

@@ -1,7 +1,7 @@
 //! `surety account`: keys, money and stake.
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When};
+use surety_chain_client::{address, AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When};
 use surety_types::stake::Role;
 
 use super::Context;
@@ -9,7 +9,7 @@ use crate::{
     amount::Amount,
     args::{AccountCommand, AgentCommand, RoleArg},
     error::Result,
-    keys::{self, address, parse_account},
+    keys::{self, parse_account},
     output::table,
 };
 

@@ -8,7 +8,8 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Chain, ChainError, When};
+use surety_chain_client::{address, AccountId, Chain, ChainError, When};
+use surety_host::machine;
 use surety_types::stake::Role;
 
 use super::Context;
@@ -16,8 +17,7 @@ use crate::{
     amount::Amount,
     args::{DoctorArgs, DoctorRole},
     error::{CliError, Result},
-    keys::{self, address},
-    machine,
+    keys::{self},
     output::table,
     SURE,
 };

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, When};
-use surety_engine::{
-    exact::{
-        convert::{convert, ConvertError, ConvertEvent, Stage},
-        kernels::Precision,
-    },
+use surety_chain_client::{address, Call, Chain, When};
+use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use surety_models::{
+    convert::{convert, ConvertError, ConvertEvent, Stage},
     fetch, fetch_from_hub, known, FetchEvent, FetchOptions, HubModel, ModelStore, Source, StoredModel,
 };
 use surety_types::{model::ModelManifest, ModelId};
@@ -18,7 +16,6 @@ use super::Context;
 use crate::{
     args::{ModelCommand, PrecisionArg, SourceArg},
     error::{CliError, Result},
-    keys::address,
     models,
     output::{table, Output},
 };
@@ -111,7 +108,12 @@ async fn fetch_known(context: &Context, name: &str, options: FetchOptions) -> Re
     })?;
     let store = context.models();
     let mut bars = Bars::new(context.out);
-    let stored = blocking(move || fetch(&store, &known, &options, &mut |event| bars.show(event))).await?;
+    let stored = blocking(move || {
+        fetch(&store, &known, &options, &ExactCalibrator, &mut |event| {
+            bars.show(event)
+        })
+    })
+    .await?;
     let fetched = Fetched::new(&stored);
     context.out.result(&fetched, || {
         format!("{} is in {}, all hashes match", fetched.model, fetched.path)
@@ -133,7 +135,7 @@ async fn fetch_unknown(
     let report = move |event| bars.show(event);
     let stored = blocking(move || {
         let mut report = report;
-        fetch_from_hub(&store, &model, &name, &options, &mut report)
+        fetch_from_hub(&store, &model, &name, &options, &ExactCalibrator, &mut report)
     })
     .await?;
     converted(context, &stored)
@@ -161,9 +163,14 @@ async fn convert_model(
                 stored.path
             }
         };
-        convert(&folder, &store, &name, precision, &mut |event| {
-            bars.converting(event)
-        })
+        convert(
+            &folder,
+            &store,
+            &name,
+            precision,
+            &ExactCalibrator,
+            &mut |event| bars.converting(event),
+        )
     })
     .await?;
     converted(context, &stored)

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
+use surety_access::{Gate, OwnOutputs};
+use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
+use surety_host::{heartbeat_blocks, machine, Audits, Beside, Host, Speeds, Tools, Traces, Vitals};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     model::ModelManifest,
@@ -14,13 +16,11 @@ use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, Secret
 
 use super::{worker, Context};
 use crate::{
-    access::{Gate, OwnOutputs},
     args::{ProviderCommand, UpArgs},
     config::ProviderConfig,
     error::{CliError, Result},
-    host::{heartbeat_blocks, Audits, Beside, Host, Speeds, Tools, Traces, Vitals},
-    keys::{address, Key},
-    machine, models,
+    keys::Key,
+    models,
 };
 
 /// Largest input that is fetched: what the chain takes at most by default.
@@ -106,7 +106,7 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         node.stop().await;
     }
     tracing::info!("stopped");
-    result
+    Ok(result?)
 }
 
 impl Up {

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use surety_chain_client::{FakeChain, Signer};
-use surety_engine::ModelStore;
+use surety_models::ModelStore;
 
 use super::*;
 use crate::SURE;

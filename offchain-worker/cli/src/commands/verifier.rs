@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use surety_chain_client::address;
+use surety_host::{Audits, Beside, Host, Tools, Traces, Vitals};
 use surety_types::stake::Role;
 use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, Verifier};
 
@@ -11,8 +13,6 @@ use crate::{
     args::{VerifierCommand, VerifierUpArgs},
     config::DataConfig,
     error::Result,
-    host::{Audits, Beside, Host, Tools, Traces, Vitals},
-    keys::address,
     models,
 };
 
@@ -81,7 +81,7 @@ async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
         node.stop().await;
     }
     tracing::info!("stopped");
-    result
+    Ok(result?)
 }
 
 impl Up {

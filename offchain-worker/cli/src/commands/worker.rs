@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When};
-use surety_engine::{EnginePool, ModelStore, PoolConfig, Priority};
+use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
+use surety_engine::{EnginePool, PoolConfig, Priority};
+use surety_host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals};
 use surety_journal::Journal;
+use surety_models::ModelStore;
 use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
 use surety_worker_core::Record;
 use tokio::{
@@ -16,8 +18,7 @@ use tokio::{
 use crate::{
     config::RunConfig,
     error::{CliError, Result},
-    host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals},
-    keys::{address, Key},
+    keys::Key,
     models,
 };
 

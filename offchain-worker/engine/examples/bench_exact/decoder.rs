@@ -4,12 +4,9 @@ use std::{f64::consts::TAU, time::Instant};
 
 use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{
-    kernels::Turns,
-    weights::{Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
-    LlamaModel, Sequence, TopLevel,
-};
+use surety_engine::exact::{kernels::Turns, LlamaModel, Sequence, TopLevel};
 use surety_exact::{greedy, groups};
+use surety_models::weights::{Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table};
 
 use crate::{
     clock::{Blind, Clock, Look, Looking},

@@ -4,7 +4,8 @@ use std::{fs, ops::ControlFlow, path::Path, path::PathBuf, sync::Arc, time::Inst
 
 use serde::Deserialize;
 use serde_json::json;
-use surety_engine::{open, Engine, Event, Job, ModelStore, Outcome};
+use surety_engine::{open, Engine, Event, Job, Outcome};
+use surety_models::ModelStore;
 use surety_types::model::Operation;
 
 use crate::{

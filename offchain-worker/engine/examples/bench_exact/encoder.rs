@@ -5,8 +5,9 @@ use std::{fs, path::Path, time::Instant};
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{BertModel, Scratch, TokensOf, TopLevel};
+use surety_engine::exact::{BertModel, Scratch, TopLevel};
 use surety_exact::Fault;
+use surety_models::tokens::TokensOf;
 use tokenizers::Tokenizer;
 
 use crate::{

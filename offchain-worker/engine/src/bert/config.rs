@@ -1,8 +1,7 @@
 //! `config.json`, within bounds.
 
 use candle_transformers::models::bert::Config;
-
-use super::ModelError;
+use surety_models::ModelError;
 
 /// Bounds well above any published encoder of this family: they keep products of dimensions from overflowing and a
 /// hostile file from asking for the machine's memory.

@@ -4,7 +4,6 @@
 //! neighbours. Threads share items between them, never the sums within one.
 
 mod config;
-mod tokens;
 mod weights;
 
 use candle_core::{Device, Tensor};
@@ -12,19 +11,19 @@ use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::Fault;
 use surety_proofs::content_hash;
+use surety_models::{
+    tokens::{Tokens, TokensOf},
+    ModelError, ModelFiles,
+};
 use surety_types::model::{ModelManifest, Operation};
 
-pub use crate::model_error::ModelError;
 use crate::{
     embeddings::{rows_max, Embeddings},
     engine::{report, Engine, Job, Outcome, Sink},
     error::EngineError,
-    exact::TokensOf,
     input::{items, InputError},
-    store::ModelFiles,
     trace::{claim, embedding_leaf},
 };
-pub(crate) use tokens::Tokens;
 
 /// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
 /// cancelled job ends within a second.

@@ -6,8 +6,8 @@ use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::Config;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use surety_models::ModelError;
 
-use super::ModelError;
 use crate::embeddings::f32_values;
 
 /// The parameters that `config` asks for. Other tensors in the file are left out: nothing reads them.

@@ -6,21 +6,15 @@
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
 use surety_model_trace::TraceShape;
+use surety_models::{
+    tokens::TokensOf,
+    weights::{Activation, BertLayer, BertWeights},
+};
 
 use super::{
     pass::{check_table, look_up, pack, part, sized, step, Pass},
     probe::{Op, Probe},
-    weights::{Activation, BertLayer, BertWeights},
 };
-
-/// A sequence's tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokensOf {
-    /// Indices into the vocabulary.
-    pub ids: Vec<u32>,
-    /// Which segment each belongs to.
-    pub types: Vec<u32>,
-}
 
 /// An encoder with its weights in the layout of the kernels.
 pub struct BertModel(BertWeights<Packed>);

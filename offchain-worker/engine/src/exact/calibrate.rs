@@ -2,13 +2,16 @@
 
 use surety_exact::Fault;
 use surety_kernels::Rows;
+use surety_models::{
+    convert::calibration::{Calibrator, Inputs, LayerInputs, Sequences},
+    tokens::TokensOf,
+    weights::{BertWeights, LlamaWeights},
+};
 
 use super::{
-    bert::{BertModel, Scratch, TokensOf},
-    convert::calibration::{Inputs, LayerInputs, Sequences},
+    bert::{BertModel, Scratch},
     llama::{LlamaModel, Sequence},
     probe::{Op, Probe, Step},
-    weights::{BertWeights, LlamaWeights},
 };
 
 impl Probe for Inputs {
@@ -34,41 +37,38 @@ impl Probe for Inputs {
     }
 }
 
-/// Runs sequences through an encoder, all tokens of the first kind of segment.
-///
-/// # Errors
-/// [`Fault::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of the
-/// arithmetic.
-pub fn calibrate_bert(weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
-    let model = BertModel::new(weights.clone())?;
-    let mut inputs = Inputs::default();
-    let mut scratch = Scratch::default();
-    for (ids, made_up) in all(sequences) {
-        inputs.made_up = made_up;
-        let tokens = TokensOf {
-            ids: ids.clone(),
-            types: vec![0; ids.len()],
-        };
-        model.embed(&[&tokens], &mut scratch, &mut inputs)?;
-    }
-    Ok(inputs)
-}
+/// Runs the calibration text through the engines of this crate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExactCalibrator;
 
-/// Runs sequences through a decoder.
-///
-/// # Errors
-/// Those of [`calibrate_bert`].
-pub fn calibrate_llama(weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
-    let model = LlamaModel::new(weights.clone())?;
-    let mut inputs = Inputs::default();
-    for (ids, made_up) in all(sequences) {
-        inputs.made_up = made_up;
-        let mut sequence = Sequence::new(&model, ids.len());
-        for chunk in ids.chunks(model.chunk()) {
-            model.forward(&mut sequence, chunk, &mut inputs)?;
+impl Calibrator for ExactCalibrator {
+    fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
+        let model = BertModel::new(weights.clone())?;
+        let mut inputs = Inputs::default();
+        let mut scratch = Scratch::default();
+        for (ids, made_up) in all(sequences) {
+            inputs.made_up = made_up;
+            let tokens = TokensOf {
+                ids: ids.clone(),
+                types: vec![0; ids.len()],
+            };
+            model.embed(&[&tokens], &mut scratch, &mut inputs)?;
         }
+        Ok(inputs)
     }
-    Ok(inputs)
+
+    fn llama(&self, weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
+        let model = LlamaModel::new(weights.clone())?;
+        let mut inputs = Inputs::default();
+        for (ids, made_up) in all(sequences) {
+            inputs.made_up = made_up;
+            let mut sequence = Sequence::new(&model, ids.len());
+            for chunk in ids.chunks(model.chunk()) {
+                model.forward(&mut sequence, chunk, &mut inputs)?;
+            }
+        }
+        Ok(inputs)
+    }
 }
 
 /// Each sequence, and whether it is made up.

@@ -8,6 +8,12 @@ use surety_exact::Fault;
 use surety_kernels::Packed;
 use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
 use surety_proofs::content_hash;
+use surety_models::{
+    tokens::{Tokens, TokensOf},
+    units_max,
+    weights::BertWeights,
+    Form, ModelError,
+};
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
@@ -15,25 +21,20 @@ use surety_types::{
 };
 
 use super::{
-    bert::{BertModel, Scratch, TokensOf},
+    bert::{BertModel, Scratch},
     dispute::{EmbedWork, OwnTrace},
-    form::units_max,
     probe::Probe,
     trace::{
         given_leaf,
         hash::{blob_hash, roots, row_digests, Digest},
         TopLevel,
     },
-    weights::BertWeights,
-    Form,
 };
 use crate::{
-    bert::Tokens,
     embeddings::{rows_max, Embeddings},
     engine::{report, Engine, Job, Outcome, Sink},
     error::EngineError,
     input::{items, InputError, ITEMS_MAX},
-    model_error::ModelError,
     trace::claim,
 };
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use surety_exact::Fault;
 use surety_model_trace::{prompt_tokens, Layout, Prompt, Rows, TaskFacts};
 use surety_proofs::content_hash;
+use surety_models::{tokens::Prompts, units_max, weights::LlamaWeights, Form, ModelError};
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
@@ -13,21 +14,16 @@ use surety_types::{
 
 use super::{
     dispute::{GenerateWork, OwnTrace},
-    form::units_max,
     llama::{LlamaModel, Sequence},
     probe::Probe,
-    prompt::Prompts,
     sampler::Sampler,
     text::TextStream,
     trace::{GenerationLeaves, TopLevel},
-    weights::LlamaWeights,
-    Form,
 };
 use crate::{
     engine::{report, Engine, Event, Job, Outcome, Sink},
     error::EngineError,
     generation::{FinishReason, Generation, Request, RequestError},
-    model_error::ModelError,
     trace::claim,
 };
 

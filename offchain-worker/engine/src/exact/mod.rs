@@ -4,28 +4,21 @@
 
 mod bert;
 mod calibrate;
-pub mod config;
-pub mod convert;
 mod dispute;
 mod embed;
 mod forced;
-mod form;
-pub mod format;
 mod generate;
 mod llama;
 mod pass;
 mod probe;
-mod prompt;
 mod sampler;
 mod text;
 mod trace;
-pub mod weights;
 
-pub use bert::{BertModel, Scratch, TokensOf};
-pub use calibrate::{calibrate_bert, calibrate_llama};
+pub use bert::{BertModel, Scratch};
+pub use calibrate::ExactCalibrator;
 pub use dispute::OwnTrace;
 pub use embed::ExactBert;
-pub use form::Form;
 pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
 pub use probe::{Op, Probe, Step};
@@ -35,7 +28,9 @@ pub use trace::TopLevel;
 
 use std::sync::Arc;
 
-use crate::{engine::Engine, error::EngineError, store::ModelFiles};
+use surety_models::{format, ModelFiles};
+
+use crate::{engine::Engine, error::EngineError};
 
 /// Makes the engine of a model of this tier.
 pub(crate) fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {

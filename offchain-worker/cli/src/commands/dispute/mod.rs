@@ -5,14 +5,14 @@ mod place;
 mod story;
 
 use serde::Serialize;
-use surety_chain_client::{Call, DisputeRecord, When};
+use surety_chain_client::{address, short, DisputeRecord, When};
+use surety_client::statement;
 use surety_types::trust::{DisputeId, Party};
 
-use super::{task::statement, Context};
+use super::Context;
 use crate::{
     args::{DisputeCommand, DisputeReportArgs, DisputeShowArgs},
     error::Result,
-    keys::{address, short},
     output::table,
 };
 
@@ -94,16 +94,11 @@ async fn show(context: &Context, args: &DisputeShowArgs) -> Result<()> {
 }
 
 async fn report(context: &Context, args: &DisputeReportArgs) -> Result<()> {
-    super::account::submit(context, reported(args)?).await
-}
-
-pub(super) fn reported(args: &DisputeReportArgs) -> Result<Call> {
-    let statement = Box::new(statement::load(&args.statement)?);
-    let other = args.other.as_deref().map(statement::load).transpose()?;
-    Ok(Call::ReportEquivocation {
-        statement,
-        other: other.map(Box::new),
-    })
+    super::account::submit(
+        context,
+        statement::report(&args.statement, args.other.as_deref())?,
+    )
+    .await
 }
 
 /// Who somebody is in a dispute.

@@ -219,7 +219,7 @@ fn op_text(op: Op) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_engine::known;
+    use surety_models::known;
     use surety_types::model::Operation;
 
     use super::*;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use surety_chain_client::{
-    AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord, When,
+    address, short, AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord,
+    When,
 };
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Side, State};
 use surety_model_trace::Layout;
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     amount::Amount,
     error::{CliError, Result},
-    keys::{address, short},
 };
 
 /// A dispute from its beginning, as far as it has come. Amounts are in plancks.

@@ -9,28 +9,26 @@ use std::{
 };
 
 use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
-use surety_network::{DataPlane, Ticket};
-use surety_types::{
-    model::Operation,
-    task::{MemberProgress, TaskState},
-    TaskId,
+use surety_client::{
+    deliver::{self, wanted, Delivery},
+    grants::Grants,
+    inputs::Supplier,
+    statement,
+    stream::{Patience, Reader},
+    transcript::Transcript,
+    write_atomically,
 };
+use surety_network::{DataPlane, Ticket};
+use surety_types::{model::Operation, task::TaskState, TaskId};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
 
 use super::{
-    decided,
-    deliver::{self, Delivery, Wanted},
     generation,
-    grants::Grants,
-    inputs::Supplier,
     report::{reason_text, Generated, Report, Times},
-    statement,
     steps::Steps,
-    stream::{Patience, Reader},
-    transcript::Transcript,
 };
 use crate::{
     error::{CliError, Result},
@@ -372,7 +370,7 @@ impl Run {
     fn take_delivery(&mut self, delivery: Delivery) -> Result<()> {
         let path = self.follow.output_path.as_deref();
         if let Some(path) = path {
-            super::write_atomically(path, &delivery.bytes)?;
+            write_atomically(path, &delivery.bytes)?;
         }
         self.times.result = self.seconds();
         let after = self.times.result.map(|s| format!(" after {s:.1} s"));
@@ -397,26 +395,6 @@ impl Run {
         for text in texts {
             self.follow.out.step(text);
         }
-    }
-}
-
-/// What can be fetched now: what the chain has decided on, else what somebody has committed to.
-fn wanted(info: &TaskInfo) -> Wanted {
-    if let Some(wanted) = decided(info) {
-        return wanted;
-    }
-    let members = info.round.as_ref().map(|round| round.members.iter());
-    let done = members.into_iter().flatten().filter(|member| {
-        matches!(
-            member.progress,
-            MemberProgress::Committed(_) | MemberProgress::Revealed(_)
-        )
-    });
-    Wanted {
-        operation: info.task.spec.operation,
-        hash: None,
-        units: None,
-        providers: done.map(|member| member.provider.clone()).collect(),
     }
 }
 

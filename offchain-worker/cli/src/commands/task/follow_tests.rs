@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
+use surety_client::testsuite::Paper;
 use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
     Embeddings,
 };
+use surety_host::machine;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Bytes, Readers, StreamToken, StreamWriter,
@@ -13,12 +15,13 @@ use surety_proofs::CommitStatement;
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
-    task::{Assignment, FailureReason, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict},
+    task::{
+        Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict,
+    },
     ContentHash,
 };
 
-use super::{super::transcript::tests::Paper, *};
-use crate::machine;
+use super::*;
 
 const TASK: TaskId = 5;
 

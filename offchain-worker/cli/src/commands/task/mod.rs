@@ -1,16 +1,9 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
-mod deliver;
 mod follow;
-mod grants;
-mod inputs;
-mod record;
 mod report;
-pub(super) mod statement;
 mod steps;
-mod stream;
 mod submit;
-mod transcript;
 mod work;
 
 use std::{
@@ -21,31 +14,28 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When};
+use surety_chain_client::{address, short, Call, Chain, TaskInfo, TaskRecord, When};
+use surety_client::{
+    deliver::{self, decided, Wanted},
+    grants::Grants,
+    inputs::Supplier,
+    record::ClientRecord,
+    serve::welcome,
+    write_atomically,
+};
 use surety_engine::{content_hash, generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
-use surety_types::{
-    model::Operation,
-    multiaddr::Endpoint,
-    task::{RoundPhase, TaskState, Verdict},
-    TaskId,
-};
+use surety_types::{model::Operation, task::TaskState, TaskId};
 
 use super::Context;
 use crate::{
-    access::{self, Gate},
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
-    keys::{address, short},
     nearest::{nearest, Neighbour},
     output::table,
 };
-use deliver::Wanted;
 use follow::Follow;
-use grants::Grants;
-use inputs::Supplier;
-use record::ClientRecord;
 
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
     match command {
@@ -105,21 +95,10 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     follow.until_settled().await
 }
 
-/// Has a client's node judge the passes of auditors, and keep places for providers.
-async fn welcome(chain: &Arc<dyn Chain>, node: &Node) -> Result<()> {
-    node.set_gate(Arc::new(Gate::of_client(chain.clone())));
-    let providers = chain.providers(When::Best).await?;
-    let endpoints: Vec<Endpoint> = providers
-        .into_iter()
-        .flat_map(|(_, record)| record.endpoints)
-        .collect();
-    Ok(node.set_named_peers(&endpoints).await?)
-}
-
 /// What shows that we are the client, where there is a key to sign it with.
 fn ticket(context: &Context, chain: &dyn Chain, node: &Node, task: TaskId) -> Option<Ticket> {
     let key = context.key().ok()?;
-    access::ticket(
+    surety_access::ticket(
         &key.signer,
         &chain.info().genesis,
         &DataPlane::peer_id(node),
@@ -253,28 +232,6 @@ fn generation(blob: &[u8]) -> Result<Generation> {
     Generation::decode(blob).map_err(|e| CliError::NotGenerated(e.to_string()))
 }
 
-/// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
-fn decided(info: &TaskInfo) -> Option<Wanted> {
-    let (claim, providers) = match &info.task.state {
-        TaskState::Settled { claim, payments, .. } => {
-            (claim, payments.iter().map(|p| p.provider.clone()).collect())
-        }
-        _ => match &info.round.as_ref()?.phase {
-            RoundPhase::Challengeable {
-                verdict: Verdict::Agreed { claim, majority, .. },
-                ..
-            } => (claim, majority.to_vec()),
-            _ => return None,
-        },
-    };
-    Some(Wanted {
-        operation: info.task.spec.operation,
-        hash: Some(claim.output),
-        units: Some(claim.units),
-        providers,
-    })
-}
-
 /// Why there is nothing to fetch.
 fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
     match &info.task.state {
@@ -398,19 +355,4 @@ fn neighbours_text(neighbours: &[Neighbour]) -> String {
         )
     });
     lines.collect()
-}
-
-/// A reader never sees half a file.
-fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or_else(|| Path::new("."));
-    let write = || -> std::io::Result<()> {
-        let file = tempfile::NamedTempFile::new_in(parent)?;
-        fs::write(file.path(), bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map(drop).map_err(|e| e.error)
-    };
-    write().map_err(CliError::file(path))
 }

@@ -4,18 +4,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{json, Value};
-use surety_chain_client::{AccountId, Balance, BlockNumber, TaskInfo};
+use surety_chain_client::{address, short, AccountId, Balance, BlockNumber, TaskInfo};
+use surety_client::{deliver::Delivery, transcript::Streamed};
 use surety_engine::generation::{FinishReason, Generation};
 use surety_types::{
     task::{FailureReason, TaskState},
     TaskId,
 };
 
-use super::{deliver::Delivery, transcript::Streamed};
-use crate::{
-    amount::Amount,
-    keys::{address, short},
-};
+use crate::amount::Amount;
 
 /// The last thing that `surety task submit` and `watch` print. Amounts are in plancks.
 #[derive(Debug, PartialEq, Serialize)]

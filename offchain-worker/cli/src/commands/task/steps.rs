@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use surety_chain_client::{AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord};
 use surety_dispute_game::bisection::Outcome;
+use surety_chain_client::{
+    short, AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord,
+};
 use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},
@@ -14,7 +16,6 @@ use super::report::{accounts, reason_text};
 use crate::{
     amount::Amount,
     commands::dispute::{fault_text, side_text},
-    keys::short,
 };
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.

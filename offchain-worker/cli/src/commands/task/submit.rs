@@ -2,26 +2,22 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use serde::Serialize;
-use surety_chain_client::{
-    AccountId, BlockNumber, BlockRef, Call, Chain, ChainError, ErrorClass, RegisteredModel, TaskRecord,
-    Until, When,
-};
+use surety_chain_client::{Chain, RegisteredModel, When};
+use surety_client::{grants::Grants, inputs::Supplier, post, record::ClientRecord, serve::welcome};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     limits,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::TaskSpec,
-    ContentHash, TaskId,
+    TaskId,
 };
 
-use super::{
-    follow::Follow, grants::Grants, inputs::Supplier, record::ClientRecord, steps::posted_text, work, Context,
-};
+use super::{follow::Follow, steps::posted_text, work, Context};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -49,7 +45,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let (operation, units_max) = (work.operation, work.units_max);
     let input_bytes = u32::try_from(work.input.len())
         .map_err(|_| CliError::Usage("the input is too large for one task".into()))?;
-    super::welcome(&chain, &node).await?;
+    welcome(&chain, &node).await?;
     let input = node.publish(work.input).await?;
     let sources = sources(&node)?;
     let spec = TaskSpec {
@@ -159,18 +155,9 @@ async fn post(
     let sources = sources.map(|s| String::from_utf8_lossy(s).into_owned()).collect();
     let waiting = context.out.spinner();
     waiting.set_message("posting the task");
-    let call = Call::PostTask {
-        spec,
-        cap: args.cap.0,
-    };
-    let included = chain.submit(&key.signer, call, Until::Included.into()).await?;
-    let task = included
-        .event("TaskAuction", "TaskPosted")
-        .and_then(|event| event.task())
-        .ok_or_else(|| CliError::Internal("the task was posted, but the block does not say so".into()))?;
+    let posted = post::submit(chain, &key.signer, spec, args.cap.0).await?;
     waiting.set_message("the task is posted, waiting until that is final");
-    let posted = (task, included.block);
-    let (task, block) = until_final(chain, posted, key.signer.account(), input).await?;
+    let (task, block) = post::until_final(chain, posted, key.signer.account(), input).await?;
     waiting.finish_and_clear();
     Ok(Posted {
         task,
@@ -179,68 +166,6 @@ async fn post(
         sources,
     })
 }
-
-/// Between two looks at what is final.
-const POLL: Duration = Duration::from_secs(1);
-
-/// The number of a task that is in a best block, once it is final: it could change with the block that it is in. However
-/// long that takes: the money is on its way already, and the chain's clock waits, too.
-async fn until_final(
-    chain: &dyn Chain,
-    (task, block): (TaskId, BlockRef),
-    client: &AccountId,
-    input: ContentHash,
-) -> Result<(TaskId, BlockNumber)> {
-    loop {
-        match look(chain, (task, block), client, input).await {
-            Ok((_, Some(found))) => return Ok(found),
-            Ok((last, None)) if last > block.number.saturating_add(REPLACED_MAX) => {
-                let reason = "the block that it was in was replaced, and no other has it; look with: surety task list --mine";
-                return Err(ChainError::Unknown {
-                    reason: reason.into(),
-                }
-                .into());
-            }
-            Ok((_, None)) => {}
-            Err(e) if e.class() == ErrorClass::Refused => {
-                tracing::warn!(error = %e, "cannot see what is final")
-            }
-            Err(e) => return Err(e.into()),
-        }
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-/// The last finalised block, and a task in its state: under its number, or, where its block was replaced, under another.
-async fn look(
-    chain: &dyn Chain,
-    (task, block): (TaskId, BlockRef),
-    client: &AccountId,
-    input: ContentHash,
-) -> std::result::Result<(BlockNumber, Option<(TaskId, BlockNumber)>), ChainError> {
-    let last = chain.block(When::Finalised).await?.number;
-    if last < block.number {
-        return Ok((last, None));
-    }
-    let earliest = block.number.saturating_sub(REPLACED_MAX);
-    let is_it = |found: &TaskRecord| {
-        found.client == *client && found.spec.input == input && found.posted_at >= earliest
-    };
-    if let Some(info) = chain.task(When::Finalised, task).await? {
-        if is_it(&info.task) {
-            return Ok((last, Some((task, info.task.posted_at))));
-        }
-    }
-    let recent = chain.recent_tasks(When::Finalised, RECENT).await?;
-    let found = recent.into_iter().find(|(_, found)| is_it(found));
-    Ok((last, found.map(|(task, found)| (task, found.posted_at))))
-}
-
-/// Blocks that a call may be good for, and so find itself earlier on another fork.
-const REPLACED_MAX: BlockNumber = 64;
-
-/// Tasks among which one is looked for whose block was replaced.
-const RECENT: u32 = 200;
 
 fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant) -> Result<()> {
     let posted = SystemTime::now()
@@ -251,14 +176,14 @@ fn remember(context: &Context, chain: &dyn Chain, task: TaskId, started: Instant
         posted_unix_ms: u64::try_from(posted.as_millis()).unwrap_or(u64::MAX),
         listen: context.config.task.listen.clone(),
     };
-    record.save(&context.config.home, &chain.info().genesis, task)
+    Ok(record.save(&context.config.home, &chain.info().genesis, task)?)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use surety_chain_client::FakeChain;
+    use surety_chain_client::{AccountId, FakeChain};
     use surety_types::{
         model::{ModelFamily, ModelManifest, Tier},
         ModelId,
@@ -306,50 +231,6 @@ mod tests {
         let enough = args("--cap 3planck --redundancy 3");
         check_offer(&chain, &enough, EMBED, &model).await.unwrap();
         assert!(chain.calls().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_posted_task_is_waited_for_until_it_is_final_and_found_under_whatever_number() {
-        let chain = FakeChain::new();
-        let client = surety_chain_client::Signer::from_uri("//Client").unwrap();
-        let input = ContentHash::repeat_byte(7);
-        let spec = TaskSpec {
-            model: ModelId::zero(),
-            operation: EMBED,
-            input,
-            input_bytes: 1,
-            units_max: 1,
-            redundancy: 1,
-            sources: Default::default(),
-            security: Default::default(),
-        };
-        let call = Call::PostTask { spec, cap: 9 };
-        let included = chain.submit(&client, call, Until::Included.into()).await.unwrap();
-        let task = included
-            .event("TaskAuction", "TaskPosted")
-            .unwrap()
-            .task()
-            .unwrap();
-        let posted = (task, included.block);
-        chain.extend();
-        let seen = look(&chain, posted, client.account(), input).await.unwrap();
-        assert_eq!(seen.1, None, "in a best block, and no finality");
-        // Its block is replaced by one in which others came first.
-        chain.change(|state| {
-            let ours = state.tasks.remove(&task).unwrap();
-            state.tasks.insert(task + 5, ours);
-        });
-        chain.finalise();
-        let found = until_final(&chain, posted, client.account(), input)
-            .await
-            .unwrap();
-        assert_eq!(found.0, task + 5);
-        let other = surety_chain_client::Signer::from_uri("//Other").unwrap();
-        for _ in 0..=REPLACED_MAX + 2 {
-            chain.finalise();
-        }
-        let lost = until_final(&chain, posted, other.account(), input).await;
-        assert!(matches!(lost, Err(CliError::Chain(ChainError::Unknown { .. }))));
     }
 
     #[test]

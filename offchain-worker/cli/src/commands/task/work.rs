@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use surety_engine::{
     generation::{Request, RequestError},
-    input, prompt_size, ModelStore, PromptSize,
+    input,
 };
+use surety_models::{prompt_size, ModelStore, PromptSize};
 use surety_network::Bytes;
 use surety_types::model::Operation;
 

@@ -4,16 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use surety_kernels::Packed;
 use surety_model_trace::{Part, Rows, Tensor};
+use surety_models::format::{self, Parts};
 use surety_types::ContentHash;
 
 use super::{capture::Capture, tensors::of_bert, Work};
 use crate::{
     engine::{Job, Sink},
     error::EngineError,
-    exact::{
-        embed::ExactBert,
-        format::{self, Parts},
-    },
+    exact::embed::ExactBert,
 };
 
 /// A job of an encoder, of which so many items are claimed to have been done.

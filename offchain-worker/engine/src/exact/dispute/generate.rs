@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use surety_kernels::Packed;
 use surety_model_trace::{Part, Rows, Tensor, CHUNK_ROWS};
+use surety_models::format::{self, Parts};
 use surety_types::ContentHash;
 
 use super::{capture::Capture, tensors::of_llama, Work};
@@ -12,7 +13,6 @@ use crate::{
     error::EngineError,
     exact::{
         forced::Forced,
-        format::{self, Parts},
         generate::{count, ExactLlama, Task},
         llama::Sequence,
     },

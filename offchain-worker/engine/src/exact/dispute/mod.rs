@@ -17,13 +17,13 @@ use surety_dispute_game::bisection::{Cell, Trace};
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow};
 use surety_proofs::{Proof, WeightOpening};
-use surety_types::ContentHash;
-
-use super::{
+use surety_models::{
     format::{self, Parts},
-    trace::hash::{path, Digest},
     weights::LinearRows,
 };
+use surety_types::ContentHash;
+
+use super::trace::hash::{path, Digest};
 use crate::{
     engine::{report, Sink},
     error::EngineError,

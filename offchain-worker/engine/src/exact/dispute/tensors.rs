@@ -1,8 +1,7 @@
 //! A model's tensors by what they are for.
 
 use surety_model_trace::{InLayer, Tensor};
-
-use crate::exact::{
+use surety_models::{
     format::Part,
     weights::{BertLayer, BertWeights, LlamaLayer, LlamaWeights, Norm},
 };

@@ -133,7 +133,7 @@ mod tests {
     use surety_proofs::merkle_root;
 
     use super::*;
-    use crate::hash::file_hash;
+    use surety_models::file_hash;
 
     /// The definition.
     fn row_digest(row: &[u8]) -> Digest {

@@ -1,0 +1,207 @@
+//! Getting a task's output from its providers.
+
+use std::{fmt::Write, path::Path};
+
+use surety_chain_client::{short, AccountId, Chain, TaskInfo, When};
+use surety_engine::{generation::Generation, Embeddings};
+use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoint,
+    task::{MemberProgress, RoundPhase, TaskState, Verdict},
+    ContentHash, TaskId,
+};
+
+use crate::statement;
+
+/// What is looked for, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it is the output of.
+    pub operation: Operation,
+    /// Its hash, once the chain has decided; before that, whatever a provider says and signs.
+    pub hash: Option<ContentHash>,
+    /// How many units must be in it, where that is known.
+    pub units: Option<u32>,
+    /// Who should have it.
+    pub providers: Vec<AccountId>,
+}
+
+/// The output that the chain has decided on, and who has it. A verdict that can still be challenged counts.
+pub fn decided(info: &TaskInfo) -> Option<Wanted> {
+    let (claim, providers) = match &info.task.state {
+        TaskState::Settled { claim, payments, .. } => {
+            (claim, payments.iter().map(|p| p.provider.clone()).collect())
+        }
+        _ => match &info.round.as_ref()?.phase {
+            RoundPhase::Challengeable {
+                verdict: Verdict::Agreed { claim, majority, .. },
+                ..
+            } => (claim, majority.to_vec()),
+            _ => return None,
+        },
+    };
+    Some(Wanted {
+        operation: info.task.spec.operation,
+        hash: Some(claim.output),
+        units: Some(claim.units),
+        providers,
+    })
+}
+
+/// What can be fetched now: what the chain has decided on, else what somebody has committed to.
+pub fn wanted(info: &TaskInfo) -> Wanted {
+    if let Some(wanted) = decided(info) {
+        return wanted;
+    }
+    let members = info.round.as_ref().map(|round| round.members.iter());
+    let done = members.into_iter().flatten().filter(|member| {
+        matches!(
+            member.progress,
+            MemberProgress::Committed(_) | MemberProgress::Revealed(_)
+        )
+    });
+    Wanted {
+        operation: info.task.spec.operation,
+        hash: None,
+        units: None,
+        providers: done.map(|member| member.provider.clone()).collect(),
+    }
+}
+
+/// An output that has arrived.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Its hash, which it was checked against.
+    pub hash: ContentHash,
+    /// The blob.
+    pub bytes: Bytes,
+    /// Whose it is.
+    pub from: String,
+}
+
+/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
+/// statements are kept in `home`. The ticket is for providers who do not know this peer as the client.
+///
+/// # Errors
+/// What each provider did instead, one line each.
+pub async fn fetch(
+    chain: &dyn Chain,
+    plane: &dyn DataPlane,
+    home: &Path,
+    task: TaskId,
+    wanted: &Wanted,
+    ticket: Option<&Ticket>,
+) -> Result<Delivery, String> {
+    let mut failures = String::new();
+    for provider in &wanted.providers {
+        match from_one(chain, plane, home, task, (wanted, ticket), provider).await {
+            Ok(delivery) => return Ok(delivery),
+            Err(reason) => {
+                let reason = reason.replace('\n', "\n  ");
+                // Writing to a string cannot fail.
+                write!(failures, "\n  {}: {reason}", short(provider)).ok();
+            }
+        }
+    }
+    Err(failures)
+}
+
+async fn from_one(
+    chain: &dyn Chain,
+    plane: &dyn DataPlane,
+    home: &Path,
+    task: TaskId,
+    (wanted, ticket): (&Wanted, Option<&Ticket>),
+    provider: &AccountId,
+) -> Result<Delivery, String> {
+    let record = chain
+        .provider(When::Best, provider)
+        .await
+        .map_err(|e| e.to_string())?
+        .ok_or("is no longer registered")?;
+    let (hash, bytes) = match wanted.hash {
+        Some(hash) => (hash, None),
+        None => {
+            let found = locate(plane, task, &record.endpoints, ticket).await?;
+            statement::accept(chain, home, task, provider, &found)
+                .await
+                .map_err(|e| e.to_string())?;
+            (found.hash, Some(found.bytes))
+        }
+    };
+    let options = FetchOptions {
+        bytes,
+        ticket: ticket.cloned(),
+        ..FetchOptions::default()
+    };
+    let bytes = plane
+        .fetch(hash, &record.endpoints, &options)
+        .await
+        .map_err(|e| e.to_string())?;
+    check(wanted.operation, &bytes, wanted.units)?;
+    Ok(Delivery {
+        hash,
+        bytes,
+        from: short(provider),
+    })
+}
+
+/// Asks at each of a provider's addresses.
+async fn locate(
+    plane: &dyn DataPlane,
+    task: TaskId,
+    endpoints: &[Endpoint],
+    ticket: Option<&Ticket>,
+) -> Result<OutputLocation, String> {
+    let mut last = "has no address".to_owned();
+    for endpoint in endpoints {
+        match plane.locate_output(task, endpoint, ticket).await {
+            Ok(found) => return Ok(found),
+            Err(e) => last = e.to_string(),
+        }
+    }
+    Err(last)
+}
+
+/// A blob with the right hash may still be nonsense, as long as the chain has not decided.
+fn check(operation: Operation, bytes: &[u8], units: Option<u32>) -> Result<(), String> {
+    let (found, what) = match operation {
+        Operation::Embed => {
+            let embeddings = Embeddings::decode(bytes).map_err(|e| format!("sent no embeddings: {e}"))?;
+            (embeddings.len(), "vectors")
+        }
+        Operation::Generate => {
+            let made = Generation::decode(bytes).map_err(|e| format!("sent no generation: {e}"))?;
+            let prompt = usize::try_from(made.prompt_tokens).unwrap_or(usize::MAX);
+            (made.tokens.len().saturating_add(prompt), "tokens")
+        }
+    };
+    match units {
+        Some(units) if found as u64 != u64::from(units) => Err(format!("sent {found} {what}, not {units}")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use surety_engine::generation::FinishReason;
+
+    use super::*;
+
+    #[test]
+    fn an_output_must_be_the_operation_s_and_as_long_as_is_claimed() {
+        let made = Generation {
+            text: "b c".into(),
+            tokens: vec![7, 8],
+            prompt_tokens: 3,
+            finish_reason: FinishReason::Stop,
+        };
+        let blob = made.encode();
+        assert_eq!(check(Operation::Generate, &blob, Some(5)), Ok(()));
+        assert_eq!(check(Operation::Generate, &blob, None), Ok(()));
+        assert!(check(Operation::Generate, &blob, Some(4)).is_err());
+        assert!(check(Operation::Embed, &blob, None).is_err());
+        assert!(check(Operation::Generate, b"{}", None).is_err());
+    }
+}

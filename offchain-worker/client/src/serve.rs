@@ -1,0 +1,24 @@
+//! A client's node: who may read from it.
+
+use std::sync::Arc;
+
+use surety_access::Gate;
+use surety_chain_client::{Chain, When};
+use surety_network::{DataPlane, Node};
+use surety_types::multiaddr::Endpoint;
+
+use crate::error::Result;
+
+/// Has a client's node judge the passes of auditors, and keep places for providers.
+///
+/// # Errors
+/// When the chain cannot be asked, or the node has stopped.
+pub async fn welcome(chain: &Arc<dyn Chain>, node: &Node) -> Result<()> {
+    node.set_gate(Arc::new(Gate::of_client(chain.clone())));
+    let providers = chain.providers(When::Best).await?;
+    let endpoints: Vec<Endpoint> = providers
+        .into_iter()
+        .flat_map(|(_, record)| record.endpoints)
+        .collect();
+    Ok(node.set_named_peers(&endpoints).await?)
+}

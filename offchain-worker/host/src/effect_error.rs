@@ -1,0 +1,76 @@
+//! Why an effect failed, and what that means for the next attempt.
+
+use surety_chain_client::{ChainError, ErrorClass};
+use surety_engine::EngineError;
+use surety_network::PlaneError;
+use surety_types::ContentHash;
+use surety_worker_core::Failure;
+
+use super::compute::ComputeError;
+
+/// Why there is no outcome. Its text goes to the log, its class to core.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EffectError {
+    /// The chain could not be asked, or refused a call.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// A blob could not be had or kept.
+    #[error(transparent)]
+    Data(#[from] PlaneError),
+    /// There is no such model here, or its engine failed.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+    /// The engine could not answer from a trace that it had made.
+    #[error(transparent)]
+    Answer(EngineError),
+    /// The engine could not make the trace of a claim in dispute.
+    #[error(transparent)]
+    Trace(EngineError),
+    /// A committee is asked for a number of a dispute that needs none.
+    #[error("the dispute can be played")]
+    StillPlayable,
+    /// The chain knows no address of the provider.
+    #[error("the provider has no endpoints")]
+    NoEndpoints,
+    /// A provider serves another output than it has revealed.
+    #[error("it serves {0:?} instead")]
+    OtherOutput(ContentHash),
+}
+
+impl EffectError {
+    /// What core makes of it: whether another attempt may help, and whether this one cost something.
+    pub(super) fn class(&self) -> Failure {
+        match self {
+            Self::Chain(e) => chain_class(e),
+            Self::Data(e) => data_class(e),
+            Self::Compute(e) => e.failure(),
+            // Whatever it is: silence would lose the dispute.
+            Self::Answer(_) => Failure::Failed,
+            Self::NoEndpoints | Self::OtherOutput(_) => Failure::Failed,
+            Self::Trace(_) | Self::StillPlayable => Failure::Permanent,
+        }
+    }
+}
+
+/// The class of an error of the chain.
+pub(super) fn chain_class(error: &ChainError) -> Failure {
+    match error.class() {
+        ErrorClass::Refused => Failure::Refused,
+        ErrorClass::Failed => Failure::Failed,
+        ErrorClass::Fatal => Failure::Permanent,
+    }
+}
+
+fn data_class(error: &PlaneError) -> Failure {
+    match error {
+        PlaneError::TooLarge { .. } => Failure::Permanent,
+        // A place is taken up for long: the next attempt may wait.
+        PlaneError::OutOfTime { .. } => Failure::Failed,
+        PlaneError::AllFailed { attempts, .. }
+            if !attempts.iter().all(|attempt| attempt.fault.may_pass()) =>
+        {
+            Failure::Failed
+        }
+        _ => Failure::Refused,
+    }
+}

@@ -1,0 +1,225 @@
+//! Carrying effects out.
+
+use std::{sync::Arc, time::Duration};
+
+use surety_chain_client::{AccountId, Call, ChainError, SubmitOptions, Until};
+use surety_types::{multiaddr::Endpoints, BLOCK_SECONDS};
+use surety_worker_core::{BlockNumber, Effect, Event, Failure};
+
+use super::{
+    audits,
+    cheat::{self, Cheat},
+    effect_error::chain_class,
+    jobs::{failed, Task},
+    moves, votes,
+    work::{self, Work},
+    Tools,
+};
+
+pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, client: Endpoints) -> Event {
+    let tools = &*tools;
+    if tools.cheat.is_some_and(|cheat| cheat.keeps_silent(of.kind)) {
+        tracing::error!(task = of.id, kind = ?of.kind, "left out, as --cheat demands");
+        return failed(of.id, of.kind, Failure::Permanent);
+    }
+    match effect {
+        Effect::FetchInput {
+            hash, bytes, sources, ..
+        } => work::fetch(tools, of, hash, bytes, &sources).await,
+        Effect::Compute {
+            model,
+            operation,
+            input,
+            units_max,
+            ..
+        } => {
+            let work = Work {
+                model,
+                operation,
+                input,
+                units_max,
+                client,
+            };
+            work::compute(tools, of.id, work).await
+        }
+        Effect::SubmitSupply { output, segment, .. } => audits::supply(tools, of, output, segment).await,
+        Effect::Draw {
+            input,
+            verifier_stake,
+        } => audits::draw(tools, of, input, verifier_stake).await,
+        Effect::FetchAudit { provider, spec, .. } => audits::fetch(tools, of, provider, spec).await,
+        Effect::Audit { provider, spec, .. } => audits::audit(tools, of, provider, spec).await,
+        Effect::CheckData { provider, output, .. } => audits::check_data(tools, of, provider, output).await,
+        Effect::ComputeMove {
+            dispute,
+            record,
+            side,
+            spec,
+        } => moves::find(tools, of, dispute, *record, side, spec).await,
+        Effect::DrawSeat {
+            input,
+            verifier_stake,
+            ..
+        } => votes::draw(tools, of, input, verifier_stake).await,
+        Effect::ComputeVote {
+            dispute,
+            record,
+            spec,
+        } => votes::compute(tools, of, dispute, *record, spec).await,
+        Effect::SubmitCommit { task, .. } if tools.cheat == Some(Cheat::CopiedResult) => {
+            match cheat::others_commitment(tools, task).await {
+                Some(commitment) => submit(tools, of, Call::Commit { task, commitment }).await,
+                None => failed(task, of.kind, Failure::Refused),
+            }
+        }
+        other => match call(other, &tools.stash) {
+            Some(call) => submit(tools, of, call).await,
+            // The host does this itself, before any job.
+            None => failed(of.id, of.kind, Failure::Permanent),
+        },
+    }
+}
+
+/// Effects that are calls and nothing else.
+fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
+    Some(match effect {
+        Effect::SubmitBid { task, seal } => Call::Bid { task, seal },
+        Effect::SubmitBidReveal { task, bid } => Call::RevealBid {
+            task,
+            provider: stash.clone(),
+            bid,
+        },
+        Effect::SubmitCommit { task, commitment } => Call::Commit { task, commitment },
+        Effect::SubmitReveal { task, claim, salt } => Call::Reveal {
+            task,
+            provider: stash.clone(),
+            claim,
+            salt,
+        },
+        Effect::SubmitAnnouncement {
+            task,
+            provider,
+            proof,
+            seal,
+        } => Call::AnnounceAudit {
+            task,
+            provider,
+            proof,
+            seal,
+        },
+        Effect::SubmitAuditReveal {
+            task,
+            provider,
+            claim,
+            salt,
+        } => Call::RevealAudit {
+            task,
+            provider,
+            verifier: stash.clone(),
+            claim,
+            salt,
+        },
+        Effect::SubmitDemand {
+            task,
+            provider,
+            segment,
+        } => Call::Demand {
+            task,
+            provider,
+            segment,
+        },
+        Effect::SubmitMove {
+            dispute,
+            number,
+            played,
+            ..
+        } => Call::Play {
+            dispute,
+            number,
+            played,
+        },
+        Effect::SubmitAdvance { dispute, .. } => Call::AdvanceDispute { dispute },
+        Effect::SubmitJoin {
+            dispute,
+            ballot,
+            proof,
+            seal,
+            ..
+        } => Call::JoinCommittee {
+            dispute,
+            ballot,
+            proof,
+            seal,
+        },
+        Effect::SubmitVote {
+            dispute, value, salt, ..
+        } => Call::RevealVote {
+            dispute,
+            verifier: stash.clone(),
+            value,
+            salt,
+        },
+        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
+        _ => return None,
+    })
+}
+
+/// When a deadline is near, in blocks: core then has a call sent again and again, each time with a higher tip.
+const NEAR: BlockNumber = 10;
+
+/// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets near, and then no
+/// longer than a few blocks.
+fn patience(left: BlockNumber) -> Duration {
+    let blocks = match left.saturating_sub(NEAR) {
+        0..NEAR => 4,
+        blocks => blocks.min(150),
+    };
+    Duration::from_secs(u64::from(blocks).saturating_mul(BLOCK_SECONDS.into()))
+}
+
+pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
+    let Task { id: task, kind, .. } = of;
+    let options = SubmitOptions {
+        until: Until::Included,
+        // Nobody signs an opening: nobody could pay for one.
+        tip: if call.proves_itself() { 0 } else { of.tip },
+    };
+    let submission = tools.chain.submit(&tools.signer, call, options);
+    let outcome = match tokio::time::timeout(patience(of.left), submission).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ChainError::Unknown {
+            reason: "its time is short, and it is in no block yet".into(),
+        }),
+    };
+    match outcome {
+        Ok(included) => {
+            tracing::info!(task, ?kind, block = included.block.number, "on the chain");
+            Event::EffectDone { task, kind }
+        }
+        Err(e) => {
+            match is_settled(&e) {
+                true => tracing::info!(task, ?kind, "no longer needed: the dispute was settled elsewhere"),
+                false => tracing::warn!(task, ?kind, error = %e, "not on the chain"),
+            }
+            failed(task, kind, chain_class(&e))
+        }
+    }
+}
+
+/// A party of a dispute was convicted in another one while a call about it was on its way: nothing is wrong.
+fn is_settled(error: &ChainError) -> bool {
+    error.is_fault("TrustLock", "Moot")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_sent_anew_when_its_deadline_gets_near_and_every_few_blocks_from_then_on() {
+        let seconds = |left| patience(left).as_secs();
+        assert_eq!([0, 1, 10, 19].map(seconds), [8; 4]);
+        assert_eq!(seconds(60), 100);
+        assert_eq!(seconds(BlockNumber::MAX), 300);
+    }
+}

@@ -1,0 +1,458 @@
+#![doc = include_str!("../README.md")]
+
+mod audits;
+mod blocks;
+mod cheat;
+mod compute;
+mod crash;
+mod effect_error;
+mod effects;
+mod error;
+mod heartbeat;
+mod jobs;
+pub mod machine;
+mod moves;
+mod outputs;
+mod retry;
+mod slashes;
+mod speeds;
+mod stream;
+mod supervisor;
+mod upkeep;
+mod vitals;
+mod votes;
+mod warm_up;
+mod work;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use surety_access::OwnOutputs;
+use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
+use surety_journal::{Journal, JournalError};
+use surety_network::{DataPlane, PlaneError};
+use surety_types::{model::Operation, ModelId, TaskId};
+use surety_worker_core::{
+    AuditProgress, Effect, EffectKind, Event, Progress, Provider, Record, Step, Verifier,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
+
+pub use audits::Audits;
+pub use cheat::{disguise, swap, Cheat};
+pub use compute::Engines;
+pub use crash::CrashPoint;
+pub use error::{HostError, Result};
+pub use heartbeat::blocks_between as heartbeat_blocks;
+pub use moves::Traces;
+pub use speeds::Speeds;
+pub use vitals::{server::bind as bind_metrics, Vitals};
+
+use jobs::Jobs;
+use outputs::Outputs;
+use retry::Backoff;
+use supervisor::Supervisor;
+use vitals::Seen;
+
+/// Everything that effects need. Shared by all jobs.
+pub struct Tools {
+    /// The chain.
+    pub chain: Arc<dyn Chain>,
+    /// The agent's key.
+    pub signer: Signer,
+    /// The stash it acts for.
+    pub stash: AccountId,
+    /// Where inputs come from and outputs are served.
+    pub plane: Arc<dyn DataPlane>,
+    /// Loaded models.
+    pub engines: Engines,
+    /// Traces of disputes that are being played.
+    pub traces: Traces,
+    /// What is remembered of audits from step to step.
+    pub audits: Audits,
+    /// Outputs for which tickets are judged.
+    pub outputs: Arc<OwnOutputs>,
+    /// Most that is added to the fee of a call whose deadline is near, in plancks.
+    pub tip_max: Balance,
+    /// What an operator sees of it.
+    pub vitals: Arc<Vitals>,
+    /// Test aid: where to abort.
+    pub crash_at: Option<CrashPoint>,
+    /// Test aid: what to do wrong.
+    pub cheat: Option<Cheat>,
+}
+
+impl Tools {
+    /// Ends the process as a power cut would, when this is where it was told to.
+    fn crash_if_told_to(&self, point: CrashPoint, task: TaskId) {
+        if self.crash_at == Some(point) {
+            tracing::error!(task, "aborting, as --crash-at demands");
+            std::process::abort();
+        }
+    }
+}
+
+/// What the loop drives.
+pub trait Core: Send {
+    /// Takes an event in.
+    fn step(&mut self, now: u32, event: Event) -> Step;
+
+    /// How many of its tasks are how far.
+    fn progress(&self) -> BTreeMap<&'static str, usize>;
+}
+
+impl Core for Provider {
+    fn step(&mut self, now: u32, event: Event) -> Step {
+        Provider::step(self, now, event)
+    }
+
+    fn progress(&self) -> BTreeMap<&'static str, usize> {
+        counted(Provider::progress(self).map(|(_, progress)| match progress {
+            Progress::Unseen => "unseen",
+            Progress::Bidding => "bidding",
+            Progress::Assigned => "assigned",
+            Progress::GivenUp => "given_up",
+            Progress::Computed => "computed",
+            Progress::Committed => "committed",
+            Progress::Revealed => "revealed",
+        }))
+    }
+}
+
+impl Core for Verifier {
+    fn step(&mut self, now: u32, event: Event) -> Step {
+        Verifier::step(self, now, event)
+    }
+
+    fn progress(&self) -> BTreeMap<&'static str, usize> {
+        counted(Verifier::progress(self).map(|(_, _, progress)| match progress {
+            AuditProgress::Undrawn => "undrawn",
+            AuditProgress::NotOurs => "not_ours",
+            AuditProgress::Drawn => "drawn",
+            AuditProgress::Made => "made",
+            AuditProgress::Announced => "announced",
+        }))
+    }
+}
+
+fn counted(names: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+/// What the data plane is called in reports.
+const DATA_PLANE: &str = "data_plane";
+
+/// What goes on beside the loop.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    /// A provider's signs of life.
+    Heartbeat {
+        /// Blocks between two of them.
+        blocks: u32,
+    },
+    /// A verifier carries out slashes that have waited long enough.
+    Slashes,
+}
+
+/// A provider or a verifier at work.
+pub struct Host<C> {
+    tools: Arc<Tools>,
+    beside: Beside,
+    core: C,
+    journal: Arc<Journal>,
+    jobs: Jobs,
+    outputs: Outputs,
+    metrics: Option<Arc<TcpListener>>,
+    speeds: Option<Speeds>,
+    block: u32,
+    /// Whether the inputs of our tasks are kept again.
+    is_restored: bool,
+}
+
+impl<C: Core> Host<C> {
+    /// A host for `core`, which has replayed `records`, everything that is in `journal`.
+    pub fn new(tools: Tools, beside: Beside, core: C, journal: Arc<Journal>, records: &[Record]) -> Self {
+        let tools = Arc::new(tools);
+        Self {
+            outputs: Outputs::from_records(records, tools.outputs.clone()),
+            jobs: Jobs::new(tools.clone()),
+            tools,
+            beside,
+            core,
+            journal,
+            metrics: None,
+            speeds: None,
+            block: 0,
+            is_restored: false,
+        }
+    }
+
+    /// Answers there for health and metrics.
+    pub fn with_metrics(mut self, listener: Option<TcpListener>) -> Self {
+        self.metrics = listener.map(Arc::new);
+        self
+    }
+
+    /// Bids by what was measured before, and keeps what is measured.
+    pub fn with_speeds(mut self, speeds: Speeds) -> Self {
+        self.speeds = Some(speeds);
+        self
+    }
+
+    /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
+    ///
+    /// # Errors
+    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker cannot be kept
+    /// running.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+        self.outputs.restore(&*self.tools.plane).await;
+        // One state ahead is enough: only the newest counts.
+        let (sender, mut blocks) = mpsc::channel(1);
+        let mut parts = self.start_parts(sender);
+        for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
+            self.step(measured).await?;
+        }
+        let warm_up = tokio::spawn(warm_up::measure(self.tools.clone(), self.unmeasured()));
+        let plane = self.tools.plane.clone();
+        self.tools.vitals.part_started(DATA_PLANE);
+        let result = loop {
+            let event = tokio::select! {
+                Some(event) = blocks.recv() => event,
+                event = self.jobs.next(), if !self.jobs.is_empty() => match event {
+                    Some(event) => event,
+                    None => continue,
+                },
+                failure = parts.failure() => break Err(failure),
+                () = plane.stopped() => {
+                    // It cannot be started again beneath those who use it.
+                    self.tools.vitals.part_died(DATA_PLANE, "it stopped");
+                    break Err(PlaneError::Closed.into());
+                }
+                _ = stop.wait_for(|stop| *stop) => break Ok(()),
+            };
+            if let Err(e) = self.take(event).await {
+                break Err(e);
+            }
+        };
+        drop(parts);
+        warm_up.abort();
+        self.jobs.wind_down().await;
+        result
+    }
+
+    /// What is on offer, and nobody knows how fast. A verifier offers nothing.
+    fn unmeasured(&self) -> Vec<(ModelId, Operation)> {
+        let Some(speeds) = &self.speeds else {
+            return Vec::new();
+        };
+        let offered = self.tools.engines.offered();
+        offered
+            .filter(|(model, operation)| !speeds.knows(*model, *operation))
+            .collect()
+    }
+
+    /// What goes on beside the loop.
+    fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
+        let tools = &self.tools;
+        let mut parts = Supervisor::new(tools.vitals.clone());
+        for (part, seen) in [("finalised_blocks", Seen::Finalised), ("best_blocks", Seen::Best)] {
+            let (of, blocks) = (tools.clone(), blocks.clone());
+            parts.keep(part, move || blocks::follow(of.clone(), seen, blocks.clone()));
+        }
+        let of = tools.clone();
+        parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
+        let of = tools.clone();
+        match self.beside {
+            Beside::Heartbeat { blocks } => {
+                parts.keep("heartbeat", move || heartbeat::beat(of.clone(), blocks));
+            }
+            Beside::Slashes => parts.keep("slashes", move || slashes::carry_out(of.clone())),
+        }
+        if let Some(listener) = self.metrics.clone() {
+            let vitals = tools.vitals.clone();
+            parts.keep("metrics", move || {
+                vitals::server::serve(listener.clone(), vitals.clone())
+            });
+        }
+        parts
+    }
+
+    fn show(&self) {
+        let metrics = &self.tools.vitals.metrics;
+        metrics.tasks(self.core.progress());
+        metrics.queues(self.tools.engines.waiting());
+        metrics.effects_running(self.jobs.running());
+        metrics.network(&self.tools.plane.counters());
+    }
+
+    /// One turn: step, records, effects.
+    async fn take(&mut self, event: Event) -> Result<()> {
+        match &event {
+            Event::Finalised { block, clock, tasks } => {
+                self.block = self.block.max(*block);
+                self.tools.vitals.block(Seen::Finalised, *block);
+                self.tools.vitals.metrics.clock(*clock);
+                self.outputs.see(&self.tools, tasks).await;
+                self.jobs.see(tasks);
+                if !std::mem::replace(&mut self.is_restored, true) {
+                    let (outputs, stash) = (&self.outputs, &self.tools.stash);
+                    let ours = tasks
+                        .iter()
+                        .filter(|task| outputs.has(task.id) || outputs::is_member(task, stash));
+                    self.jobs.restore(ours).await;
+                }
+            }
+            Event::Best { block, .. } => {
+                // Pauses are counted in blocks, final or not.
+                self.block = self.block.max(*block);
+                self.tools.vitals.block(Seen::Best, *block);
+            }
+            Event::EffectDone {
+                task,
+                kind: EffectKind::Commit,
+            } => self.outputs.committed(&self.tools, *task).await,
+            _ => {}
+        }
+        log_event(&event);
+        self.step(event).await?;
+        for measured in self.tools.engines.take_measured() {
+            if let Some(speeds) = &mut self.speeds {
+                speeds.note(&measured);
+            }
+            self.step(measured).await?;
+        }
+        self.show();
+        Ok(())
+    }
+
+    async fn step(&mut self, event: Event) -> Result<()> {
+        let step = self.core.step(self.block, event);
+        if !step.records.is_empty() {
+            self.make_durable(&step.records).await?;
+            for record in &step.records {
+                tracing::info!(task = record.task(), record = record_name(record), "recorded");
+                self.outputs.record(record);
+            }
+            self.crash_after_records(&step.records);
+        }
+        for due in step.effects {
+            match due.effect {
+                Effect::Forget { task } => {
+                    self.jobs.forget(task).await;
+                    self.outputs.forget(&self.tools, task).await;
+                    continue;
+                }
+                Effect::Cancel { task, kind } => {
+                    tracing::info!(task, ?kind, "too late: stopping it");
+                    self.jobs.cancel(task, kind);
+                    continue;
+                }
+                Effect::FetchInput {
+                    task, ref sources, ..
+                } => self.outputs.client_is_at(task, sources),
+                _ => {}
+            }
+            self.jobs.start(due);
+        }
+        Ok(())
+    }
+
+    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on, but stopping
+    /// would not meet them either.
+    async fn make_durable(&self, records: &[Record]) -> Result<()> {
+        let mut backoff = Backoff::new();
+        loop {
+            // Syncing takes milliseconds.
+            match tokio::task::block_in_place(|| self.journal.append(records)) {
+                Err(e @ JournalError::DiskFull { .. }) => {
+                    tracing::error!(error = %e, "nothing goes on until there is room");
+                    self.tools.vitals.journal(Some(e.to_string()));
+                    backoff.wait().await;
+                }
+                other => {
+                    self.tools
+                        .vitals
+                        .journal(other.as_ref().err().map(ToString::to_string));
+                    return Ok(other?);
+                }
+            }
+        }
+    }
+
+    fn crash_after_records(&self, records: &[Record]) {
+        for record in records {
+            let point = match record {
+                Record::ResultMade { .. } => CrashPoint::AfterJournalCommit,
+                Record::AuditMade { .. } => CrashPoint::AfterAudit,
+                Record::MoveMade { .. } => CrashPoint::AfterMove,
+                _ => continue,
+            };
+            self.tools.crash_if_told_to(point, record.task());
+        }
+    }
+}
+
+/// A protocol parameter that is a number; the runtime's default where nobody has set another.
+///
+/// # Errors
+/// When the chain cannot be asked.
+pub async fn parameter(
+    chain: &dyn Chain,
+    group: &str,
+    name: &str,
+    default: u32,
+) -> std::result::Result<u32, ChainError> {
+    let parameters = chain.parameters(When::Finalised).await?;
+    let set = parameters
+        .iter()
+        .find(|parameter| parameter.group == group && parameter.name == name);
+    let Some(set) = set else {
+        return Ok(default);
+    };
+    Ok(set.value.parse().unwrap_or_else(|_| {
+        tracing::error!(
+            group,
+            name,
+            value = set.value,
+            default,
+            "this is no number that we know how to read"
+        );
+        default
+    }))
+}
+
+fn log_event(event: &Event) {
+    match event {
+        Event::Finalised { block, clock, tasks } => {
+            tracing::debug!(block, clock, tasks = tasks.len(), "finalised");
+        }
+        Event::Best { block, clock, tasks } => tracing::debug!(block, clock, tasks = tasks.len(), "best"),
+        other => tracing::debug!(event = ?other, "event"),
+    }
+}
+
+fn record_name(record: &Record) -> &'static str {
+    match record {
+        Record::BidMade { .. } => "bid made",
+        Record::ResultMade { .. } => "result made",
+        Record::CommitSubmitted { .. } => "result committed",
+        Record::RevealSubmitted { .. } => "result revealed",
+        Record::Finished { .. } => "finished",
+        Record::AuditMade { .. } => "audit made",
+        Record::AuditAnnounced { .. } => "audit announced",
+        Record::AuditRevealed { .. } => "audit revealed",
+        Record::MoveMade { .. } => "move made",
+        Record::MoveSubmitted { .. } => "move played",
+        Record::VoteMade { .. } => "answer for a committee made",
+        Record::InputMissed { .. } => "input missed",
+        Record::InputDemandMade { .. } => "piece of an input to demand chosen",
+    }
+}
+
+#[cfg(test)]
+mod tests;

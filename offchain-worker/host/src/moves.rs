@@ -1,0 +1,228 @@
+//! Finding moves in disputes.
+
+use std::{
+    collections::VecDeque,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use surety_chain_client::DisputeRecord;
+use surety_dispute_game::{
+    bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
+    committee::own_value,
+};
+use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
+use surety_types::{task::TaskSpec, trust::DisputeId};
+use surety_worker_core::Event;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use super::{
+    audits::{endpoints, input, job, ticket},
+    cheat::Cheat,
+    compute::ComputeError,
+    effect_error::EffectError,
+    jobs::{failed, Task},
+    work::fetch_blob,
+    Tools,
+};
+
+/// Traces that are kept from move to move. One for each game that is played at once is enough.
+const TRACES_MAX: usize = 4;
+
+type Held = Arc<AsyncMutex<View>>;
+
+/// Our view of one claim.
+#[derive(Default)]
+struct View {
+    /// Nothing before it is asked for.
+    trace: Option<OwnTrace>,
+    /// The leave of the job that the trace computes for just now.
+    leave: Arc<Mutex<Option<Leave>>>,
+}
+
+impl View {
+    /// Has it answer a question, in an engine's thread. What was broken off is begun anew the next time.
+    fn answer<T>(
+        &mut self,
+        sink: &JobSink,
+        question: impl FnOnce(&mut OwnTrace) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        *self.leave.lock().unwrap_or_else(PoisonError::into_inner) = Some(sink.leave());
+        // It was put there before.
+        let trace = self.trace.as_mut().ok_or(EngineError::Closed)?;
+        let answer = question(trace);
+        if matches!(answer, Err(EngineError::Cancelled)) {
+            self.trace = None;
+        }
+        answer
+    }
+}
+
+/// Our views of the claims in dispute.
+#[derive(Default)]
+pub struct Traces(Mutex<VecDeque<(DisputeId, Held)>>);
+
+impl Traces {
+    /// The view that has been without a question for longest makes room for another.
+    fn of(&self, dispute: DisputeId) -> Held {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = held.iter().position(|(of, _)| *of == dispute);
+        let (_, view) = known.and_then(|at| held.remove(at)).unwrap_or_default();
+        held.push_back((dispute, view.clone()));
+        if held.len() > TRACES_MAX {
+            held.pop_front();
+        }
+        view
+    }
+}
+
+/// Finds our next move.
+pub(super) async fn find(
+    tools: &Tools,
+    of: Task,
+    dispute: DisputeId,
+    record: DisputeRecord,
+    side: Side,
+    spec: TaskSpec,
+) -> Event {
+    let (task, number) = (record.task, record.moves);
+    let found = match (tools.cheat, side) {
+        (Some(Cheat::FalseChallenge), Side::Challenger) => Ok(false_challenge(&record.game)),
+        _ => try_find(tools, of, dispute, &record, side, &spec).await,
+    };
+    match found {
+        Ok(played) => Event::MoveReady {
+            task,
+            dispute,
+            number,
+            played,
+        },
+        Err(error) => {
+            let reason = error.to_string();
+            tracing::error!(task, dispute, reason, "no move can be found");
+            failed(task, of.kind, error.class())
+        }
+    }
+}
+
+/// What we have at the cell that a dispute has come to. Nothing where our view has no such cell.
+pub(super) async fn value(
+    tools: &Tools,
+    of: Task,
+    dispute: DisputeId,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+) -> Result<Option<CellValue>, EffectError> {
+    let State::Beyond { cell } = *record.game.state() else {
+        return Err(EffectError::StillPlayable);
+    };
+    let mut view = view(tools, of, dispute, record, spec).await?;
+    let ticket = tools.engines.answer(move |sink| {
+        view.answer(sink, |trace| {
+            let shape = trace.layout().clone();
+            own_value(&shape, trace, &cell)
+        })
+    });
+    finished(ticket).await
+}
+
+async fn try_find(
+    tools: &Tools,
+    of: Task,
+    dispute: DisputeId,
+    record: &DisputeRecord,
+    side: Side,
+    spec: &TaskSpec,
+) -> Result<Move, EffectError> {
+    let mut view = view(tools, of, dispute, record, spec).await?;
+    let game = record.game.clone();
+    let ticket = tools
+        .engines
+        .answer(move |sink| view.answer(sink, |trace| play(&game, side, trace)));
+    finished(ticket).await
+}
+
+async fn finished<T>(ticket: Result<Ticket<T>, ComputeError>) -> Result<T, EffectError> {
+    ticket?.await.map_err(EffectError::Answer)
+}
+
+/// Our own view of the claim in dispute, kept from move to move.
+async fn view(
+    tools: &Tools,
+    of: Task,
+    dispute: DisputeId,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+) -> Result<OwnedMutexGuard<View>, EffectError> {
+    let mut view = tools.traces.of(dispute).lock_owned().await;
+    if view.trace.is_none() {
+        let leave = view.leave.clone();
+        view.trace = Some(trace(tools, of, record, spec, leave).await?);
+    }
+    Ok(view)
+}
+
+async fn trace(
+    tools: &Tools,
+    of: Task,
+    record: &DisputeRecord,
+    spec: &TaskSpec,
+    leave: Arc<Mutex<Option<Leave>>>,
+) -> Result<OwnTrace, EffectError> {
+    let defender = record.defender.account();
+    let mut sources = endpoints(tools, defender).await?;
+    let others = endpoints(tools, record.challenger.account()).await;
+    sources.extend(others?);
+    let pass = ticket(tools, record.task, defender);
+    let input = input(tools, of, spec, &sources, pass.clone()).await?;
+    let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await?;
+    let engine = tools.engines.get(&spec.model)?;
+    let sink = Box::new(move |_: EngineEvent| {
+        let leave = leave.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        leave.as_ref().map_or(ControlFlow::Continue(()), Leave::ask)
+    });
+    let trace = engine.trace(job(spec, &input), output.to_vec(), record.claim.units, sink);
+    trace.map_err(EffectError::Trace)
+}
+
+fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineError> {
+    let shape = trace.layout().clone();
+    let played = match side {
+        Side::Defender => defend(game, &shape, trace),
+        Side::Challenger => challenge(game, trace),
+    };
+    played.map_err(|error| match error {
+        PlayError::Trace(error) => error,
+        PlayError::NotNow | PlayError::Shape => EngineError::NotInTrace,
+    })
+}
+
+/// What somebody plays who only claims to have found something: it goes past the tokens, which no block can compute,
+/// and then takes the first of everything.
+fn false_challenge(game: &Game) -> Move {
+    match game.state() {
+        State::Naming { children } => {
+            let first = game.leaves_in_dispute().start;
+            let past = game.place().level == Level::Leaves && first == 0 && children.len() > 1;
+            Move::Name(u8::from(past))
+        }
+        State::Picking { .. } => Move::Pick(0),
+        _ => Move::Concede,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_that_was_asked_longest_ago_makes_room() {
+        let traces = Traces::default();
+        let views: Vec<Held> = (0..4).map(|dispute| traces.of(dispute)).collect();
+        let is_kept = |dispute: usize| Arc::ptr_eq(&views[dispute], &traces.of(dispute as DisputeId));
+        assert!(is_kept(0));
+        drop(traces.of(9));
+        assert!(is_kept(0) && is_kept(2) && is_kept(3));
+        assert!(!is_kept(1));
+    }
+}

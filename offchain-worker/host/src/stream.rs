@@ -1,0 +1,65 @@
+//! Running a job while its client looks on.
+
+use surety_engine::{Job, Outcome, Ticket, Token};
+use surety_network::{Readers, StreamToken, StreamWriter};
+use surety_types::{multiaddr::Endpoints, ModelId, TaskId};
+use surety_worker_core::Failure;
+use tokio::sync::mpsc;
+
+use super::{compute::ComputeError, Tools};
+use crate::CrashPoint;
+
+/// Runs a job that nobody can follow.
+pub(super) async fn quietly(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
+    Ok(tools.engines.submit(model, job)?.await?)
+}
+
+/// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could copy
+/// them. A client that does not listen costs nothing.
+pub(super) async fn aloud(
+    tools: &Tools,
+    task: TaskId,
+    model: &ModelId,
+    job: Job,
+    client: &Endpoints,
+) -> Result<Outcome, ComputeError> {
+    let stream = match tools.plane.open_stream(task, Readers::Only(client)).await {
+        Ok(stream) => Some(stream),
+        Err(e) => {
+            tracing::warn!(task, error = %e, "the client cannot follow this task");
+            None
+        }
+    };
+    let outcome = match tools.engines.submit(model, job) {
+        Ok(ticket) => follow(tools, task, ticket, stream.as_ref()).await,
+        Err(e) => Err(e),
+    };
+    if let Some(stream) = stream {
+        match &outcome {
+            Ok(_) => stream.complete(),
+            Err(e) if e.failure() != Failure::Permanent => drop(stream),
+            Err(e) => stream.fail(&e.for_client()),
+        }
+    }
+    outcome
+}
+
+async fn follow(
+    tools: &Tools,
+    task: TaskId,
+    mut ticket: Ticket<Outcome>,
+    stream: Option<&StreamWriter>,
+) -> Result<Outcome, ComputeError> {
+    if let (Some(stream), Some(tokens)) = (stream, ticket.tokens()) {
+        // The tokens end before the outcome is there.
+        pass_on(tools, task, tokens, stream).await;
+    }
+    Ok(ticket.await?)
+}
+
+async fn pass_on(tools: &Tools, task: TaskId, mut tokens: mpsc::Receiver<Token>, stream: &StreamWriter) {
+    while let Some(Token { id, text }) = tokens.recv().await {
+        stream.push(StreamToken { id, text });
+        tools.crash_if_told_to(CrashPoint::MidGeneration, task);
+    }
+}

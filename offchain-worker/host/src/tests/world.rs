@@ -1,0 +1,429 @@
+//! A chain, a client, a rival and a provider, all in memory; only the journal is on disk.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use surety_access::{Gate, OwnOutputs};
+use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
+use surety_engine::{Engine, EnginePool, PoolConfig};
+use surety_journal::Journal;
+use surety_network::{
+    memory::{MemoryNet, MemoryPlane},
+    Bytes, DataPlane, Readers,
+};
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoint,
+    provider::Provider as ProviderRecord,
+    stake::Role,
+    task::{MemberProgress, TaskSpec},
+    ContentHash, TaskId,
+};
+use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, SecretSalts, Verifier};
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::engine::{manifest, Puppet};
+use crate::{machine, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
+
+/// The most that calls are tipped with.
+pub const TIP_MAX: u128 = 800;
+
+pub struct World {
+    pub chain: FakeChain,
+    pub net: MemoryNet,
+    provider_plane: Arc<MemoryPlane>,
+    client_plane: Arc<MemoryPlane>,
+    rival_plane: Arc<MemoryPlane>,
+    auditor_plane: Arc<MemoryPlane>,
+    stash: Signer,
+    agent: Signer,
+    auditor: Signer,
+    client: Signer,
+    engine: Arc<Puppet>,
+    /// The running provider's.
+    journal: Mutex<Weak<Journal>>,
+    vitals: Mutex<Option<Arc<Vitals>>>,
+    dir: tempfile::TempDir,
+}
+
+fn endpoint(name: &str) -> Endpoint {
+    Endpoint::try_from(name.as_bytes().to_vec()).unwrap()
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let net = MemoryNet::default();
+        let world = Self {
+            chain: FakeChain::new(),
+            provider_plane: Arc::new(net.join(endpoint("provider"))),
+            client_plane: Arc::new(net.join(endpoint("client"))),
+            rival_plane: Arc::new(net.join(endpoint("rival"))),
+            auditor_plane: Arc::new(net.join(endpoint("auditor"))),
+            net,
+            stash: Signer::from_uri("//Stash").unwrap(),
+            agent: Signer::from_uri("//Agent").unwrap(),
+            auditor: Signer::from_uri("//Auditor//agent").unwrap(),
+            client: Signer::from_uri("//Client").unwrap(),
+            engine: Arc::default(),
+            journal: Mutex::default(),
+            vitals: Mutex::default(),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        let gate = Gate::of_client(Arc::new(world.chain.clone()));
+        world.client_plane.set_gate(Arc::new(gate));
+        world.prepare_provider().await;
+        world.prepare_verifier().await;
+        world
+    }
+
+    async fn prepare_verifier(&self) {
+        let stash = Signer::from_uri("//Auditor").unwrap();
+        let bond = Call::Bond {
+            role: Role::Verifier,
+            amount: 1000,
+        };
+        let agent = self.auditor.account().clone();
+        let confirm = Call::ConfirmAgent {
+            stash: stash.account().clone(),
+        };
+        for (signer, call) in [
+            (&stash, bond),
+            (&stash, Call::SetAgent { agent }),
+            (&self.auditor, confirm),
+        ] {
+            self.chain
+                .submit(signer, call, Until::Included.into())
+                .await
+                .unwrap();
+        }
+        // Everybody is drawn.
+        self.chain
+            .change(|state| state.auditors_expected = 1_000_000_000_000_000_000);
+        self.chain.finalise();
+    }
+
+    /// Starts a verifier on its journal.
+    pub fn start_verifier(&self) -> Running {
+        let journal = Journal::open(&self.dir.path().join("auditor.redb")).unwrap();
+        let records = journal.load().unwrap();
+        let stash = Signer::from_uri("//Auditor").unwrap().account().clone();
+        let config = Config::new(stash.clone(), NoBids, SecretSalts::new([8; 32]));
+        let core = Verifier::new(config, records.clone()).unwrap();
+        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
+        let tools = Tools {
+            chain: Arc::new(self.chain.clone()),
+            signer: self.auditor.clone(),
+            stash,
+            plane: self.auditor_plane.clone(),
+            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
+            traces: Traces::default(),
+            audits: Audits::default(),
+            outputs: outputs.clone(),
+            tip_max: TIP_MAX,
+            vitals,
+            crash_at: None,
+            cheat: None,
+        };
+        let host = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records);
+        let (stop, stopped) = watch::channel(false);
+        Running {
+            stop,
+            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
+    }
+
+    async fn prepare_provider(&self) {
+        let stash = self.stash.account().clone();
+        let bond = Call::Bond {
+            role: Role::Provider,
+            amount: 1000,
+        };
+        let agent = self.agent.account().clone();
+        let calls = [
+            (&self.stash, bond),
+            (&self.stash, Call::SetAgent { agent }),
+            (&self.agent, Call::ConfirmAgent { stash: stash.clone() }),
+        ];
+        for (signer, call) in calls {
+            self.chain
+                .submit(signer, call, Until::Included.into())
+                .await
+                .unwrap();
+        }
+        self.chain.change(|state| {
+            let provider = ProviderRecord {
+                device: machine::profile(1),
+                endpoints: vec![endpoint("provider")].try_into().unwrap(),
+                last_heartbeat: 0,
+            };
+            state.providers.insert(stash, provider);
+        });
+        self.chain.finalise();
+    }
+
+    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit other calls.
+    pub fn start(&self) -> Running {
+        self.start_beating(1_000_000)
+    }
+
+    pub fn start_beating(&self, heartbeat_blocks: u32) -> Running {
+        self.start_with(heartbeat_blocks, |host| host)
+    }
+
+    /// Starts a provider that keeps its speeds, and measures what it does not know.
+    pub fn start_measuring(&self) -> Running {
+        let speeds = Speeds::open(self.dir.path());
+        self.start_with(1_000_000, |host| host.with_speeds(speeds))
+    }
+
+    pub fn speeds(&self) -> Speeds {
+        Speeds::open(self.dir.path())
+    }
+
+    fn start_with(
+        &self,
+        heartbeat_blocks: u32,
+        with: impl FnOnce(Host<Provider>) -> Host<Provider>,
+    ) -> Running {
+        let journal = Journal::open(&self.journal_path()).unwrap();
+        let records = journal.load().unwrap();
+        let journal = Arc::new(journal);
+        *self.journal.lock().unwrap() = Arc::downgrade(&journal);
+        let rate = Rate {
+            price_per_unit: 1,
+            units_per_second: 1,
+            seconds_ahead: 0,
+        };
+        let prices = PriceList::new(1000, 1000)
+            .with(manifest().id(), Operation::Embed, rate)
+            .with(manifest().id(), Operation::Generate, rate);
+        let stash = self.stash.account().clone();
+        let config = Config::new(stash.clone(), prices, SecretSalts::new([7; 32]));
+        let core = Provider::new(config, records.clone()).unwrap();
+        let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
+        let tools = Tools {
+            chain: Arc::new(self.chain.clone()),
+            signer: self.agent.clone(),
+            stash,
+            plane: self.provider_plane.clone(),
+            engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
+            traces: Traces::default(),
+            audits: Audits::default(),
+            outputs: outputs.clone(),
+            tip_max: TIP_MAX,
+            vitals,
+            crash_at: None,
+            cheat: None,
+        };
+        let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), outputs);
+        self.provider_plane.set_gate(Arc::new(gate));
+        *self.vitals.lock().unwrap() = Some(tools.vitals.clone());
+        let beside = Beside::Heartbeat {
+            blocks: heartbeat_blocks,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let host = with(Host::new(tools, beside, core, journal, &records));
+        Running {
+            stop,
+            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
+    }
+
+    /// Posts a task whose input the client serves.
+    pub async fn post(&self, input: &[u8]) -> TaskId {
+        self.post_for(Operation::Embed, input).await
+    }
+
+    pub async fn post_for(&self, operation: Operation, input: &[u8]) -> TaskId {
+        let hash = self
+            .client_plane
+            .publish(Bytes::copy_from_slice(input))
+            .await
+            .unwrap();
+        let spec = TaskSpec {
+            model: manifest().id(),
+            operation,
+            input: hash,
+            input_bytes: input.len() as u32,
+            units_max: 10,
+            redundancy: 1,
+            sources: vec![endpoint("client")].try_into().unwrap(),
+            security: Default::default(),
+        };
+        let call = Call::PostTask { spec, cap: 1000 };
+        let posted = self
+            .chain
+            .submit(&self.client, call, Until::Included.into())
+            .await;
+        let task = posted.unwrap();
+        let task = task.event("TaskAuction", "TaskPosted").unwrap().task().unwrap();
+        // As the client does once it sees who is at work.
+        let readers = [endpoint("provider")];
+        let granted = self.client_plane.grant(task, hash, Readers::Only(&readers)).await;
+        granted.unwrap();
+        self.chain.finalise();
+        task
+    }
+
+    /// Waits for the bid, opens it, and gives the provider the task; the last is not final yet.
+    pub async fn bid_and_assign_unfinalised(&self, task: TaskId) {
+        self.until_bid(task, false).await;
+        self.chain.change(|state| {
+            let until = state.number + 9;
+            let task = state.tasks.get_mut(&task).unwrap();
+            task.state = surety_types::task::TaskState::Revealing { until };
+        });
+        self.chain.finalise();
+        self.until_bid(task, true).await;
+        self.chain.assign(task, 99);
+    }
+
+    pub async fn bid_and_assign(&self, task: TaskId) {
+        self.bid_and_assign_unfinalised(task).await;
+        self.chain.finalise();
+    }
+
+    async fn until_bid(&self, task: TaskId, opened: bool) {
+        self.until(|| {
+            let key = (task, self.stash.account().clone());
+            let bid = self.chain.change(|state| state.bids.get(&key).cloned());
+            bid.is_some_and(|bid| bid.opened.is_some() == opened)
+        })
+        .await;
+    }
+
+    pub async fn until_revealed(&self, task: TaskId) {
+        self.until(|| {
+            self.chain.change(|state| {
+                let round = state.rounds.get(&task);
+                round.is_some_and(|round| {
+                    let revealed = |p: &MemberProgress| matches!(p, MemberProgress::Revealed(_));
+                    round.members.iter().all(|member| revealed(&member.progress))
+                })
+            })
+        })
+        .await;
+    }
+
+    /// Waits until something holds; a test that waits for ever fails.
+    pub async fn until(&self, holds: impl Fn() -> bool) {
+        for _ in 0..6000 {
+            if holds() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited for a minute; calls so far: {:#?}", self.chain.calls());
+    }
+
+    /// Where the client finds the output, once it is served.
+    pub async fn output(&self, task: TaskId) -> ContentHash {
+        for _ in 0..500 {
+            let found = self
+                .client_plane
+                .locate_output(task, &endpoint("provider"), None)
+                .await;
+            if let Ok(found) = found {
+                return found.hash;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the output is not served");
+    }
+
+    /// What an operator sees of the running provider.
+    pub fn vitals(&self) -> Arc<Vitals> {
+        self.vitals.lock().unwrap().clone().unwrap()
+    }
+
+    /// The provider's stash.
+    pub fn stash(&self) -> &surety_chain_client::AccountId {
+        self.stash.account()
+    }
+
+    pub fn client(&self) -> &Signer {
+        &self.client
+    }
+
+    pub fn client_plane(&self) -> Arc<MemoryPlane> {
+        self.client_plane.clone()
+    }
+
+    pub fn rival_plane(&self) -> Arc<MemoryPlane> {
+        self.rival_plane.clone()
+    }
+
+    pub fn client_endpoint(&self) -> Endpoint {
+        endpoint("client")
+    }
+
+    pub fn provider_endpoint(&self) -> Endpoint {
+        endpoint("provider")
+    }
+
+    pub fn engine_runs(&self) -> usize {
+        self.engine.runs()
+    }
+
+    pub fn is_engine_idle(&self) -> bool {
+        self.engine.is_idle()
+    }
+
+    /// Lets a generation make so many more tokens.
+    pub fn let_tokens(&self, count: usize) {
+        self.engine.let_tokens(count);
+    }
+
+    /// What is on disk, while a provider runs or not.
+    pub fn records(&self) -> Vec<Record> {
+        let running = self.journal.lock().unwrap().upgrade();
+        match running {
+            Some(journal) => journal.load().unwrap(),
+            None => Journal::open(&self.journal_path()).unwrap().load().unwrap(),
+        }
+    }
+
+    pub fn commitment(&self, task: TaskId) -> Option<Hash> {
+        self.records().into_iter().find_map(|record| match record {
+            Record::ResultMade {
+                task: of, commitment, ..
+            } if of == task => Some(commitment),
+            _ => None,
+        })
+    }
+
+    pub fn is_finished(&self, task: TaskId) -> bool {
+        let finished = |record: &Record| matches!(record, Record::Finished { task: of, .. } if *of == task);
+        self.records().iter().any(finished)
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.path().join("journal.redb")
+    }
+}
+
+/// A provider at work.
+pub struct Running {
+    stop: watch::Sender<bool>,
+    host: JoinHandle<()>,
+}
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.host.await.unwrap();
+    }
+
+    /// Ends it as kill -9 would: nothing is wound down.
+    pub async fn kill(self) {
+        self.host.abort();
+        assert!(self.host.await.unwrap_err().is_cancelled());
+    }
+}

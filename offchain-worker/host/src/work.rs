@@ -1,0 +1,151 @@
+//! A provider's own work: fetching inputs, and computing on them.
+
+use std::time::{Duration, Instant};
+
+use surety_engine::Job;
+use surety_network::{Bytes, FetchOptions, PlaneError, Ticket};
+use surety_types::{
+    model::Operation,
+    multiaddr::{Endpoint, Endpoints},
+    task::ResultClaim,
+    ContentHash, ModelId, TaskId, BLOCK_SECONDS,
+};
+use surety_worker_core::{BlockNumber, EffectKind, Event, FETCH_BYTES_PER_SECOND};
+
+use super::{
+    cheat::Cheat,
+    effect_error::EffectError,
+    jobs::{failed, Task},
+    stream, Tools,
+};
+
+/// For connections, and for sources that do not answer.
+const FETCH_SECONDS: u64 = 30;
+
+/// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline.
+fn time_for(bytes: u64, left: BlockNumber) -> Duration {
+    let needed = (bytes / u64::from(FETCH_BYTES_PER_SECOND)).saturating_add(FETCH_SECONDS);
+    let a_block = u64::from(BLOCK_SECONDS);
+    let there_is = u64::from(left).saturating_mul(a_block);
+    Duration::from_secs(needed.min(there_is).max(a_block))
+}
+
+/// A blob of ours.
+pub(super) async fn own_blob(tools: &Tools, hash: ContentHash) -> Result<Bytes, PlaneError> {
+    tools.plane.fetch(hash, &[], &FetchOptions::default()).await
+}
+
+/// A blob of this hash, and of this size where it is known, from us or others, who are shown the ticket.
+pub(super) async fn fetch_blob(
+    tools: &Tools,
+    of: Task,
+    (hash, bytes): (ContentHash, Option<u64>),
+    sources: &[Endpoint],
+    ticket: Option<Ticket>,
+) -> Result<Bytes, PlaneError> {
+    let options = FetchOptions {
+        bytes,
+        timeout: Some(time_for(bytes.unwrap_or(BYTES_MAX), of.left)),
+        ticket,
+    };
+    let started = Instant::now();
+    let blob = tools.plane.fetch(hash, sources, &options).await?;
+    let metrics = &tools.vitals.metrics;
+    metrics.fetch_seconds.observe(started.elapsed().as_secs_f64());
+    Ok(blob)
+}
+
+/// Fetches an input, and pins it: it must still be there when its turn comes.
+pub(super) async fn fetch(
+    tools: &Tools,
+    of: Task,
+    hash: ContentHash,
+    bytes: u32,
+    sources: &Endpoints,
+) -> Event {
+    let task = of.id;
+    // A client that knows us by an earlier peer id lets us in as a member of the round.
+    let pass = surety_access::ticket(
+        &tools.signer,
+        &tools.chain.info().genesis,
+        &tools.plane.peer_id(),
+        task,
+        None,
+    );
+    let fetched = match fetch_blob(tools, of, (hash, Some(bytes.into())), sources, pass).await {
+        Ok(blob) => tools.plane.publish(blob).await.map(drop),
+        Err(e) => Err(e),
+    };
+    match fetched.map_err(EffectError::from) {
+        Ok(()) => {
+            tracing::info!(task, "input is here");
+            Event::InputReady { task }
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            tracing::warn!(task, reason, "cannot fetch the input");
+            failed(task, EffectKind::Fetch, error.class())
+        }
+    }
+}
+
+/// What is to be computed.
+pub(super) struct Work {
+    pub(super) model: ModelId,
+    pub(super) operation: Operation,
+    pub(super) input: ContentHash,
+    pub(super) units_max: u32,
+    /// Who may see it grow.
+    pub(super) client: Endpoints,
+}
+
+pub(super) async fn compute(tools: &Tools, task: TaskId, work: Work) -> Event {
+    match try_compute(tools, task, work).await {
+        Ok(claim) => {
+            tracing::info!(task, output = ?claim.output, units = claim.units, "computed");
+            Event::ResultReady { task, claim }
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            tracing::warn!(task, reason, "cannot compute");
+            failed(task, EffectKind::Compute, error.class())
+        }
+    }
+}
+
+async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultClaim, EffectError> {
+    let input = own_blob(tools, work.input).await?;
+    let job = Job {
+        operation: work.operation,
+        input: input.to_vec(),
+        units_max: work.units_max,
+    };
+    let outcome = match work.operation {
+        Operation::Embed => stream::quietly(tools, &work.model, job).await,
+        Operation::Generate => stream::aloud(tools, task, &work.model, job, &work.client).await,
+    };
+    let outcome = outcome?;
+    // On disk before core hears of the result: what is committed to can be delivered.
+    let output = Bytes::from(outcome.output);
+    if tools.cheat != Some(Cheat::WithheldData) {
+        tools.plane.publish(output).await?;
+    }
+    Ok(outcome.claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_has_the_time_that_its_size_needs_and_ends_before_its_deadline() {
+        let seconds = |bytes, left| time_for(bytes, left).as_secs();
+        assert_eq!(seconds(0, BlockNumber::MAX), 30);
+        assert_eq!(seconds(16 << 20, BlockNumber::MAX), 94);
+        assert_eq!(seconds(16 << 20, 20), 40);
+        assert_eq!(seconds(16 << 20, 0), 2, "a last attempt");
+    }
+}

@@ -1,0 +1,381 @@
+//! From published float weights to an exact model.
+//!
+//! 1. Every matrix is quantised as it is. With int12 that is all.
+//! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of rows.
+//! 3. Every matrix is quantised again, with the inputs' channels smoothed as suits what was seen.
+//!
+//! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions, and the
+//! exact arithmetic itself. Weights are read row by row; what is in memory is the quantised model, never the float one.
+
+mod bert;
+pub mod calibration;
+mod llama;
+mod quantise;
+mod rotary;
+mod rounding;
+mod smooth;
+mod source;
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use surety_exact::{Fault, Precision};
+use surety_types::{
+    model::{ModelFamily, ModelManifest, Tier},
+    ContentHash,
+};
+
+use crate::{
+    config::{BertConfig, LlamaConfig},
+    error::ModelError,
+    form::Form,
+    format::{write, Weights},
+    hash::{file_hash, file_hash_of},
+    store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
+};
+use calibration::{Calibrator, Inputs, Sequences};
+use source::Source;
+
+/// Why a model could not be converted. Nothing in the store has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The source is not one that could be converted.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The store refused, or a file of the source is too large.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Numbers that cannot be quantised.
+    #[error("{stem} cannot be quantised: {fault:?}")]
+    Arithmetic {
+        /// The tensor's stem.
+        stem: String,
+        /// What went wrong.
+        fault: Fault,
+    },
+    /// The quantised model cannot read the calibration text.
+    #[error("the quantised model does not compute with the calibration text: {0:?}")]
+    Calibration(Fault),
+    /// There is another model of that name.
+    #[error("there is another model in {}; choose another name", path.display())]
+    NameTaken {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// Not fit for a manifest.
+    #[error("the name `{0}` is too long")]
+    NameTooLong(String),
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl ConvertError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// What a conversion is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Quantising every matrix as it is.
+    Quantising,
+    /// Reading the calibration text.
+    Calibrating,
+    /// Quantising with smoothed inputs.
+    Smoothing,
+    /// Writing and hashing the result.
+    Writing,
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertEvent {
+    /// What it is doing.
+    pub stage: Stage,
+    /// How much of that is done.
+    pub done: usize,
+    /// Of so much.
+    pub total: usize,
+}
+
+/// Takes the events of a conversion.
+pub type OnConvert<'a> = &'a mut dyn FnMut(ConvertEvent);
+
+/// Reports one stage.
+struct Step<'a> {
+    stage: Stage,
+    total: usize,
+    on_event: OnConvert<'a>,
+}
+
+impl Step<'_> {
+    fn done(&mut self, done: usize) {
+        (self.on_event)(ConvertEvent {
+            stage: self.stage,
+            done,
+            total: self.total,
+        });
+    }
+}
+
+/// Most inputs of a product of int12 whose cells a dispute can show on chain beside its other moves.
+const INT12_INPUTS_MAX: usize = 1536;
+
+/// The precision that suits a family: vectors are compared with each other, where small errors count; a decoder reads all
+/// of its weights for every token, so that half as many bytes are twice as many tokens. An encoder with a product of more
+/// `inputs` than fit a dispute with int12 is left to int8: a referee is worth more than digits.
+pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
+    match family {
+        ModelFamily::Bert if inputs <= INT12_INPUTS_MAX => Precision::Int12,
+        ModelFamily::Bert | ModelFamily::Llama => Precision::Int8,
+    }
+}
+
+/// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
+/// `config.json`) and puts it into the store under `name`, in the family's [`usual_precision`] unless another is given. Does
+/// not replace a model that differs.
+///
+/// # Errors
+/// [`ConvertError`]; the store is then as it was.
+pub fn convert(
+    folder: &Path,
+    store: &ModelStore,
+    name: &str,
+    precision: Option<Precision>,
+    calibrator: &dyn Calibrator,
+    on_event: OnConvert<'_>,
+) -> Result<StoredModel, ConvertError> {
+    // A bad name should create nothing.
+    store.folder(name)?;
+    let _lock = store.lock()?;
+    convert_locked(folder, store, name, precision, calibrator, on_event)
+}
+
+/// [`convert`], for a caller that has locked the store.
+pub(crate) fn convert_locked(
+    folder: &Path,
+    store: &ModelStore,
+    name: &str,
+    precision: Option<Precision>,
+    calibrator: &dyn Calibrator,
+    on_event: OnConvert<'_>,
+) -> Result<StoredModel, ConvertError> {
+    let target = store.folder(name)?;
+    let staging = store.path().join(format!(".{name}.convert"));
+    // What an interrupted run has left.
+    remove(&staging)?;
+    fs::create_dir_all(&staging).map_err(ConvertError::io(&staging))?;
+    let converted = convert_into(folder, &staging, name, precision, calibrator, on_event);
+    let installed = converted.and_then(|manifest| match store.by_name(name) {
+        // The very model: its files may be damaged, these are not.
+        Ok(stored) if stored.manifest == manifest => replace(&staging, &target),
+        Err(_) if !target.exists() => replace(&staging, &target),
+        _ => Err(ConvertError::NameTaken { path: target.clone() }),
+    });
+    if let Err(error) = installed {
+        remove(&staging)?;
+        return Err(error);
+    }
+    Ok(store.by_name(name)?)
+}
+
+fn remove(folder: &Path) -> Result<(), ConvertError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ConvertError::io(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn replace(staging: &Path, target: &Path) -> Result<(), ConvertError> {
+    remove(target)?;
+    fs::rename(staging, target).map_err(ConvertError::io(target))
+}
+
+/// Converts the model in `folder` and writes its four files into `into`, which must be there.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn convert_into(
+    folder: &Path,
+    into: &Path,
+    name: &str,
+    precision: Option<Precision>,
+    calibrator: &dyn Calibrator,
+    on_event: OnConvert<'_>,
+) -> Result<ModelManifest, ConvertError> {
+    let name = name
+        .as_bytes()
+        .to_vec()
+        .try_into()
+        .map_err(|_| ConvertError::NameTooLong(name.into()))?;
+    let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
+    let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
+    let weights = quantise(folder, &config, &tokenizer, precision, calibrator, on_event)?;
+    let mut step = Step {
+        stage: Stage::Writing,
+        total: 1,
+        on_event,
+    };
+    step.done(0);
+    let (weights_hash, weights_bytes) = write_weights(&weights, &into.join(ModelFile::Weights.name()))?;
+    for (file, bytes) in [(ModelFile::Config, &config), (ModelFile::Tokenizer, &tokenizer)] {
+        let path = into.join(file.name());
+        fs::write(&path, bytes).map_err(ConvertError::io(&path))?;
+    }
+    let manifest = ModelManifest {
+        name,
+        family: weights.family(),
+        tier: Tier::Exact,
+        operations: vec![weights.family().operation()].try_into().unwrap_or_default(),
+        weights: weights_hash,
+        weights_bytes,
+        tokenizer: file_hash(&tokenizer),
+        config: file_hash(&config),
+        exact: Some(weights.form()?),
+    };
+    write_manifest(into, &manifest).map_err(ConvertError::io(into))?;
+    step.done(1);
+    Ok(manifest)
+}
+
+fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), ConvertError> {
+    let file = File::create(path).map_err(ConvertError::io(path))?;
+    let mut buffered = BufWriter::new(file);
+    write(&weights.parts(), &mut buffered)
+        .and_then(|()| buffered.flush())
+        .and_then(|()| buffered.get_ref().sync_all())
+        .map_err(ConvertError::io(path))?;
+    let file = File::open(path).map_err(ConvertError::io(path))?;
+    let bytes = file.metadata().map_err(ConvertError::io(path))?.len();
+    let max = ModelFile::Weights.bytes_max();
+    if bytes > max {
+        let path = path.into();
+        return Err(StoreError::TooLarge {
+            path,
+            actual: bytes,
+            max,
+        }
+        .into());
+    }
+    let hash = file_hash_of(file).map_err(ConvertError::io(path))?;
+    Ok((hash, bytes))
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    model_type: Option<String>,
+}
+
+/// The architecture that a configuration names.
+///
+/// # Errors
+/// [`ModelError::Config`] for one that has no exact form.
+pub fn family(config: &[u8]) -> Result<ModelFamily, ModelError> {
+    let kind: Kind = serde_json::from_slice(config).map_err(|error| ModelError::Config(error.to_string()))?;
+    match kind.model_type.as_deref() {
+        Some("bert") => Ok(ModelFamily::Bert),
+        Some("llama") => Ok(ModelFamily::Llama),
+        other => Err(ModelError::Config(format!(
+            "model_type is {}, but must be bert or llama",
+            other.unwrap_or("missing")
+        ))),
+    }
+}
+
+fn quantise(
+    folder: &Path,
+    config: &[u8],
+    tokenizer: &[u8],
+    precision: Option<Precision>,
+    calibrator: &dyn Calibrator,
+    on_event: OnConvert<'_>,
+) -> Result<Weights, ConvertError> {
+    let family = family(config)?;
+    let source = Source::open(folder)?;
+    match family {
+        ModelFamily::Bert => {
+            let config = BertConfig::parse(config)?;
+            let inputs = config.inner.max(config.width);
+            let precision = precision.unwrap_or(usual_precision(family, inputs));
+            let source = source.with_prefix(bert::PREFIX, bert::ANCHOR);
+            // With int12, too: a tokenizer that does not fit is found.
+            let text = calibration::for_encoder(tokenizer, &config)?;
+            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
+                bert::quantise(source, &config, precision, seen, step)
+            };
+            passes(
+                source,
+                config.layers,
+                precision,
+                &text,
+                pass,
+                |weights, text| calibrator.bert(weights, text),
+                on_event,
+            )
+            .map(Weights::Bert)
+        }
+        ModelFamily::Llama => {
+            let config = LlamaConfig::parse(config)?;
+            let inputs = config.inner.max(config.width);
+            let precision = precision.unwrap_or(usual_precision(family, inputs));
+            let text = calibration::for_decoder(tokenizer, &config)?;
+            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
+                llama::quantise(source, &config, precision, seen, step)
+            };
+            passes(
+                source,
+                config.layers,
+                precision,
+                &text,
+                pass,
+                |weights, text| calibrator.llama(weights, text),
+                on_event,
+            )
+            .map(Weights::Llama)
+        }
+    }
+}
+
+/// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is made.
+fn passes<W>(
+    mut source: Source,
+    layers: usize,
+    precision: Precision,
+    text: &Sequences,
+    pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
+    look: impl Fn(&W, &Sequences) -> Result<Inputs, Fault>,
+    on_event: OnConvert<'_>,
+) -> Result<W, ConvertError> {
+    let mut step = Step {
+        stage: Stage::Quantising,
+        total: layers + 1,
+        on_event,
+    };
+    let plain = pass(&mut source, None, &mut step)?;
+    if precision == Precision::Int12 {
+        // Smoothing and rounding would gain what is already below everything else.
+        return Ok(plain);
+    }
+    step.stage = Stage::Calibrating;
+    step.total = text.text.len() + text.made_up.len();
+    step.done(0);
+    let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
+    drop(plain);
+    step.stage = Stage::Smoothing;
+    step.total = layers + 1;
+    pass(&mut source, Some(&seen), &mut step)
+}

@@ -1,0 +1,98 @@
+//! From tensors to the parameters of an architecture.
+
+use super::read::Tensors;
+use crate::{
+    config::{BertConfig, LlamaConfig},
+    error::ModelError,
+    weights::{BertLayer, BertWeights, LlamaLayer, LlamaWeights},
+};
+
+pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeights, ModelError> {
+    let width = config.width;
+    let table = |name: &str, rows| (format!("embeddings.{name}"), rows);
+    let tables = [
+        table("word_embeddings", config.vocabulary),
+        table("position_embeddings", config.positions),
+        table("token_type_embeddings", config.types),
+    ];
+    let [words, positions, types] = tables.map(|(stem, rows)| tensors.table(&stem, rows, width));
+    let weights = BertWeights {
+        heads: config.heads,
+        activation: config.activation,
+        words: words?,
+        positions: positions?,
+        types: types?,
+        norm: tensors.norm("embeddings.LayerNorm", width, config.epsilon, true)?,
+        layers: (0..config.layers)
+            .map(|layer| bert_layer(&mut tensors, &format!("encoder.layer.{layer}"), config))
+            .collect::<Result<_, _>>()?,
+    };
+    tensors.finish()?;
+    Ok(weights)
+}
+
+fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result<BertLayer, ModelError> {
+    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let stem = |part: &str| format!("{layer}.{part}");
+    let square = (width, width);
+    Ok(BertLayer {
+        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        query: tensors.linear(&stem("attention.self.query"), square, true)?,
+        key: tensors.linear(&stem("attention.self.key"), square, true)?,
+        value: tensors.linear(&stem("attention.self.value"), square, true)?,
+        output_pre: tensors.optional(&stem("attention.output.dense.pre"), width)?,
+        output: tensors.linear(&stem("attention.output.dense"), square, true)?,
+        attention_norm: tensors.norm(&stem("attention.output.LayerNorm"), width, epsilon, true)?,
+        up_pre: tensors.optional(&stem("intermediate.dense.pre"), width)?,
+        up: tensors.linear(&stem("intermediate.dense"), (inner, width), true)?,
+        down_pre: tensors.optional(&stem("output.dense.pre"), inner)?,
+        down: tensors.linear(&stem("output.dense"), (width, inner), true)?,
+        norm: tensors.norm(&stem("output.LayerNorm"), width, epsilon, true)?,
+    })
+}
+
+pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaWeights, ModelError> {
+    let (vocabulary, width) = (config.vocabulary, config.width);
+    let weights = LlamaWeights {
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        context: config.context,
+        turns: tensors.turns("rotary.turns", config.head_dim / 2)?,
+        tokens: tensors.table("model.embed_tokens", vocabulary, width)?,
+        layers: (0..config.layers)
+            .map(|layer| llama_layer(&mut tensors, &format!("model.layers.{layer}"), config))
+            .collect::<Result<_, _>>()?,
+        norm: tensors.norm("model.norm", width, config.epsilon, false)?,
+        head: match config.tied {
+            true => None,
+            false => Some(tensors.linear("lm_head", (vocabulary, width), false)?),
+        },
+        end_tokens: config.end_tokens.clone(),
+    };
+    tensors.finish()?;
+    Ok(weights)
+}
+
+fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Result<LlamaLayer, ModelError> {
+    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let queries = config.heads * config.head_dim;
+    let keys = config.kv_heads * config.head_dim;
+    let (attention, mlp) = (config.attention_bias, config.mlp_bias);
+    let stem = |part: &str| format!("{layer}.{part}");
+    Ok(LlamaLayer {
+        attention_norm: tensors.norm(&stem("input_layernorm"), width, epsilon, false)?,
+        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), attention)?,
+        key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), attention)?,
+        value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), attention)?,
+        output_pre: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
+        output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), attention)?,
+        mlp_norm: tensors.norm(&stem("post_attention_layernorm"), width, epsilon, false)?,
+        mlp_pre: tensors.optional(&stem("mlp.pre"), width)?,
+        gate: tensors.linear(&stem("mlp.gate_proj"), (inner, width), mlp)?,
+        up: tensors.linear(&stem("mlp.up_proj"), (inner, width), mlp)?,
+        down_pre: tensors.optional(&stem("mlp.down_proj.pre"), inner)?,
+        down: tensors.linear(&stem("mlp.down_proj"), (width, inner), mlp)?,
+    })
+}

@@ -1,0 +1,9 @@
+//! Text to tokens and back, by a model's own `tokenizer.json`.
+
+mod decoder;
+mod encoder;
+mod size;
+
+pub use decoder::Prompts;
+pub use encoder::{Tokens, TokensOf};
+pub use size::{prompt_size, PromptSize};
