@@ -1,7 +1,7 @@
 //! What a result's trace is made of.
 
-use surety_proofs::merkle_root;
 use surety_models::file_hash;
+use surety_proofs::merkle_root;
 use surety_types::{task::ResultClaim, ContentHash};
 
 /// The trace leaf of one item embedded outside of the exact tier: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the

@@ -22,12 +22,12 @@ use surety_engine::{
     },
     Embeddings, Engine, EngineError, Event,
 };
+use surety_model_trace::quantised_bytes;
 use surety_models::{
     tokens::TokensOf,
     weights::{BertWeights, Quanta},
     ModelError,
 };
-use surety_model_trace::quantised_bytes;
 use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{
     model::{ModelFamily, ModelManifest},

@@ -19,8 +19,8 @@ use surety_engine::{
 };
 use surety_exact::sample;
 use surety_model_trace::sampling_random;
-use surety_proofs::{merkle_root, rows_digest};
 use surety_models::weights::LlamaWeights;
+use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{model::Operation, ContentHash};
 
 /// The tokens that the definition gives, and the steps on the way.

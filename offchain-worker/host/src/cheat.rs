@@ -5,8 +5,8 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use clap::ValueEnum;
 use surety_chain_client::{AccountId, Call, Hash, When};
-use surety_model_trace::{Layout, Op, Part, PROMPT_WORDS};
 use surety_engine::{content_hash, exact::OwnTrace, open, Engine, EngineError, Event, Job, Outcome, Sink};
+use surety_model_trace::{Layout, Op, Part, PROMPT_WORDS};
 use surety_models::{format, Form, ModelFiles};
 use surety_types::{
     model::{ModelManifest, Operation},

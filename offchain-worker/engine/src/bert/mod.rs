@@ -10,11 +10,11 @@ use candle_core::{Device, Tensor};
 use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::Fault;
-use surety_proofs::content_hash;
 use surety_models::{
     tokens::{Tokens, TokensOf},
     ModelError, ModelFiles,
 };
+use surety_proofs::content_hash;
 use surety_types::model::{ModelManifest, Operation};
 
 use crate::{

@@ -7,13 +7,13 @@ use surety_dispute_game::bisection::ROWS_MAX;
 use surety_exact::Fault;
 use surety_kernels::Packed;
 use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
-use surety_proofs::content_hash;
 use surety_models::{
     tokens::{Tokens, TokensOf},
     units_max,
     weights::BertWeights,
     Form, ModelError,
 };
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use surety_exact::Fault;
 use surety_model_trace::{prompt_tokens, Layout, Prompt, Rows, TaskFacts};
-use surety_proofs::content_hash;
 use surety_models::{tokens::Prompts, units_max, weights::LlamaWeights, Form, ModelError};
+use surety_proofs::content_hash;
 use surety_types::{
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use surety_dispute_game::bisection::Outcome;
 use surety_chain_client::{
     short, AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord,
 };
+use surety_dispute_game::bisection::Outcome;
 use surety_types::{
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},

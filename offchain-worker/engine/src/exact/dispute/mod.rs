@@ -16,11 +16,11 @@ use std::{
 use surety_dispute_game::bisection::{Cell, Trace};
 use surety_kernels::Packed;
 use surety_model_trace::{Layout, Part, Player, PlayerError, Records, Rows, Tensor, WeightRow};
-use surety_proofs::{Proof, WeightOpening};
 use surety_models::{
     format::{self, Parts},
     weights::LinearRows,
 };
+use surety_proofs::{Proof, WeightOpening};
 use surety_types::ContentHash;
 
 use super::trace::hash::{path, Digest};
