@@ -2,37 +2,32 @@
 
 use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
-use frame_support::{
-    traits::{EnsureOrigin, Get},
-    BoundedVec,
-};
-use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use frame_support::BoundedVec;
+use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
     traits::{BlockNumberProvider, Bounded, One, Zero},
     Perquintill, Saturating,
 };
-use surety_audit_economics::audit_seal;
 use surety_dispute_game::{
-    bisection::{Clocks, Game, Move, Side},
+    bisection::{Clocks, Game, Move},
     dispute::Dispute,
 };
-use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
+use surety_proofs::content_hash;
 use surety_types::{
-    limits::{AUDITS_MAX, BIDS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, CONVICTIONS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
-    task::{Assignment, AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
-    traits::{DrawVerifier, StakeLedger},
-    trust::{Audit, AuditState, Conviction, Demand, FaultKind, OpenDispute, Party, Slash},
+    task::{AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
+    traits::StakeLedger,
+    trust::{Audit, AuditState, Conviction, FaultKind, OpenDispute, Party, Slash},
     TaskId,
 };
 
 use crate::{
     asset,
     types::{DisputeReferee, LongCell},
-    verdict, Call, Config, Convictions, Demands, Disputes, Facts, HoldReason, Pallet, PartyOf, RoundOf,
-    Rounds, Slashes,
+    verdict, Config, Convictions, Disputes, Facts, HoldReason, Pallet, PartyOf, RoundOf, Rounds, Slashes,
 };
 
 pub(super) const TASK: TaskId = 7;
