@@ -4,7 +4,7 @@
 //! THIS FILE WAS AUTO-GENERATED USING THE SUBSTRATE BENCHMARK CLI VERSION 64.0.0
 //! DATE: 2026-11-22, STEPS: `50`, REPEAT: `20`, LOW RANGE: `[]`, HIGH RANGE: `[]`
 //! WORST CASE MAP SIZE: `1000000`
-//! CPU: `AMD EPYC`
+//! HOSTNAME: `vm`, CPU: `Intel(R) Xeon(R) Processor`
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
@@ -45,6 +45,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::NextTaskId` (r:1 w:1)
 	/// Proof: `TaskAuction::NextTaskId` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -55,20 +57,24 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
+	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1520`
+		//  Measured:  `1528`
 		//  Estimated: `43677`
-		// Minimum execution time: 203_643_000 picoseconds.
-		Weight::from_parts(210_223_000, 0)
+		// Minimum execution time: 163_555_000 picoseconds.
+		Weight::from_parts(206_195_000, 0)
 			.saturating_add(Weight::from_parts(0, 43677))
-			.saturating_add(T::DbWeight::get().reads(24))
-			.saturating_add(T::DbWeight::get().writes(7))
+			.saturating_add(T::DbWeight::get().reads(25))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
@@ -78,55 +84,61 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:1 w:1)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::BidCounts` (r:1 w:1)
-	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	fn bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2908`
+		//  Measured:  `3023`
 		//  Estimated: `8248`
-		// Minimum execution time: 71_917_000 picoseconds.
-		Weight::from_parts(75_823_000, 0)
+		// Minimum execution time: 64_664_000 picoseconds.
+		Weight::from_parts(78_071_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			.saturating_add(T::DbWeight::get().reads(9))
+			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(3))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:1 w:1)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::BidCounts` (r:1 w:1)
+	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1946`
+		//  Measured:  `2099`
 		//  Estimated: `8248`
-		// Minimum execution time: 56_063_000 picoseconds.
-		Weight::from_parts(61_662_000, 0)
+		// Minimum execution time: 54_383_000 picoseconds.
+		Weight::from_parts(68_211_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			.saturating_add(T::DbWeight::get().reads(4))
-			.saturating_add(T::DbWeight::get().writes(4))
+			.saturating_add(T::DbWeight::get().reads(6))
+			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Bids` (r:1 w:0)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	fn authorize_reveal_bid() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1636`
+		//  Measured:  `1778`
 		//  Estimated: `8248`
-		// Minimum execution time: 23_985_000 picoseconds.
-		Weight::from_parts(25_839_000, 0)
+		// Minimum execution time: 23_406_000 picoseconds.
+		Weight::from_parts(28_757_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			.saturating_add(T::DbWeight::get().reads(3))
+			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
@@ -134,6 +146,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Escrows` (r:1 w:1)
 	/// Proof: `Billing::Escrows` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -146,24 +160,30 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
+	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Draws` (r:0 w:1)
+	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:0 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
 	fn cancel(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `2293 + b * (241 ±0)`
+		//  Measured:  `2408 + b * (241 ±0)`
 		//  Estimated: `8248 + b * (3234 ±0)`
-		// Minimum execution time: 158_866_000 picoseconds.
-		Weight::from_parts(167_510_030, 0)
+		// Minimum execution time: 148_148_000 picoseconds.
+		Weight::from_parts(181_941_004, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 33_869
-			.saturating_add(Weight::from_parts(16_331_362, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(8))
+			// Standard Error: 56_920
+			.saturating_add(Weight::from_parts(16_466_061, 0).saturating_mul(b.into()))
+			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
-			.saturating_add(T::DbWeight::get().writes(7))
+			.saturating_add(T::DbWeight::get().writes(9))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -172,12 +192,12 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn open_reveals() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1463`
+		//  Measured:  `1605`
 		//  Estimated: `8248`
-		// Minimum execution time: 22_113_000 picoseconds.
-		Weight::from_parts(23_765_000, 0)
+		// Minimum execution time: 22_614_000 picoseconds.
+		Weight::from_parts(28_407_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			.saturating_add(T::DbWeight::get().reads(2))
+			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Babe::AuthorVrfRandomness` (r:1 w:0)
@@ -191,30 +211,34 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `ProviderRegistry::Providers` (r:64 w:0)
 	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:64 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:64 w:16)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `ModelRegistry::Models` (r:1 w:0)
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Draws` (r:0 w:1)
+	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:0 w:1)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[16, 64]`.
 	fn draw(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `3536 + b * (370 ±0)`
+		//  Measured:  `3628 + b * (370 ±0)`
 		//  Estimated: `36144 + b * (3377 ±0)`
-		// Minimum execution time: 1_013_267_000 picoseconds.
-		Weight::from_parts(691_188_924, 0)
+		// Minimum execution time: 906_467_000 picoseconds.
+		Weight::from_parts(696_451_633, 0)
 			.saturating_add(Weight::from_parts(0, 36144))
-			// Standard Error: 369_777
-			.saturating_add(Weight::from_parts(25_673_266, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(19))
+			// Standard Error: 225_715
+			.saturating_add(Weight::from_parts(21_535_968, 0).saturating_mul(b.into()))
+			.saturating_add(T::DbWeight::get().reads(20))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
-			.saturating_add(T::DbWeight::get().writes(20))
+			.saturating_add(T::DbWeight::get().writes(21))
 			.saturating_add(Weight::from_parts(0, 3377).saturating_mul(b.into()))
 	}
 	/// Storage: `TaskAuction::Bids` (r:65 w:0)
@@ -230,13 +254,13 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// The range of component `b` is `[0, 64]`.
 	fn forfeit(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `597 + b * (390 ±0)`
+		//  Measured:  `630 + b * (390 ±0)`
 		//  Estimated: `3630 + b * (3234 ±0)`
-		// Minimum execution time: 4_767_000 picoseconds.
-		Weight::from_parts(5_198_000, 0)
+		// Minimum execution time: 4_188_000 picoseconds.
+		Weight::from_parts(28_713_812, 0)
 			.saturating_add(Weight::from_parts(0, 3630))
-			// Standard Error: 275_758
-			.saturating_add(Weight::from_parts(52_188_014, 0).saturating_mul(b.into()))
+			// Standard Error: 97_523
+			.saturating_add(Weight::from_parts(44_495_285, 0).saturating_mul(b.into()))
 			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(1))
@@ -257,25 +281,31 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	/// Storage: `Billing::Totals` (r:1 w:1)
 	/// Proof: `Billing::Totals` (`max_values`: Some(1), `max_size`: Some(80), added: 575, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
+	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Draws` (r:0 w:1)
+	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
 	/// The range of component `a` is `[0, 64]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7600 + a * (86 ±0) + m * (63 ±0)`
+		//  Measured:  `7742 + a * (86 ±0) + m * (63 ±0)`
 		//  Estimated: `18567 + a * (1824 ±134) + m * (4496 ±510)`
-		// Minimum execution time: 354_217_000 picoseconds.
-		Weight::from_parts(362_149_000, 0)
+		// Minimum execution time: 312_413_000 picoseconds.
+		Weight::from_parts(335_337_000, 0)
 			.saturating_add(Weight::from_parts(0, 18567))
-			// Standard Error: 3_126_716
-			.saturating_add(Weight::from_parts(96_236_092, 0).saturating_mul(m.into()))
-			// Standard Error: 781_323
-			.saturating_add(Weight::from_parts(32_723_213, 0).saturating_mul(a.into()))
-			.saturating_add(T::DbWeight::get().reads(16))
+			// Standard Error: 2_607_650
+			.saturating_add(Weight::from_parts(77_881_418, 0).saturating_mul(m.into()))
+			// Standard Error: 651_615
+			.saturating_add(Weight::from_parts(28_095_297, 0).saturating_mul(a.into()))
+			.saturating_add(T::DbWeight::get().reads(17))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
-			.saturating_add(T::DbWeight::get().writes(10))
+			.saturating_add(T::DbWeight::get().writes(12))
 			.saturating_add(T::DbWeight::get().writes((2_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(a.into())))
 			.saturating_add(Weight::from_parts(0, 1824).saturating_mul(a.into()))
@@ -290,19 +320,21 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `Parameters::Parameters` (r:11 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:48 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:48 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	fn take_reserves() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `17305`
+		//  Measured:  `17343`
 		//  Estimated: `163086`
-		// Minimum execution time: 1_766_216_000 picoseconds.
-		Weight::from_parts(1_834_047_000, 0)
+		// Minimum execution time: 1_437_471_000 picoseconds.
+		Weight::from_parts(1_608_779_000, 0)
 			.saturating_add(Weight::from_parts(0, 163086))
 			.saturating_add(T::DbWeight::get().reads(157))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -310,33 +342,37 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Storage: `TaskAuction::Bids` (r:64 w:64)
 	/// Proof: `TaskAuction::Bids` (`max_values`: None, `max_size`: Some(165), added: 2640, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::BidCounts` (r:0 w:1)
-	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Proof: `TaskAuction::BidCounts` (`max_values`: None, `max_size`: Some(25), added: 2500, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
 	fn remove(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1510 + b * (85 ±0)`
+		//  Measured:  `1620 + b * (85 ±0)`
 		//  Estimated: `8248 + b * (2640 ±0)`
-		// Minimum execution time: 28_032_000 picoseconds.
-		Weight::from_parts(31_779_830, 0)
+		// Minimum execution time: 27_331_000 picoseconds.
+		Weight::from_parts(38_772_631, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			// Standard Error: 4_009
-			.saturating_add(Weight::from_parts(1_286_875, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(2))
+			// Standard Error: 7_214
+			.saturating_add(Weight::from_parts(1_312_387, 0).saturating_mul(b.into()))
+			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(2))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 2640).saturating_mul(b.into()))
 	}
+	/// Storage: `TaskAuction::Draws` (r:1 w:0)
+	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AgendaSweptTo` (r:1 w:1)
 	/// Proof: `TaskAuction::AgendaSweptTo` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn sweep_base() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `32`
-		//  Estimated: `1489`
-		// Minimum execution time: 3_435_000 picoseconds.
-		Weight::from_parts(3_956_000, 0)
-			.saturating_add(Weight::from_parts(0, 1489))
-			.saturating_add(T::DbWeight::get().reads(1))
+		//  Measured:  `114`
+		//  Estimated: `3481`
+		// Minimum execution time: 6_678_000 picoseconds.
+		Weight::from_parts(7_858_000, 0)
+			.saturating_add(Weight::from_parts(0, 3481))
+			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
 	/// Storage: `TaskAuction::Agenda` (r:16 w:0)
@@ -345,23 +381,25 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		// Proof Size summary in bytes:
 		//  Measured:  `358`
 		//  Estimated: `41038`
-		// Minimum execution time: 18_317_000 picoseconds.
-		Weight::from_parts(19_619_000, 0)
+		// Minimum execution time: 14_890_000 picoseconds.
+		Weight::from_parts(17_187_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
 	}
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn sweep_task() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `1038`
+		//  Measured:  `1147`
 		//  Estimated: `8248`
-		// Minimum execution time: 13_640_000 picoseconds.
-		Weight::from_parts(14_922_000, 0)
+		// Minimum execution time: 13_906_000 picoseconds.
+		Weight::from_parts(16_285_000, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
-			.saturating_add(T::DbWeight::get().reads(1))
+			.saturating_add(T::DbWeight::get().reads(2))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 }

@@ -4,7 +4,7 @@
 //! THIS FILE WAS AUTO-GENERATED USING THE SUBSTRATE BENCHMARK CLI VERSION 64.0.0
 //! DATE: 2026-11-22, STEPS: `50`, REPEAT: `20`, LOW RANGE: `[]`, HIGH RANGE: `[]`
 //! WORST CASE MAP SIZE: `1000000`
-//! CPU: `AMD EPYC`
+//! HOSTNAME: `vm`, CPU: `Intel(R) Xeon(R) Processor`
 //! WASM-EXECUTION: `Compiled`, CHAIN: `Some("dev")`, DB CACHE: 1024
 
 // Executed Command:
@@ -42,7 +42,9 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
@@ -61,83 +63,91 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8699`
-		//  Estimated: `15624`
-		// Minimum execution time: 110_945_000 picoseconds.
-		Weight::from_parts(116_113_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(9))
+		//  Measured:  `8825`
+		//  Estimated: `15645`
+		// Minimum execution time: 94_613_000 picoseconds.
+		Weight::from_parts(108_138_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:2 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
+	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:4)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Disputes` (r:0 w:4)
+	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8365`
-		//  Estimated: `15624`
-		// Minimum execution time: 70_254_000 picoseconds.
-		Weight::from_parts(74_200_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(4))
-			.saturating_add(T::DbWeight::get().writes(3))
+		//  Measured:  `8715`
+		//  Estimated: `15645`
+		// Minimum execution time: 128_797_000 picoseconds.
+		Weight::from_parts(156_851_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(10))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8001`
-		//  Estimated: `15624`
-		// Minimum execution time: 51_647_000 picoseconds.
-		Weight::from_parts(56_003_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
+		//  Measured:  `8024`
+		//  Estimated: `15645`
+		// Minimum execution time: 27_894_000 picoseconds.
+		Weight::from_parts(36_202_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
 			.saturating_add(T::DbWeight::get().reads(3))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:11 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:80 w:32)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn replace_members() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `11209`
+		//  Measured:  `11358`
 		//  Estimated: `259710`
-		// Minimum execution time: 1_928_107_000 picoseconds.
-		Weight::from_parts(2_016_488_000, 0)
+		// Minimum execution time: 1_516_184_000 picoseconds.
+		Weight::from_parts(1_751_055_000, 0)
 			.saturating_add(Weight::from_parts(0, 259710))
-			.saturating_add(T::DbWeight::get().reads(92))
+			.saturating_add(T::DbWeight::get().reads(93))
 			.saturating_add(T::DbWeight::get().writes(34))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:79 w:16)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:16 w:16)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:0 w:1)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::CommitNotes` (r:0 w:16)
 	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn close() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `11191`
+		//  Measured:  `11214`
 		//  Estimated: `256476`
-		// Minimum execution time: 461_916_000 picoseconds.
-		Weight::from_parts(479_332_000, 0)
+		// Minimum execution time: 390_013_000 picoseconds.
+		Weight::from_parts(461_123_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(97))
 			.saturating_add(T::DbWeight::get().writes(50))
@@ -147,69 +157,66 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:2 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn announce_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8256`
+		//  Measured:  `8408`
 		//  Estimated: `16056`
-		// Minimum execution time: 592_511_000 picoseconds.
-		Weight::from_parts(604_098_000, 0)
+		// Minimum execution time: 453_606_000 picoseconds.
+		Weight::from_parts(518_944_000, 0)
 			.saturating_add(Weight::from_parts(0, 16056))
-			.saturating_add(T::DbWeight::get().reads(11))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
-	/// Storage: `Staking::Agents` (r:1 w:0)
-	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:0)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
 	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
-	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Disputes` (r:0 w:1)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9693`
-		//  Estimated: `15624`
-		// Minimum execution time: 120_589_000 picoseconds.
-		Weight::from_parts(124_004_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(8))
-			.saturating_add(T::DbWeight::get().writes(5))
+		//  Measured:  `9378`
+		//  Estimated: `15645`
+		// Minimum execution time: 57_977_000 picoseconds.
+		Weight::from_parts(66_769_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(6))
+			.saturating_add(T::DbWeight::get().writes(6))
 	}
-	/// Not measured yet: the figures of `authorize_reveal`, which reads as large a round, and more.
 	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8001`
-		//  Estimated: `15624`
-		// Minimum execution time: 51_647_000 picoseconds.
-		Weight::from_parts(56_003_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(3))
+		//  Measured:  `10814`
+		//  Estimated: `15645`
+		// Minimum execution time: 14_449_000 picoseconds.
+		Weight::from_parts(16_592_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
@@ -220,24 +227,24 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
 	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
-	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Disputes` (r:0 w:1)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn challenge() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9401`
-		//  Estimated: `15624`
-		// Minimum execution time: 149_853_000 picoseconds.
-		Weight::from_parts(164_715_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
+		//  Measured:  `9455`
+		//  Estimated: `15645`
+		// Minimum execution time: 91_003_000 picoseconds.
+		Weight::from_parts(110_640_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Demands` (r:1 w:1)
 	/// Proof: `TrustLock::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
@@ -250,12 +257,12 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9224`
-		//  Estimated: `15624`
-		// Minimum execution time: 97_315_000 picoseconds.
-		Weight::from_parts(102_783_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(6))
+		//  Measured:  `9320`
+		//  Estimated: `15645`
+		// Minimum execution time: 80_835_000 picoseconds.
+		Weight::from_parts(99_090_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(7))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -263,9 +270,11 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Demands` (r:1 w:1)
 	/// Proof: `TrustLock::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
@@ -274,18 +283,18 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9514`
-		//  Estimated: `15624`
-		// Minimum execution time: 138_186_000 picoseconds.
-		Weight::from_parts(168_130_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(8))
+		//  Measured:  `9787`
+		//  Estimated: `15645`
+		// Minimum execution time: 126_539_000 picoseconds.
+		Weight::from_parts(152_866_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `TrustLock::Disputes` (r:1 w:2)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -295,7 +304,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -314,18 +323,18 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23397`
-		//  Estimated: `15624`
-		// Minimum execution time: 328_959_000 picoseconds.
-		Weight::from_parts(339_205_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
+		//  Measured:  `23477`
+		//  Estimated: `15645`
+		// Minimum execution time: 294_131_000 picoseconds.
+		Weight::from_parts(338_385_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
 	}
 	/// Storage: `TrustLock::Disputes` (r:1 w:2)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -335,7 +344,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -354,18 +363,18 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_int12_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23397`
-		//  Estimated: `15624`
-		// Minimum execution time: 316_390_000 picoseconds.
-		Weight::from_parts(328_398_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
+		//  Measured:  `23477`
+		//  Estimated: `15645`
+		// Minimum execution time: 281_902_000 picoseconds.
+		Weight::from_parts(321_635_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
 	}
 	/// Storage: `TrustLock::Disputes` (r:1 w:2)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -375,7 +384,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `TrustLock::Facts` (r:1 w:0)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -394,24 +403,24 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_choice() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23397`
-		//  Estimated: `15624`
-		// Minimum execution time: 501_235_000 picoseconds.
-		Weight::from_parts(530_438_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
+		//  Measured:  `23477`
+		//  Estimated: `15645`
+		// Minimum execution time: 425_554_000 picoseconds.
+		Weight::from_parts(499_151_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(11))
 	}
 	/// Storage: `TrustLock::Disputes` (r:1 w:5)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Committees` (r:1 w:1)
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -432,10 +441,10 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn advance_dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `22692`
+		//  Measured:  `22772`
 		//  Estimated: `40848`
-		// Minimum execution time: 225_636_000 picoseconds.
-		Weight::from_parts(247_898_000, 0)
+		// Minimum execution time: 162_619_000 picoseconds.
+		Weight::from_parts(212_922_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(16))
 			.saturating_add(T::DbWeight::get().writes(14))
@@ -447,19 +456,23 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn cancel_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `13938`
+		//  Measured:  `14042`
 		//  Estimated: `14799`
-		// Minimum execution time: 51_557_000 picoseconds.
-		Weight::from_parts(55_813_000, 0)
+		// Minimum execution time: 48_745_000 picoseconds.
+		Weight::from_parts(69_742_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
-			.saturating_add(T::DbWeight::get().reads(5))
+			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
@@ -474,12 +487,12 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	fn carry_out_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `14810`
+		//  Measured:  `14919`
 		//  Estimated: `14799`
-		// Minimum execution time: 835_453_000 picoseconds.
-		Weight::from_parts(867_970_000, 0)
+		// Minimum execution time: 619_683_000 picoseconds.
+		Weight::from_parts(723_279_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
-			.saturating_add(T::DbWeight::get().reads(11))
+			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -487,11 +500,11 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Disputes` (r:1 w:0)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Committees` (r:1 w:1)
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -500,94 +513,68 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn join_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `11667`
+		//  Measured:  `11695`
 		//  Estimated: `40848`
-		// Minimum execution time: 647_463_000 picoseconds.
-		Weight::from_parts(664_508_000, 0)
+		// Minimum execution time: 443_773_000 picoseconds.
+		Weight::from_parts(521_453_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
-	/// Storage: `Staking::Agents` (r:1 w:0)
-	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:2 w:0)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Disputes` (r:1 w:1)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Committees` (r:1 w:1)
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:10 w:10)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Babe::Randomness` (r:1 w:0)
 	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:0)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
-	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Slashes` (r:0 w:9)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `31378`
+		//  Measured:  `31339`
 		//  Estimated: `40848`
-		// Minimum execution time: 361_988_000 picoseconds.
-		Weight::from_parts(380_476_000, 0)
+		// Minimum execution time: 190_575_000 picoseconds.
+		Weight::from_parts(240_012_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(28))
-			.saturating_add(T::DbWeight::get().writes(25))
+			.saturating_add(T::DbWeight::get().reads(25))
+			.saturating_add(T::DbWeight::get().writes(17))
 	}
-	/// Not measured yet: the figures of `reveal_vote`, which does the same and more.
-	/// Storage: `Staking::Agents` (r:1 w:0)
-	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:2 w:0)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:1 w:1)
+	/// Storage: `TrustLock::Disputes` (r:1 w:0)
 	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:1 w:1)
+	/// Storage: `TrustLock::Rounds` (r:1 w:0)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Committees` (r:1 w:0)
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:10 w:10)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
-	/// Storage: `Babe::Randomness` (r:1 w:0)
-	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::BondedInAll` (r:1 w:0)
-	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:6 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
-	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
-	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Slashes` (r:0 w:9)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `31378`
+		//  Measured:  `30388`
 		//  Estimated: `40848`
-		// Minimum execution time: 361_988_000 picoseconds.
-		Weight::from_parts(380_476_000, 0)
+		// Minimum execution time: 39_287_000 picoseconds.
+		Weight::from_parts(51_354_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(28))
-			.saturating_add(T::DbWeight::get().writes(25))
+			.saturating_add(T::DbWeight::get().reads(4))
 	}
 	/// Storage: `TrustLock::Committees` (r:1 w:1)
 	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
@@ -597,30 +584,28 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:0)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:3 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
-	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:8 w:8)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Slashes` (r:0 w:8)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn advance_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `30969`
+		//  Measured:  `31041`
 		//  Estimated: `40848`
-		// Minimum execution time: 287_307_000 picoseconds.
-		Weight::from_parts(296_671_000, 0)
+		// Minimum execution time: 138_126_000 picoseconds.
+		Weight::from_parts(171_741_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(17))
-			.saturating_add(T::DbWeight::get().writes(21))
+			.saturating_add(T::DbWeight::get().reads(15))
+			.saturating_add(T::DbWeight::get().writes(12))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::CommitNotes` (r:1 w:0)
 	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -629,8 +614,10 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `System::BlockHash` (r:1 w:0)
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(61), added: 2536, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -645,12 +632,12 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `22775`
-		//  Estimated: `15624`
-		// Minimum execution time: 218_505_000 picoseconds.
-		Weight::from_parts(231_394_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(13))
+		//  Measured:  `22931`
+		//  Estimated: `15645`
+		// Minimum execution time: 206_333_000 picoseconds.
+		Weight::from_parts(268_076_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(14))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -658,7 +645,9 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
@@ -671,16 +660,18 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8107`
-		//  Estimated: `15624`
-		// Minimum execution time: 188_260_000 picoseconds.
-		Weight::from_parts(192_676_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(8))
+		//  Measured:  `8293`
+		//  Estimated: `15645`
+		// Minimum execution time: 229_983_000 picoseconds.
+		Weight::from_parts(292_982_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
@@ -689,16 +680,16 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7609`
-		//  Estimated: `15624`
-		// Minimum execution time: 179_677_000 picoseconds.
-		Weight::from_parts(186_397_000, 0)
-			.saturating_add(Weight::from_parts(0, 15624))
-			.saturating_add(T::DbWeight::get().reads(5))
+		//  Measured:  `7763`
+		//  Estimated: `15645`
+		// Minimum execution time: 197_701_000 picoseconds.
+		Weight::from_parts(240_594_000, 0)
+			.saturating_add(Weight::from_parts(0, 15645))
+			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12159), added: 14634, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -711,10 +702,10 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn withhold_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9745`
+		//  Measured:  `9762`
 		//  Estimated: `256476`
-		// Minimum execution time: 421_948_000 picoseconds.
-		Weight::from_parts(443_720_000, 0)
+		// Minimum execution time: 323_448_000 picoseconds.
+		Weight::from_parts(371_494_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(82))
 			.saturating_add(T::DbWeight::get().writes(36))
