@@ -3,6 +3,7 @@
 use frame_support::{
     dispatch::{DispatchClass, GetDispatchInfo, Pays},
     traits::Get,
+    weights::Weight,
 };
 use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{Alice, Bob};
@@ -18,7 +19,7 @@ use surety_runtime::{
         system::RuntimeBlockWeights,
     },
     params::dynamic::trust_lock,
-    BlockNumber, Runtime, RuntimeCall, TransactionPayment, TrustLock,
+    BlockNumber, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
 };
 use surety_types::{
     task::{RoundPhase, TaskState},
@@ -301,9 +302,15 @@ fn a_block_without_room_for_an_answer_takes_nobodys_time() {
     chain.run_to(10);
     let limits = RuntimeBlockWeights::get();
     let kept = limits.get(DispatchClass::Operational).reserved.unwrap();
-    // What else is in the block takes a part of the room that one answer would need.
-    let full = limits.max_block.saturating_sub(TrustLock::answer_weight());
     let remark = || frame_system::Call::remark { remark: Vec::new() };
+    let done = chain.busy_block((Weight::zero(), DispatchClass::Operational), Alice, remark());
+    assert_eq!(done, Ok(Ok(())));
+    // What is left beside it is half of what an answer would need.
+    let others = chain.query(|| System::block_weight().total());
+    let full = limits
+        .max_block
+        .saturating_sub(others)
+        .saturating_sub(TrustLock::answer_weight() / 2);
     let before = clock(&mut chain);
     for _ in 0..5 {
         let done = chain.busy_block((full, DispatchClass::Operational), Alice, remark());

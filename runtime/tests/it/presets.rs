@@ -70,11 +70,11 @@ fn windows_are_short_in_development_and_long_in_production() {
         preset(name, || {
             assert_eq!(auction::BidWindow::get(), 8);
             assert_eq!(auction::RevealWindow::get(), 8);
-            assert_eq!(auction::LateRevealWindow::get(), 30);
+            assert_eq!(auction::LateRevealWindow::get(), 45);
             assert_eq!(auction::FinishedRetention::get(), 3_600);
             assert_eq!(trust_lock::CommitWindow::get(), 45);
             assert_eq!(trust_lock::AuditWindow::get(), 12);
-            assert_eq!(trust_lock::RevealWindow::get(), 30);
+            assert_eq!(trust_lock::RevealWindow::get(), 45);
             assert_eq!(trust_lock::ChallengeWindow::get(), 10);
             assert_eq!(trust_lock::LockMultiple::get(), 2);
         });
@@ -91,7 +91,7 @@ fn windows_are_short_in_development_and_long_in_production() {
 }
 
 /// Windows that somebody loses money by missing, in blocks.
-fn costly_windows() -> [(&'static str, u32); 9] {
+fn costly_windows() -> [(&'static str, u32); 7] {
     [
         (
             "opening bids",
