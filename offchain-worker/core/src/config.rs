@@ -22,7 +22,7 @@ pub struct Config {
     /// Most tasks it has anything to do with at once, open bids and those that only wait for time to pass included. A bound
     /// on memory; what bounds work is [`Config::commit_seconds`].
     pub lives_max: usize,
-    /// Most tasks, or audits, it computes at once. Moves of disputes have as many places of their own.
+    /// Most tasks, or audits, it computes at once. Moves of disputes and votes have places of their own.
     pub computing_max: usize,
     /// Most inputs it fetches at once. No client has more than half of the places.
     pub fetching_max: usize,

@@ -7,6 +7,9 @@ use crate::{AccountId, BlockNumber, Config, EffectKind};
 /// Calls of one sort that are under way at once: those that open or move have places of their own.
 const CALLS_MAX: usize = 64;
 
+/// Moves that are looked for at once. They fetch before they compute: an opponent that answers slowly holds up one game only.
+const MOVES_MAX: usize = 4;
+
 /// Something to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -47,8 +50,10 @@ impl Wanted {
 pub(crate) enum Class {
     /// Moves, openings and pieces: who is late with them loses stake.
     Answering,
-    /// A game, or a committee, does not wait for a task.
+    /// A game does not wait for a task.
     FindingMove,
+    /// Nor does a committee; but nobody loses stake by being late in one.
+    Voting,
     /// All other calls.
     Calling,
     /// Draws, and looking whether an output is served.
@@ -62,7 +67,8 @@ impl Class {
         match kind {
             EffectKind::Play(_) | EffectKind::Advance(_) => Self::Answering,
             kind if kind.is_opening() => Self::Answering,
-            EffectKind::ComputeMove(_) | EffectKind::ComputeVote(_) => Self::FindingMove,
+            EffectKind::ComputeMove(_) => Self::FindingMove,
+            EffectKind::ComputeVote(_) => Self::Voting,
             EffectKind::Fetch | EffectKind::FetchAudit(_) => Self::Fetching,
             EffectKind::Compute | EffectKind::Audit(_) => Self::Computing,
             kind if kind.is_call() => Self::Calling,
@@ -94,7 +100,8 @@ impl Places {
         let class = Class::of(kind);
         let places = match class {
             Class::Answering | Class::Calling => CALLS_MAX,
-            Class::FindingMove | Class::Computing => config.computing_max,
+            Class::FindingMove => MOVES_MAX,
+            Class::Voting | Class::Computing => config.computing_max,
             Class::Looking => config.draws_max,
             Class::Fetching => config.fetching_max,
         };

@@ -168,9 +168,10 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
 const NEAR: BlockNumber = 10;
 
 /// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets near, and then no
-/// longer than a few blocks.
-fn patience(left: BlockNumber) -> Duration {
+/// longer than a few blocks, since each attempt tips more. Openings tip nothing: nothing is gained by beginning them again.
+fn patience(left: BlockNumber, is_opening: bool) -> Duration {
     let blocks = match left.saturating_sub(NEAR) {
+        _ if is_opening => left.clamp(4, 150),
         0..NEAR => 4,
         blocks => blocks.min(150),
     };
@@ -184,8 +185,9 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
         // Nobody signs an opening: nobody could pay for one.
         tip: if call.proves_itself() { 0 } else { of.tip },
     };
+    let time = patience(of.left, call.proves_itself());
     let submission = tools.chain.submit(&tools.signer, call, options);
-    let outcome = match tokio::time::timeout(patience(of.left), submission).await {
+    let outcome = match tokio::time::timeout(time, submission).await {
         Ok(outcome) => outcome,
         Err(_) => Err(ChainError::Unknown {
             reason: "its time is short, and it is in no block yet".into(),
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_call_is_sent_anew_when_its_deadline_gets_near_and_every_few_blocks_from_then_on() {
-        let seconds = |left| patience(left).as_secs();
+        let seconds = |left| patience(left, false).as_secs();
         assert_eq!([0, 1, 10, 19].map(seconds), [8; 4]);
         assert_eq!(seconds(60), 100);
         assert_eq!(seconds(BlockNumber::MAX), 300);

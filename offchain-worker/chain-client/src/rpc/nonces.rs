@@ -14,6 +14,8 @@ use crate::{BlockRef, ChainError, Signer, When};
 
 /// Most missing nonces that are filled at once.
 const GAP_MAX: u64 = 16;
+/// Calls of one signer that a pool may hold: far more than one sends. A call signed with a nonce beyond could not be carried out.
+const POOLED_MAX: u64 = 1_000;
 
 impl Inner {
     pub(super) async fn account(
@@ -35,6 +37,10 @@ impl Inner {
     ) -> Result<u64, ChainError> {
         let used = self.account(best, place.account()).await?.nonce;
         let pooled = self.pool_nonce(signer).await?;
+        if pooled > u64::from(used).saturating_add(POOLED_MAX) {
+            let reason = format!("it has {pooled} for the next nonce of an account that has used {used}");
+            return Err(self.link.implausible(reason));
+        }
         Ok(place.free_nonce(spec_version, best.number, pooled.max(used.into())))
     }
 
@@ -73,6 +79,10 @@ impl Inner {
             );
             if let Err(error) = self.fill(place, signer, &runtime, best, nonce).await {
                 tracing::debug!(nonce, %error, "not filled");
+                // A node that does not answer shall not keep other calls of the signer waiting.
+                if !matches!(error, ChainError::Rejected(_)) {
+                    break;
+                }
             }
         }
         Ok(())
