@@ -116,6 +116,7 @@ fn short_windows() -> Overrides {
             audit_bond_multiple: Some(2),
             dispute_clock: Some(60),
             decision_window: Some(40),
+            supply_window: Some(60),
             input_window: Some(45),
             slash_deferral: Some(15),
             correlation_window: Some(300),

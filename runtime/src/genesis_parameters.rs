@@ -133,6 +133,7 @@ overrides! {
         dispute_clock: DisputeClock(u32),
         decision_window: DecisionWindow(BlockNumber),
         supply_price: SupplyPrice(Balance),
+        supply_window: SupplyWindow(BlockNumber),
         slash_deferral: SlashDeferral(BlockNumber),
         stake_part: StakePart(Permill),
         finder_share: FinderShare(Permill),

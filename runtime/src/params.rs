@@ -147,6 +147,10 @@ pub mod dynamic {
         #[codec(index = 14)]
         pub static SupplyPrice: Balance = 10 * MILLI_SURE;
 
+        /// Blocks in which a provider has to supply what was demanded.
+        #[codec(index = 15)]
+        pub static SupplyWindow: BlockNumber = 30 * MINUTES;
+
         /// Blocks for which a slash can be vetoed before it is carried out.
         #[codec(index = 16)]
         pub static SlashDeferral: BlockNumber = DAYS;

@@ -210,6 +210,9 @@ pub mod pallet {
         /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or the client.
         type SupplyPrice: Get<Self::Balance>;
 
+        /// Blocks in which a provider has to supply what was demanded.
+        type SupplyWindow: Get<BlockNumberFor<Self>>;
+
         /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's deadline moves on by as
         /// much.
         type InputWindow: Get<BlockNumberFor<Self>>;

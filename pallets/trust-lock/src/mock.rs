@@ -75,6 +75,7 @@ pub const CHALLENGE_WINDOW: BlockNumber = 4;
 pub const OPENING_WINDOW: BlockNumber = 15;
 pub const CLOCK: u32 = 5;
 pub const DECISION_WINDOW: BlockNumber = 6;
+pub const SUPPLY_WINDOW: BlockNumber = 5;
 pub const INPUT_WINDOW: BlockNumber = 4;
 pub const DEFERRAL: BlockNumber = 8;
 pub const JAIL: BlockNumber = 30;
@@ -118,6 +119,7 @@ parameter_types! {
     pub const DisputeClock: u32 = CLOCK;
     pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
     pub const SupplyPrice: Balance = SUPPLY_PRICE;
+    pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
     pub const InputWindow: BlockNumber = INPUT_WINDOW;
     pub const SlashDeferral: BlockNumber = DEFERRAL;
     pub const StakePart: Permill = Permill::from_percent(5);
@@ -167,6 +169,7 @@ impl trust_lock::Config for Test {
     type DisputeClock = DisputeClock;
     type DecisionWindow = DecisionWindow;
     type SupplyPrice = SupplyPrice;
+    type SupplyWindow = SupplyWindow;
     type InputWindow = InputWindow;
     type SlashDeferral = SlashDeferral;
     type StakePart = StakePart;

@@ -75,6 +75,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type DisputeClock = dynamic::trust_lock::DisputeClock;
     type DecisionWindow = dynamic::trust_lock::DecisionWindow;
     type SupplyPrice = dynamic::trust_lock::SupplyPrice;
+    type SupplyWindow = dynamic::trust_lock::SupplyWindow;
     type InputWindow = dynamic::trust_lock::InputWindow;
     type SlashDeferral = dynamic::trust_lock::SlashDeferral;
     type StakePart = dynamic::trust_lock::StakePart;

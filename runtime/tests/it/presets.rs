@@ -91,7 +91,7 @@ fn windows_are_short_in_development_and_long_in_production() {
 }
 
 /// Windows that somebody loses money by missing, in blocks.
-fn costly_windows() -> [(&'static str, u32); 7] {
+fn costly_windows() -> [(&'static str, u32); 8] {
     [
         (
             "opening bids",
@@ -99,10 +99,8 @@ fn costly_windows() -> [(&'static str, u32); 7] {
         ),
         ("committing", trust_lock::CommitWindow::get()),
         ("revealing", trust_lock::RevealWindow::get()),
-        (
-            "opening late, or supplying output",
-            trust_lock::OpeningWindow::get(),
-        ),
+        ("opening late", trust_lock::OpeningWindow::get()),
+        ("supplying output", trust_lock::SupplyWindow::get()),
         ("supplying input", trust_lock::InputWindow::get()),
         ("a side of a dispute", trust_lock::DisputeClock::get()),
         ("unbonding", staking::UnbondingPeriod::get()),

@@ -33,7 +33,7 @@ impl<T: Config> Pallet<T> {
         round.demands = round.demands.saturating_add(1);
         let price = T::SupplyPrice::get();
         asset::hold::<T>(HoldReason::Demand, &by, price)?;
-        let until = Self::window_end(T::OpeningWindow::get());
+        let until = Self::window_end(T::SupplyWindow::get());
         let demand = Demand {
             by: by.clone(),
             segment,

@@ -39,7 +39,7 @@ fn a_piece_that_is_supplied_is_paid_for() {
     after(&[9, 9], || {
         events();
         assert_ok!(demand(CLIENT, 2, 1));
-        let until = System::block_number() + OPENING_WINDOW;
+        let until = System::block_number() + SUPPLY_WINDOW;
         assert_eq!(MockClock::last_wake(TASK), Some(until));
         assert_eq!(money(CLIENT), MONEY - SUPPLY_PRICE);
         let before = money(2);
@@ -99,7 +99,7 @@ fn nothing_but_the_piece_itself_will_do() {
 fn who_withholds_its_output_loses_its_lock_and_the_price_comes_back() {
     after(&[9, 9, 9], || {
         assert_ok!(demand(CLIENT, 2, 0));
-        pass_unattended(OPENING_WINDOW + 1);
+        pass_unattended(SUPPLY_WINDOW + 1);
         assert_noop!(supply(2, &output(9), 0), Error::<Test>::WrongPhase);
         pass(1);
         assert_eq!(faults(), [(2, FaultKind::WithheldData)]);
@@ -115,7 +115,7 @@ fn a_round_waits_for_what_was_demanded() {
     after(&[9], || {
         pass(CHALLENGE_WINDOW);
         assert_ok!(demand(CLIENT, 1, 0));
-        pass(OPENING_WINDOW);
+        pass(SUPPLY_WINDOW);
         assert!(round().is_some());
         assert_ok!(supply(1, &output(9), 0));
         pass(1);
@@ -178,7 +178,7 @@ fn of_who_did_not_reveal_nothing_can_be_demanded() {
 fn a_lone_provider_that_withholds_fails_the_task_and_the_client_is_insured() {
     after(&[9], || {
         assert_ok!(demand(CLIENT, 1, 0));
-        pass(OPENING_WINDOW + CHALLENGE_WINDOW + 3);
+        pass(SUPPLY_WINDOW + CHALLENGE_WINDOW + 3);
         assert!(matches!(decision(), Some(Verdict::Failed(_))));
         // The verdict that was announced did not hold.
         assert_eq!(money(900), 1 + PRICE);
