@@ -186,10 +186,9 @@ impl<T: Config> Pallet<T> {
         since: BlockNumberFor<T>,
     ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
         let drawn = with_storage_layer(|| Self::try_draw(id, &task, since));
-        let block = frame_system::Pallet::<T>::block_number();
         match drawn {
             Ok(Some(step)) => Ok(step),
-            _ if block > since.saturating_add(DRAW_PATIENCE_BLOCKS.into()) => {
+            _ if is_overdue::<T>(since) => {
                 Self::deposit_event(Event::DrawAbandoned { task: id });
                 Ok(Step::CalledOff {
                     deposits: Self::call_off(id, task)?,
@@ -198,6 +197,13 @@ impl<T: Config> Pallet<T> {
             Ok(None) => Ok(Step::Waits { until: Self::now() }),
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn is_draw_overdue(id: TaskId) -> bool {
+        let task = Tasks::<T>::get(id);
+        task.is_some_and(
+            |task| matches!(task.state, TaskStateOf::<T>::Drawing { since } if is_overdue::<T>(since)),
+        )
     }
 
     /// Returns how many bids went with it.
@@ -209,4 +215,10 @@ impl<T: Config> Pallet<T> {
         Self::deposit_event(Event::TaskRemoved { task: id });
         bids
     }
+}
+
+/// Whether a draw has waited for entropy, or failed, for too long.
+fn is_overdue<T: Config>(since: BlockNumberFor<T>) -> bool {
+    let block = frame_system::Pallet::<T>::block_number();
+    block > since.saturating_add(DRAW_PATIENCE_BLOCKS.into())
 }

@@ -15,7 +15,10 @@ use frame_support::{
     weights::{Weight, WeightMeter},
 };
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::traits::{One, Saturating};
+use sp_runtime::{
+    traits::{One, Saturating},
+    DispatchError,
+};
 use surety_types::{traits::TaskClock, TaskId};
 
 use crate::{step::Step, Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo};
@@ -107,32 +110,32 @@ impl<T: Config> Pallet<T> {
         match step {
             Ok(Step::Waits { until }) => Self::wake_after(id, until),
             Ok(_) => {}
-            Err(error) => {
-                let until = Self::now().saturating_add(RETRY_BLOCKS.into());
-                Self::wake_after(id, until);
-                Self::deposit_event(Event::AdvancePostponed {
-                    task: id,
-                    error,
-                    until,
-                });
-            }
+            Err(error) => Self::postpone(id, error),
         }
         weight.saturating_add(T::WeightInfo::sweep_task())
     }
 
+    fn postpone(id: TaskId, error: DispatchError) {
+        let until = Self::now().saturating_add(RETRY_BLOCKS.into());
+        Self::wake_after(id, until);
+        Self::deposit_event(Event::AdvancePostponed {
+            task: id,
+            error,
+            until,
+        });
+    }
+
     /// Tries to draw. Who waits for entropy stays where it is, and so does one whose draw failed: by the clock, which may
-    /// stand still, somebody could wait for entropy that it likes.
+    /// stand still, somebody could wait for entropy that it likes. One that cannot even be called off is no draw any more.
     fn sweep_draw(id: TaskId) -> Weight {
         let step = with_storage_layer(|| Self::step(id));
         let weight = match step {
             Ok(step) => step.weight::<T>(),
             Err(error) => {
-                let until = Self::now();
-                Self::deposit_event(Event::AdvancePostponed {
-                    task: id,
-                    error,
-                    until,
-                });
+                if Self::is_draw_overdue(id) {
+                    Draws::<T>::remove(id);
+                    Self::postpone(id, error);
+                }
                 Self::step_weight_max()
             }
         };
