@@ -320,6 +320,7 @@ mod tests {
                 seed: Hash::repeat_byte(5),
                 verifier_stake: 1,
                 tranche: 0,
+                is_short: false,
             }),
             ..RoundRecord::new(1, 1, 9)
         };

@@ -52,6 +52,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
             seed: H256([5; 32]),
             verifier_stake: 1,
             tranche: 0,
+            is_short: false,
         }),
         ..RoundRecord::new(1, 50, 0)
     };

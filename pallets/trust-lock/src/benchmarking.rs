@@ -15,20 +15,20 @@ use inputs::*;
 use openings::*;
 use setup::*;
 use sp_core::H256;
-use sp_runtime::traits::One;
+use sp_runtime::traits::{One, Zero};
 use surety_dispute_game::bisection::Clocks;
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
-    traits::{DrawVerifier, SignatureVerifier, StakeLedger},
-    trust::{Demand, Party},
+    traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome},
+    trust::{AuditState, Demand, Party},
 };
 
 use crate::{
-    asset, committee::SUSPENDED_AT_ONCE, types::LongCell, verdict, Call, Config, Demands, Disputes,
-    HoldReason, Pallet, Records, Rounds, Slashes,
+    asset, committee::SUSPENDED_AT_ONCE, late::CONVICTED_AT_ONCE, types::LongCell, verdict, Call, Config,
+    Demands, Disputes, HoldReason, NextSlashId, Pallet, Records, Rounds, Slashes,
 };
 
 fn suspended<T: Config>() -> usize {
@@ -176,6 +176,44 @@ mod benchmarks {
         assert!(!Rounds::<T>::contains_key(TASK));
     }
 
+    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to bring up to date.
+    #[benchmark]
+    fn convict_silent() {
+        at::<T>(One::one());
+        let mut round = challengeable::<T>(&claim(0), |_| None);
+        for member in round.members.iter_mut().take(CONVICTED_AT_ONCE) {
+            member.progress = MemberProgress::Committed(H256::repeat_byte(2));
+            member.missed_reveal = true;
+        }
+        round.openings_until = Some(Zero::zero());
+
+        #[block]
+        {
+            assert!(Pallet::<T>::convict_silent(TASK, &mut round));
+            Rounds::<T>::insert(TASK, round);
+        }
+
+        assert_eq!(NextSlashId::<T>::get(), CONVICTED_AT_ONCE as u64);
+    }
+
+    /// As many auditors as are found at fault in one step. None has missed a deadline before.
+    #[benchmark]
+    fn convict_absent() {
+        at::<T>(One::one());
+        let mut round = challengeable::<T>(&claim(0), |_| None);
+        for audit in round.audits.iter_mut() {
+            audit.state = AuditState::Sealed(H256::repeat_byte(2));
+        }
+
+        #[block]
+        {
+            assert!(Pallet::<T>::convict_absent(TASK, &mut round));
+            Rounds::<T>::insert(TASK, round);
+        }
+
+        assert_eq!(NextSlashId::<T>::get(), CONVICTED_AT_ONCE as u64);
+    }
+
     /// One sr25519 VRF is verified.
     #[benchmark]
     fn announce_audit() {
@@ -235,6 +273,7 @@ mod benchmarks {
         assert!(Disputes::<T>::contains_key(0));
     }
 
+    /// By the client, in the place of somebody else.
     #[benchmark]
     fn demand() {
         at::<T>(One::one());
@@ -242,12 +281,27 @@ mod benchmarks {
         Rounds::<T>::insert(TASK, round);
         let by: T::AccountId = account("client", 0, 0);
         asset::endow::<T>(&by, stake::<T>());
+        T::Outcome::post_for_benchmark(TASK, &by, Default::default());
         let provider: T::AccountId = account("provider", 0, 0);
+        let other: T::AccountId = account("other", 0, 0);
+        let price = T::SupplyPrice::get();
+        asset::endow::<T>(&other, stake::<T>());
+        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &other, price));
+        let displaced = Demand {
+            by: other,
+            segment: 1,
+            price,
+            until: Pallet::<T>::now(),
+        };
+        Demands::<T>::insert(TASK, &provider, displaced);
 
         #[extrinsic_call]
         _(RawOrigin::Signed(by), TASK, provider.clone(), 0);
 
-        assert!(Demands::<T>::contains_key(TASK, provider));
+        assert_eq!(
+            Demands::<T>::get(TASK, provider).map(|demand| demand.segment),
+            Some(0)
+        );
     }
 
     /// A segment of an output of more than a mebibyte, whose length a court knows.

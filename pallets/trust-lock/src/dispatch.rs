@@ -106,7 +106,8 @@ mod dispatch {
             Self::do_challenge(challenger, task, &provider)
         }
 
-        /// Demands that a provider shows a piece of its output on chain. Anybody may, for a price that the provider
+        /// Demands that a provider shows a piece of its output on chain. Anybody may, one piece at a time; a demand of the task's
+        /// client takes the place of anybody else's, which gets its price back. Costs a price that the provider
         /// earns by it. A provider that does not supply it in time has withheld it, and loses its lock.
         ///
         /// # Errors
@@ -212,7 +213,7 @@ mod dispatch {
         ///
         /// # Errors
         /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,
-        /// `AlreadySeated`, `Unsettled`, `NotDrawn`, `Outranked`.
+        /// `AlreadySeated`, `WasAbsent`, `Unsettled`, `NotDrawn`, `Outranked`.
         #[pallet::call_index(11)]
         #[pallet::weight(T::WeightInfo::join_committee())]
         pub fn join_committee(

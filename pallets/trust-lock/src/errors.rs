@@ -90,6 +90,8 @@ mod errors {
         IsParty,
         /// The verifier has taken a seat already.
         AlreadySeated,
+        /// The verifier had a seat of this committee before and did not open its answer.
+        WasAbsent,
         /// All seats are taken by verifiers that drew better, or have more stake.
         Outranked,
         /// The verifier's stake or key is newer than what it draws itself with.

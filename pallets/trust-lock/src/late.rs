@@ -5,6 +5,7 @@
 //! [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond that is a fault: if it
 //! were cheaper than a wrong answer, whoever sees that it is audited would be silent.
 
+use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::{
@@ -15,6 +16,9 @@ use surety_types::{
 };
 
 use crate::{AuditOf, Config, Event, MemberOf, Pallet, RoundOf};
+
+/// Most that are found at fault for silence in one step of a round. The rest are in the next.
+pub(crate) const CONVICTED_AT_ONCE: usize = 8;
 
 impl<T: Config> Pallet<T> {
     /// Notes who has committed and not revealed when the window for that is over.
@@ -62,22 +66,44 @@ impl<T: Config> Pallet<T> {
         (round.members.iter().any(is_late) || round.audits.iter().any(audited)).then_some(until)
     }
 
-    /// Finds those at fault that have not opened their commitments within the long window either. Says whether there were
-    /// any.
+    /// Finds those at fault that have not opened their commitments within the long window either, a few at a time. Says whether
+    /// there were any.
     pub(crate) fn convict_silent(task: TaskId, round: &mut RoundOf<T>) -> bool {
         if !round.openings_until.is_some_and(Self::has_passed) {
             return false;
         }
-        let members = round.members.clone();
-        let mut found = false;
-        for member in members.iter().filter(|member| is_late(member)) {
-            Self::convict_provider(task, round, &member.provider, FaultKind::NoReveal, None);
-            found = true;
+        let late = round.members.iter().filter(|member| is_late(member));
+        let late: Vec<_> = late
+            .map(|member| member.provider.clone())
+            .take(CONVICTED_AT_ONCE)
+            .collect();
+        for provider in &late {
+            Self::convict_provider(task, round, provider, FaultKind::NoReveal, None);
         }
-        if found {
+        if !late.is_empty() {
             Self::update_verdict(task, round);
         }
-        found
+        !late.is_empty()
+    }
+
+    /// Finds auditors at fault that announced and never opened their seals, a few at a time. Says whether there were any.
+    pub(crate) fn convict_absent(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let owed = round.audits.iter().filter_map(|audit| {
+            let mut members = round.members.iter();
+            let member = members.find(|member| member.provider == audit.provider)?;
+            // Who never revealed has given its auditor nothing to compare with.
+            (is_sealed::<T>(audit) && member.claim().is_some())
+                .then(|| (audit.clone(), member.counted_claim().is_some()))
+        });
+        let owed: Vec<_> = owed.take(CONVICTED_AT_ONCE).collect();
+        for (audit, counts) in &owed {
+            if let Some(draw) = &mut round.draw {
+                draw.is_short |= counts;
+            }
+            let auditor = (&audit.verifier, &audit.provider);
+            Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
+        }
+        !owed.is_empty()
     }
 }
 

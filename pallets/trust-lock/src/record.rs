@@ -12,8 +12,7 @@ const DOUBLINGS_MAX: u32 = 6;
 
 impl<T: Config> Jail<T::AccountId> for Pallet<T> {
     fn is_jailed(stash: &T::AccountId) -> bool {
-        let record = Records::<T>::get(stash);
-        Self::lasts(record.jailed_until) || Self::lasts(record.suspended_until)
+        Self::is_in_jail(stash) || Self::is_suspended(stash)
     }
 
     fn is_suspended(stash: &T::AccountId) -> bool {
@@ -35,9 +34,14 @@ impl<T: Config> Pallet<T> {
         until.is_some_and(|until| !Self::has_passed(until))
     }
 
+    /// Whether a stash was convicted lately. Beside that it may be suspended.
+    pub(crate) fn is_in_jail(stash: &T::AccountId) -> bool {
+        Self::lasts(Records::<T>::get(stash).jailed_until)
+    }
+
     /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for a commit window, and
-    /// twice as long each time in a row, so that nobody takes work in order to leave it. Its stake has to stay meanwhile,
-    /// because another name is cheap.
+    /// twice as long for each deadline before that it has not made good for, so that nobody takes work in order to leave it.
+    /// Its stake has to stay meanwhile, because another name is cheap.
     ///
     /// What it misses while it is suspended is work that it had before: the same line, and no other time.
     pub(crate) fn note_missed(stash: &T::AccountId) {
@@ -98,7 +102,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn release_from_jail(stash: &T::AccountId) {
         let waits = |slash: SlashOf<T>| slash.offender == *stash;
         // Bounded by what can be proven within the deferral; a veto is rare.
-        if !Self::lasts(Records::<T>::get(stash).jailed_until) || Slashes::<T>::iter_values().any(waits) {
+        if !Self::is_in_jail(stash) || Slashes::<T>::iter_values().any(waits) {
             return;
         }
         Records::<T>::mutate(stash, |record| record.jailed_until = None);

@@ -15,8 +15,8 @@ use surety_audit_economics::{correlated_fraction, SlashSplit};
 use surety_types::{traits::StakeLedger, trust::SlashId};
 
 use crate::{
-    faults::is_grave, types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes,
-    SlashesSweptTo, WeightInfo,
+    types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo,
+    WeightInfo,
 };
 
 impl<T: Config> Pallet<T> {
@@ -94,9 +94,9 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Part of the stake beside its lock that the offender loses. Votes on one question are correlated by themselves.
+    /// Part of the stake beside its lock that the offender loses.
     fn fraction(slash: &SlashOf<T>) -> Perquintill {
-        if slash.part.is_zero() || !is_grave(slash.kind) {
+        if slash.part.is_zero() {
             return slash.part;
         }
         let others = Self::convicted_with(&slash.offender, slash.proven_at);

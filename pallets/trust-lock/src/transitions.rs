@@ -42,7 +42,6 @@ use surety_types::{
         SecurityLevel, Verdict,
     },
     traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
-    trust::{AuditState, FaultKind},
     ContentHash, TaskId,
 };
 
@@ -94,6 +93,8 @@ impl<T: Config> Pallet<T> {
             .max(T::WeightInfo::withhold_input())
             .max(T::WeightInfo::commit())
             .max(T::WeightInfo::reveal())
+            .max(T::WeightInfo::convict_silent())
+            .max(T::WeightInfo::convict_absent())
             .max(T::WeightInfo::advance_dispute())
             .max(T::WeightInfo::advance_committee())
     }
@@ -184,7 +185,7 @@ impl<T: Config> Pallet<T> {
                 T::Clock::wake_after(task, until);
                 return Ok(());
             }
-            if !Self::draw_again(task, &mut round) {
+            if !Self::convict_absent(task, &mut round) && !Self::draw_again(task, &mut round) {
                 return Self::close_and_tell(task, &round);
             }
         }
@@ -200,29 +201,14 @@ impl<T: Config> Pallet<T> {
         T::Outcome::decided(task, verdict, &audits)
     }
 
-    /// Finds auditors at fault that announced and never opened their seals. Lets others draw themselves if there were any whose provider's
-    /// result counts, and says whether it did.
+    /// Lets others draw themselves if an auditor of a result that counts never opened its seal. Says whether it did.
     fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let mut missing = false;
-        for audit in round.audits.clone() {
-            if !matches!(audit.state, AuditState::Sealed(_)) {
-                continue;
-            }
-            let mut members = round.members.iter();
-            let member = members.find(|member| member.provider == audit.provider);
-            // Who never revealed has given its auditor nothing to compare with.
-            if member.is_none_or(|member| member.claim().is_none()) {
-                continue;
-            }
-            missing |= member.is_some_and(|member| member.counted_claim().is_some());
-            let auditor = (&audit.verifier, &audit.provider);
-            Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
-        }
         let tranche = round
             .draw
             .as_mut()
-            .filter(|draw| missing && draw.tranche < limits::TRANCHES_MAX);
+            .filter(|draw| draw.is_short && draw.tranche < limits::TRANCHES_MAX);
         let Some(draw) = tranche else { return false };
+        draw.is_short = false;
         draw.tranche = draw.tranche.saturating_add(1);
         let tranche = draw.tranche;
         let window = Self::window_end(T::ChallengeWindow::get());
@@ -251,6 +237,7 @@ impl<T: Config> Pallet<T> {
             seed: T::EpochRandomness::get(),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
             tranche: 0,
+            is_short: false,
         });
         let until = Self::window_end(T::AuditWindow::get());
         Self::enter(task, round, RoundPhase::Auditing { until });

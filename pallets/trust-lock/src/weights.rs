@@ -47,6 +47,12 @@ pub trait WeightInfo {
             .max(Self::play_choice())
     }
 
+    /// The most members are found at fault that one step of a full round takes, for silence.
+    fn convict_silent() -> Weight;
+
+    /// The same of auditors.
+    fn convict_absent() -> Weight;
+
     /// A side's time is over: it is convicted in a full round, and further disputes are opened.
     fn advance_dispute() -> Weight;
 
@@ -171,6 +177,14 @@ impl WeightInfo for () {
     }
 
     fn advance_committee() -> Weight {
+        Weight::zero()
+    }
+
+    fn convict_silent() -> Weight {
+        Weight::zero()
+    }
+
+    fn convict_absent() -> Weight {
         Weight::zero()
     }
 

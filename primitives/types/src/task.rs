@@ -343,6 +343,8 @@ pub struct AuditDraw<Balance> {
     pub verifier_stake: Balance,
     /// How often auditors have been drawn again because some did not show. From 1 on they are no longer blind.
     pub tranche: u8,
+    /// Whether an auditor of this tranche never opened its seal about a result that counts: others are drawn.
+    pub is_short: bool,
 }
 
 /// The checking of one task.

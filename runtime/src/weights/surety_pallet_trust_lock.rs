@@ -604,6 +604,26 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(12))
 	}
+	fn convict_silent() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `31041`
+		//  Estimated: `40848`
+		// Minimum execution time: 138_126_000 picoseconds.
+		Weight::from_parts(171_741_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(15))
+			.saturating_add(T::DbWeight::get().writes(12))
+	}
+	fn convict_absent() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `31041`
+		//  Estimated: `40848`
+		// Minimum execution time: 138_126_000 picoseconds.
+		Weight::from_parts(171_741_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(15))
+			.saturating_add(T::DbWeight::get().writes(12))
+	}
 	/// Storage: `TrustLock::Rounds` (r:1 w:1)
 	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::CommitNotes` (r:1 w:0)

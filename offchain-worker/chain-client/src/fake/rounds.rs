@@ -182,6 +182,7 @@ impl FakeState {
                 seed: H256([5; 32]),
                 verifier_stake: 1,
                 tranche: 0,
+                is_short: false,
             });
         }
     }

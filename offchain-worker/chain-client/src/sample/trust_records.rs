@@ -16,6 +16,7 @@ pub(super) fn draw() -> AuditDraw<Balance> {
         seed: HASH,
         verifier_stake: 1,
         tranche: 1,
+        is_short: false,
     }
 }
 

@@ -95,6 +95,7 @@ pub fn auditing() -> TaskSnapshot {
             seed: H256([5; 32]),
             verifier_stake: 1,
             tranche: 0,
+            is_short: false,
         }),
         ..RoundRecord::new(1, 100, 0)
     };

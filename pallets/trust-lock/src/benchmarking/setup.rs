@@ -76,6 +76,7 @@ pub(super) fn full_round<T: Config>(
             seed: H256::repeat_byte(4),
             verifier_stake: One::one(),
             tranche: 0,
+            is_short: false,
         }),
         ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
     }

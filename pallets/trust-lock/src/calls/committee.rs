@@ -37,8 +37,8 @@ impl<T: Config> Pallet<T> {
         seal: H256,
     ) -> DispatchResult {
         let verifier = Self::verifier_of(agent)?;
-        ensure!(!Self::is_jailed(&verifier), Error::<T>::InJail);
         let (_, dispute, mut committee) = Self::sitting(id)?;
+        Self::ensure_fit(&verifier, &committee)?;
         ensure!(!is_party::<T>(&dispute, agent, &verifier), Error::<T>::IsParty);
         ensure!(committee.machine.rounds() == ballot, Error::<T>::StaleBallot);
         Self::take_time(&mut committee)?;
@@ -130,6 +130,22 @@ impl<T: Config> Pallet<T> {
         let (mut round, dispute, committee) = Self::sitting(id)?;
         ensure!(Self::is_stage_over(&committee), Error::<T>::NotDue);
         Self::look_at(&mut round, id, dispute);
+        Ok(())
+    }
+
+    /// Whether a verifier may have a seat. In a vote of all its stake counts against every answer when it does not come, so only
+    /// jail keeps it away; in a draw others take the seat of one that has missed a deadline, of this committee or before.
+    fn ensure_fit(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> DispatchResult {
+        match committee.machine.stage() {
+            Stage::Summoning => ensure!(!Self::is_in_jail(verifier), Error::<T>::InJail),
+            _ => {
+                ensure!(!Self::is_jailed(verifier), Error::<T>::InJail);
+                ensure!(
+                    !committee.machine.absent().contains(verifier),
+                    Error::<T>::WasAbsent
+                );
+            }
+        }
         Ok(())
     }
 

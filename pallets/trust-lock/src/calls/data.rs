@@ -5,7 +5,7 @@ use surety_proofs::{segments, SegmentOpening};
 use surety_types::{
     limits,
     task::ResultClaim,
-    traits::TaskClock,
+    traits::{TaskClock, TaskOutcome},
     trust::{Demand, FaultKind},
     TaskId,
 };
@@ -25,12 +25,20 @@ impl<T: Config> Pallet<T> {
         Self::ensure_challengeable(&round)?;
         let member = Self::member(&mut round, provider)?;
         ensure!(member.standing_claim().is_some(), Error::<T>::NotRevealed);
-        ensure!(
-            !Demands::<T>::contains_key(task, provider),
-            Error::<T>::AlreadyDemanded
-        );
-        ensure!(round.demands < limits::DEMANDS_MAX, Error::<T>::TooManyDemands);
-        round.demands = round.demands.saturating_add(1);
+        let client = T::Outcome::client(task);
+        let is_clients = |by: &T::AccountId| client.as_ref() == Some(by);
+        if !is_clients(&by) {
+            ensure!(round.demands < limits::DEMANDS_MAX, Error::<T>::TooManyDemands);
+            round.demands = round.demands.saturating_add(1);
+        }
+        if let Some(other) = Demands::<T>::get(task, provider) {
+            // Whoever pays for the output comes first: a provider that withholds it could demand of itself for ever.
+            ensure!(
+                is_clients(&by) && !is_clients(&other.by),
+                Error::<T>::AlreadyDemanded
+            );
+            asset::release::<T>(HoldReason::Demand, &other.by, other.price);
+        }
         let price = T::SupplyPrice::get();
         asset::hold::<T>(HoldReason::Demand, &by, price)?;
         let until = Self::window_end(T::SupplyWindow::get());
@@ -71,6 +79,8 @@ impl<T: Config> Pallet<T> {
         );
         Demands::<T>::remove(task, &provider);
         asset::hand_over::<T>(HoldReason::Demand, &demand.by, &provider, demand.price);
+        // It may be the last thing that the round waits for.
+        T::Clock::wake_after(task, Self::now());
         Self::deposit_event(Event::DataSupplied {
             task,
             provider,

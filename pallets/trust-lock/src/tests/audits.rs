@@ -309,11 +309,11 @@ fn who_announces_and_never_opens_loses_its_bond_and_others_are_drawn() {
 #[test]
 fn auditors_are_not_drawn_again_for_ever() {
     audited(9, || {
-        pass(OPENING_WINDOW + 1);
+        pass(OPENING_WINDOW + 2);
         assert_ok!(announce(VERIFIER + 1, 1, 9));
-        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 1);
+        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 2);
         assert_ok!(announce(VERIFIER + 2, 1, 9));
-        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 1);
+        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 2);
         assert_eq!(phase(), None);
         assert_eq!(NextSlashId::<Test>::get(), 3);
     });

@@ -268,6 +268,10 @@ fn who_may_not_take_a_seat_is_told_why() {
         assert_noop!(send(1, of_provider), Error::<Test>::NotVerifierAgent);
         TrustLock::jail(&FIRST_VERIFIER);
         assert_noop!(join(FIRST_VERIFIER, value), Error::<Test>::InJail);
+        // Here all vote, and its stake counts: who has only missed a deadline may.
+        let late = FIRST_VERIFIER + 4;
+        TrustLock::note_missed(&late);
+        assert_ok!(join(late, value));
         let second = FIRST_VERIFIER + 1;
         assert_ok!(join(second, value));
         assert_noop!(join(second, other_value()), Error::<Test>::AlreadySeated);

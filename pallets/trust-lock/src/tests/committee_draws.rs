@@ -119,6 +119,26 @@ fn rounds_that_nobody_comes_to_end_in_a_vote_of_all_and_that_by_time() {
 }
 
 #[test]
+fn who_did_not_open_its_answer_gets_no_seat_of_this_committee_again() {
+    drawing(|| {
+        let claimed = claimed();
+        let all = votes(SEATS.into(), |_| claimed);
+        for (verifier, value) in &all {
+            assert_ok!(join(*verifier, *value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        for (verifier, value) in &all[1..] {
+            assert_ok!(reveal_vote(*verifier, *value));
+        }
+        pass(u64::from(VOTE_WINDOW) + 1);
+        assert!(stage_is_drawing());
+        // It is not suspended before the committee has decided.
+        assert_noop!(join(FIRST_VERIFIER, claimed), Error::<Test>::WasAbsent);
+        assert_ok!(join(FIRST_VERIFIER + 1, claimed));
+    });
+}
+
+#[test]
 fn too_few_for_a_round_are_a_round_without_a_quorum_and_nobody_is_fined() {
     drawing(|| {
         let claimed = claimed();

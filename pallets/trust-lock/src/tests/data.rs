@@ -1,7 +1,7 @@
 //! Pieces of output that were withheld are demanded on chain.
 
-use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
-use surety_pallet_test_kit::{MockClock, MockStake};
+use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult, traits::fungible::Mutate};
+use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_proofs::SegmentOpening;
 use surety_types::{limits::DEMANDS_MAX, task::Verdict, trust::FaultKind};
 
@@ -160,6 +160,53 @@ fn demands_are_one_at_a_time_bounded_and_in_time() {
             assert_ok!(supply(1, &output(9), 0));
         }
         assert_noop!(demand(CLIENT, 1, 0), Error::<Test>::TooManyDemands);
+    });
+}
+
+#[test]
+fn the_client_comes_before_whoever_would_keep_it_out() {
+    after(&[9], || {
+        let owner = MockOutcome::CLIENT;
+        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
+        let before = (money(owner), money(CLIENT));
+        // A friend of the provider uses up what strangers may demand, and then some.
+        for _ in 1..DEMANDS_MAX {
+            assert_ok!(demand(CLIENT, 1, 0));
+            assert_ok!(supply(1, &output(9), 0));
+        }
+        assert_ok!(demand(CLIENT, 1, 0));
+        let paid = SUPPLY_PRICE * Balance::from(DEMANDS_MAX - 1);
+        for segment in 0..3 {
+            assert_ok!(demand(owner, 1, segment));
+            // Whom it took the place of has its price back, and cannot take it again.
+            assert_eq!(money(CLIENT), before.1 - paid);
+            assert_noop!(demand(owner, 1, 0), Error::<Test>::AlreadyDemanded);
+            assert_ok!(supply(1, &output(9), segment));
+        }
+        assert_eq!(money(owner), before.0 - 3 * SUPPLY_PRICE);
+        assert_noop!(demand(CLIENT, 1, 0), Error::<Test>::TooManyDemands);
+    });
+}
+
+#[test]
+fn a_stranger_does_not_take_the_clients_place() {
+    after(&[9], || {
+        let owner = MockOutcome::CLIENT;
+        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
+        assert_ok!(demand(owner, 1, 0));
+        assert_noop!(demand(CLIENT, 1, 0), Error::<Test>::AlreadyDemanded);
+    });
+}
+
+#[test]
+fn a_round_ends_when_what_it_waited_for_is_supplied() {
+    after(&[9], || {
+        pass(CHALLENGE_WINDOW);
+        assert_ok!(demand(CLIENT, 1, 0));
+        pass(2);
+        assert_ok!(supply(1, &output(9), 0));
+        // Not when the time for it would have been over.
+        assert_eq!(MockClock::last_wake(TASK), Some(System::block_number()));
     });
 }
 

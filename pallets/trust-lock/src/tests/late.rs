@@ -8,12 +8,12 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
-    traits::Jail,
+    traits::{Jail, TaskTrust},
     trust::{AuditState, FaultKind},
 };
 
 use super::revealed_with;
-use crate::{mock::*, Call, Error, Event, PhaseName, Records, Rounds};
+use crate::{late::CONVICTED_AT_ONCE, mock::*, Call, Error, Event, PhaseName, Records, Rounds};
 
 const VERIFIER: AccountId = FIRST_VERIFIER;
 
@@ -181,6 +181,29 @@ fn an_audit_of_a_late_opening_has_the_whole_window() {
         play_out(&[(1, 9), (3, 8), (VERIFIER, 9)]);
         assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
         assert_eq!(MockStake::bonded(VERIFIER), BOND);
+    });
+}
+
+#[test]
+fn silence_of_many_is_dealt_with_a_few_at_a_time() {
+    let auditors = 2 * CONVICTED_AT_ONCE + 1;
+    let audits: Vec<_> = (0..auditors as AccountId)
+        .map(|place| (VERIFIER + place, 1, 9))
+        .collect();
+    TestExt::new().round_of(1).execute_with(|| {
+        bond_verifiers(audits.len() as AccountId);
+        revealed_with(&audits, &[9]);
+        pass_unattended(round().unwrap().openings_until.unwrap() + 1 - System::block_number());
+        let mut found = 0;
+        for step in 1..=3 {
+            assert_ok!(<TrustLock as TaskTrust<_, _, _>>::advance(TASK));
+            found = auditors.min(step * CONVICTED_AT_ONCE);
+            assert_eq!(faults().len(), found);
+            assert_eq!(round().unwrap().draw.unwrap().tranche, 0);
+        }
+        assert_eq!(found, auditors);
+        assert_ok!(<TrustLock as TaskTrust<_, _, _>>::advance(TASK));
+        assert_eq!(round().unwrap().draw.unwrap().tranche, 1);
     });
 }
 
