@@ -176,7 +176,7 @@ impl Link {
             .is_some_and(|rpc| rpc.number == connected.number)
     }
 
-    /// Drops a connection that broke, unless it has been replaced already; the next node is tried next.
+    /// Drops a connection that broke or told untruths, unless it has been replaced already; the next node is tried next.
     pub async fn drop_connection(&self, broken: &Connected) {
         let mut state = self.state.lock().await;
         if state.rpc.as_ref().is_some_and(|rpc| rpc.number == broken.number) {
@@ -185,13 +185,19 @@ impl Link {
         }
     }
 
-    /// Turns to the next node, because what this one says cannot be true.
-    pub async fn distrust(&self, error: &ChainError) {
-        let mut state = self.state.lock().await;
-        if let Some(connected) = state.rpc.take() {
-            tracing::warn!(url = self.url_of(connected.node), %error, "turning to the next node");
-            state.next = self.after(connected.node);
+    /// What is asked, if an answer can be true. If it cannot, the next node is turned to, unless the one that was asked
+    /// first has been left already: the one that took its place has said nothing wrong.
+    pub async fn judged<T>(
+        &self,
+        question: impl Future<Output = Result<T, ChainError>>,
+    ) -> Result<T, ChainError> {
+        let asked = self.connect().await?;
+        let answer = question.await;
+        if let Err(error @ ChainError::Implausible { .. }) = &answer {
+            tracing::warn!(url = self.url_of(asked.node), %error, "this node is not asked any more");
+            self.drop_connection(&asked).await;
         }
+        answer
     }
 
     fn after(&self, node: usize) -> usize {

@@ -162,10 +162,11 @@ impl Inner {
     {
         let mut tries = self.link.nodes().saturating_add(1);
         loop {
-            let answer = async { question(self.head(when).await?).await }.await;
+            let answer = async { question(self.head(when).await?).await };
+            let answer = self.link.judged(answer).await;
             tries = tries.saturating_sub(1);
             match answer {
-                Err(error @ ChainError::Implausible { .. }) if tries > 0 => self.link.distrust(&error).await,
+                Err(ChainError::Implausible { .. }) if tries > 0 => {}
                 // The next best block has its state.
                 Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
                 answer => return answer,

@@ -45,7 +45,7 @@ impl Inner {
         until: Instant,
     ) -> Result<(BlockRef, H256), ChainError> {
         loop {
-            match self.attempt(call, attempts, until).await {
+            match self.link.judged(self.attempt(call, attempts, until)).await {
                 Err(error) if is_of_the_moment(&error) && Instant::now() < until => {
                     self.pause_after(call, &error).await;
                 }

@@ -107,7 +107,7 @@ impl Inner {
         loop {
             let sent = {
                 let _turn = place.turn().await;
-                self.send(place, signer, call, tip).await
+                self.link.judged(self.send(place, signer, call, tip)).await
             };
             if !matches!(sent, Ok(Sent::Unwatched)) {
                 unwatched_since = None;
@@ -146,12 +146,9 @@ impl Inner {
         }
     }
 
-    /// Waits a moment before a call is sent again, to another node if this one is not believed.
+    /// Waits a moment before a call is sent again.
     pub(super) async fn pause_after(&self, call: &Call, error: &ChainError) {
         tracing::debug!(call = call.name().call, %error, "not in a block yet");
-        if matches!(error, ChainError::Implausible { .. }) {
-            self.link.distrust(error).await;
-        }
         tokio::time::sleep(PAUSE).await;
     }
 

@@ -3,13 +3,14 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use codec::{Compact, Encode};
 use jsonrpsee::{
     core::server::{RpcModule, SubscriptionMessage},
     server::{Server, ServerHandle},
-    types::{ErrorObjectOwned, Params},
+    types::ErrorObjectOwned,
     PendingSubscriptionSink, SubscriptionSink,
 };
 use serde_json::{json, Value};
@@ -53,6 +54,8 @@ pub struct State {
     pub nonce: u32,
     /// What the pool says it is, if not the same.
     pub pool_nonce: Option<u64>,
+    /// A question that it takes so long to answer.
+    pub slow: Option<(&'static str, Duration)>,
     /// Questions answered, by method.
     pub asked: BTreeMap<String, u32>,
 }
@@ -90,6 +93,7 @@ impl Node {
             handed_over: Vec::new(),
             nonce: 0,
             pool_nonce: None,
+            slow: None,
             asked: BTreeMap::new(),
         };
         let (heads, _) = watch::channel((100, 98));
@@ -309,9 +313,14 @@ fn module(context: Context) -> RpcModule<Context> {
     let mut module = RpcModule::new(context);
     for method in METHODS {
         module
-            .register_method(method, move |params: Params<'_>, context, _| -> Answered {
+            .register_async_method(method, move |params, context, _| async move {
                 let params: Value = params.parse().unwrap_or_default();
-                context.state().answer(method, &params)
+                let slow = context.state().slow;
+                let answer = context.state().answer(method, &params);
+                if let Some((_, pause)) = slow.filter(|(slow, _)| *slow == method) {
+                    tokio::time::sleep(pause).await;
+                }
+                answer
             })
             .unwrap();
     }
