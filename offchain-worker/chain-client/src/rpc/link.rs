@@ -185,19 +185,10 @@ impl Link {
         }
     }
 
-    /// What is asked, if an answer can be true. If it cannot, the next node is turned to, unless the one that was asked
-    /// first has been left already: the one that took its place has said nothing wrong.
-    pub async fn judged<T>(
-        &self,
-        question: impl Future<Output = Result<T, ChainError>>,
-    ) -> Result<T, ChainError> {
-        let asked = self.connect().await?;
-        let answer = question.await;
-        if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            tracing::warn!(url = self.url_of(asked.node), %error, "this node is not asked any more");
-            self.drop_connection(&asked).await;
-        }
-        answer
+    /// Turns to the next node, because what this one says cannot be true.
+    pub async fn distrust(&self, liar: &Connected, error: &ChainError) {
+        tracing::warn!(url = self.url_of(liar.node), %error, "this node is not asked any more");
+        self.drop_connection(liar).await;
     }
 
     fn after(&self, node: usize) -> usize {

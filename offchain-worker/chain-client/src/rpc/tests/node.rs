@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -33,8 +34,8 @@ pub struct State {
     pub is_headless: bool,
     /// Answers every question about state with nothing.
     pub is_empty: bool,
-    /// Says that the state of this block and those before it is gone.
-    pub pruned_up_to: Option<u32>,
+    /// Says that the state of these blocks is gone.
+    pub pruned: Range<u32>,
     pub spec_version: u32,
     pub runtime: Vec<u8>,
     pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -81,7 +82,7 @@ impl Node {
             is_syncing: false,
             is_headless: false,
             is_empty: false,
-            pruned_up_to: None,
+            pruned: 0..0,
             spec_version: fixture::SPEC_VERSION,
             runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
             storage: BTreeMap::new(),
@@ -198,12 +199,12 @@ impl State {
         let number = self
             .number(hash)
             .ok_or_else(|| error(4003, "Client error: UnknownBlock: Header was not found"))?;
-        match self.pruned_up_to {
-            Some(pruned) if number <= pruned => Err(error(
+        match self.pruned.contains(&number) {
+            true => Err(error(
                 4003,
                 "Client error: Api called for an unknown Block: State already discarded",
             )),
-            _ => Ok(number),
+            false => Ok(number),
         }
     }
 
