@@ -210,7 +210,7 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
 
 /// A party of a dispute was convicted in another one while a call about it was on its way: nothing is wrong.
 fn is_settled(error: &ChainError) -> bool {
-    error.is_fault("TrustLock", "Moot")
+    error.is_fault("Disputes", "Moot")
 }
 
 #[cfg(test)]

@@ -44,13 +44,13 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
 
     let without = pallets(meta_type::<AuctionCall>())
         .into_iter()
-        .filter(|pallet| pallet.name != "TrustLock")
+        .filter(|pallet| pallet.name != "Results")
         .collect();
-    assert!(misfit(without).contains("TrustLock.Rounds"));
+    assert!(misfit(without).contains("Results.Rounds"));
 
     let mut renamed = pallets(meta_type::<AuctionCall>());
     renamed[6].calls = Some(v14::PalletCallMetadata {
-        ty: meta_type::<TrustCall>(),
+        ty: meta_type::<ResultsCall>(),
     });
     assert!(misfit(renamed).contains("no call TaskAuction.post"));
 
@@ -61,7 +61,7 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
         key: meta_type::<u64>(),
         value: meta_type::<TaskRecord>(),
     };
-    assert!(misfit(other_record).contains("TrustLock.Rounds holds other records"));
+    assert!(misfit(other_record).contains("Results.Rounds holds other records"));
 }
 
 #[test]

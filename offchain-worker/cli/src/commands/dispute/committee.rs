@@ -112,7 +112,7 @@ mod tests {
             bytes: bytes.clone(),
         };
         ChainEvent {
-            pallet: "TrustLock".into(),
+            pallet: "Disputes".into(),
             name: name.into(),
             extrinsic: None,
             fields: fields.iter().map(field).collect(),

@@ -98,9 +98,9 @@ async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result
         };
         let begins = events
             .iter()
-            .any(|event| event.is("TrustLock", "DisputeOpened") && event.field("dispute") == Some(dispute));
+            .any(|event| event.is("Disputes", "DisputeOpened") && event.field("dispute") == Some(dispute));
         let mut events = events;
-        events.retain(|event| event.pallet == "TrustLock" && concerns(event, dispute));
+        events.retain(|event| event.pallet == "Disputes" && concerns(event, dispute));
         if !events.is_empty() {
             happened.push(Happened { block, events });
         }

@@ -11,7 +11,7 @@ use surety_model_trace::{
     testsuite::{MemoryModel, MemoryTrace},
     CellReferee, Layout, Op, Part, Player, Prompt,
 };
-use surety_pallet_trust_lock::{DisputeReferee, LongCell};
+use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::content_hash;
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
