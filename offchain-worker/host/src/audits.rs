@@ -17,10 +17,9 @@ use surety_types::{
     trust::AuditProof,
     ContentHash, TaskId,
 };
-use surety_worker_core::{Event, Failure, Hash};
+use surety_worker_core::{Event, Failure};
 
 use super::{
-    cheat::Cheat,
     compute::ComputeError,
     effect_error::{chain_class, EffectError},
     effects::submit,
@@ -114,9 +113,6 @@ async fn try_draw(
 /// Fetches what an audit needs.
 pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
     let (task, kind) = (of.id, of.kind);
-    if tools.cheat == Some(Cheat::Lazy) {
-        return Event::EffectDone { task, kind };
-    }
     match needed(tools, of, &provider, &spec).await {
         Ok(_) => Event::EffectDone { task, kind },
         Err(error) => {
@@ -130,11 +126,7 @@ pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: Ta
 /// Computes a task again, and says what comes of it.
 pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
     let task = of.id;
-    let claim = match tools.cheat {
-        Some(Cheat::Lazy) => Ok(made_up(&provider)),
-        _ => try_audit(tools, of, &provider, &spec).await,
-    };
-    match claim {
+    match try_audit(tools, of, &provider, &spec).await {
         Ok(claim) => {
             tracing::info!(task, output = ?claim.output, "audited");
             Event::AuditReady {
@@ -148,20 +140,6 @@ pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: Ta
             tracing::warn!(task, reason, "cannot audit");
             failed(task, of.kind, error.class())
         }
-    }
-}
-
-/// What a lazy auditor says.
-fn made_up(provider: &AccountId) -> ResultClaim {
-    let hash = |what: u8| {
-        Hash(sp_crypto_hashing::blake2_256(
-            &[AsRef::<[u8]>::as_ref(provider), &[what]].concat(),
-        ))
-    };
-    ResultClaim {
-        output: hash(0),
-        trace_root: hash(1),
-        units: 1,
     }
 }
 

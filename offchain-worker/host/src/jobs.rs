@@ -12,12 +12,7 @@ use surety_types::{multiaddr::Endpoints, ContentHash, TaskId};
 use surety_worker_core::{BlockNumber, Due, Effect, EffectKind, Event, Failure, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{
-    cheat::{self, Cheat},
-    effects,
-    work::own_blob,
-    Tools,
-};
+use super::{effects, work::own_blob, Tools};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);
@@ -30,8 +25,6 @@ pub(super) struct Jobs {
     effects: HashMap<Id, (TaskId, EffectKind, AbortHandle)>,
     /// Tasks whose inputs are pinned.
     inputs: BTreeMap<TaskId, Input>,
-    /// Test aid: whether a right result was challenged.
-    has_challenged: bool,
 }
 
 /// What a job is for.
@@ -59,26 +52,6 @@ impl Jobs {
             running: JoinSet::new(),
             effects: HashMap::new(),
             inputs: BTreeMap::new(),
-            has_challenged: false,
-        }
-    }
-
-    /// Test aid: challenges a right result, once.
-    pub(super) fn see(&mut self, tasks: &[TaskSnapshot]) {
-        if self.tools.cheat != Some(Cheat::FalseChallenge) || self.has_challenged {
-            return;
-        }
-        if let Some(call) = cheat::challengeable(tasks, &self.tools.stash) {
-            self.has_challenged = true;
-            let tools = self.tools.clone();
-            let of = Task {
-                id: tasks.first().map_or(0, |seen| seen.id),
-                kind: EffectKind::Forget,
-                left: BlockNumber::MAX,
-                tip: 0,
-            };
-            self.running
-                .spawn(async move { effects::submit(&tools, of, call).await });
         }
     }
 
