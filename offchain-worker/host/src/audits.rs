@@ -8,7 +8,7 @@ use std::{
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
-use surety_network::{Bytes, Ticket};
+use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
 use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     model::Operation,
@@ -194,6 +194,26 @@ pub(super) async fn input(
     Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
+/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be other addresses,
+/// and the output has to be fetched.
+async fn locate_output(
+    tools: &Tools,
+    of: Task,
+    endpoint: &Endpoint,
+    ticket: Option<&Ticket>,
+) -> Result<OutputLocation, PlaneError> {
+    let time = of.time_left() / 2;
+    let answer = tools.plane.locate_output(of.id, endpoint, ticket);
+    match tokio::time::timeout(time, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(PlaneError::OutOfTime {
+            what: format!("where the output of task {} is", of.id),
+            seconds: time.as_secs(),
+            attempts: Vec::new(),
+        }),
+    }
+}
+
 /// What a provider says that its output is: from the audit window on it tells whoever shows a draw.
 async fn claimed_output(
     tools: &Tools,
@@ -209,7 +229,7 @@ async fn claimed_output(
     }
     let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {
-        match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
+        match locate_output(tools, of, endpoint, ticket.as_ref()).await {
             Ok(found) => {
                 let wanted = (found.hash, Some(found.bytes));
                 let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
@@ -255,7 +275,7 @@ async fn try_check_data(
     let ticket = ticket(tools, of.id, provider);
     let mut said = Err(EffectError::NoEndpoints);
     for endpoint in &endpoints {
-        said = match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
+        said = match locate_output(tools, of, endpoint, ticket.as_ref()).await {
             Ok(found) if found.hash == output => Ok(()),
             Ok(found) => Err(EffectError::OtherOutput(found.hash)),
             Err(e) => Err(e.into()),

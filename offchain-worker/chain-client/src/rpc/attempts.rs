@@ -20,8 +20,8 @@ use crate::{Balance, BlockNumber, BlockRef, Call, ChainError};
 const WAITING_MAX: usize = 64;
 /// Most signers whose queues are kept.
 const QUEUES_MAX: usize = 256;
-/// Blocks for which a call that nobody asks about any more is remembered.
-pub(super) const MEMORY_BLOCKS: BlockNumber = 600;
+/// Most calls of one signer that are remembered, those that nobody asks about any more included: far more than get lost.
+const CALLS_MAX: usize = 512;
 
 /// One queue for each signer: its nonces are given out one after the other.
 #[derive(Default)]
@@ -100,12 +100,14 @@ impl Place {
     pub fn remember(&self, attempt: Attempt) {
         self.change(|known| {
             let old = known.take().filter(|old| old.nonce == attempt.nonce);
-            let (since, hashes) = old.map_or((attempt.since, Vec::new()), |old| (old.since, old.hashes));
-            let hashes = [hashes, attempt.hashes.clone()].concat();
-            *known = Some(Attempt {
-                since,
-                hashes,
-                ..attempt
+            *known = Some(match old {
+                Some(old) => Attempt {
+                    hashes: [old.hashes, attempt.hashes].concat(),
+                    first_block: old.first_block,
+                    last_block: old.last_block.max(attempt.last_block),
+                    ..attempt
+                },
+                None => attempt,
             });
         });
     }
@@ -115,9 +117,19 @@ impl Place {
         self.change(|attempt| *attempt = before);
     }
 
-    /// None of its signatures can get into a block, or what became of it was told.
-    pub fn forget(&self) {
-        self.change(|attempt| *attempt = None);
+    /// None of these signatures can get into a block.
+    pub fn forget(&self, these: &Attempt) {
+        self.change(|attempt| {
+            // Whoever else waits for the call may have had it signed again meanwhile.
+            attempt.take_if(|attempt| attempt.hashes == these.hashes);
+        });
+    }
+
+    /// None of these signatures is in a block up to this one.
+    pub fn seen(&self, these: &Attempt, number: BlockNumber) {
+        self.change_these(these, |attempt| {
+            attempt.first_block = attempt.first_block.max(number.saturating_add(1));
+        });
     }
 
     /// The last signature will not be taken again.
@@ -129,11 +141,16 @@ impl Place {
         });
     }
 
-    /// It is in a block.
-    pub fn land(&self, block: BlockRef, extrinsic: H256) {
+    /// One of these signatures is in a block.
+    pub fn land(&self, these: &Attempt, block: BlockRef, extrinsic: H256) {
+        self.change_these(these, |attempt| attempt.landed = Some((block, extrinsic)));
+    }
+
+    /// Changes what is known of these signatures, and of those that followed with the same nonce.
+    fn change_these(&self, these: &Attempt, change: impl FnOnce(&mut Attempt)) {
         self.change(|attempt| {
-            if let Some(attempt) = attempt {
-                attempt.landed = Some((block, extrinsic));
+            if let Some(attempt) = attempt.as_mut().filter(|attempt| attempt.nonce == these.nonce) {
+                change(attempt);
             }
         });
     }
@@ -154,8 +171,7 @@ impl Place {
     /// The lowest nonce from `first` on that no call of ours holds. A call that nobody waits for any more holds none once
     /// its signature is dead: calls that wait behind it would never get their turn.
     pub fn free_nonce(&self, spec_version: u32, best: BlockNumber, first: u64) -> u64 {
-        let mut calls = self.calls();
-        calls.retire(best);
+        let calls = self.calls();
         let is_held = |record: &Record, nonce: u64| {
             let attempt = record.attempt.as_ref().filter(|attempt| attempt.nonce == nonce);
             attempt.is_some_and(|attempt| {
@@ -204,6 +220,7 @@ struct Record {
 
 impl Calls {
     fn join(&mut self, call: H256) {
+        self.retire();
         let record = self.0.entry(call).or_default();
         record.followers = record.followers.saturating_add(1);
     }
@@ -218,12 +235,18 @@ impl Calls {
         }
     }
 
-    fn retire(&mut self, best: BlockNumber) {
-        self.0.retain(|_, record| {
-            let attempt = record.attempt.as_ref();
-            let until = attempt.map_or(0, |attempt| attempt.since.saturating_add(MEMORY_BLOCKS));
-            record.followers > 0 || best <= until
-        });
+    /// Makes room: the call that was good the longest time ago is forgotten. Time alone is no reason: what was forgotten
+    /// would be signed again.
+    fn retire(&mut self) {
+        if self.0.len() < CALLS_MAX {
+            return;
+        }
+        let last_block = |record: &Record| record.attempt.as_ref().map_or(0, |attempt| attempt.last_block);
+        let unasked = self.0.iter().filter(|(_, record)| record.followers == 0);
+        let oldest = unasked.min_by_key(|(_, record)| last_block(record));
+        if let Some(oldest) = oldest.map(|(call, _)| *call) {
+            self.0.remove(&oldest);
+        }
     }
 }
 
@@ -236,9 +259,9 @@ pub(super) struct Attempt {
     pub hashes: Vec<H256>,
     /// The last one.
     pub bytes: Vec<u8>,
-    /// Best block when the first was sent.
-    pub since: BlockNumber,
-    /// Last block that the last one can get into.
+    /// No block before this one has one of them.
+    pub first_block: BlockNumber,
+    /// Last block that one of them can get into.
     pub last_block: BlockNumber,
     pub landed: Option<(BlockRef, H256)>,
     spec_version: u32,
@@ -246,13 +269,13 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub fn new(terms: Terms, spec_version: u32, since: BlockNumber, bytes: Vec<u8>) -> Self {
+    pub fn new(terms: Terms, spec_version: u32, bytes: Vec<u8>) -> Self {
         Self {
             nonce: terms.nonce,
             tip: terms.tip,
             hashes: vec![H256(blake2_256(&bytes))],
             bytes,
-            since,
+            first_block: terms.anchor.number.saturating_add(1),
             last_block: terms.last_block(),
             landed: None,
             spec_version,
@@ -291,7 +314,7 @@ mod tests {
             nonce,
             tip,
         };
-        Attempt::new(terms, 1, 10, vec![nonce as u8, tip as u8])
+        Attempt::new(terms, 1, vec![nonce as u8, tip as u8])
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Link {
             .is_some_and(|rpc| rpc.number == connected.number)
     }
 
-    /// Drops a connection that broke, unless it has been replaced already; the next node is tried next.
+    /// Drops a connection that broke or told untruths, unless it has been replaced already; the next node is tried next.
     pub async fn drop_connection(&self, broken: &Connected) {
         let mut state = self.state.lock().await;
         if state.rpc.as_ref().is_some_and(|rpc| rpc.number == broken.number) {
@@ -186,12 +186,9 @@ impl Link {
     }
 
     /// Turns to the next node, because what this one says cannot be true.
-    pub async fn distrust(&self, error: &ChainError) {
-        let mut state = self.state.lock().await;
-        if let Some(connected) = state.rpc.take() {
-            tracing::warn!(url = self.url_of(connected.node), %error, "turning to the next node");
-            state.next = self.after(connected.node);
-        }
+    pub async fn distrust(&self, liar: &Connected, error: &ChainError) {
+        tracing::warn!(url = self.url_of(liar.node), %error, "this node is not asked any more");
+        self.drop_connection(liar).await;
     }
 
     fn after(&self, node: usize) -> usize {

@@ -12,6 +12,7 @@ mod nonces;
 mod reads;
 mod reveals;
 mod runtime;
+mod search;
 mod sign;
 mod submit;
 #[cfg(test)]
@@ -162,15 +163,30 @@ impl Inner {
     {
         let mut tries = self.link.nodes().saturating_add(1);
         loop {
-            let answer = async { question(self.head(when).await?).await }.await;
+            let answer = async { question(self.head(when).await?).await };
+            let answer = self.judged(answer).await;
             tries = tries.saturating_sub(1);
             match answer {
-                Err(error @ ChainError::Implausible { .. }) if tries > 0 => self.link.distrust(&error).await,
+                Err(ChainError::Implausible { .. }) if tries > 0 => {}
                 // The next best block has its state.
                 Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
                 answer => return answer,
             }
         }
+    }
+
+    /// What a question comes to. When an answer cannot be true, the next node is turned to, unless the one that was asked has
+    /// been left already: the one in its place has said nothing wrong.
+    async fn judged<T>(
+        &self,
+        question: impl Future<Output = Result<T, ChainError>>,
+    ) -> Result<T, ChainError> {
+        let asked = self.link.connect().await?;
+        let answer = question.await;
+        if let Err(error @ ChainError::Implausible { .. }) = &answer {
+            self.link.distrust(&asked, error).await;
+        }
+        answer
     }
 
     /// The runtime that made block `hash`.

@@ -21,7 +21,7 @@ struct Attempts {
     count: u32,
     /// Hashes of all that a pool may have taken.
     hashes: Vec<H256>,
-    /// Best block when the first was handed over.
+    /// No block before this one has one of them: at first the best block when the first was handed over.
     since: BlockNumber,
 }
 
@@ -30,26 +30,29 @@ impl Inner {
         let until = self.deadline();
         let mut attempts = Attempts::default();
         loop {
-            let (block, extrinsic) = self.carry(call, &mut attempts, until).await?;
-            if self.stands(asked, block).await? {
-                return self.outcome(extrinsic, block).await;
-            }
-        }
-    }
-
-    /// Gets the call into a block, however often it has to be sent.
-    async fn carry(
-        &self,
-        call: &Call,
-        attempts: &mut Attempts,
-        until: Instant,
-    ) -> Result<(BlockRef, H256), ChainError> {
-        loop {
-            match self.attempt(call, attempts, until).await {
+            match self.carry(call, asked, &mut attempts, until).await {
                 Err(error) if is_of_the_moment(&error) && Instant::now() < until => {
                     self.pause_after(call, &error).await;
                 }
                 told => return told,
+            }
+        }
+    }
+
+    /// Gets the call into a block that stays, and tells what came of it. Beginning again costs nothing, wherever it ended:
+    /// what is in a block by then is found there.
+    async fn carry(
+        &self,
+        call: &Call,
+        asked: Until,
+        attempts: &mut Attempts,
+        until: Instant,
+    ) -> Result<Included, ChainError> {
+        loop {
+            let attempt = self.attempt(call, attempts, until);
+            let (block, extrinsic) = self.judged(attempt).await?;
+            if self.stands(asked, block).await? {
+                return self.outcome(extrinsic, block).await;
             }
         }
     }
@@ -82,7 +85,7 @@ impl Inner {
         };
         match step {
             Step::InBlock(hash) => Ok((self.link.named(hash).await?, extrinsic)),
-            Step::Out(refusal) => self.landed_before(attempts, refusal).await,
+            Step::Out(refusal) => self.landed_before(attempts, refusal, until).await,
             Step::Quiet | Step::Stuck => Err(lost("the node stopped telling")),
         }
     }
@@ -90,14 +93,18 @@ impl Inner {
     /// The block that has an earlier attempt: it may be why this one was refused.
     async fn landed_before(
         &self,
-        attempts: &Attempts,
+        attempts: &mut Attempts,
         refusal: Refusal,
+        until: Instant,
     ) -> Result<(BlockRef, H256), ChainError> {
         if attempts.hashes.is_empty() || refusal.passes() || is_on_its_way(&refusal) {
             return Err(refusal.into());
         }
         let best = self.head(When::Best).await?;
-        let found = self.search_back(&attempts.hashes, attempts.since, best).await?;
+        let Attempts { hashes, since, .. } = attempts;
+        let blocks = *since..=best.number;
+        let seen = |number: BlockNumber| *since = number.saturating_add(1);
+        let found = self.search_on(hashes, blocks, best, until, seen).await?;
         found.ok_or_else(|| refusal.into())
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A signed call is one *intention*, however often it is signed. As long as one of its signatures may still get into a
 //! block, the next uses the same nonce, so that at most one is carried out. A new nonce is taken only when the old one is
-//! used by somebody else, or its signatures are dead. Whether one was carried out, blocks say, not the node's pool.
+//! used by somebody else, or its signatures are dead. Whether one was carried out, blocks say, not the node's pool: see
+//! [`super::search`].
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +13,14 @@ use subxt::rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, E
 use tokio::time::timeout;
 
 use super::{
-    attempts::{Attempt, Place, MEMORY_BLOCKS},
+    attempts::{Attempt, Place},
     link::Connected,
     node,
     sign::{sign, Terms},
     words::failure,
     Inner,
 };
-use crate::{
-    Balance, BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
-};
+use crate::{Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When};
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -31,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const FUTURE_PATIENCE: Duration = Duration::from_secs(6);
 /// How long the node may be silent about a call before the chain itself is looked at.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
+/// How long blocks are looked through when the time of a call is over: what was not looked at before are a few.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 type Statuses = RpcSubscription<TransactionStatus<H256>>;
 
@@ -76,15 +77,37 @@ impl Inner {
         let until = self.deadline();
         let place = self.queues.enter(signer.account(), &call)?;
         loop {
-            let (block, extrinsic) = self.land(&place, signer, &call, options.tip, until).await?;
-            if !self.stands(options.until, block).await? {
-                continue;
+            match self.carry_out(&place, signer, &call, options, until).await {
+                Err(error) if may_pass(&error) && Instant::now() < until => {
+                    self.pause_after(&call, &error).await;
+                }
+                told => {
+                    // What a block did whose state is gone nobody will tell.
+                    if matches!(
+                        told,
+                        Ok(_) | Err(ChainError::Dispatch(_) | ChainError::Pruned { .. })
+                    ) {
+                        place.settle();
+                    }
+                    return told;
+                }
             }
-            let told = self.outcome(extrinsic, block).await;
-            if matches!(told, Ok(_) | Err(ChainError::Dispatch(_))) {
-                place.settle();
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        call: &Call,
+        options: SubmitOptions,
+        until: Instant,
+    ) -> Result<Included, ChainError> {
+        loop {
+            let (block, extrinsic) = self.land(place, signer, call, options.tip, until).await?;
+            if self.stands(options.until, block).await? {
+                return self.outcome(extrinsic, block).await;
             }
-            return told;
         }
     }
 
@@ -105,10 +128,8 @@ impl Inner {
         let mut last = Refusal::NodeBusy;
         let mut unwatched_since = None;
         loop {
-            let sent = {
-                let _turn = place.turn().await;
-                self.send(place, signer, call, tip).await
-            };
+            let sent = self.send(place, signer, call, tip, until);
+            let sent = self.judged(sent).await;
             if !matches!(sent, Ok(Sent::Unwatched)) {
                 unwatched_since = None;
             }
@@ -117,10 +138,6 @@ impl Inner {
                 Ok(Sent::Watched(mut pooled)) => self.follow(&mut pooled, until).await,
                 Ok(Sent::Unwatched) => wait_unwatched(&mut unwatched_since).await,
                 Err(ChainError::Rejected(refusal)) if refusal.is_curable() => Step::Out(refusal),
-                Err(error) if may_pass(&error) && Instant::now() < until => {
-                    self.pause_after(call, &error).await;
-                    Step::Quiet
-                }
                 Err(error) => return Err(error),
             };
             match step {
@@ -146,18 +163,16 @@ impl Inner {
         }
     }
 
-    /// Waits a moment before a call is sent again, to another node if this one is not believed.
+    /// Waits a moment before a call is sent again.
     pub(super) async fn pause_after(&self, call: &Call, error: &ChainError) {
         tracing::debug!(call = call.name().call, %error, "not in a block yet");
-        if matches!(error, ChainError::Implausible { .. }) {
-            self.link.distrust(error).await;
-        }
         tokio::time::sleep(PAUSE).await;
     }
 
     /// One look more: what got into a block meanwhile is no failure.
     async fn given_up(&self, place: &Place, last: Refusal) -> Result<(BlockRef, H256), ChainError> {
-        match self.found(place).await? {
+        let until = Instant::now().checked_add(LAST_LOOK);
+        match self.found(place, until.unwrap_or_else(Instant::now)).await? {
             Some(found) => Ok(found),
             None if place.attempt().is_some() => Err(lost(&format!(
                 "it got nowhere within {} seconds; the last word was: {last}",
@@ -167,17 +182,31 @@ impl Inner {
         }
     }
 
-    /// Signs, unless a good signature is on its way, and hands over to the pool.
+    /// Sees that a signature of the call is in a block, or in the pool.
     async fn send(
         &self,
         place: &Place,
         signer: &Signer,
         call: &Call,
         tip: Balance,
+        until: Instant,
     ) -> Result<Sent, ChainError> {
-        if let Some((block, extrinsic)) = self.found(place).await? {
+        // Before its turn: while blocks are looked through, other calls are signed.
+        if let Some((block, extrinsic)) = self.found(place, until).await? {
             return Ok(Sent::InBlock(block, extrinsic));
         }
+        let _turn = place.turn().await;
+        self.sign_and_send(place, signer, call, tip).await
+    }
+
+    /// Signs, unless a good signature is on its way, and hands over to the pool.
+    async fn sign_and_send(
+        &self,
+        place: &Place,
+        signer: &Signer,
+        call: &Call,
+        tip: Balance,
+    ) -> Result<Sent, ChainError> {
         let best = self.head(When::Best).await?;
         let runtime = self.runtime_at(best.hash).await?;
         let old = place.attempt();
@@ -200,7 +229,7 @@ impl Inner {
             tip: tip.max(least_tip),
         };
         let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
-        let attempt = Attempt::new(terms, runtime.spec_version(), best.number, bytes);
+        let attempt = Attempt::new(terms, runtime.spec_version(), bytes);
         // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks again.
         place.remember(attempt.clone());
         let sent = self.hand_over(&attempt.bytes).await;
@@ -217,86 +246,6 @@ impl Inner {
         match old {
             Some(_) => unless_there(sent),
             None => Ok(Sent::Watched(sent?)),
-        }
-    }
-
-    /// Looks for the call in a block that the node has named.
-    async fn note_block(&self, place: &Place, hash: H256) {
-        let Some(attempt) = place.attempt() else {
-            return;
-        };
-        let found = async {
-            let block = self.link.named(hash).await?;
-            let extrinsic = self.search(&attempt.hashes, hash).await?;
-            Ok::<_, ChainError>(extrinsic.map(|extrinsic| (block, extrinsic)))
-        };
-        match found.await {
-            Ok(Some((block, extrinsic))) => place.land(block, extrinsic),
-            Ok(None) => tracing::debug!(?hash, "the call is not in the block that the node named"),
-            Err(error) => tracing::debug!(?hash, %error, "the block that the node named is not there"),
-        }
-    }
-
-    /// Which of these extrinsics is in a block, if one is.
-    async fn search(&self, sought: &[H256], block: H256) -> Result<Option<H256>, ChainError> {
-        let extrinsics = self.link.extrinsics(block).await?;
-        let mut hashes = extrinsics.iter().map(|bytes| H256(blake2_256(bytes)));
-        Ok(hashes.find(|hash| sought.contains(hash)))
-    }
-
-    /// The newest block from `oldest` to `best` that has one of these extrinsics, and which.
-    pub(super) async fn search_back(
-        &self,
-        sought: &[H256],
-        oldest: BlockNumber,
-        best: BlockRef,
-    ) -> Result<Option<(BlockRef, H256)>, ChainError> {
-        for number in (oldest..=best.number).rev() {
-            let hash = match number == best.number {
-                true => best.hash,
-                false => self.link.block_hash(Some(number)).await?,
-            };
-            if let Some(extrinsic) = self.search(sought, hash).await? {
-                return Ok(Some((BlockRef { number, hash }, extrinsic)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Where one of the signatures of a call is in a block, if one is. Forgets a call that cannot get into one any more.
-    async fn found(&self, place: &Place) -> Result<Option<(BlockRef, H256)>, ChainError> {
-        let Some(attempt) = place.attempt() else {
-            return Ok(None);
-        };
-        let best = self.head(When::Best).await?;
-        if let Some((block, _)) = attempt.landed {
-            let hash = match block.number <= best.number {
-                true => Some(self.link.block_hash(Some(block.number)).await?),
-                false => None,
-            };
-            if hash == Some(block.hash) {
-                return Ok(attempt.landed);
-            }
-        }
-        let used = self.account(best, place.account()).await?.nonce;
-        if u64::from(used) <= attempt.nonce {
-            if best.number > attempt.last_block {
-                place.forget();
-            }
-            return Ok(None);
-        }
-        let oldest = best.number.saturating_sub(MEMORY_BLOCKS).max(attempt.since);
-        if let Some((block, extrinsic)) = self.search_back(&attempt.hashes, oldest, best).await? {
-            place.land(block, extrinsic);
-            return Ok(Some((block, extrinsic)));
-        }
-        place.forget();
-        match oldest > attempt.since {
-            true => Err(lost(
-                "its nonce is used, and too many blocks have passed to look for it",
-            )),
-            // Another call of the signer has the nonce: none of our signatures is good any more.
-            false => Ok(None),
         }
     }
 
@@ -353,16 +302,26 @@ impl Inner {
         }
         let until = self.deadline();
         loop {
-            let finalised = self.link.finalised().await?;
-            let is_there = self.link.block_hash(Some(block.number)).await? == block.hash;
-            if !is_there || finalised.number >= block.number {
-                return Ok(is_there);
+            match self.judged(self.is_final(block)).await {
+                Ok(Some(stands)) => return Ok(stands),
+                Ok(None) => {}
+                Err(error) if may_pass(&error) => {
+                    tracing::debug!(?block, %error, "whether it is final cannot be told now");
+                }
+                Err(error) => return Err(error),
             }
             if Instant::now() >= until {
                 return Err(lost("its block was not finalised for a long time"));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Whether a block is final, or another in its place; nothing as long as that is open.
+    async fn is_final(&self, block: BlockRef) -> Result<Option<bool>, ChainError> {
+        let finalised = self.link.finalised().await?;
+        let is_there = self.link.block_hash(Some(block.number)).await? == block.hash;
+        Ok((!is_there || finalised.number >= block.number).then_some(is_there))
     }
 
     /// What an extrinsic did in its block.

@@ -107,6 +107,24 @@ async fn a_node_that_has_no_header_of_the_block_it_names_is_left() {
 }
 
 #[tokio::test]
+async fn a_node_that_took_the_place_of_one_that_is_not_believed_is_not_left_for_what_that_one_said() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let chain = connect(&[&first, &second]).await;
+    // The answer to the second question is that of the first node, and comes when the second one is asked already.
+    first.change(|state| {
+        (state.best, state.finalised, state.fork, state.is_headless) = (103, 102, 1, true);
+        state.slow = Some(("chain_getFinalizedHead", Duration::from_millis(500)));
+    });
+    let best = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        chain.block(When::Best).await.unwrap().number
+    };
+    let (best, finalised) = tokio::join!(best, chain.block(When::Finalised));
+    assert_eq!((best, finalised.unwrap().number), (100, 98));
+    assert_eq!(second.asked("system_health"), 1, "connected to once");
+}
+
+#[tokio::test]
 async fn an_empty_list_without_state_behind_it_is_not_believed() {
     let (empty, good) = (Node::start(1).await, Node::start(1).await);
     with_task(&good, 7);

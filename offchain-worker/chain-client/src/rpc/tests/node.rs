@@ -2,14 +2,16 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use codec::{Compact, Encode};
 use jsonrpsee::{
     core::server::{RpcModule, SubscriptionMessage},
     server::{Server, ServerHandle},
-    types::{ErrorObjectOwned, Params},
+    types::ErrorObjectOwned,
     PendingSubscriptionSink, SubscriptionSink,
 };
 use serde_json::{json, Value};
@@ -32,8 +34,8 @@ pub struct State {
     pub is_headless: bool,
     /// Answers every question about state with nothing.
     pub is_empty: bool,
-    /// Says that the state of this block and those before it is gone.
-    pub pruned_up_to: Option<u32>,
+    /// Says that the state of these blocks is gone.
+    pub pruned: Range<u32>,
     pub spec_version: u32,
     pub runtime: Vec<u8>,
     pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -53,6 +55,8 @@ pub struct State {
     pub nonce: u32,
     /// What the pool says it is, if not the same.
     pub pool_nonce: Option<u64>,
+    /// A question that it takes so long to answer.
+    pub slow: Option<(&'static str, Duration)>,
     /// Questions answered, by method.
     pub asked: BTreeMap<String, u32>,
 }
@@ -78,7 +82,7 @@ impl Node {
             is_syncing: false,
             is_headless: false,
             is_empty: false,
-            pruned_up_to: None,
+            pruned: 0..0,
             spec_version: fixture::SPEC_VERSION,
             runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
             storage: BTreeMap::new(),
@@ -90,6 +94,7 @@ impl Node {
             handed_over: Vec::new(),
             nonce: 0,
             pool_nonce: None,
+            slow: None,
             asked: BTreeMap::new(),
         };
         let (heads, _) = watch::channel((100, 98));
@@ -194,12 +199,12 @@ impl State {
         let number = self
             .number(hash)
             .ok_or_else(|| error(4003, "Client error: UnknownBlock: Header was not found"))?;
-        match self.pruned_up_to {
-            Some(pruned) if number <= pruned => Err(error(
+        match self.pruned.contains(&number) {
+            true => Err(error(
                 4003,
                 "Client error: Api called for an unknown Block: State already discarded",
             )),
-            _ => Ok(number),
+            false => Ok(number),
         }
     }
 
@@ -309,9 +314,14 @@ fn module(context: Context) -> RpcModule<Context> {
     let mut module = RpcModule::new(context);
     for method in METHODS {
         module
-            .register_method(method, move |params: Params<'_>, context, _| -> Answered {
+            .register_async_method(method, move |params, context, _| async move {
                 let params: Value = params.parse().unwrap_or_default();
-                context.state().answer(method, &params)
+                let slow = context.state().slow;
+                let answer = context.state().answer(method, &params);
+                if let Some((_, pause)) = slow.filter(|(slow, _)| *slow == method) {
+                    tokio::time::sleep(pause).await;
+                }
+                answer
             })
             .unwrap();
     }

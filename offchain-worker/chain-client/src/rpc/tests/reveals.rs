@@ -14,7 +14,7 @@ use crate::{Call, Refusal, RpcChain, RpcConfig};
 
 const STALE: Answer = Answer::Refuse(1010, "Transaction is outdated");
 
-fn reveal() -> Call {
+pub fn reveal() -> Call {
     let mut calls = crate::sample::calls().into_iter();
     calls.find(Call::proves_itself).unwrap()
 }

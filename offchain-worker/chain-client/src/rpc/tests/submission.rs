@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     node::Node,
     pool::{era, terms, Answer},
+    reveals::reveal,
 };
 use crate::{
     Call, Chain, ChainError, ErrorClass, Refusal, RpcChain, RpcConfig, Signer, SubmitOptions, Until,
@@ -137,6 +138,92 @@ async fn a_call_whose_fate_was_unknown_is_found_in_its_block_and_not_carried_out
 }
 
 #[tokio::test]
+async fn a_call_whose_fate_was_unknown_is_not_carried_out_twice_however_late_it_is_given_again() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![json!("ready")])]);
+    let chain = connect(&node, SHORT).await;
+    submit(&chain, commit()).await.unwrap_err();
+    node.change(|state| {
+        assert!(state.include_held());
+        state.best += 5000;
+    });
+    // Another call comes first, and nothing is forgotten for it.
+    assert_eq!(submit(&chain, Call::Heartbeat).await, Ok(5102));
+    for _ in 0..2 {
+        if submit(&chain, commit()).await == Ok(101) {
+            break;
+        }
+    }
+    assert_eq!(node.state().handed_over.len(), 2);
+}
+
+#[tokio::test]
+async fn blocks_are_looked_through_once_and_no_longer_than_a_call_has_time() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![json!("ready")])]);
+    let chain = connect(&node, SHORT).await;
+    submit(&chain, commit()).await.unwrap_err();
+    // Another call has its nonce: that ours is in no block takes longer to see than one attempt may.
+    node.change(|state| {
+        state.held.clear();
+        (state.nonce, state.best) = (1, 250);
+        state.slow = Some(("chain_getBlock", Duration::from_millis(20)));
+    });
+    let started = std::time::Instant::now();
+    let lost = submit(&chain, commit()).await.unwrap_err();
+    assert!(matches!(lost, ChainError::Unknown { .. }), "{lost}");
+    assert!(started.elapsed() < 2 * SHORT, "{:?}", started.elapsed());
+    let mut told = Err(lost);
+    for _ in 0..4 {
+        told = told.or(submit(&chain, commit()).await);
+    }
+    assert_eq!(told, Ok(251));
+    let looked = node.asked("chain_getBlock");
+    assert!(looked < 220, "{looked} blocks of 152");
+}
+
+#[tokio::test]
+async fn a_call_that_landed_is_told_of_as_soon_as_its_block_can_be_read() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, LONG).await;
+    // A pool does not take what is on the chain.
+    let twice = Answer::Refuse(1010, "Transaction is outdated");
+    for (call, block) in [(commit(), 101), (reveal(), 102)] {
+        node.script([Answer::Take, twice.clone(), twice.clone()]);
+        node.change(|state| state.pruned = block..block + 1);
+        let readable = async {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            node.change(|state| state.pruned = 0..0);
+        };
+        let (told, ()) = tokio::join!(submit(&chain, call), readable);
+        assert_eq!(told, Ok(block));
+        node.state().answers.clear();
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_fails_while_a_block_gets_final_is_asked_again() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, LONG).await;
+    let fails = async {
+        while node.state().best < 101 {
+            tokio::task::yield_now().await;
+        }
+        node.change(|state| state.is_headless = true);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        node.change(|state| {
+            state.is_headless = false;
+            state.best += 2;
+            state.finalised += 2;
+        });
+    };
+    let signer = signer();
+    let submitted = chain.submit(&signer, commit(), Until::Finalised.into());
+    let (included, ()) = tokio::join!(submitted, fails);
+    assert_eq!(included.unwrap().block.number, 101);
+}
+
+#[tokio::test]
 async fn a_block_that_the_node_tells_nobody_of_is_found_all_the_same() {
     let node = Node::start(1).await;
     node.script([Answer::TakeInSilence]);
@@ -207,7 +294,7 @@ async fn a_call_is_prepared_on_a_newer_block_when_the_state_of_the_first_is_gone
     let node = Node::start(1).await;
     let chain = connect(&node, LONG).await;
     node.change(|state| {
-        state.pruned_up_to = Some(101);
+        state.pruned = 0..102;
         state.best = 101;
     });
     let other = node.clone();
