@@ -1,68 +1,89 @@
 //! A decoder's published tensors to its exact parameters.
 
-use surety_exact::Precision;
+use surety_exact::{Fault, Precision};
 
 use super::{
-    calibration::{Inputs, LayerInputs},
+    calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     quantise::{norm, sharing, table, Chosen, Site},
     rotary,
     source::Source,
-    ConvertError, Step,
+    ConvertError, Recipe, Step,
 };
 use crate::{
-    config::LlamaConfig,
+    config::{Dimensions, LlamaConfig},
+    error::ModelError,
     weights::{LlamaLayer, LlamaWeights},
 };
 
-pub(super) fn quantise(
-    source: &mut Source,
-    config: &LlamaConfig,
-    precision: Precision,
-    seen: Option<&Inputs>,
-    step: &mut Step<'_>,
-) -> Result<LlamaWeights, ConvertError> {
-    let (vocabulary, width) = (config.vocabulary, config.width);
-    let tokens = table(
-        source,
-        "model.embed_tokens",
-        vocabulary,
-        width,
-        Chosen::plain(precision),
-    )?;
-    step.done(1);
-    let mut layers = Vec::with_capacity(config.layers);
-    for number in 0..config.layers {
-        let seen = seen.and_then(|seen| seen.layers.get(number));
-        layers.push(layer(
-            source,
-            &format!("model.layers.{number}"),
-            config,
-            precision,
-            seen,
-        )?);
-        step.done(number + 2);
+impl Recipe for LlamaConfig {
+    type Weights = LlamaWeights;
+
+    fn dims(&self) -> &Dimensions {
+        &self.dims
     }
-    let head = Site {
-        stem: "lm_head",
-        outputs: vocabulary,
-        inputs: width,
-        bias: false,
-    };
-    Ok(LlamaWeights {
-        heads: config.heads,
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        context: config.context,
-        turns: rotary::turns(config),
-        tokens,
-        layers,
-        norm: norm(source, "model.norm", width, config.epsilon, false)?,
-        head: match config.tied {
-            true => None,
-            false => Some(head.linear(source, Chosen::plain(precision))?),
-        },
-        end_tokens: config.end_tokens.clone(),
-    })
+
+    fn named(source: Source) -> Source {
+        source
+    }
+
+    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError> {
+        calibration::for_decoder(tokenizer, self)
+    }
+
+    fn look(calibrator: &dyn Calibrator, weights: &LlamaWeights, text: &Sequences) -> Result<Inputs, Fault> {
+        calibrator.llama(weights, text)
+    }
+
+    fn quantise(
+        &self,
+        source: &mut Source,
+        precision: Precision,
+        seen: Option<&Inputs>,
+        step: &mut Step<'_>,
+    ) -> Result<LlamaWeights, ConvertError> {
+        let (vocabulary, width) = (self.dims.vocab_size, self.dims.hidden_size);
+        let tokens = table(
+            source,
+            "model.embed_tokens",
+            vocabulary,
+            width,
+            Chosen::plain(precision),
+        )?;
+        step.done(1);
+        let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
+        for number in 0..self.dims.num_hidden_layers {
+            let seen = seen.and_then(|seen| seen.layers.get(number));
+            layers.push(layer(
+                source,
+                &format!("model.layers.{number}"),
+                self,
+                precision,
+                seen,
+            )?);
+            step.done(number + 2);
+        }
+        let head = Site {
+            stem: "lm_head",
+            outputs: vocabulary,
+            inputs: width,
+            bias: false,
+        };
+        Ok(LlamaWeights {
+            heads: self.dims.num_attention_heads,
+            kv_heads: self.num_key_value_heads,
+            head_dim: self.head_dim,
+            context: self.dims.max_position_embeddings,
+            turns: rotary::turns(self),
+            tokens,
+            layers,
+            norm: norm(source, "model.norm", width, self.epsilon, false)?,
+            head: match self.tied {
+                true => None,
+                false => Some(head.linear(source, Chosen::plain(precision))?),
+            },
+            end_tokens: self.end_tokens.clone(),
+        })
+    }
 }
 
 fn layer(
@@ -72,9 +93,13 @@ fn layer(
     precision: Precision,
     seen: Option<&LayerInputs>,
 ) -> Result<LlamaLayer, ConvertError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
-    let queries = config.heads * config.head_dim;
-    let keys = config.kv_heads * config.head_dim;
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
+    let queries = config.dims.num_attention_heads * config.head_dim;
+    let keys = config.num_key_value_heads * config.head_dim;
     let stem = |part: &str| format!("{layer}.{part}");
     let site = |stem, outputs, inputs, bias| Site {
         stem,

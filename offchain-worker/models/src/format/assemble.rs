@@ -8,22 +8,22 @@ use crate::{
 };
 
 pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeights, ModelError> {
-    let width = config.width;
+    let width = config.dims.hidden_size;
     let table = |name: &str, rows| (format!("embeddings.{name}"), rows);
     let tables = [
-        table("word_embeddings", config.vocabulary),
-        table("position_embeddings", config.positions),
-        table("token_type_embeddings", config.types),
+        table("word_embeddings", config.dims.vocab_size),
+        table("position_embeddings", config.dims.max_position_embeddings),
+        table("token_type_embeddings", config.type_vocab_size),
     ];
     let [words, positions, types] = tables.map(|(stem, rows)| tensors.table(&stem, rows, width));
     let weights = BertWeights {
-        heads: config.heads,
+        heads: config.dims.num_attention_heads,
         activation: config.activation,
         words: words?,
         positions: positions?,
         types: types?,
         norm: tensors.norm("embeddings.LayerNorm", width, config.epsilon, true)?,
-        layers: (0..config.layers)
+        layers: (0..config.dims.num_hidden_layers)
             .map(|layer| bert_layer(&mut tensors, &format!("encoder.layer.{layer}"), config))
             .collect::<Result<_, _>>()?,
     };
@@ -32,7 +32,7 @@ pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeig
 }
 
 fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result<BertLayer, ModelError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let (width, inner, epsilon) = (config.dims.hidden_size, config.dims.intermediate_size, config.epsilon);
     let stem = |part: &str| format!("{layer}.{part}");
     let square = (width, width);
     Ok(BertLayer {
@@ -52,15 +52,15 @@ fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result
 }
 
 pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaWeights, ModelError> {
-    let (vocabulary, width) = (config.vocabulary, config.width);
+    let (vocabulary, width) = (config.dims.vocab_size, config.dims.hidden_size);
     let weights = LlamaWeights {
-        heads: config.heads,
-        kv_heads: config.kv_heads,
+        heads: config.dims.num_attention_heads,
+        kv_heads: config.num_key_value_heads,
         head_dim: config.head_dim,
-        context: config.context,
+        context: config.dims.max_position_embeddings,
         turns: tensors.turns("rotary.turns", config.head_dim / 2)?,
         tokens: tensors.table("model.embed_tokens", vocabulary, width)?,
-        layers: (0..config.layers)
+        layers: (0..config.dims.num_hidden_layers)
             .map(|layer| llama_layer(&mut tensors, &format!("model.layers.{layer}"), config))
             .collect::<Result<_, _>>()?,
         norm: tensors.norm("model.norm", width, config.epsilon, false)?,
@@ -75,9 +75,9 @@ pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaW
 }
 
 fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Result<LlamaLayer, ModelError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
-    let queries = config.heads * config.head_dim;
-    let keys = config.kv_heads * config.head_dim;
+    let (width, inner, epsilon) = (config.dims.hidden_size, config.dims.intermediate_size, config.epsilon);
+    let queries = config.dims.num_attention_heads * config.head_dim;
+    let keys = config.num_key_value_heads * config.head_dim;
     let (attention, mlp) = (config.attention_bias, config.mlp_bias);
     let stem = |part: &str| format!("{layer}.{part}");
     Ok(LlamaLayer {
