@@ -74,7 +74,7 @@ fn engine(weights: BertWeights) -> Arc<dyn Engine> {
 
 /// Items of 1 to 70 words.
 fn text(items: usize) -> Vec<String> {
-    let dice = &mut Dice(5);
+    let dice = &mut Dice::new(5);
     let item = |_| {
         let words = (0..=dice.below(70)).map(|_| char::from(b'a' + dice.below(26) as u8).to_string());
         words.collect::<Vec<_>>().join(" ")
@@ -88,7 +88,7 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
         let weights = synthetic::bert(seed);
         let model = BertModel::new(weights.clone()).unwrap();
         for count in [1, 2, 7, 33] {
-            let tokens = tokens(&mut Dice(seed + count as u64), count);
+            let tokens = tokens(&mut Dice::new(seed + count as u64), count);
             let (pooled, expected) = reference::bert(&weights, &tokens.ids, &tokens.types);
             for isa in available() {
                 let mut steps = Recorder::default();
@@ -106,7 +106,7 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
 #[test]
 fn sequences_that_are_computed_together_do_not_see_each_other() {
     let model = BertModel::new(synthetic::bert(3)).unwrap();
-    let dice = &mut Dice(8);
+    let dice = &mut Dice::new(8);
     let all: Vec<TokensOf> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
     let embed = |sequences: &[&TokensOf], scratch: &mut Scratch| {
         let vectors = model.embed(sequences, scratch, &mut Recorder::default()).unwrap();

@@ -114,7 +114,7 @@ fn some_cells_of_larger_models_hold() {
     ] {
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
-        let dice = &mut Dice(9);
+        let dice = &mut Dice::new(9);
         let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(2000) == 0);
         assert!(judged > 50, "{judged}");
     }
@@ -128,7 +128,7 @@ fn some_cells_of_the_real_model_hold() {
     let leaves = engine.leaves(&job, &outcome.output, &mut go_on).unwrap();
     let mut own = view(&engine, &job, &outcome.output, outcome.claim.units);
     check_leaves(&mut own, outcome.claim.trace_root, &leaves);
-    let dice = &mut Dice(1);
+    let dice = &mut Dice::new(1);
     let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(3000) == 0);
     assert!(judged > 100, "{judged}");
 }

@@ -7,7 +7,8 @@ use surety_exact::rsqrt;
 use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
 
 use crate::{
-    given::{embeddings_bytes, GENERATION_WORDS, PROMPT_WORDS},
+    given::{embeddings_bytes, PROMPT_WORDS},
+    output::GENERATION_WORDS,
     plan::LeafPlan,
     TraceShape,
 };

@@ -5,8 +5,9 @@ use surety_types::model::ModelFamily;
 
 use crate::{
     compute::{Found, Halt, Work},
-    given::{GENERATION_WORDS, PROMPT_WORDS},
+    given::PROMPT_WORDS,
     inputs::{Inputs, Source},
+    output::GENERATION_WORDS,
     steps::Op,
     tensors::Tensor,
 };

@@ -96,7 +96,7 @@ pub fn rounds_of_queries_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 fn check<M: Machine>(kernels: &mut Kernels<M>, shapes: &[(usize, usize, usize)], sizes: &[(usize, usize)]) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for shape in shapes.iter().copied() {
         for (len, rows) in sizes.iter().copied() {
             let what = format!("{shape:?}, {rows} queries of {len} positions");
@@ -126,7 +126,7 @@ fn check<M: Machine>(kernels: &mut Kernels<M>, shapes: &[(usize, usize, usize)],
 }
 
 pub fn rotating_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     for (heads, head_dim, first) in [(1, 2, 0), (3, 8, 1), (2, 64, 1_000_000), (4, 10, u32::MAX - 40)] {
         let turns: Vec<Turns> = (0..head_dim / 2).map(|_| Turns(random.next())).collect();
         let rows = random.activations(33 * heads * head_dim);

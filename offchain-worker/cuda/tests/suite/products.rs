@@ -114,7 +114,7 @@ fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
 }
 
 pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let sizes = [
         (1, 1),
         (5, 3),
@@ -143,7 +143,7 @@ pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let case = Case::new(&mut random, exact::Precision::Int12, (256, 48), true);
     let rows = random.activations(65 * 256);
     let alone: Vec<f32> = rows
@@ -158,7 +158,7 @@ pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels
 
 /// Little room: a round takes few of the rows.
 pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let case = Case::new(&mut random, exact::Precision::Int8, (300, 20), true);
     let rows = random.activations(23 * 300);
     let expected = case.expected(&rows);
@@ -178,7 +178,7 @@ pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 pub fn embedding_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let tables = [(1, 1), (50, 129), (20, 384)];
     for ((rows, width), precision) in tables.into_iter().flat_map(|t| PRECISIONS.map(|p| (t, p))) {
         let case = Case::new(&mut random, precision, (width, rows), false);

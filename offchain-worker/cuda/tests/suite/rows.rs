@@ -31,7 +31,7 @@ fn arguments(random: &mut Random) -> Vec<f32> {
 }
 
 pub fn functions_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let x = arguments(&mut random);
     let y: Vec<f32> = (0..x.len()).map(|_| random.finite()).collect();
     let other = kernels.upload(&y).unwrap();
@@ -59,7 +59,7 @@ pub fn functions_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 pub fn norms_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for width in [1, 2, 15, 16, 17, 33, 384, 1000] {
         for count in [1, 7, 8, 20] {
             let what = format!("{count} rows of {width}");
@@ -94,7 +94,7 @@ pub fn norms_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 pub fn pooling_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let spans: [Range<u32>; 4] = [0..1, 1..8, 8..40, 3..37];
     for width in [1, 5, 384] {
         let rows = random.activations(40 * width);

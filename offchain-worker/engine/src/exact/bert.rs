@@ -5,7 +5,7 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
-use surety_model_trace::TraceShape;
+use surety_model_trace::{Op, TraceShape};
 use surety_models::{
     tokens::TokensOf,
     weights::{Activation, BertLayer, BertWeights},
@@ -13,7 +13,7 @@ use surety_models::{
 
 use super::{
     pass::{check_table, look_up, pack, part, sized, step, Pass},
-    probe::{Op, Probe},
+    probe::Probe,
 };
 
 /// An encoder with its weights in the layout of the kernels.

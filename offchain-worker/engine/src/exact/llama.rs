@@ -5,12 +5,12 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
-use surety_model_trace::TraceShape;
+use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
     pass::{check_table, look_up, pack, sized, step, Pass},
-    probe::{Op, Probe},
+    probe::Probe,
 };
 
 /// Positions that go through the products together: enough to read each weight seldom, few enough to stay in a

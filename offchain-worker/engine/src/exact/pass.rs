@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use surety_exact::{groups, Fault, GROUP};
 use surety_kernels::{self as kernels, Packed, Rows};
+use surety_model_trace::{Op, Step};
 use surety_models::weights::{Linear, Quanta, Table};
 
-use super::probe::{Op, Probe, Step};
+use super::probe::Probe;
 
 /// One layer's pass: its quantised input, and who looks on.
 pub(super) struct Pass<'a, P> {
@@ -45,6 +46,8 @@ impl<P: Probe> Pass<'_, P> {
 }
 
 pub(super) fn step(layer: usize, op: Op) -> Step {
+    // No model has 2^32 layers.
+    let layer = u32::try_from(layer).unwrap_or(u32::MAX);
     Step { layer, op }
 }
 

@@ -19,7 +19,7 @@ pub struct Steps(pub BTreeMap<Step, Vec<Vec<u8>>>);
 impl Steps {
     fn real(&mut self, layer: usize, op: Op, rows: &Rows) {
         let rows = rows.iter().map(|row| bytes(row)).collect();
-        self.0.insert(Step { layer, op }, rows);
+        self.0.insert(step(layer, op), rows);
     }
 
     /// Products of quantised rows.
@@ -35,8 +35,8 @@ impl Steps {
         let quantised: Vec<_> = quantised.collect();
         let as_bytes =
             |(q, scales): &(Vec<i16>, Vec<f32>)| [quantised_bytes(precision, q), bytes(scales)].concat();
-        let step = Step { layer, op: quant };
-        self.0.insert(step, quantised.iter().map(as_bytes).collect());
+        self.0
+            .insert(step(layer, quant), quantised.iter().map(as_bytes).collect());
         by.map(|(op, linear)| {
             let cells = |(q, scales): &(Vec<i16>, Vec<f32>)| {
                 (0..linear.outputs).map(|o| cell(q, scales, linear, o)).collect()
@@ -46,6 +46,11 @@ impl Steps {
             rows
         })
     }
+}
+
+fn step(layer: usize, op: Op) -> Step {
+    let layer = layer as u32;
+    Step { layer, op }
 }
 
 pub fn bytes(row: &[f32]) -> Vec<u8> {

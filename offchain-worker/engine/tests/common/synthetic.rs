@@ -1,32 +1,28 @@
 //! Small models of the exact tier, with random weights.
 
 use serde_json::{json, Value};
-use surety_exact::{groups, Precision, Turns};
+use surety_exact::{groups, Precision, SplitMix64, Turns};
 use surety_models::{
     weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
 };
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
-/// SplitMix64.
-pub struct Dice(pub u64);
+/// [`SplitMix64`], whose numbers are taken modulo here.
+pub struct Dice(SplitMix64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.next() % end
     }
 
-    /// Between -1 and 1.
+    /// From -1 up to 1.
     pub fn real(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        self.0.real()
     }
 }
 
@@ -40,7 +36,7 @@ impl Maker {
     /// Of int8 for odd seeds, of int12 for even ones.
     fn new(seed: u64) -> Self {
         Self {
-            dice: Dice(seed),
+            dice: Dice::new(seed),
             precision: match seed % 2 {
                 0 => Precision::Int12,
                 _ => Precision::Int8,

@@ -32,7 +32,11 @@ pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeig
 }
 
 fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result<BertLayer, ModelError> {
-    let (width, inner, epsilon) = (config.dims.hidden_size, config.dims.intermediate_size, config.epsilon);
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
     let stem = |part: &str| format!("{layer}.{part}");
     let square = (width, width);
     Ok(BertLayer {
@@ -75,7 +79,11 @@ pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaW
 }
 
 fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Result<LlamaLayer, ModelError> {
-    let (width, inner, epsilon) = (config.dims.hidden_size, config.dims.intermediate_size, config.epsilon);
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
     let queries = config.dims.num_attention_heads * config.head_dim;
     let keys = config.num_key_value_heads * config.head_dim;
     let (attention, mlp) = (config.attention_bias, config.mlp_bias);

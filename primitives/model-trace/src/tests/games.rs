@@ -5,7 +5,9 @@ use super::{
     small::{cell, claimed, continuation, flipped, llama, works, write, Work, PROMPT, TEXT},
 };
 use crate::{
-    execute::execute_step, generation_output, testsuite::MemoryModel, CellReferee, Part, Player, Rows,
+    execute::execute_step,
+    testsuite::{generation_output, MemoryModel},
+    CellReferee, Part, Player, Rows,
 };
 use std::sync::Arc;
 use surety_dispute_game::bisection::{Cell, CellValue, Outcome, Reason, Shape, Side, Trace, BYTES_MAX};

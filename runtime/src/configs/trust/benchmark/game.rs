@@ -7,8 +7,8 @@ use surety_dispute_game::bisection::{
     State, OPENING_BYTES_MAX,
 };
 use surety_model_trace::{
-    generation_output, prompt_tokens, sampling_random,
-    testsuite::{MemoryModel, MemoryTrace},
+    prompt_tokens, sampling_random,
+    testsuite::{generation_output, MemoryModel, MemoryTrace},
     CellReferee, Layout, Op, Part, Player, Prompt,
 };
 use surety_pallet_trust_lock::{DisputeReferee, LongCell};

@@ -1,9 +1,10 @@
-//! Somebody's answer, taken at its word token by token: what this machine would have said at each place.
+//! Somebody's answer, taken at its word token by token: what this machine would have claimed at each place.
 //!
 //! One pass over prompt and claimed continuation gives all states and all choices at once. Each depends on what was
 //! claimed before it and on nothing after it, so the first difference between two views of one claim has inputs that
 //! both agree on.
 
+use surety_model_trace::ClaimedOutput;
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     engine::{report, Refutation, Sink},
     error::EngineError,
-    generation::Said,
 };
 
 /// Rows of logits that are kept at a time: a large vocabulary's take megabytes.
@@ -27,7 +27,7 @@ const LOGIT_ROWS: usize = 16;
 const NO_END: u32 = 2;
 
 /// The own view of a claimed answer.
-pub(super) struct Forced {
+pub(super) struct TeacherForced {
     pub(super) leaves: Vec<ContentHash>,
     /// For each position the token that is chosen there.
     pub(super) choices: Vec<u32>,
@@ -42,19 +42,19 @@ impl ExactLlama {
     ///
     /// # Errors
     /// [`Refutation`] for what has not the form of an answer to this task; the faults of the arithmetic.
-    pub(super) fn forced(
+    pub(super) fn teacher_forced(
         &self,
         task: &Task,
         output: &[u8],
         units: Option<u32>,
         sink: &mut dyn Sink,
-    ) -> Result<Forced, EngineError> {
-        let said = self.said(task, output, units)?;
-        let fed = self.fed(task, &said.tokens);
+    ) -> Result<TeacherForced, EngineError> {
+        let claimed = self.claimed(task, output, units)?;
+        let fed = self.fed(task, &claimed.tokens);
         let mut trace = TopLevel::new(self.model.trace_shape());
         let chosen = self.choices(task, &fed, &mut trace, sink)?;
-        let units = count(task.prompt.len() + said.tokens.len());
-        let own = self.own_output(task, said, &chosen);
+        let units = count(task.prompt.len() + claimed.tokens.len());
+        let own = self.own_output(task, claimed, &chosen);
         let output_hash = content_hash(&own);
         let choices = task.choices(&chosen);
         let leaves = GenerationLeaves {
@@ -63,7 +63,7 @@ impl ExactLlama {
             choices: &choices,
             output: output_hash,
         };
-        Ok(Forced {
+        Ok(TeacherForced {
             leaves: leaves.all(),
             choices,
             output: own,
@@ -73,19 +73,20 @@ impl ExactLlama {
     }
 
     /// Reads an answer that could be one to this task.
-    pub(super) fn said<'a>(
+    pub(super) fn claimed<'a>(
         &self,
         task: &Task,
         output: &'a [u8],
         units: Option<u32>,
-    ) -> Result<Said<'a>, EngineError> {
+    ) -> Result<ClaimedOutput<'a>, EngineError> {
         let prompt = count(task.prompt.len());
         let tokens = units.map(|units| units.saturating_sub(prompt));
-        let said = Said::read(output, tokens).map_err(|error| Refutation::Malformed(error.to_string()))?;
-        let tokens = count(said.tokens.len());
+        let claimed = ClaimedOutput::decode(output, tokens)
+            .map_err(|error| Refutation::Malformed(error.to_string()))?;
+        let tokens = count(claimed.tokens.len());
         let most = task.units_max.min(self.context);
         match tokens > 0 && prompt.saturating_add(tokens) <= most {
-            true => Ok(said),
+            true => Ok(claimed),
             false => Err(Refutation::Length { tokens }.into()),
         }
     }
@@ -146,16 +147,12 @@ impl ExactLlama {
     }
 
     /// What should be at each place of an output, given what is claimed before it.
-    fn own_output(&self, task: &Task, said: Said<'_>, chosen: &[u32]) -> Vec<u8> {
-        let header = [
-            count(task.prompt.len()),
-            count(said.tokens.len()),
-            self.reason(task, &said.tokens, said.text),
-        ];
-        Said {
-            header,
+    fn own_output(&self, task: &Task, claimed: ClaimedOutput<'_>, chosen: &[u32]) -> Vec<u8> {
+        ClaimedOutput {
+            prompt_tokens: count(task.prompt.len()),
+            finish_reason: self.reason(task, &claimed.tokens, claimed.text),
             tokens: chosen.to_vec(),
-            text: said.text,
+            text: claimed.text,
         }
         .encode()
     }
