@@ -4,10 +4,12 @@ use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
 use surety_client::ClientError;
-use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
+use surety_demo_model::TrainError;
+use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError};
 use surety_host::HostError;
 use surety_journal::JournalError;
-use surety_models::{convert::ConvertError, FetchError};
+use surety_model_fetch::FetchError;
+use surety_models::convert::ConvertError;
 use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;

@@ -1,4 +1,4 @@
-//! Models that come with their hashes: what [`crate::fetch()`] can get.
+//! Models that come with their hashes: what `surety-model-fetch` can get.
 
 use surety_types::{
     model::{

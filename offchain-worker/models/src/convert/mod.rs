@@ -164,8 +164,11 @@ pub fn convert(
     convert_locked(folder, store, name, precision, calibrator, on_event)
 }
 
-/// [`convert`], for a caller that has locked the store.
-pub(crate) fn convert_locked(
+/// [`convert`], for a caller that holds [`ModelStore::lock`].
+///
+/// # Errors
+/// Those of [`convert`].
+pub fn convert_locked(
     folder: &Path,
     store: &ModelStore,
     name: &str,

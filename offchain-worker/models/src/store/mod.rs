@@ -48,7 +48,8 @@ impl ModelFile {
         }
     }
 
-    pub(crate) fn bytes_max(self) -> u64 {
+    /// Most bytes that such a file may have.
+    pub fn bytes_max(self) -> u64 {
         match self {
             Self::Weights => WEIGHTS_BYTES_MAX,
             Self::Tokenizer => TOKENIZER_BYTES_MAX,
@@ -287,7 +288,10 @@ impl ModelStore {
 
     /// Keeps other processes from putting models into the store for as long as the result lives. The lock is the
     /// folder's own, so that no file of it is left behind.
-    pub(crate) fn lock(&self) -> Result<File, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn lock(&self) -> Result<File, StoreError> {
         fs::create_dir_all(&self.models).map_err(StoreError::io(&self.models))?;
         let lock = File::open(&self.models).map_err(StoreError::io(&self.models))?;
         lock.lock().map_err(StoreError::io(&self.models))?;
@@ -295,7 +299,10 @@ impl ModelStore {
     }
 
     /// Where a model of this name lives.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidName`].
+    pub fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
             return Err(StoreError::InvalidName(name.into()));
@@ -305,7 +312,10 @@ impl ModelStore {
 }
 
 /// Writes a folder's manifest.
-pub(crate) fn write_manifest(folder: &Path, manifest: &ModelManifest) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_manifest(folder: &Path, manifest: &ModelManifest) -> io::Result<()> {
     let path = folder.join(MANIFEST);
     fs::write(&path, manifest::to_json(manifest))?;
     File::open(&path)?.sync_all()

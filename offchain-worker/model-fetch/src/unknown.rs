@@ -7,10 +7,10 @@
 use std::{fmt, fs, str::FromStr};
 
 use super::{fresh, hub, FetchError, FetchEvent, FetchOptions, OnEvent, Source};
-use crate::{
+use crate::file::Wanted;
+use surety_models::{
     convert::{calibration::Calibrator, convert_locked},
-    fetch::file::Wanted,
-    store::{ModelFile, ModelStore, StoredModel},
+    ModelFile, ModelStore, StoredModel,
 };
 
 /// The revision that is meant when none is named.

@@ -10,7 +10,7 @@ use common::{
     fetching::{hub, Fixture, Unasked, COMPLETE},
     server::{serve, Act},
 };
-use surety_models::{fetch, FetchError, FetchEvent, Source};
+use surety_model_fetch::{fetch, FetchError, FetchEvent, Source};
 
 #[test]
 fn a_model_is_fetched_once() {

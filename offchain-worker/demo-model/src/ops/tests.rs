@@ -4,7 +4,7 @@
 use candle_core::{Device, Var};
 
 use super::*;
-use crate::train::random::Random;
+use crate::random::Random;
 
 fn random(shape: &[usize], seed: u64) -> Var {
     let mut random = Random::new(seed);

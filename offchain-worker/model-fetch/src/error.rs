@@ -4,7 +4,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use surety_types::ContentHash;
 
-use crate::{convert::ConvertError, store::StoreError};
+use surety_models::{convert::ConvertError, StoreError};
 
 /// Why a fetch failed. Nothing in the store has changed then.
 #[derive(Debug, thiserror::Error)]

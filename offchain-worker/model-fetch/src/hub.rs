@@ -12,7 +12,7 @@ use super::{
     file::{receive, Received, Wanted},
     missing, FetchEvent, FetchOptions, OnEvent,
 };
-use crate::known::KnownModel;
+use surety_models::KnownModel;
 
 /// Attempts that bring no new byte, one after the other, before the source is given up.
 const FRUITLESS_MAX: u32 = 3;

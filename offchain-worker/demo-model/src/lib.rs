@@ -1,12 +1,4 @@
-//! Trains a small language model, so that there is one to try everything with that anybody can make from the files of
-//! this repository.
-//!
-//! What comes out is a folder as models are published: `config.json` (`LlamaForCausalLM`), `model.safetensors` with
-//! the published names, and `tokenizer.json`. Whoever reads such folders reads this one.
-//!
-//! A seed fixes the vocabulary, the initial weights and the order of the text. It does not fix the result: products
-//! of floats differ between machines, so two machines end with two models that are about as good. That does no
-//! harm, because a model's name is the hash of its files.
+#![doc = include_str!("../README.md")]
 
 mod error;
 mod files;

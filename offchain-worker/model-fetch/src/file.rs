@@ -10,7 +10,7 @@ use std::{
 use surety_types::ContentHash;
 
 use super::{error::FetchError, FetchEvent, OnEvent};
-use crate::hash::file_hash_of;
+use surety_models::file_hash_of;
 
 const CHUNK_BYTES: usize = 128 * 1024;
 
@@ -158,7 +158,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::hash::file_hash;
+    use surety_models::file_hash;
 
     fn wanted(folder: &Path, content: &[u8]) -> Wanted {
         Wanted::new(folder, "file", content.len() as u64, file_hash(content))

