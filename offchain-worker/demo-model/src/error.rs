@@ -8,9 +8,9 @@ pub enum TrainError {
     /// A setting outside its range.
     #[error("{field} is {value}, but must be between {min} and {max}")]
     OutOfRange {
-        /// Which one.
+        /// Name of the option.
         field: &'static str,
-        /// Its value.
+        /// What was given.
         value: usize,
         /// Least allowed.
         min: usize,
@@ -38,7 +38,7 @@ pub enum TrainError {
     /// The folder holds something other than a model.
     #[error("{} holds {found:?}, which no model has: choose another folder", path.display())]
     Occupied {
-        /// The folder.
+        /// Folder that was to take the model.
         path: PathBuf,
         /// What was found in it.
         found: String,

@@ -162,7 +162,7 @@ pub type OnTrainEvent<'a> = &'a mut (dyn FnMut(TrainEvent) -> ControlFlow<()> + 
 /// What was trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trained {
-    /// Its folder.
+    /// Folder with the three files.
     pub path: PathBuf,
     /// Parameters of the network.
     pub parameters: usize,

@@ -36,9 +36,9 @@ pub enum EmbeddingsError {
     /// Of another type or shape.
     #[error("`embeddings` should be F32 with two dimensions, not {dtype} of shape {shape:?}")]
     WrongShape {
-        /// Its element type.
+        /// Element type that the tensor has.
         dtype: String,
-        /// Its shape.
+        /// Shape that the tensor has.
         shape: Vec<usize>,
     },
     /// It holds NaN or infinity.
@@ -63,7 +63,7 @@ impl Embeddings {
         self.width
     }
 
-    /// How many rows there are.
+    /// Items that were embedded.
     pub fn len(&self) -> usize {
         self.values.len() / self.width
     }

@@ -19,7 +19,7 @@ pub const NEW_TOKENS_MAX: u32 = 4096;
 /// Highest temperature, in thousandths.
 pub const TEMPERATURE_MILLI_MAX: u32 = 10_000;
 
-/// What is asked for.
+/// A generation that a client asks for: the input of a task, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -51,7 +51,7 @@ pub enum RequestError {
     /// Over [`REQUEST_BYTES_MAX`].
     #[error("{bytes} bytes, but at most {REQUEST_BYTES_MAX} are taken")]
     TooLarge {
-        /// Its size.
+        /// Bytes that the input has.
         bytes: usize,
     },
     /// Not the JSON that is expected.
@@ -60,9 +60,9 @@ pub enum RequestError {
     /// A field outside its range.
     #[error("{field} is {value}, but must be between {min} and {max}")]
     OutOfRange {
-        /// Which one.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// The number that it has.
         value: u32,
         /// Least allowed.
         min: u32,
@@ -143,7 +143,7 @@ impl Request {
         }
     }
 
-    /// The input blob.
+    /// The input blob: JSON that [`Self::decode`] reads back.
     pub fn encode(&self) -> Vec<u8> {
         // Strings and integers alone: nothing that could fail to serialise.
         serde_json::to_vec(self).unwrap_or_default()
@@ -170,7 +170,7 @@ impl FinishReason {
     }
 }
 
-/// What was generated.
+/// A continuation: the output of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Generation {
     /// The continuation, without the prompt.
@@ -179,7 +179,7 @@ pub struct Generation {
     pub tokens: Vec<u32>,
     /// How many tokens the prompt had.
     pub prompt_tokens: u32,
-    /// Why it ended.
+    /// Whether the model was done, or `max_tokens` were reached.
     pub finish_reason: FinishReason,
 }
 

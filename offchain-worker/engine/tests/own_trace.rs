@@ -217,7 +217,9 @@ fn a_token_that_was_not_chosen_is_found_where_it_was_chosen() {
     let layout = own.layout().clone();
     // It says that the token was chosen.
     let (position, last) = (wrong.prompt_tokens + 19, layout.leaves() - 1);
-    let leaf = layout.leaf_of(Part::Choices { chunk: position / 16 }).unwrap();
+    let leaf = layout
+        .leaf_of(Part::SampledTokens { chunk: position / 16 })
+        .unwrap();
     let lie = wrong.tokens[20].to_le_bytes().to_vec();
     let mut liar = Altered::new(
         view(&engine, &job, &wrong_blob, units),

@@ -235,12 +235,16 @@ fn quantising_is_the_definition() {
     for precision in PRECISIONS {
         let mut random = Random::new(2);
         for width in [1, 5, 63, GROUP, GROUP + 1, 3 * GROUP, 1200] {
-            let (rows, pre) = (random.floats(67 * width), random.floats(width));
+            let (rows, smoothing_scale) = (random.floats(67 * width), random.floats(width));
             each_isa(|isa| {
                 let mut quantised = Rows::new(precision);
-                quantised.quantise(&rows, width, Some(&pre)).unwrap();
+                quantised.quantise(&rows, width, Some(&smoothing_scale)).unwrap();
                 for (i, row) in rows.chunks(width).enumerate() {
-                    let scaled: Vec<f32> = row.iter().zip(&pre).map(|(x, pre)| x * pre).collect();
+                    let scaled: Vec<f32> = row
+                        .iter()
+                        .zip(&smoothing_scale)
+                        .map(|(x, scale)| x * scale)
+                        .collect();
                     let (mut q, mut scales) = (vec![0; width], vec![0.0; groups(width)]);
                     surety_exact::quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
                     let (got, got_scales) = quantised.row(i).unwrap();

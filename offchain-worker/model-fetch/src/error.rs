@@ -12,23 +12,23 @@ pub enum FetchError {
     /// Nobody there.
     #[error("{url} cannot be reached: {reason}")]
     Unreachable {
-        /// What was asked for.
+        /// Address of the file.
         url: String,
-        /// What went wrong.
+        /// What the network library says.
         reason: String,
     },
     /// A connection that broke, again and again. What has arrived is kept and resumed.
     #[error("{url}: {reason}")]
     Connection {
-        /// What was asked for.
+        /// Address of the file.
         url: String,
-        /// What went wrong.
+        /// What the network library says.
         reason: String,
     },
     /// The server does not give the file.
     #[error("{url}: the server says {status}")]
     Status {
-        /// What was asked for.
+        /// Address of the file.
         url: String,
         /// The HTTP status.
         status: u16,
@@ -36,7 +36,7 @@ pub enum FetchError {
     /// Another size than the known file's.
     #[error("{name} has {actual} bytes or more, but should have {expected}")]
     WrongSize {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// Size of the known file.
         expected: u64,
@@ -46,7 +46,7 @@ pub enum FetchError {
     /// Other bytes than the known file's. They have been deleted.
     #[error("{name} has the hash {actual:?}, but should have {expected:?}; it has been deleted")]
     WrongHash {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// Hash of the known file.
         expected: ContentHash,
@@ -99,17 +99,17 @@ pub enum FetchError {
     /// The server does not say how long a file is.
     #[error("{url}: the server does not say how long the file is")]
     UnknownLength {
-        /// What was asked for.
+        /// Address of the file.
         url: String,
     },
     /// Longer than what this build takes.
     #[error("{name} has {actual} bytes, but at most {max} are taken")]
     TooLarge {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What was announced.
+        /// Bytes that the server announces.
         actual: u64,
-        /// The limit.
+        /// Bytes that such a file may have.
         max: u64,
     },
     /// Every source failed.

@@ -65,7 +65,7 @@ impl FromStr for Source {
 /// How to fetch.
 #[derive(Clone, Debug)]
 pub struct FetchOptions {
-    /// From where.
+    /// Hub or wheel, or one after the other.
     pub source: Source,
     /// The hub, or a mirror that serves the same paths.
     pub hub_url: String,
@@ -95,14 +95,14 @@ impl Default for FetchOptions {
 pub enum FetchEvent {
     /// A source is being asked.
     Trying {
-        /// Which one.
+        /// Hub or wheel.
         source: Source,
     },
     /// A source failed, and another one is next.
     SourceFailed {
-        /// Which one.
+        /// Hub or wheel.
         source: Source,
-        /// Why.
+        /// The error, for people.
         reason: String,
     },
     /// A download goes on.
@@ -118,14 +118,14 @@ pub enum FetchEvent {
     Resuming {
         /// Name of the file.
         file: String,
-        /// Why.
+        /// The error, for people.
         reason: String,
     },
     /// The model is being converted to its exact form.
     Converting(ConvertEvent),
     /// The model is complete and its hashes match.
     Ready {
-        /// Its folder.
+        /// Folder in the store.
         path: PathBuf,
     },
 }

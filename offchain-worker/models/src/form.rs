@@ -68,16 +68,16 @@ impl Form for Weights {
 impl Form for BertWeights {
     fn architecture(&self) -> Result<Architecture, ModelError> {
         let LayerForm { smoothed, inner, .. } = common_form(&self.layers, self.norm.epsilon)?;
-        let width = self.words.width;
+        let width = self.word_embeddings.width;
         Ok(Architecture {
-            vocabulary: narrow(self.words.rows)?,
+            vocabulary: narrow(self.word_embeddings.rows)?,
             width: narrow(width)?,
             layers: narrow(self.layers.len())?,
             heads: narrow(self.heads)?,
             kv_heads: narrow(self.heads)?,
             head_dim: narrow(width.checked_div(self.heads).unwrap_or_default())?,
             inner: narrow(inner)?,
-            positions: narrow(self.positions.rows)?,
+            positions: narrow(self.position_embeddings.rows)?,
             epsilon: self.norm.epsilon.to_bits(),
             activation: match self.activation {
                 Activation::Gelu => model::Activation::Gelu,
@@ -85,7 +85,7 @@ impl Form for BertWeights {
             },
             smoothed,
             tied: false,
-            precision: self.words.q.precision().into(),
+            precision: self.word_embeddings.q.precision().into(),
         })
     }
 
@@ -163,10 +163,10 @@ impl From<&BertLayer> for LayerForm {
     fn from(layer: &BertLayer) -> Self {
         Self {
             smoothed: Smoothed {
-                attention: layer.attention_pre.is_some(),
-                output: layer.output_pre.is_some(),
-                inner: layer.up_pre.is_some(),
-                down: layer.down_pre.is_some(),
+                attention: layer.attention_smoothing.is_some(),
+                output: layer.output_smoothing.is_some(),
+                inner: layer.up_smoothing.is_some(),
+                down: layer.down_smoothing.is_some(),
             },
             inner: layer.up.outputs,
             epsilons: [layer.attention_norm.epsilon, layer.norm.epsilon],
@@ -178,10 +178,10 @@ impl From<&LlamaLayer> for LayerForm {
     fn from(layer: &LlamaLayer) -> Self {
         Self {
             smoothed: Smoothed {
-                attention: layer.attention_pre.is_some(),
-                output: layer.output_pre.is_some(),
-                inner: layer.mlp_pre.is_some(),
-                down: layer.down_pre.is_some(),
+                attention: layer.attention_smoothing.is_some(),
+                output: layer.output_smoothing.is_some(),
+                inner: layer.mlp_smoothing.is_some(),
+                down: layer.down_smoothing.is_some(),
             },
             inner: layer.up.outputs,
             epsilons: [layer.attention_norm.epsilon, layer.mlp_norm.epsilon],

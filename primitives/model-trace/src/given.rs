@@ -20,7 +20,7 @@ pub const PROMPT_WORDS: u32 = 8;
 /// What goes into a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt<'a> {
-    /// Its tokens.
+    /// The prompt as tokens, from the first position on.
     pub tokens: &'a [u32],
     /// Bytes of the output.
     pub output_bytes: u32,
@@ -159,7 +159,7 @@ impl OutputWord {
         let position = prompt.checked_add(index)?.saturating_sub(1);
         let chunk = position.checked_div(layout.cut.chunk)?;
         Some(Self::Token {
-            leaf: layout.leaf_of(Part::Choices { chunk })?,
+            leaf: layout.leaf_of(Part::SampledTokens { chunk })?,
             row: position.checked_rem(layout.cut.chunk)?,
         })
     }

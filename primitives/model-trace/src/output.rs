@@ -22,7 +22,7 @@ pub struct ClaimedOutput<'a> {
 /// An output ends within its words or its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncated {
-    /// Its size.
+    /// Bytes that the output has.
     pub bytes: usize,
     /// How many tokens it should have.
     pub tokens: u32,

@@ -80,7 +80,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     pub fn mean(&mut self, cell: u32) -> Found<I::Error> {
-        let from = self.plan.source(self.step.layer, Op::StateColumns);
+        let from = self.plan.source(self.step.layer, Op::StatesTransposed);
         let rows = self.plan.positions().len() as u32;
         let column = self.numbers(from, cell, 0..rows)?;
         Ok(mean_cell(&column)?)

@@ -247,7 +247,7 @@ impl MemoryTrace {
     pub fn choices(&self, layout: &Layout) -> Vec<u32> {
         let choices = (0u32..)
             .zip(&self.rows)
-            .filter(|(leaf, _)| matches!(layout.part(*leaf), Some(Part::Choices { .. })));
+            .filter(|(leaf, _)| matches!(layout.part(*leaf), Some(Part::SampledTokens { .. })));
         choices
             .flat_map(|(_, rows)| (0..rows.count()).filter_map(|row| rows.integers(row, 0..1)))
             .flatten()

@@ -7,7 +7,7 @@ mod rows;
 
 use std::ops::Range;
 
-use surety_cuda::{Floats, Kernels, Machine};
+use surety_cuda::{Floats, GpuBackend, Kernels};
 use surety_exact::{Precision, SplitMix64};
 
 pub use attention::{
@@ -87,7 +87,7 @@ fn assert_same(found: &[f32], expected: &[f32], what: &str) {
 }
 
 /// What an array on the machine holds.
-fn values<M: Machine>(kernels: &mut Kernels<M>, floats: &Floats<M>) -> Vec<f32> {
+fn values<M: GpuBackend>(kernels: &mut Kernels<M>, floats: &Floats<M>) -> Vec<f32> {
     kernels.download(floats).unwrap()
 }
 

@@ -130,17 +130,17 @@ impl Random {
         let kv = hidden / shape.heads * shape.kv_heads;
         LlamaLayer {
             attention_norm: norm(hidden),
-            attention_pre: None,
+            attention_smoothing: None,
             query: self.linear(hidden, hidden),
             key: self.linear(hidden, kv),
             value: self.linear(hidden, kv),
-            output_pre: None,
+            output_smoothing: None,
             output: self.linear(hidden, hidden),
             mlp_norm: norm(hidden),
-            mlp_pre: None,
+            mlp_smoothing: None,
             gate: self.linear(hidden, inner),
             up: self.linear(hidden, inner),
-            down_pre: None,
+            down_smoothing: None,
             down: self.linear(inner, hidden),
         }
     }

@@ -28,9 +28,9 @@ impl<P: Probe> Pass<'_, P> {
         op: Op,
         input: &[f32],
         width: usize,
-        pre: Option<&[f32]>,
+        smoothing_scale: Option<&[f32]>,
     ) -> Result<(), Fault> {
-        self.rows.quantise(input, width, pre)?;
+        self.rows.quantise(input, width, smoothing_scale)?;
         self.probe
             .quantised(step(self.layer, op), input, width, self.rows);
         Ok(())
@@ -109,15 +109,15 @@ pub(super) fn check_table(table: &Table, width: usize) -> Result<(), Fault> {
     }
 }
 
-/// Lays out a linear layer of this shape; `pre` scales its input.
+/// Lays out a linear layer of this shape; `smoothing_scale` scales its input.
 pub(super) fn pack(
     linear: &Linear,
     inputs: usize,
     outputs: usize,
-    pre: Option<&Vec<f32>>,
+    smoothing_scale: Option<&Vec<f32>>,
 ) -> Result<Packed, Fault> {
     let fits = linear.inputs == inputs && linear.outputs == outputs && inputs > 0 && outputs > 0;
-    let vectors = pre.is_none_or(|pre| pre.len() == inputs)
+    let vectors = smoothing_scale.is_none_or(|scale| scale.len() == inputs)
         && linear.bias.as_ref().is_none_or(|bias| bias.len() == outputs);
     match fits && vectors {
         true => Packed::new(linear),

@@ -9,6 +9,6 @@ pub trait Probe {
     /// A step gave these rows of `width` numbers.
     fn real(&mut self, step: Step, rows: &[f32], width: usize);
 
-    /// A step quantised `input`, rows of `width` numbers, to `rows`. The layer's `pre` is not in `input`.
+    /// A step quantised `input`, rows of `width` numbers, to `rows`. The layer's `smoothing_scale` is not in `input`.
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows);
 }

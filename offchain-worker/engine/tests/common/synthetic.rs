@@ -93,7 +93,7 @@ impl Maker {
         }
     }
 
-    fn pre(&mut self, smoothed: bool, width: usize) -> Option<Vec<f32>> {
+    fn smoothing_scale(&mut self, smoothed: bool, width: usize) -> Option<Vec<f32>> {
         smoothed.then(|| self.reals(width, 1.0, 0.5))
     }
 }
@@ -110,29 +110,29 @@ pub fn flip(q: &mut Quanta, at: usize, bits: u8) {
 pub fn bert(seed: u64) -> BertWeights {
     let (width, inner) = (192, 320);
     let maker = &mut Maker::new(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
+    let [attention, output, inner_smoothing, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     BertWeights {
         heads: 6,
         activation: match maker.dice.below(2) {
             0 => Activation::Gelu,
             _ => Activation::GeluTanh,
         },
-        words: maker.table(30, width, 0.01),
-        positions: maker.table(80, width, 0.01),
-        types: maker.table(2, width, 0.01),
+        word_embeddings: maker.table(30, width, 0.01),
+        position_embeddings: maker.table(80, width, 0.01),
+        token_type_embeddings: maker.table(2, width, 0.01),
         norm: maker.norm(width, true),
         layers: (0..8)
             .map(|_| BertLayer {
-                attention_pre: maker.pre(attention, width),
+                attention_smoothing: maker.smoothing_scale(attention, width),
                 query: maker.linear(width, width, true),
                 key: maker.linear(width, width, true),
                 value: maker.linear(width, width, true),
-                output_pre: maker.pre(output, width),
+                output_smoothing: maker.smoothing_scale(output, width),
                 output: maker.linear(width, width, true),
                 attention_norm: maker.norm(width, true),
-                up_pre: maker.pre(inner_pre, width),
+                up_smoothing: maker.smoothing_scale(inner_smoothing, width),
                 up: maker.linear(width, inner, true),
-                down_pre: maker.pre(down, inner),
+                down_smoothing: maker.smoothing_scale(down, inner),
                 down: maker.linear(inner, width, true),
                 norm: maker.norm(width, true),
             })
@@ -146,7 +146,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
     let (width, inner, head_dim, heads, kv_heads) = (640, 200, 32, 4, 2);
     let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
     let maker = &mut Maker::new(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
+    let [attention, output, inner_smoothing, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     LlamaWeights {
         heads,
         kv_heads,
@@ -157,17 +157,17 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         layers: (0..5)
             .map(|_| LlamaLayer {
                 attention_norm: maker.norm(width, false),
-                attention_pre: maker.pre(attention, width),
+                attention_smoothing: maker.smoothing_scale(attention, width),
                 query: maker.linear(width, queries, false),
                 key: maker.linear(width, keys, false),
                 value: maker.linear(width, keys, true),
-                output_pre: maker.pre(output, queries),
+                output_smoothing: maker.smoothing_scale(output, queries),
                 output: maker.linear(queries, width, false),
                 mlp_norm: maker.norm(width, false),
-                mlp_pre: maker.pre(inner_pre, width),
+                mlp_smoothing: maker.smoothing_scale(inner_smoothing, width),
                 gate: maker.linear(width, inner, false),
                 up: maker.linear(width, inner, true),
-                down_pre: maker.pre(down, inner),
+                down_smoothing: maker.smoothing_scale(down, inner),
                 down: maker.linear(inner, width, false),
             })
             .collect(),

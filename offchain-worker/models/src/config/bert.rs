@@ -18,7 +18,7 @@ pub struct BertConfig {
     pub type_vocab_size: usize,
     /// Between a layer's last two products.
     pub activation: Activation,
-    /// Of every norm.
+    /// What every norm adds to the variance.
     pub epsilon: f32,
 }
 

@@ -26,7 +26,7 @@ pub struct LlamaConfig {
     pub num_key_value_heads: usize,
     /// Numbers of one head; even.
     pub head_dim: usize,
-    /// Of every norm.
+    /// What every norm adds to the mean square.
     pub epsilon: f32,
     /// Base of the rotary positions.
     pub theta: f64,
@@ -51,7 +51,7 @@ pub struct RotaryScaling {
     pub low: f64,
     /// Pairs that turn more often are left alone.
     pub high: f64,
-    /// The original context.
+    /// The original context, in tokens.
     pub original: f64,
 }
 

@@ -55,9 +55,9 @@ impl Recipe for BertConfig {
                 Chosen::plain(precision),
             )
         };
-        let words = embedding("word_embeddings", self.dims.vocab_size)?;
-        let positions = embedding("position_embeddings", self.dims.max_position_embeddings)?;
-        let types = embedding("token_type_embeddings", self.type_vocab_size)?;
+        let word_embeddings = embedding("word_embeddings", self.dims.vocab_size)?;
+        let position_embeddings = embedding("position_embeddings", self.dims.max_position_embeddings)?;
+        let token_type_embeddings = embedding("token_type_embeddings", self.type_vocab_size)?;
         step.done(1);
         let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
         for number in 0..self.dims.num_hidden_layers {
@@ -69,9 +69,9 @@ impl Recipe for BertConfig {
         Ok(BertWeights {
             heads: self.dims.num_attention_heads,
             activation: self.activation,
-            words,
-            positions,
-            types,
+            word_embeddings,
+            position_embeddings,
+            token_type_embeddings,
             norm: norm(source, "embeddings.LayerNorm", width, self.epsilon, true)?,
             layers,
         })
@@ -99,36 +99,36 @@ fn layer(
         bias: true,
     };
     let three = [&query, &key, &value].map(|stem| site(stem, width, width));
-    let (attention_pre, [query, key, value]) =
+    let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("attention.output.dense");
     let output = [site(&output, width, width)];
-    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
+    let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let up = stem("intermediate.dense");
-    let (up_pre, [up]) = sharing(
+    let (up_smoothing, [up]) = sharing(
         source,
         precision,
         [site(&up, inner, width)],
         seen.map(|seen| &seen.up),
     )?;
     let down = stem("output.dense");
-    let (down_pre, [down]) = sharing(
+    let (down_smoothing, [down]) = sharing(
         source,
         precision,
         [site(&down, width, inner)],
         seen.map(|seen| &seen.down),
     )?;
     Ok(BertLayer {
-        attention_pre,
+        attention_smoothing,
         query,
         key,
         value,
-        output_pre,
+        output_smoothing,
         output,
         attention_norm: norm(source, &stem("attention.output.LayerNorm"), width, epsilon, true)?,
-        up_pre,
+        up_smoothing,
         up,
-        down_pre,
+        down_smoothing,
         down,
         norm: norm(source, &stem("output.LayerNorm"), width, epsilon, true)?,
     })

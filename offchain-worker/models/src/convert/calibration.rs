@@ -17,7 +17,7 @@ const MADE_UP_TIMES: usize = 3;
 
 /// What a model reads, in tokens.
 pub struct Sequences {
-    /// The text.
+    /// Lines of the calibration text.
     pub text: Vec<Vec<u32>>,
     /// Any tokens at all.
     pub made_up: Vec<Vec<u32>>,
@@ -116,12 +116,12 @@ fn lines(
 /// Of so many tokens one is kept as a sample.
 const SAMPLE_EVERY: usize = 2;
 
-/// What has been seen of one input of linear layers, before any `pre`.
+/// What has been seen of one input of linear layers, before any `smoothing_scale`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Sum of squares of each channel, over all rows.
     pub squares: Vec<f64>,
-    /// How many rows.
+    /// Rows in `squares`.
     pub rows: usize,
     /// Some of the rows, one after the other.
     pub sample: Vec<f32>,

@@ -112,31 +112,31 @@ fn layer(
     let biased = config.attention_bias;
     let three = [(query, queries), (key, keys), (value, keys)]
         .map(|(stem, outputs)| site(stem, outputs, width, biased));
-    let (attention_pre, [query, key, value]) =
+    let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("self_attn.o_proj");
     let output = [site(&output, width, queries, biased)];
-    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
+    let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let biased = config.mlp_bias;
     let names = ["mlp.gate_proj", "mlp.up_proj"].map(stem);
     let two = names.each_ref().map(|stem| site(stem, inner, width, biased));
-    let (mlp_pre, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
+    let (mlp_smoothing, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
     let down = stem("mlp.down_proj");
     let down = [site(&down, width, inner, biased)];
-    let (down_pre, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
+    let (down_smoothing, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
     Ok(LlamaLayer {
         attention_norm: norm(source, &stem("input_layernorm"), width, epsilon, false)?,
-        attention_pre,
+        attention_smoothing,
         query,
         key,
         value,
-        output_pre,
+        output_smoothing,
         output,
         mlp_norm: norm(source, &stem("post_attention_layernorm"), width, epsilon, false)?,
-        mlp_pre,
+        mlp_smoothing,
         gate,
         up,
-        down_pre,
+        down_smoothing,
         down,
     })
 }

@@ -53,7 +53,7 @@ pub enum ConvertError {
     Arithmetic {
         /// The tensor's stem.
         stem: String,
-        /// What went wrong.
+        /// Why the arithmetic gives no value.
         fault: Fault,
     },
     /// The quantised model cannot read the calibration text.
@@ -62,7 +62,7 @@ pub enum ConvertError {
     /// There is another model of that name.
     #[error("there is another model in {}; choose another name", path.display())]
     NameTaken {
-        /// Its folder.
+        /// Folder of the model that has the name.
         path: PathBuf,
     },
     /// Not fit for a manifest.
@@ -103,11 +103,11 @@ pub enum Stage {
 /// How far a conversion is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertEvent {
-    /// What it is doing.
+    /// The part of the conversion that `done` and `total` count in.
     pub stage: Stage,
-    /// How much of that is done.
+    /// Layers, sequences or files that are done.
     pub done: usize,
-    /// Of so much.
+    /// Layers (the tables of vectors count as one), sequences of the calibration text, or files in all.
     pub total: usize,
 }
 
@@ -279,7 +279,7 @@ fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), C
 
 /// A family's part of a conversion, which its configuration can do.
 trait Recipe {
-    /// The model in memory.
+    /// The quantised model in memory.
     type Weights;
 
     /// What fixes the model's size.

@@ -19,9 +19,9 @@ pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeig
     let weights = BertWeights {
         heads: config.dims.num_attention_heads,
         activation: config.activation,
-        words: words?,
-        positions: positions?,
-        types: types?,
+        word_embeddings: words?,
+        position_embeddings: positions?,
+        token_type_embeddings: types?,
         norm: tensors.norm("embeddings.LayerNorm", width, config.epsilon, true)?,
         layers: (0..config.dims.num_hidden_layers)
             .map(|layer| bert_layer(&mut tensors, &format!("encoder.layer.{layer}"), config))
@@ -40,16 +40,16 @@ fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result
     let stem = |part: &str| format!("{layer}.{part}");
     let square = (width, width);
     Ok(BertLayer {
-        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        attention_smoothing: tensors.optional(&stem("attention.pre"), width)?,
         query: tensors.linear(&stem("attention.self.query"), square, true)?,
         key: tensors.linear(&stem("attention.self.key"), square, true)?,
         value: tensors.linear(&stem("attention.self.value"), square, true)?,
-        output_pre: tensors.optional(&stem("attention.output.dense.pre"), width)?,
+        output_smoothing: tensors.optional(&stem("attention.output.dense.pre"), width)?,
         output: tensors.linear(&stem("attention.output.dense"), square, true)?,
         attention_norm: tensors.norm(&stem("attention.output.LayerNorm"), width, epsilon, true)?,
-        up_pre: tensors.optional(&stem("intermediate.dense.pre"), width)?,
+        up_smoothing: tensors.optional(&stem("intermediate.dense.pre"), width)?,
         up: tensors.linear(&stem("intermediate.dense"), (inner, width), true)?,
-        down_pre: tensors.optional(&stem("output.dense.pre"), inner)?,
+        down_smoothing: tensors.optional(&stem("output.dense.pre"), inner)?,
         down: tensors.linear(&stem("output.dense"), (width, inner), true)?,
         norm: tensors.norm(&stem("output.LayerNorm"), width, epsilon, true)?,
     })
@@ -90,17 +90,17 @@ fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Resu
     let stem = |part: &str| format!("{layer}.{part}");
     Ok(LlamaLayer {
         attention_norm: tensors.norm(&stem("input_layernorm"), width, epsilon, false)?,
-        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        attention_smoothing: tensors.optional(&stem("attention.pre"), width)?,
         query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), attention)?,
         key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), attention)?,
         value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), attention)?,
-        output_pre: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
+        output_smoothing: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
         output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), attention)?,
         mlp_norm: tensors.norm(&stem("post_attention_layernorm"), width, epsilon, false)?,
-        mlp_pre: tensors.optional(&stem("mlp.pre"), width)?,
+        mlp_smoothing: tensors.optional(&stem("mlp.pre"), width)?,
         gate: tensors.linear(&stem("mlp.gate_proj"), (inner, width), mlp)?,
         up: tensors.linear(&stem("mlp.up_proj"), (inner, width), mlp)?,
-        down_pre: tensors.optional(&stem("mlp.down_proj.pre"), inner)?,
+        down_smoothing: tensors.optional(&stem("mlp.down_proj.pre"), inner)?,
         down: tensors.linear(&stem("mlp.down_proj"), (width, inner), mlp)?,
     })
 }

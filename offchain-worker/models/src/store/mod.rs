@@ -27,11 +27,11 @@ const WEIGHTS_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// The files that a manifest names by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelFile {
-    /// The parameters.
+    /// `model.safetensors`: the weights.
     Weights,
     /// How text becomes tokens.
     Tokenizer,
-    /// The dimensions.
+    /// `config.json`: the dimensions.
     Config,
 }
 
@@ -72,7 +72,7 @@ pub enum StoreError {
     /// No folder here has this model's manifest.
     #[error("model {model:?} is not in {}", path.display())]
     NotInstalled {
-        /// The model.
+        /// The id that was asked for.
         model: ModelId,
         /// Where it was looked for.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Size found.
         actual: u64,
-        /// The limit.
+        /// Bytes that such a file may have.
         max: u64,
     },
     /// Damaged, or another file.
@@ -142,7 +142,7 @@ impl StoreError {
 pub struct ModelFiles {
     /// What they were checked against.
     pub manifest: ModelManifest,
-    /// The safetensors file.
+    /// Bytes of the safetensors file.
     pub weights: Vec<u8>,
     /// `tokenizer.json`.
     pub tokenizer: Vec<u8>,
@@ -153,9 +153,9 @@ pub struct ModelFiles {
 /// A model's folder, whose manifest has been read.
 #[derive(Clone, Debug)]
 pub struct StoredModel {
-    /// The manifest in it.
+    /// What the folder's manifest says; the files are checked against it when they are read.
     pub manifest: ModelManifest,
-    /// The folder.
+    /// Folder with the manifest and the three files.
     pub path: PathBuf,
 }
 

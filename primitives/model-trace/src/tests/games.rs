@@ -265,7 +265,7 @@ fn an_altered_token_is_found_in_the_output_or_in_the_choices() {
         let position = PROMPT.tokens.len() as u32 + altered as u32 - 1;
         let leaf = work
             .layout
-            .leaf_of(Part::Choices { chunk: position / 2 })
+            .leaf_of(Part::SampledTokens { chunk: position / 2 })
             .unwrap();
         let length = honest.length(leaf).unwrap();
         let step = work.layout.steps(leaf, length).unwrap() - 1;

@@ -105,7 +105,7 @@ impl Work for GenerateWork {
                     Some(self.task.token_rows(output_bytes, self.units))
                 }
                 Part::Rows { chunk, stride, .. } => states.take(*chunk, *stride),
-                Part::Choices { chunk } => self.choices(*chunk, sink)?,
+                Part::SampledTokens { chunk } => self.choices(*chunk, sink)?,
                 Part::Output => Rows::blob(self.own(sink)?.output.clone()),
             });
         }

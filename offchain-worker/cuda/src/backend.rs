@@ -68,12 +68,12 @@ pub struct Product<'a, M> {
     pub c_row: u32,
     /// From a product's `c` to the next one's.
     pub c_stride: u64,
-    /// How many products.
+    /// Independent products of these dimensions.
     pub batch: u32,
 }
 
 /// Memory, kernels by name, and a library for products. Work is done in the order in which it is given.
-pub trait Machine {
+pub trait GpuBackend {
     /// A piece of the machine's memory. Freed when dropped, after the work that was given before.
     type Memory: std::fmt::Debug;
 

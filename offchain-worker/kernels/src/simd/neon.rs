@@ -2,7 +2,7 @@
 
 use std::arch::{aarch64::*, asm};
 
-use super::{Floats, Line, Machine, GROUP};
+use super::{Floats, Line, SimdIsa, GROUP};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
@@ -43,7 +43,7 @@ impl Floats for [float32x4_t; 4] {
 }
 
 /// Products of int8 as int16, added up in pairs.
-impl Machine for Neon {
+impl SimdIsa for Neon {
     type Floats = [float32x4_t; 4];
     /// Each holds two outputs, in two parts next to each other.
     type Sums = [int32x4_t; 8];
@@ -82,7 +82,7 @@ impl Machine for Neon {
     }
 }
 
-impl Machine for NeonDot {
+impl SimdIsa for NeonDot {
     type Floats = [float32x4_t; 4];
     type Sums = [int32x4_t; 4];
     type Weights = [int8x16_t; 4];
@@ -133,7 +133,7 @@ impl Machine for NeonDot {
     }
 }
 
-impl Machine for NeonInt12 {
+impl SimdIsa for NeonInt12 {
     type Floats = [float32x4_t; 4];
     /// Each holds two outputs, in two parts next to each other.
     type Sums = [int32x4_t; 8];

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Floats, Line, Machine};
+use super::{Floats, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2;
@@ -41,7 +41,7 @@ impl Floats for [__m256; 2] {
 }
 
 /// Both sides widened to 16 bits: `maddubs`, which multiplies int8 directly, would saturate.
-impl Machine for Avx2 {
+impl SimdIsa for Avx2 {
     type Floats = [__m256; 2];
     /// Each holds four outputs, in two parts next to each other.
     type Sums = [__m256i; 4];
@@ -88,7 +88,7 @@ impl Machine for Avx2 {
 }
 
 /// As `Avx512`, in two halves.
-impl Machine for AvxVnni {
+impl SimdIsa for AvxVnni {
     type Floats = [__m256; 2];
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 2];

@@ -1,6 +1,6 @@
 //! What the kernels need of an instruction set: sixteen lanes of `f32`, and dot products of four int8 or two int12.
 //!
-//! The kernels are generic over [`Machine`] and are compiled once per instruction set, in a function that enables its
+//! The kernels are generic over [`SimdIsa`] and are compiled once per instruction set, in a function that enables its
 //! features; everything here is inlined there. Additions and multiplications are those of `f32`, each rounded, never
 //! fused: so every machine gives the bits of [`Scalar`].
 #![allow(unsafe_code)] // Intrinsics. The contract of each function is that of its trait.
@@ -60,7 +60,7 @@ pub(crate) trait Floats: Copy {
 ///
 /// # Safety
 /// As for [`Floats`]; `line` is good for 64 bytes, `quad` for those of as many values as a line has of an output.
-pub(crate) trait Machine {
+pub(crate) trait SimdIsa {
     type Floats: Floats;
     /// Sixteen sums of `i32`, maybe in parts.
     type Sums: Copy;
@@ -68,7 +68,7 @@ pub(crate) trait Machine {
     type Weights: Copy;
     /// Four values of an activation row, or two of int12, in every lane.
     type Quad: Copy;
-    /// Whether [`Machine::quad`] reads int8 values that were widened to 16 bits.
+    /// Whether [`SimdIsa::quad`] reads int8 values that were widened to 16 bits.
     const WIDE: bool = false;
     /// Lines of a whole group.
     const GROUP_LINES: usize = GROUP / 4;

@@ -14,7 +14,7 @@ use std::{
 
 use surety_exact::GROUP;
 
-use super::{Avx512, Floats, Line, Machine, LANES};
+use super::{Avx512, Floats, Line, SimdIsa, LANES};
 use crate::{
     packed::PAD,
     product::{pair, poisoned, Job},

@@ -1,6 +1,6 @@
 //! Plain code.
 
-use super::{Floats, Line, Machine, GROUP, LANES};
+use super::{Floats, Line, SimdIsa, GROUP, LANES};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
@@ -33,7 +33,7 @@ impl Floats for [f32; LANES] {
     }
 }
 
-impl Machine for Scalar {
+impl SimdIsa for Scalar {
     type Floats = [f32; LANES];
     type Sums = [i32; LANES];
     type Weights = [i8; 64];
@@ -71,7 +71,7 @@ impl Machine for Scalar {
     }
 }
 
-impl Machine for ScalarInt12 {
+impl SimdIsa for ScalarInt12 {
     type Floats = [f32; LANES];
     type Sums = [i32; LANES];
     type Weights = [i16; 32];

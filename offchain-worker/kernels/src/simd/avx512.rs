@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Floats, Line, Machine};
+use super::{Floats, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512;
@@ -36,7 +36,7 @@ impl Floats for __m512 {
 }
 
 /// `vpdpbusd` takes one side unsigned: weights go in as `w + 128`, and `128 Σ q` is taken off at the start.
-impl Machine for Avx512 {
+impl SimdIsa for Avx512 {
     type Floats = __m512;
     type Sums = __m512i;
     type Weights = __m512i;

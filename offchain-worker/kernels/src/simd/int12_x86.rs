@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Avx2, Avx512, Line, Machine, GROUP};
+use super::{Avx2, Avx512, Line, SimdIsa, GROUP};
 
 /// `pmaddwd` and an addition.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ type Half = [__m256i; 2];
 /// What both machines with 256-bit registers share.
 macro_rules! halves {
     () => {
-        type Floats = <Avx2 as Machine>::Floats;
+        type Floats = <Avx2 as SimdIsa>::Floats;
         type Sums = Half;
         type Weights = Half;
         type Quad = __m256i;
@@ -54,7 +54,7 @@ macro_rules! halves {
     };
 }
 
-impl Machine for Avx2Int12 {
+impl SimdIsa for Avx2Int12 {
     halves!();
 
     #[inline(always)]
@@ -65,7 +65,7 @@ impl Machine for Avx2Int12 {
     }
 }
 
-impl Machine for AvxVnniInt12 {
+impl SimdIsa for AvxVnniInt12 {
     halves!();
 
     #[inline(always)]
@@ -76,7 +76,7 @@ impl Machine for AvxVnniInt12 {
     }
 }
 
-impl Machine for Avx512Int12 {
+impl SimdIsa for Avx512Int12 {
     type Floats = __m512;
     type Sums = __m512i;
     type Weights = __m512i;

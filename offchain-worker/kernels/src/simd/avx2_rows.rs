@@ -8,7 +8,7 @@ use std::{arch::x86_64::*, ops::Range};
 
 use surety_exact::{Precision, GROUP};
 
-use super::{Avx2, Floats, Line, Machine};
+use super::{Avx2, Floats, Line, SimdIsa};
 use crate::product::{poisoned, Job, ROWS_AT_ONCE};
 
 /// Fewer rows than this are left to [`Avx2`].
@@ -18,7 +18,7 @@ const TILE: usize = 6;
 /// Pairs of a whole group.
 const GROUP_PAIRS: usize = GROUP / 2;
 
-type Sixteen = <Avx2 as Machine>::Floats;
+type Sixteen = <Avx2 as SimdIsa>::Floats;
 
 /// Two weights of each of sixteen outputs, the first eight's before the others'.
 #[derive(Clone, Copy)]
