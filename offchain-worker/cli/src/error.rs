@@ -204,6 +204,9 @@ impl From<ClientError> for CliError {
             ClientError::Chain(e) => Self::Chain(e),
             ClientError::Data(e) => Self::Data(e),
             ClientError::File { path, source } => Self::File { path, source },
+            ClientError::UnknownTask(task) => Self::UnknownTask(task),
+            ClientError::Undelivered { task, attempts } => Self::Undelivered { task, attempts },
+            ClientError::NotGenerated(error) => Self::NotGenerated(error.to_string()),
             ClientError::Internal(reason) => Self::Internal(reason),
         }
     }

@@ -5,7 +5,6 @@
 //! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 
-pub mod amount;
 pub mod args;
 pub mod commands;
 pub mod config;
@@ -17,4 +16,4 @@ pub mod nearest;
 pub mod output;
 pub mod prices;
 
-pub use amount::SURE;
+pub use surety_client::amount::{self, SURE};

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+pub mod amount;
 pub mod deliver;
 mod error;
 mod files;
+pub mod follow;
 pub mod grants;
 pub mod inputs;
 pub mod post;
@@ -13,6 +15,7 @@ pub mod stream;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod testsuite;
 pub mod transcript;
+pub mod words;
 
 pub use error::{ClientError, Result};
 pub use files::write_atomically;

@@ -4,75 +4,83 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{json, Value};
-use surety_chain_client::{address, short, AccountId, Balance, BlockNumber, TaskInfo};
-use surety_client::{deliver::Delivery, transcript::Streamed};
+use surety_chain_client::{address, Balance, BlockNumber, TaskInfo};
 use surety_engine::generation::{FinishReason, Generation};
-use surety_types::{
-    task::{FailureReason, TaskState},
-    TaskId,
-};
+use surety_types::{task::TaskState, TaskId};
 
-use crate::amount::Amount;
+use crate::{amount::Amount, deliver::Delivery, transcript::Streamed, words::state_name};
 
-/// The last thing that `surety task submit` and `watch` print. Amounts are in plancks.
+/// How a task ended. Amounts are in plancks.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Report {
-    pub(super) task: TaskId,
+pub struct Report {
+    /// The task's number.
+    pub task: TaskId,
     /// `Settled`, `Failed` or `Cancelled`.
-    pub(super) state: String,
+    pub state: String,
     /// The accepted result.
-    pub(super) claim: Option<Claim>,
-    pub(super) payments: Vec<Payment>,
-    pub(super) refund: Balance,
-    pub(super) fee: Balance,
+    pub claim: Option<Claim>,
+    /// What each provider got.
+    pub payments: Vec<Payment>,
+    /// What went back to the client.
+    pub refund: Balance,
+    /// What the chain kept.
+    pub fee: Balance,
     /// What is still held for the task: nothing.
-    pub(super) escrow_left: Balance,
+    pub escrow_left: Balance,
     /// Block in which it was settled.
-    pub(super) settled_block: BlockNumber,
+    pub settled_block: BlockNumber,
     /// The finalised block that this was read from.
-    pub(super) finalized_block: BlockNumber,
+    pub finalized_block: BlockNumber,
     /// Until the output was here. Unknown when the task was posted from another home.
-    pub(super) seconds_post_to_result: Option<f64>,
+    pub seconds_post_to_result: Option<f64>,
     /// Until the settlement was final.
-    pub(super) seconds_post_to_settled: Option<f64>,
-    pub(super) output_path: Option<String>,
-    pub(super) output_hash: Option<String>,
+    pub seconds_post_to_settled: Option<f64>,
+    /// File that the output is in, where it was asked for.
+    pub output_path: Option<String>,
+    /// Content hash of the output, once it is here.
+    pub output_hash: Option<String>,
     /// Of a generation, once its output is here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) generation: Option<Generated>,
+    pub generation: Option<Generated>,
 }
 
 /// A generation, and what came of streaming it.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Generated {
+pub struct Generated {
+    /// What the output says.
     #[serde(flatten)]
-    pub(super) made: Generation,
-    pub(super) streamed: Streamed,
+    pub made: Generation,
+    /// What came of streaming it.
+    pub streamed: Streamed,
 }
 
+/// The accepted result, hashes in hexadecimal.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Claim {
+pub struct Claim {
     output: String,
     trace_root: String,
     units: u32,
 }
 
+/// What one provider got, in plancks.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Payment {
+pub struct Payment {
     account: String,
     amount: Balance,
 }
 
 /// Seconds since the task was posted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) result: Option<f64>,
-    pub(super) settled: Option<f64>,
+pub struct Times {
+    /// Until the output was here.
+    pub result: Option<f64>,
+    /// Until the settlement was final.
+    pub settled: Option<f64>,
 }
 
 impl Report {
     /// The report of a finished task; nothing while it is not finished.
-    pub(super) fn new(
+    pub fn new(
         task: TaskId,
         info: &TaskInfo,
         finalized_block: BlockNumber,
@@ -121,13 +129,13 @@ impl Report {
         })
     }
 
-    /// The last of the events that `--follow --json` prints.
-    pub(super) fn as_event(&self) -> Value {
+    /// As the last event for programs that follow a task.
+    pub fn as_event(&self) -> Value {
         json!({ "event": "end", "report": self })
     }
 
     /// For people.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut lines = vec![format!(
             "task {} is {}: block {}, final in block {}",
             self.task, self.state, self.settled_block, self.finalized_block
@@ -170,40 +178,5 @@ impl Generated {
             tokens.len(),
             self.streamed.tokens
         )
-    }
-}
-
-/// A state's name.
-pub(super) fn state_name(state: &TaskState<AccountId, Balance, BlockNumber>) -> String {
-    match state {
-        TaskState::Bidding { .. } => "Bidding",
-        TaskState::Revealing { .. } => "Revealing",
-        TaskState::Drawing { .. } => "Drawing",
-        TaskState::Running { .. } => "Running",
-        TaskState::Settled { .. } => "Settled",
-        TaskState::Failed { .. } => "Failed",
-        TaskState::Cancelled { .. } => "Cancelled",
-    }
-    .into()
-}
-
-/// Why nobody was paid, for people.
-pub(super) fn reason_text(reason: FailureReason) -> &'static str {
-    match reason {
-        FailureReason::NotEnoughBids => "fewer providers bid than were asked for, within the cap",
-        FailureReason::NotEnoughResults => "too few providers delivered in time",
-        FailureReason::NoAgreement => "no result was shared by a majority of the providers",
-        FailureReason::InputWithheld => {
-            "a piece of the input was demanded on the chain and not shown: the client's lock is lost"
-        }
-    }
-}
-
-/// A list of accounts, for people.
-pub(super) fn accounts<'a>(accounts: impl IntoIterator<Item = &'a AccountId>) -> String {
-    let texts: Vec<String> = accounts.into_iter().map(short).collect();
-    match texts.is_empty() {
-        true => "nobody".into(),
-        false => texts.join(", "),
     }
 }

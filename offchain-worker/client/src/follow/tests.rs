@@ -1,12 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
-use surety_client::testsuite::Paper;
 use surety_engine::{
     content_hash,
     generation::{FinishReason, Generation},
     Embeddings,
 };
-use surety_host::machine;
 use surety_network::{
     memory::{MemoryNet, MemoryPlane},
     Bytes, Readers, StreamToken, StreamWriter,
@@ -15,6 +13,7 @@ use surety_proofs::CommitStatement;
 use surety_types::{
     model::Operation,
     multiaddr::Endpoint,
+    provider::{DeviceKind, DeviceProfile},
     task::{
         Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict,
     },
@@ -22,6 +21,7 @@ use surety_types::{
 };
 
 use super::*;
+use crate::testsuite::Paper;
 
 const TASK: TaskId = 5;
 
@@ -35,6 +35,15 @@ struct World {
 
 fn account(index: u8) -> AccountId {
     AccountId::new([index; 32])
+}
+
+fn device() -> DeviceProfile {
+    DeviceProfile {
+        name: Default::default(),
+        kind: DeviceKind::Cpu,
+        cores: 1,
+        memory_mib: 1,
+    }
 }
 
 fn endpoint(index: u8) -> Endpoint {
@@ -67,7 +76,7 @@ impl World {
             let assignments: Vec<_> = (0..2).map(|index| assignment(index, 7)).collect();
             for index in 0..2 {
                 let provider = ProviderRecord {
-                    device: machine::profile(1),
+                    device: device(),
                     endpoints: vec![endpoint(index)].try_into().unwrap(),
                     last_heartbeat: 0,
                 };
@@ -80,11 +89,11 @@ impl World {
         world
     }
 
-    fn run(&self) -> Run {
+    fn run(&self) -> Run<Paper> {
         Run::new(Follow {
             chain: Arc::new(self.chain.clone()),
             plane: self.client.clone(),
-            out: Output::new(true),
+            screen: Paper::of_json(),
             home: self.dir.path().into(),
             task: TASK,
             operation: Operation::Embed,
@@ -98,7 +107,7 @@ impl World {
     }
 
     /// The same task, but for the operation, on both sides; what it prints is on the paper.
-    fn generating(&self) -> (Run, Paper) {
+    fn generating(&self) -> (Run<Paper>, Paper) {
         self.chain.change(|state| {
             let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
             (spec.operation, spec.units_max) = (Operation::Generate, 9);
@@ -213,7 +222,7 @@ fn settled(output: &Bytes, paid: u8) -> TaskState<AccountId, u128, u32> {
 }
 
 /// Runs beside the script until the task is over.
-async fn with_script(run: &mut Run, script: impl std::future::Future<Output = ()>) -> Result<Report> {
+async fn with_script(run: &mut Run<Paper>, script: impl std::future::Future<Output = ()>) -> Result<Report> {
     let (result, ()) = tokio::join!(run.until_over(), script);
     result
 }
@@ -375,7 +384,7 @@ async fn an_output_that_nobody_has_is_an_error_that_names_everybody() {
     let mut run = world.run();
     run.patience = Duration::from_secs(1);
     let error = run.until_over().await.unwrap_err();
-    assert_eq!(error.exit_code(), 6);
+    assert!(matches!(error, ClientError::Undelivered { task: TASK, .. }));
     let text = error.to_string();
     assert!(text.contains("does not have it"), "{text}");
 }
@@ -386,7 +395,7 @@ async fn an_unknown_task_is_said_to_be_unknown() {
     let mut run = world.run();
     run.follow.task = 77;
     let error = run.until_over().await.unwrap_err();
-    assert!(matches!(error, CliError::UnknownTask(77)));
+    assert!(matches!(error, ClientError::UnknownTask(77)));
 }
 
 #[tokio::test]

@@ -2,6 +2,9 @@
 //!
 //! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised state.
 
+mod report;
+mod steps;
+
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -9,15 +12,7 @@ use std::{
 };
 
 use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
-use surety_client::{
-    deliver::{self, wanted, Delivery},
-    grants::Grants,
-    inputs::Supplier,
-    statement,
-    stream::{Patience, Reader},
-    transcript::Transcript,
-    write_atomically,
-};
+use surety_engine::generation::Generation;
 use surety_network::{DataPlane, Ticket};
 use surety_types::{model::Operation, task::TaskState, TaskId};
 use tokio::{
@@ -25,15 +20,20 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
 };
 
-use super::{
-    generation,
-    report::{reason_text, Generated, Report, Times},
-    steps::Steps,
-};
 use crate::{
-    error::{CliError, Result},
-    output::Output,
+    deliver::{self, wanted, Delivery},
+    error::{ClientError, Result},
+    grants::Grants,
+    inputs::Supplier,
+    statement,
+    stream::{Patience, Reader},
+    transcript::{Screen, Transcript},
+    words::reason_text,
+    write_atomically,
 };
+pub use report::{Claim, Generated, Payment, Report, Times};
+pub use steps::posted_text;
+use steps::Steps;
 
 /// Half a block: every block is seen.
 const POLL: Duration = Duration::from_secs(1);
@@ -49,59 +49,57 @@ const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
 const NODE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is followed.
-pub(super) struct Follow {
-    pub(super) chain: Arc<dyn Chain>,
-    pub(super) plane: Arc<dyn DataPlane>,
-    pub(super) out: Output,
+pub struct Follow<S> {
+    /// The chain that the task is on.
+    pub chain: Arc<dyn Chain>,
+    /// Where inputs are served and outputs fetched.
+    pub plane: Arc<dyn DataPlane>,
+    /// Where steps, and text while it is made, are shown.
+    pub screen: S,
     /// Where providers' statements are kept.
-    pub(super) home: PathBuf,
-    pub(super) task: TaskId,
-    pub(super) operation: Operation,
+    pub home: PathBuf,
+    /// The task's number.
+    pub task: TaskId,
+    /// What the task asks for.
+    pub operation: Operation,
     /// How long ago the task was posted, where that is known.
-    pub(super) age: Option<Duration>,
+    pub age: Option<Duration>,
     /// Where the output goes; none: vectors are not fetched, and text is only printed.
-    pub(super) output_path: Option<PathBuf>,
+    pub output_path: Option<PathBuf>,
     /// Print generated text while it is made.
-    pub(super) show_tokens: bool,
+    pub show_tokens: bool,
     /// Answers demands for the input, where it is ours.
-    pub(super) supplier: Option<Supplier>,
+    pub supplier: Option<Supplier>,
     /// Lets providers read the input, where it is ours.
-    pub(super) grants: Option<Grants>,
+    pub grants: Option<Grants>,
     /// Shown to providers who do not know this peer as the client.
-    pub(super) ticket: Option<Ticket>,
+    pub ticket: Option<Ticket>,
 }
 
-impl Follow {
-    /// Shows each step until the task is over, then prints the report.
+/// How it ended.
+#[derive(Debug)]
+pub struct Followed {
+    /// What came of it.
+    pub report: Report,
+    /// Why there is no result, where there is none.
+    pub failure: Option<String>,
+}
+
+impl<S: Screen + Clone + 'static> Follow<S> {
+    /// Shows each step until the task is over.
     ///
     /// # Errors
-    /// When there is no result, or it cannot be had.
-    pub(super) async fn until_settled(self) -> Result<()> {
-        let task = self.task;
-        let (out, follows) = (self.out, self.show_tokens);
+    /// When the result cannot be had, or nobody knows the task.
+    pub async fn until_over(self) -> Result<Followed> {
         let mut run = Run::new(self);
-        let report = tokio::select! {
-            report = run.until_over() => report?,
-            _ = tokio::signal::ctrl_c() => {
-                let hint = format!("the task goes on; follow it with: surety task watch {task} --out FILE");
-                return Err(CliError::Interrupted(hint));
-            }
-        };
-        match report.generation.is_some() && !out.is_json() {
-            // The text is what is on standard output.
-            true => out.step(&report.text()),
-            false if follows && out.is_json() => out.line(&report.as_event()),
-            false => out.result(&report, || report.text())?,
-        }
-        match run.failure.take() {
-            Some(reason) => Err(CliError::NoResult { task, reason }),
-            None => Ok(()),
-        }
+        let report = run.until_over().await?;
+        let failure = run.failure.take();
+        Ok(Followed { report, failure })
     }
 }
 
-struct Run {
-    follow: Follow,
+struct Run<S> {
+    follow: Follow<S>,
     /// Of a generation: what is streamed, and who streams.
     transcript: Arc<Mutex<Transcript>>,
     members: watch::Sender<Vec<AccountId>>,
@@ -121,17 +119,22 @@ struct Run {
     failure: Option<String>,
 }
 
-impl Drop for Run {
+impl<S> Drop for Run<S> {
     fn drop(&mut self) {
-        self.stop_reading();
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
     }
 }
 
-impl Run {
-    fn new(follow: Follow) -> Self {
+impl<S: Screen + Clone + 'static> Run<S> {
+    fn new(follow: Follow<S>) -> Self {
         Self {
             posted: follow.age.and_then(|age| Instant::now().checked_sub(age)),
-            transcript: Arc::new(Mutex::new(Transcript::new(follow.out, follow.show_tokens))),
+            transcript: Arc::new(Mutex::new(Transcript::new(
+                follow.screen.clone(),
+                follow.show_tokens,
+            ))),
             members: watch::Sender::default(),
             reading: None,
             follow,
@@ -154,7 +157,7 @@ impl Run {
             match self.look().await {
                 Ok(Some(report)) => return Ok(report),
                 Ok(None) => self.unreachable_since = None,
-                Err(CliError::Chain(e)) => self.bear(e)?,
+                Err(ClientError::Chain(e)) => self.bear(e)?,
                 Err(e) => return Err(e),
             }
             tokio::time::sleep(POLL).await;
@@ -168,7 +171,7 @@ impl Run {
             return Err(error.into());
         }
         let since = *self.unreachable_since.get_or_insert_with(|| {
-            self.follow.out.step(&format!("{error}; trying again"));
+            self.follow.screen.step(&format!("{error}; trying again"));
             Instant::now()
         });
         if since.elapsed() <= NODE_PATIENCE {
@@ -178,7 +181,7 @@ impl Run {
             return Err(error.into());
         }
         let still = format!("still no node: {error}; going on, as the task does");
-        self.follow.out.step(&still);
+        self.follow.screen.step(&still);
         self.unreachable_since = Some(Instant::now());
         Ok(())
     }
@@ -196,7 +199,7 @@ impl Run {
             }
         }
         let info = chain.task(When::Best, task).await?;
-        let info = info.ok_or(CliError::UnknownTask(task))?;
+        let info = info.ok_or(ClientError::UnknownTask(task))?;
         let texts = self.steps.state(&info, clock);
         self.say(&texts);
         self.see_to_input(&info).await?;
@@ -290,7 +293,7 @@ impl Run {
         self.stop_reading();
         let delivery = self.delivery.as_ref().filter(|_| self.failure.is_none());
         if let Some(delivery) = delivery.filter(|_| self.follow.operation == Operation::Generate) {
-            let made = generation(&delivery.bytes)?;
+            let made = Generation::decode(&delivery.bytes)?;
             let mut transcript = self.transcript.lock().unwrap_or_else(PoisonError::into_inner);
             let streamed = transcript.settle(&made);
             report.generation = Some(Generated { made, streamed });
@@ -316,7 +319,7 @@ impl Run {
     fn wait_for_delivery(&mut self) -> Result<Option<Report>> {
         let since = *self.over_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= self.patience {
-            return Err(CliError::Undelivered {
+            return Err(ClientError::Undelivered {
                 task: self.follow.task,
                 attempts: std::mem::take(&mut self.last_attempts),
             });
@@ -334,7 +337,7 @@ impl Run {
             self.say(&texts);
         }
         if let Some(job) = self.fetching.take_if(|job| job.is_finished()) {
-            match job.await.map_err(|e| CliError::Internal(e.to_string()))? {
+            match job.await.map_err(|e| ClientError::Internal(e.to_string()))? {
                 Ok(delivery) => self.take_delivery(delivery)?,
                 Err(attempts) => self.last_attempts = attempts,
             }
@@ -346,7 +349,7 @@ impl Run {
                     "the output from {} is not what the majority revealed: fetching it again",
                     delivery.from
                 );
-                self.follow.out.step(&text);
+                self.follow.screen.step(&text);
                 self.delivery = None;
                 self.times.result = None;
                 if let Some(path) = &self.follow.output_path {
@@ -381,7 +384,7 @@ impl Run {
             delivery.hash,
             path.map_or_else(String::new, |path| format!(", in {}", path.display()))
         );
-        self.follow.out.step(&text);
+        self.follow.screen.step(&text);
         self.delivery = Some(delivery);
         Ok(())
     }
@@ -393,11 +396,10 @@ impl Run {
 
     fn say(&self, texts: &[String]) {
         for text in texts {
-            self.follow.out.step(text);
+            self.follow.screen.step(text);
         }
     }
 }
 
 #[cfg(test)]
-#[path = "follow_tests.rs"]
 mod tests;

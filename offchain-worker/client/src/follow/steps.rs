@@ -12,10 +12,9 @@ use surety_types::{
     TaskId, BLOCK_SECONDS,
 };
 
-use super::report::{accounts, reason_text};
 use crate::{
     amount::Amount,
-    commands::dispute::{fault_text, side_text},
+    words::{accounts, fault_text, reason_text, side_text},
 };
 
 /// Remembers what has been told. The best chain may change its mind; nothing is told twice.
@@ -271,7 +270,7 @@ fn verdict_text(verdict: &Verdict<AccountId>) -> String {
 }
 
 /// What the most that is paid comes to, for the first line.
-pub(super) fn posted_text(task: TaskId, cap: Balance, redundancy: u32, units_max: u32, block: u32) -> String {
+pub fn posted_text(task: TaskId, cap: Balance, redundancy: u32, units_max: u32, block: u32) -> String {
     format!(
         "task {task} posted in block {block}: up to {units_max} units, {redundancy} providers, at most {}",
         Amount(cap)
