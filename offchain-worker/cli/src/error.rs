@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_client::ClientError;
+use surety_client::{nearest::NearestError, ClientError};
 use surety_demo_model::TrainError;
 use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError};
 use surety_host::HostError;
@@ -208,6 +208,18 @@ impl From<ClientError> for CliError {
             ClientError::Undelivered { task, attempts } => Self::Undelivered { task, attempts },
             ClientError::NotGenerated(error) => Self::NotGenerated(error.to_string()),
             ClientError::Internal(reason) => Self::Internal(reason),
+        }
+    }
+}
+
+impl From<NearestError> for CliError {
+    fn from(error: NearestError) -> Self {
+        match error {
+            NearestError::Text(source) => Self::Input {
+                path: "the submitted text".into(),
+                source,
+            },
+            NearestError::Mismatch { .. } => Self::Usage(error.to_string()),
         }
     }
 }

@@ -12,7 +12,6 @@ pub mod decimal;
 pub mod error;
 pub mod keys;
 pub mod models;
-pub mod nearest;
 pub mod output;
 pub mod prices;
 

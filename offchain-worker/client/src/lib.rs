@@ -7,6 +7,7 @@ mod files;
 pub mod follow;
 pub mod grants;
 pub mod inputs;
+pub mod nearest;
 pub mod post;
 pub mod record;
 pub mod serve;

@@ -2,9 +2,7 @@
 //! something.
 
 use serde::Serialize;
-use surety_engine::{input, Embeddings};
-
-use crate::error::{CliError, Result};
+use surety_engine::{input, Embeddings, InputError};
 
 /// A line and its nearest other line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,21 +15,33 @@ pub struct Neighbour {
     pub cosine: f32,
 }
 
+/// Why text and embeddings do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NearestError {
+    /// The text is no input.
+    #[error(transparent)]
+    Text(#[from] InputError),
+    /// One is not of the other.
+    #[error("the text has {lines} lines, the output {vectors} vectors: they do not belong together")]
+    Mismatch {
+        /// Lines of the text.
+        lines: usize,
+        /// Rows of the output.
+        vectors: usize,
+    },
+}
+
 /// For `count` lines, spread evenly over the text, the nearest other line.
 ///
 /// # Errors
 /// When text and embeddings do not belong together.
-pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbour>> {
-    let items = input::items(text, u32::MAX).map_err(|source| CliError::Input {
-        path: "the submitted text".into(),
-        source,
-    })?;
+pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbour>, NearestError> {
+    let items = input::items(text, u32::MAX)?;
     if items.len() != embeddings.len() {
-        return Err(CliError::Usage(format!(
-            "the text has {} lines, the output {} vectors: they do not belong together",
-            items.len(),
-            embeddings.len()
-        )));
+        return Err(NearestError::Mismatch {
+            lines: items.len(),
+            vectors: embeddings.len(),
+        });
     }
     let rows: Vec<&[f32]> = embeddings.rows().collect();
     let count = count.min(items.len());
@@ -93,9 +103,7 @@ mod tests {
     #[test]
     fn text_and_vectors_must_belong_together() {
         let embeddings = Embeddings::new(1, vec![1.0]).unwrap();
-        assert!(matches!(
-            nearest(b"a\nb", &embeddings, 1),
-            Err(CliError::Usage(_))
-        ));
+        let mismatch = NearestError::Mismatch { lines: 2, vectors: 1 };
+        assert_eq!(nearest(b"a\nb", &embeddings, 1), Err(mismatch));
     }
 }

@@ -17,6 +17,7 @@ use surety_client::{
     follow::Follow,
     grants::Grants,
     inputs::Supplier,
+    nearest::{nearest, Neighbour},
     record::ClientRecord,
     serve::welcome,
     words, write_atomically,
@@ -30,7 +31,6 @@ use crate::{
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
-    nearest::{nearest, Neighbour},
     output::{table, Output},
 };
 
