@@ -5,7 +5,6 @@
 //! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 
-pub mod amount;
 pub mod args;
 pub mod assembly;
 pub mod commands;
@@ -14,8 +13,7 @@ pub mod decimal;
 pub mod error;
 pub mod keys;
 pub mod models;
-pub mod nearest;
 pub mod output;
 pub mod prices;
 
-pub use amount::SURE;
+pub use surety_client::amount::{self, SURE};

@@ -1,30 +1,23 @@
 //! Arguments in, bits out.
 
-use surety_exact::Fault;
+use surety_exact::{Fault, SplitMix64};
 
-/// Pseudo-random arguments (splitmix64), and the digest of everything seen so far.
+/// Pseudo-random arguments ([`SplitMix64`]), and the digest of everything seen so far.
 pub struct Stream {
-    state: u64,
+    arguments: SplitMix64,
     digest: u64,
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Stream {
     pub fn new(seed: u64) -> Self {
         Self {
-            state: mix(seed),
+            arguments: SplitMix64::new(SplitMix64::mix(seed)),
             digest: 0,
         }
     }
 
     pub fn number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state)
+        self.arguments.next()
     }
 
     /// A number from 1 to a bound.
@@ -68,7 +61,7 @@ impl Stream {
     }
 
     pub fn put(&mut self, number: u64) {
-        self.digest = mix(self.digest.rotate_left(5) ^ number);
+        self.digest = SplitMix64::mix(self.digest.rotate_left(5) ^ number);
     }
 
     pub fn put_float(&mut self, value: f32) {

@@ -260,7 +260,7 @@ pub fn real_sizes() -> Vec<Real> {
             (rows(0, 63, 0), 1_024),
             (rows(0, 63, 10), 1_024),
             (rows(0, 63, 21), 1_024),
-            (Part::Choices { chunk: 63 }, 1_024),
+            (Part::SampledTokens { chunk: 63 }, 1_024),
         ],
     );
     minilm.into_iter().chain(llama).collect()
