@@ -13,8 +13,8 @@ import sys
 
 CRATE = pathlib.Path(__file__).parent.parent / "offchain-worker" / "cuda"
 SOURCE = (CRATE / "src" / "kernels.cu").read_text()
-# As machine.rs has them.
-EXACT = re.findall(r'"(--[^"]+)"', (CRATE / "src" / "machine.rs").read_text().split("OPTIONS", 1)[1].split(";")[1])
+# As backend.rs has them.
+EXACT = re.findall(r'"(--[^"]+)"', (CRATE / "src" / "backend.rs").read_text().split("OPTIONS", 1)[1].split(";")[1])
 # What the crate asks for, and what it runs on.
 TARGETS = ("75", "80", "90")
 GROUPS = (32, 64, 128)

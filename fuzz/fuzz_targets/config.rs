@@ -2,17 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use surety_models::{
-    config::{BertConfig, LlamaConfig},
-    convert::family,
-};
+use surety_models::config::{family, BertConfig, LlamaConfig};
 
 fuzz_target!(|json: &[u8]| {
     family(json).ok();
     BertConfig::parse(json).ok();
     if let Ok(config) = LlamaConfig::parse(json) {
         // What later code divides by, and multiplies.
-        assert!(config.heads % config.kv_heads == 0 && config.head_dim % 2 == 0);
-        assert!(config.vocabulary.checked_mul(config.width).is_some());
+        let dims = &config.dims;
+        assert!(dims.num_attention_heads % config.num_key_value_heads == 0 && config.head_dim % 2 == 0);
+        assert!(dims.vocab_size.checked_mul(dims.hidden_size).is_some());
     }
 });

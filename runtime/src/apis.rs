@@ -258,7 +258,7 @@ impl_runtime_apis! {
 
     impl surety_runtime_api::TrustApi<Block, AccountId, Balance, BlockNumber> for Runtime {
         fn dispute(id: DisputeId) -> Option<Dispute<AccountId, Balance, BlockNumber>> {
-            surety_pallet_trust_lock::Disputes::<Runtime>::get(id)
+            surety_pallet_disputes::Disputes::<Runtime>::get(id)
         }
 
         fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
@@ -282,7 +282,7 @@ impl_runtime_apis! {
         }
 
         fn committee(dispute: DisputeId) -> Option<DisputeCommittee<AccountId, Balance, BlockNumber>> {
-            surety_pallet_trust_lock::Committees::<Runtime>::get(dispute)
+            surety_pallet_disputes::Committees::<Runtime>::get(dispute)
         }
     }
 

@@ -8,5 +8,7 @@ frame_benchmarking::define_benchmarks!(
     [surety_pallet_provider_registry, ProviderRegistry]
     [surety_pallet_model_registry, ModelRegistry]
     [surety_pallet_task_auction, TaskAuction]
+    [surety_pallet_results, Results]
+    [surety_pallet_disputes, Disputes]
     [surety_pallet_trust_lock, TrustLock]
 );

@@ -194,4 +194,8 @@ mod runtime {
     pub type TrustLock = surety_pallet_trust_lock;
     #[runtime::pallet_index(55)]
     pub type Billing = surety_pallet_billing;
+    #[runtime::pallet_index(56)]
+    pub type Results = surety_pallet_results;
+    #[runtime::pallet_index(57)]
+    pub type Disputes = surety_pallet_disputes;
 }

@@ -27,7 +27,8 @@ def run(_options, _console):
     if not os.access(program, os.X_OK):
         raise BenchError(f"no bench_bounds in {program.parent}: run scripts/bench bounds without --no-build")
     said = subprocess.run([str(program)], stdout=subprocess.PIPE, check=True, text=True).stdout
-    declared = weights.calls()["trust_lock"]
+    declared = weights.calls()
+    declared = {**declared["results"], **declared["disputes"]}
     lightest = {
         figure: min((declared[name]["microseconds"], name) for name in names) for figure, names in CALLS.items()
     }

@@ -18,7 +18,7 @@ _MACRO = re.compile(r"^( *)proptest! \{$(.*?)^\1\}$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"#\[test\]\s+(?:///[^\n]*\s+)*fn (\w+)")
 _RUNNER = "TestRunner::new("
 # Where the workspace's packages are.
-_FOLDERS = ("primitives", "pallets", "runtime", "node", "offchain-worker")
+_FOLDERS = ("primitives", "pallets", "runtime", "node", "offchain-worker", "tools")
 
 # What a failure says is its end: the case that failed, as small as it could be made.
 TAIL_LINES = 40

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from devnet_lib.errors import DevnetError
-from devnet_lib.folders import REPO, binaries
+from devnet_lib.folders import CHEAT, REPO, binaries
 from devnet_lib.processes import child_options
 
 from . import machine, properties
@@ -112,8 +112,8 @@ def _end_to_end(end, console):
     # With programs of its own: a build beside it may replace those that were built.
     with tempfile.TemporaryDirectory(prefix="surety-soak-") as folder:
         try:
-            for name in ("surety", "surety-node"):
-                shutil.copy(binaries() / name, folder)
+            for name in ("surety", "surety-node", CHEAT):
+                shutil.copy(binaries(CHEAT) / name, folder)
         except DevnetError as error:
             raise BenchError(str(error)) from None
         rows = []

@@ -135,7 +135,7 @@ def _weights(report, console):
             f"{of['microseconds']:.0f}",
             f"{of['microseconds_each']:.0f}" if of["microseconds_each"] else "",
         )
-        for pallet in ("trust_lock", "task_auction")
+        for pallet in ("results", "disputes", "trust_lock", "task_auction")
         for name, of in report["weights"].get(pallet, {}).items()
     ]
     table(("", "fixed", "for each more"), rows, console)

@@ -10,7 +10,7 @@ from . import cheats, every_cheat, report, verdict
 from .console import Console
 from .devnet import PROMPT, TEXT, UNITS_MAX, Devnet
 from .errors import CommandFailed, DevnetError, Interrupted
-from .folders import binaries, new_run_dir, remove_data
+from .folders import CHEAT, binaries, new_run_dir, remove_data
 from .ports import Ports
 from .watch import FinalityWatch
 
@@ -129,7 +129,8 @@ def main():
         signal.signal(number, interrupt)
     devnet, code = None, 0
     try:
-        binaries()  # Before a folder is made for a run that cannot be.
+        # Before a folder is made for a run that cannot be.
+        binaries(*([CHEAT] if options.cheat else []))
         ports = Ports(options.port_offset)
         if options.cheat == EVERY:
             run_every_cheat(options, console)

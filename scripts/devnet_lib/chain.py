@@ -146,7 +146,7 @@ class Chain:
         if view is None:
             return None
         escrow = self.value("Billing", "Escrows", key, block=block)
-        view["round"] = self.value("TrustLock", "Rounds", key, block=block)
+        view["round"] = self.value("Results", "Rounds", key, block=block)
         view["escrow"] = escrow["held"] if escrow else 0
         return view
 
@@ -169,7 +169,7 @@ class Chain:
 
     def next_dispute(self):
         """The number the next dispute will get."""
-        return self.value("TrustLock", "NextDisputeId")
+        return self.value("Disputes", "NextDisputeId")
 
     def next_slash(self):
         """The number the next slash will get."""
@@ -177,7 +177,7 @@ class Chain:
 
     def commits(self, task, agent, first, last):
         """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included."""
-        index = self.metadata(self.finalised_hash()).call_index("TrustLock", "commit")
+        index = self.metadata(self.finalised_hash()).call_index("Results", "commit")
         call = index + task.to_bytes(8, "little")
         signer, found = ss58_decode(agent), []
         for number in range(first, last + 1):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import models, wait
-from .folders import REPO, binaries, cache_dir, write_secret
+from .folders import CHEAT, REPO, binaries, cache_dir, write_secret
 from .ports import Ports
 from .processes import Process, Supervisor
 from .surety import Surety
@@ -21,6 +21,8 @@ STASH_SURE, BOND_SURE, AGENT_SURE = 1100, 1000, 20
 # More lines than there are: the difference comes back.
 UNITS_MAX = 100
 REGISTER_SECONDS = 90
+# Flags that only one program has.
+WRONG = {"--cheat", "--crash-at"}
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Devnet:
         self.provider_count, self.verifier_count, self.spare_count = providers, verifiers, spares
         # What single workers do wrong, by their names, such as "provider-1".
         self.cheats = cheats or {}
-        self.bin = binaries()
+        self.bin = binaries(*([CHEAT] if self.cheats else []))
         self.logs = self.run_dir / "logs"
         self.logs.mkdir(parents=True)
         self.supervisor = Supervisor(self.logs)
@@ -190,9 +192,12 @@ class Devnet:
 
     def start_worker(self, worker, args, env):
         """Starts a provider or verifier, honest or not."""
+        surety = worker.surety
         if worker.name in self.cheats:
             args = [*args, "--cheat", self.cheats[worker.name]]
-        worker.process = worker.surety.start(worker.name, *args, env=env)
+        if WRONG.intersection(args):
+            surety = surety.played_by(binaries(CHEAT) / CHEAT)
+        worker.process = surety.start(worker.name, *args, env=env)
 
     def workers(self):
         """Providers and verifiers, but for the spare ones."""

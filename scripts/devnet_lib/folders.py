@@ -8,6 +8,8 @@ from pathlib import Path
 from .errors import DevnetError
 
 REPO = Path(__file__).resolve().parents[2]
+# `surety` with workers that do wrong, or die where they are told to.
+CHEAT = "surety-cheat"
 
 
 def cache_dir():
@@ -16,11 +18,11 @@ def cache_dir():
     return Path(base) / "surety"
 
 
-def binaries():
-    """Where the programs are: SURETY_BIN_DIR, or where scripts/devnet builds them."""
+def binaries(*more):
+    """Where the programs are, also `more` of them: SURETY_BIN_DIR, or where scripts/devnet builds them."""
     target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
     folder = Path(os.environ.get("SURETY_BIN_DIR") or Path(target) / "release")
-    for name in ("surety-node", "surety"):
+    for name in ("surety-node", "surety", *more):
         if not os.access(folder / name, os.X_OK):
             raise DevnetError(f"no {name} in {folder}: run scripts/devnet without --no-build, or set SURETY_BIN_DIR")
     return folder

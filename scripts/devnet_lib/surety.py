@@ -16,6 +16,10 @@ class Surety:
         self.supervisor, self.binary = supervisor, binary
         self.home, self.rpc, self.key_file = Path(home), rpc, key_file
 
+    def played_by(self, binary):
+        """The same home, key and node with another program."""
+        return Surety(self.supervisor, binary, self.home, self.rpc, self.key_file)
+
     def argv(self, *args):
         """The whole command line. Secrets are never part of it: they are in files."""
         argv = [self.binary, *args, "--home", self.home]

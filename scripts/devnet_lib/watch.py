@@ -64,7 +64,7 @@ class Block:
 class ChainLog(_Watch):
     """Keeps what happened in every final block since it began: nodes forget the state of old blocks."""
 
-    PALLETS = ("TaskAuction", "TrustLock", "Billing")
+    PALLETS = ("TaskAuction", "Results", "Disputes", "TrustLock", "Billing")
     # A whole long stall at a time would keep us from ending.
     AT_ONCE = 50
 

@@ -72,7 +72,7 @@ def devnet():
     return net
 
 
-def start_spare(place, model, env=None):
+def start_spare(place, model, *flags):
     """Starts a spare provider of one model, for the first time or again. Returns it once the chain has heard of it.
 
     One at a time for a model: it works, with the three others, for a task with `SPARE_TASK`.
@@ -80,7 +80,7 @@ def start_spare(place, model, env=None):
     net = devnet()
     spare = net.spares[place]
     registered = net.chain.provider_record(spare.stash)
-    net.start_provider(spare, "--price", SPARE_PRICE, models=[model], env=env)
+    net.start_provider(spare, "--price", SPARE_PRICE, *flags, models=[model])
     wait.until("its sign of life", lambda: net.chain.provider_record(spare.stash) != registered, 90)
     return spare
 

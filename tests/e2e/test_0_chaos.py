@@ -21,7 +21,8 @@ RIGHT, WRONG = "0x01", "0x02"
 CAP = 100
 
 
-def event(name, pallet="TrustLock", task=0, **fields):
+def event(name, pallet=None, task=0, **fields):
+    pallet = pallet or ("TrustLock" if name == "SlashDeferred" else "Results")
     return (pallet, name, {"task": task, **fields})
 
 

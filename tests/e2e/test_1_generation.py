@@ -60,7 +60,7 @@ def begin():
     wanted.append(("//Charlie//stash", {"prompt": " ".join(["whale"] * GENERATOR_CONTEXT)}))
     clients = [Client(net, index, uri, **options) for index, (uri, options) in enumerate(wanted)]
     clients = [support.waiting().submit(client.live) for client in clients]
-    spare = support.start_spare(CRASHING, GENERATOR, {"SURETY_CRASH_AT": "mid-generation"})
+    spare = support.start_spare(CRASHING, GENERATOR, "--crash-at", "mid-generation")
     net.supervisor.forget(spare.process)
     args = [*net.generation_args(**support.SPARE_TASK), "--follow"]
     return clients, support.Life("generation-crash", "//One", 9, args), spare
@@ -141,7 +141,7 @@ class Generations(unittest.TestCase):
 
 
 class ProviderKilledMidGeneration(unittest.TestCase):
-    """It has told its first token, and no more."""
+    """It had begun to tell its tokens."""
 
     def test_it_comes_back_starts_over_and_is_paid(self):
         _, life, provider = begin()

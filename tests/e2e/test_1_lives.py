@@ -16,7 +16,7 @@ CRASHING = 1
 def begin():
     """Posts the tasks. The spare provider of one is killed between journal and extrinsic."""
     support.begin_happy_life()
-    spare = support.start_spare(CRASHING, MODEL, {"SURETY_CRASH_AT": "after-journal-commit"})
+    spare = support.start_spare(CRASHING, MODEL, "--crash-at", "after-journal-commit")
     support.devnet().supervisor.forget(spare.process)
     first = support.devnet().chain.finalised_number()
     args = support.devnet().task_args(text=support.short_text(), **support.SPARE_TASK)

@@ -94,9 +94,9 @@ test("a task is posted, followed by its events, and its settled result is read",
   const order = [
     "taskAuction.TaskPosted",
     "taskAuction.TaskAssigned",
-    "trustLock.Committed",
-    "trustLock.Revealed",
-    "trustLock.VerdictReached",
+    "results.Committed",
+    "results.Revealed",
+    "results.VerdictReached",
     "billing.ProviderPaid",
     "taskAuction.TaskSettled",
   ];
@@ -125,7 +125,7 @@ test("a refused call names its error, and takes no money but its fee", async () 
     [{ ...spec, inputBytes: 0xffffffff }, "taskAuction.InputTooLarge"],
     [{ ...spec, unitsMax: 0 }, "taskAuction.ZeroUnits"],
     [{ ...spec, unitsMax: 0xffffffff }, "taskAuction.TooManyUnits"],
-    [{ ...spec, security: { level: "Basic", valueAtRisk: 2n ** 127n } }, "trustLock.ValueAtRiskTooHigh"],
+    [{ ...spec, security: { level: "Basic", valueAtRisk: 2n ** 127n } }, "results.ValueAtRiskTooHigh"],
     [{ ...spec, sources: [] }, "taskAuction.NoSources"],
     [{ ...spec, sources: ["/ip4/127.0.0.1/tcp/1"] }, "taskAuction.InvalidSource"],
   ];

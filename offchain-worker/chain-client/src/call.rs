@@ -106,14 +106,14 @@ pub enum Call {
         /// Which.
         task: TaskId,
     },
-    /// `TrustLock.commit`: the salted hash of a result.
+    /// `Results.commit`: the salted hash of a result.
     Commit {
         /// Of which task.
         task: TaskId,
         /// The hash.
         commitment: H256,
     },
-    /// `TrustLock.reveal`: opens a commitment. Goes without a signature.
+    /// `Results.reveal`: opens a commitment. Goes without a signature.
     Reveal {
         /// Of which task.
         task: TaskId,
@@ -124,7 +124,7 @@ pub enum Call {
         /// What the commitment was salted with.
         salt: H256,
     },
-    /// `TrustLock.announce_audit`: a verifier says that it audits, with its own result sealed.
+    /// `Results.announce_audit`: a verifier says that it audits, with its own result sealed.
     AnnounceAudit {
         /// Which task.
         task: TaskId,
@@ -135,7 +135,7 @@ pub enum Call {
         /// The sealed result.
         seal: H256,
     },
-    /// `TrustLock.reveal_audit`: opens it. Goes without a signature.
+    /// `Results.reveal_audit`: opens it. Goes without a signature.
     RevealAudit {
         /// Of which task.
         task: TaskId,
@@ -148,14 +148,14 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
-    /// `TrustLock.challenge`: says with a bond that a result is wrong.
+    /// `Disputes.challenge`: says with a bond that a result is wrong.
     Challenge {
         /// Of which task.
         task: TaskId,
         /// Whose result.
         provider: AccountId32,
     },
-    /// `TrustLock.demand`: has a provider show a piece of its output on the chain.
+    /// `Results.demand`: has a provider show a piece of its output on the chain.
     Demand {
         /// Of which task.
         task: TaskId,
@@ -164,7 +164,7 @@ pub enum Call {
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
-    /// `TrustLock.supply`: shows it.
+    /// `Results.supply`: shows it.
     Supply {
         /// Of which task.
         task: TaskId,
@@ -173,21 +173,21 @@ pub enum Call {
         /// The piece, up to the output's hash.
         opening: SegmentOpening,
     },
-    /// `TrustLock.demand_input`: has a piece of a task's input shown on the chain.
+    /// `Results.demand_input`: has a piece of a task's input shown on the chain.
     DemandInput {
         /// Of which task.
         task: TaskId,
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
-    /// `TrustLock.supply_input`: shows it.
+    /// `Results.supply_input`: shows it.
     SupplyInput {
         /// Of which task.
         task: TaskId,
         /// The piece, up to the input's hash.
         opening: SegmentOpening,
     },
-    /// `TrustLock.play`: a move in a dispute.
+    /// `Disputes.play`: a move in a dispute.
     Play {
         /// In which dispute.
         dispute: DisputeId,
@@ -196,12 +196,12 @@ pub enum Call {
         /// The move.
         played: Move,
     },
-    /// `TrustLock.advance_dispute`: has a dispute do what is due by time.
+    /// `Disputes.advance_dispute`: has a dispute do what is due by time.
     AdvanceDispute {
         /// Which.
         dispute: DisputeId,
     },
-    /// `TrustLock.join_committee`: takes a seat in a dispute's committee, with an answer sealed.
+    /// `Disputes.join_committee`: takes a seat in a dispute's committee, with an answer sealed.
     JoinCommittee {
         /// Of which dispute.
         dispute: DisputeId,
@@ -212,7 +212,7 @@ pub enum Call {
         /// The sealed answer.
         seal: H256,
     },
-    /// `TrustLock.reveal_vote`: opens it. Goes without a signature.
+    /// `Disputes.reveal_vote`: opens it. Goes without a signature.
     RevealVote {
         /// Of which dispute.
         dispute: DisputeId,
@@ -223,7 +223,7 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
-    /// `TrustLock.report_equivocation`: shows that a provider signed something else than it signed or said before.
+    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said before.
     ReportEquivocation {
         /// What it signed.
         statement: Box<SignedStatement<AccountId32>>,
@@ -305,36 +305,36 @@ impl Call {
             Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "provider", "bid"]),
             Self::CancelTask { .. } => ("TaskAuction", "cancel", &["task"]),
             Self::AdvanceTask { .. } => ("TaskAuction", "advance", &["task"]),
-            Self::Commit { .. } => ("TrustLock", "commit", &["task", "commitment"]),
-            Self::Reveal { .. } => ("TrustLock", "reveal", &["task", "provider", "claim", "salt"]),
+            Self::Commit { .. } => ("Results", "commit", &["task", "commitment"]),
+            Self::Reveal { .. } => ("Results", "reveal", &["task", "provider", "claim", "salt"]),
             Self::AnnounceAudit { .. } => (
-                "TrustLock",
+                "Results",
                 "announce_audit",
                 &["task", "provider", "proof", "seal"],
             ),
             Self::RevealAudit { .. } => (
-                "TrustLock",
+                "Results",
                 "reveal_audit",
                 &["task", "provider", "verifier", "claim", "salt"],
             ),
-            Self::Challenge { .. } => ("TrustLock", "challenge", &["task", "provider"]),
-            Self::Demand { .. } => ("TrustLock", "demand", &["task", "provider", "segment"]),
-            Self::Supply { .. } => ("TrustLock", "supply", &["task", "output_bytes", "opening"]),
-            Self::DemandInput { .. } => ("TrustLock", "demand_input", &["task", "segment"]),
-            Self::SupplyInput { .. } => ("TrustLock", "supply_input", &["task", "opening"]),
-            Self::Play { .. } => ("TrustLock", "play", &["dispute", "number", "played"]),
-            Self::AdvanceDispute { .. } => ("TrustLock", "advance_dispute", &["dispute"]),
+            Self::Challenge { .. } => ("Disputes", "challenge", &["task", "provider"]),
+            Self::Demand { .. } => ("Results", "demand", &["task", "provider", "segment"]),
+            Self::Supply { .. } => ("Results", "supply", &["task", "output_bytes", "opening"]),
+            Self::DemandInput { .. } => ("Results", "demand_input", &["task", "segment"]),
+            Self::SupplyInput { .. } => ("Results", "supply_input", &["task", "opening"]),
+            Self::Play { .. } => ("Disputes", "play", &["dispute", "number", "played"]),
+            Self::AdvanceDispute { .. } => ("Disputes", "advance_dispute", &["dispute"]),
             Self::JoinCommittee { .. } => (
-                "TrustLock",
+                "Disputes",
                 "join_committee",
                 &["dispute", "ballot", "proof", "seal"],
             ),
             Self::RevealVote { .. } => (
-                "TrustLock",
+                "Disputes",
                 "reveal_vote",
                 &["dispute", "verifier", "value", "salt"],
             ),
-            Self::ReportEquivocation { .. } => ("TrustLock", "report_equivocation", &["statement", "other"]),
+            Self::ReportEquivocation { .. } => ("Results", "report_equivocation", &["statement", "other"]),
             Self::CarryOutSlash { .. } => ("TrustLock", "carry_out_slash", &["slash"]),
             Self::Transfer { .. } => ("Balances", "transfer_keep_alive", &["dest", "value"]),
         };

@@ -6,7 +6,6 @@ mod trust;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use surety_host::{Cheat, CrashPoint};
 use surety_types::TaskId;
 
 use crate::{
@@ -15,7 +14,6 @@ use crate::{
     prices::PriceArg,
 };
 pub use security::{Level, SecurityArgs};
-use trust::provider_cheat;
 pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand, VerifierUpArgs};
 
 /// Explained below every help text.
@@ -127,12 +125,6 @@ pub struct UpArgs {
     /// How it runs.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Test aid: abort, as if killed, at the given point of a task's life
-    #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
-    pub crash_at: Option<CrashPoint>,
-    /// Test aid: do this wrong, to see what comes of it
-    #[arg(long, value_name = "KIND", hide = true, env = "SURETY_CHEAT", value_parser = provider_cheat)]
-    pub cheat: Option<Cheat>,
 }
 
 /// Flags of providers and verifiers alike.

@@ -3,11 +3,13 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_client::ClientError;
-use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError, TrainError};
+use surety_client::{nearest::NearestError, ClientError};
+use surety_demo_model::TrainError;
+use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError};
 use surety_host::HostError;
 use surety_journal::JournalError;
-use surety_models::{convert::ConvertError, FetchError};
+use surety_model_fetch::FetchError;
+use surety_models::convert::ConvertError;
 use surety_network::PlaneError;
 use surety_types::TaskId;
 use surety_worker_core::ReplayError;
@@ -202,7 +204,22 @@ impl From<ClientError> for CliError {
             ClientError::Chain(e) => Self::Chain(e),
             ClientError::Data(e) => Self::Data(e),
             ClientError::File { path, source } => Self::File { path, source },
+            ClientError::UnknownTask(task) => Self::UnknownTask(task),
+            ClientError::Undelivered { task, attempts } => Self::Undelivered { task, attempts },
+            ClientError::NotGenerated(error) => Self::NotGenerated(error.to_string()),
             ClientError::Internal(reason) => Self::Internal(reason),
+        }
+    }
+}
+
+impl From<NearestError> for CliError {
+    fn from(error: NearestError) -> Self {
+        match error {
+            NearestError::Text(source) => Self::Input {
+                path: "the submitted text".into(),
+                source,
+            },
+            NearestError::Mismatch { .. } => Self::Usage(error.to_string()),
         }
     }
 }

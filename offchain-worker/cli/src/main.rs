@@ -1,12 +1,12 @@
 //! `surety`: see `surety --help`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use surety_cli::{args::Cli, commands, output};
+use surety_cli::{args::Cli, assembly::AsIs, commands, output};
 
 fn main() -> ExitCode {
-    match commands::run(Cli::parse()) {
+    match commands::run(Cli::parse(), Arc::new(AsIs)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

@@ -84,10 +84,15 @@ fn help_of_every_command() {
 }
 
 #[test]
-fn test_aids_are_hidden() {
+fn no_flag_makes_a_worker_do_wrong() {
     let case = Case::new();
-    let help = surety(case.home.path(), &["provider", "up", "--help"]);
-    assert!(!stdout(&help).contains("crash"));
+    for flag in ["--cheat=lazy", "--crash-at=after-audit"] {
+        let said = case.fails(&["verifier", "up", flag]);
+        assert!(
+            said.starts_with("exit 2\n") && said.contains("unexpected argument"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

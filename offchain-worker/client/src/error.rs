@@ -3,7 +3,9 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
+use surety_engine::generation::GenerationError;
 use surety_network::PlaneError;
+use surety_types::TaskId;
 
 /// Why a client cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,20 @@ pub enum ClientError {
         /// What the system said.
         source: io::Error,
     },
+    /// The chain knows no such task.
+    #[error("the chain knows no task {0}; finished tasks are kept for a while only")]
+    UnknownTask(TaskId),
+    /// The task is settled, but nobody delivers its output.
+    #[error("task {task} is settled, but its output could not be fetched:{attempts}")]
+    Undelivered {
+        /// The task's number.
+        task: TaskId,
+        /// Each provider that was asked, and what it did.
+        attempts: String,
+    },
+    /// The output was accepted, and is none of a generation.
+    #[error("the output cannot be read: {0}")]
+    NotGenerated(#[from] GenerationError),
     /// A defect.
     #[error("internal error: {0}")]
     Internal(String),

@@ -1,10 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+pub mod amount;
 pub mod deliver;
 mod error;
 mod files;
+pub mod follow;
 pub mod grants;
 pub mod inputs;
+pub mod nearest;
 pub mod post;
 pub mod record;
 pub mod serve;
@@ -13,6 +16,7 @@ pub mod stream;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod testsuite;
 pub mod transcript;
+pub mod words;
 
 pub use error::{ClientError, Result};
 pub use files::write_atomically;

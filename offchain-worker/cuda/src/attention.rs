@@ -3,14 +3,14 @@
 use surety_exact::{rsqrt, Fault};
 
 use crate::{
+    backend::{Argument, GpuBackend, Shape},
     kernels::{fits, size, Floats, Kernels, Spans, BLOCK, GRID_MAX},
-    machine::{Argument, Machine, Shape},
     Error,
 };
 
 /// Keys and values of one layer, for one sequence or several behind each other.
 #[derive(Debug)]
-pub struct Cache<M: Machine> {
+pub struct Cache<M: GpuBackend> {
     /// `[kv_head][d][position]`.
     keys: Floats<M>,
     /// `[kv_head][position][d]`.
@@ -21,8 +21,8 @@ pub struct Cache<M: Machine> {
     len: usize,
 }
 
-impl<M: Machine> Cache<M> {
-    /// How many positions are filled.
+impl<M: GpuBackend> Cache<M> {
+    /// Positions that hold keys and values.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -45,7 +45,7 @@ impl<M: Machine> Cache<M> {
 
 /// Which positions a query row sees.
 #[derive(Debug)]
-pub enum Mask<'a, M: Machine> {
+pub enum Mask<'a, M: GpuBackend> {
     /// All.
     Full,
     /// Row `i` sees the positions `0 ..= first + i`.
@@ -58,7 +58,7 @@ pub enum Mask<'a, M: Machine> {
 }
 
 /// A mask as the kernels take it.
-struct Sight<'a, M: Machine> {
+struct Sight<'a, M: GpuBackend> {
     spans: Option<&'a Spans<M>>,
     first: u32,
     step: u32,
@@ -66,7 +66,7 @@ struct Sight<'a, M: Machine> {
     reach: usize,
 }
 
-impl<'a, M: Machine> Mask<'a, M> {
+impl<'a, M: GpuBackend> Mask<'a, M> {
     fn sight(&self, rows: usize, cached: usize) -> Result<Sight<'a, M>, Fault> {
         let (spans, first, step, reach, end) = match *self {
             Mask::Full => (None, size(cached)?, 0, cached, cached),
@@ -89,7 +89,7 @@ impl<'a, M: Machine> Mask<'a, M> {
     }
 }
 
-impl<M: Machine> Sight<'_, M> {
+impl<M: GpuBackend> Sight<'_, M> {
     fn arguments(&self) -> [Argument<'_, M::Memory>; 3] {
         let spans = self
             .spans
@@ -98,7 +98,7 @@ impl<M: Machine> Sight<'_, M> {
     }
 }
 
-impl<M: Machine> Kernels<M> {
+impl<M: GpuBackend> Kernels<M> {
     /// An empty cache for `capacity` positions.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use cudarc::{
 use surety_exact::GROUP;
 
 use crate::{
-    machine::{Argument, Machine, Product, Shape, OPTIONS, SOURCE},
+    backend::{Argument, GpuBackend, Product, Shape, OPTIONS, SOURCE},
     Error,
 };
 
@@ -166,7 +166,7 @@ fn failed(error: DriverError) -> Error {
     }
 }
 
-impl Machine for Device {
+impl GpuBackend for Device {
     type Memory = CudaSlice<u8>;
 
     fn allocate(&mut self, bytes: usize) -> Result<CudaSlice<u8>, Error> {

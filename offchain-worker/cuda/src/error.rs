@@ -25,9 +25,9 @@ pub enum Error {
     /// The device lacks integer dot products of the kind used.
     #[error("the device is of compute capability {major}.{minor}, and 7.5 is needed")]
     DeviceTooOld {
-        /// Of its compute capability.
+        /// Of the device's compute capability.
         major: i32,
-        /// Of its compute capability.
+        /// Of the device's compute capability.
         minor: i32,
     },
     /// `libnvrtc` is not there.

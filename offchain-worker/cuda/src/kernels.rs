@@ -5,7 +5,7 @@ use std::ops::Range;
 use surety_exact::Fault;
 
 use crate::{
-    machine::{Argument, Machine, Shape},
+    backend::{Argument, GpuBackend, Shape},
     Error,
 };
 
@@ -20,13 +20,13 @@ const ROOM: usize = 1 << 26;
 
 /// An array of `f32` on the machine.
 #[derive(Debug)]
-pub struct Floats<M: Machine> {
+pub struct Floats<M: GpuBackend> {
     pub(crate) memory: M::Memory,
     pub(crate) len: usize,
 }
 
-impl<M: Machine> Floats<M> {
-    /// How many.
+impl<M: GpuBackend> Floats<M> {
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -47,7 +47,7 @@ impl<M: Machine> Floats<M> {
 
 /// An array of row numbers, tokens or positions on the machine.
 #[derive(Debug)]
-pub struct Numbers<M: Machine> {
+pub struct Numbers<M: GpuBackend> {
     pub(crate) memory: M::Memory,
     pub(crate) len: usize,
     pub(crate) largest: u32,
@@ -55,10 +55,10 @@ pub struct Numbers<M: Machine> {
 
 /// A range of rows per query row or sequence, on the machine.
 #[derive(Debug)]
-pub struct Spans<M: Machine> {
+pub struct Spans<M: GpuBackend> {
     pub(crate) memory: M::Memory,
     pub(crate) len: usize,
-    /// Of the longest.
+    /// Length of the longest span.
     pub(crate) reach: usize,
     /// The largest end.
     pub(crate) end: usize,
@@ -69,7 +69,7 @@ pub struct Spans<M: Machine> {
 /// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`] wait, and
 /// report a result that is not finite: everything computed since the last check is then void.
 #[derive(Debug)]
-pub struct Kernels<M: Machine> {
+pub struct Kernels<M: GpuBackend> {
     pub(crate) machine: M,
     pub(crate) faults: M::Memory,
     /// Grows to what the largest operation took: the groups' dot products, or scores.
@@ -79,7 +79,7 @@ pub struct Kernels<M: Machine> {
     pub(crate) room: usize,
 }
 
-impl<M: Machine> Kernels<M> {
+impl<M: GpuBackend> Kernels<M> {
     /// Of a machine that is ready.
     ///
     /// # Errors

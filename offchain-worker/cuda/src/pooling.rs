@@ -1,12 +1,12 @@
 //! From a sequence's states to one vector.
 
 use crate::{
+    backend::{Argument, GpuBackend, Shape},
     kernels::{fits, size, Floats, Kernels, Spans, BLOCK},
-    machine::{Argument, Machine, Shape},
     Error,
 };
 
-impl<M: Machine> Kernels<M> {
+impl<M: GpuBackend> Kernels<M> {
     /// `exact::mean_pool` of each span of rows: `out` is `[spans][width]`.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use surety_exact::{groups, Fault, Precision, GROUP};
 
 use crate::{
+    backend::{Argument, GpuBackend, Product, Shape},
     kernels::{fits, size, Floats, Kernels, Numbers, BLOCK, GRID_MAX},
-    machine::{Argument, Machine, Product, Shape},
     Error,
 };
 
@@ -39,7 +39,7 @@ pub enum Quanta<'a> {
 }
 
 impl Quanta<'_> {
-    /// What they are.
+    /// int8 or int12.
     pub fn precision(&self) -> Precision {
         match self {
             Self::Int8(_) => Precision::Int8,
@@ -103,7 +103,7 @@ pub struct Weights<'a> {
 
 /// A quantised matrix or table on the machine.
 #[derive(Debug)]
-pub struct Packed<M: Machine> {
+pub struct Packed<M: GpuBackend> {
     /// `[padded outputs][padded inputs]`, zeros where padded.
     q: M::Memory,
     /// `[groups][padded outputs]`.
@@ -114,7 +114,7 @@ pub struct Packed<M: Machine> {
     precision: Precision,
 }
 
-impl<M: Machine> Packed<M> {
+impl<M: GpuBackend> Packed<M> {
     /// Columns of the matrix.
     pub fn inputs(&self) -> usize {
         self.inputs
@@ -132,7 +132,7 @@ impl<M: Machine> Packed<M> {
 
 /// Quantised activations on the machine; a buffer to be used again.
 #[derive(Debug)]
-pub struct Rows<M: Machine> {
+pub struct Rows<M: GpuBackend> {
     /// `[count][padded width]`, with the bytes it has room for.
     q: Option<(M::Memory, usize)>,
     /// `[count][groups]`.
@@ -142,7 +142,7 @@ pub struct Rows<M: Machine> {
     precision: Precision,
 }
 
-impl<M: Machine> Rows<M> {
+impl<M: GpuBackend> Rows<M> {
     /// Empty, for rows of a precision.
     pub fn new(precision: Precision) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl<M: Machine> Rows<M> {
     }
 }
 
-impl<M: Machine> Kernels<M> {
+impl<M: GpuBackend> Kernels<M> {
     /// Who computes dot products from now on: for tests and measurements.
     pub fn take(&mut self, path: Path) {
         self.path = path;
@@ -202,7 +202,7 @@ impl<M: Machine> Kernels<M> {
         })
     }
 
-    /// Quantises rows of a width, after multiplying by `pre`: `exact::scale_row`, `exact::quantise_row`.
+    /// Quantises rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`, `exact::quantise_row`.
     ///
     /// # Errors
     /// [`Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
@@ -211,11 +211,11 @@ impl<M: Machine> Kernels<M> {
         &mut self,
         rows: &Floats<M>,
         width: usize,
-        pre: Option<&Floats<M>>,
+        smoothing_scale: Option<&Floats<M>>,
         into: &mut Rows<M>,
     ) -> Result<(), Error> {
         let count = rows.rows(width)?;
-        fits(pre.is_none_or(|pre| pre.len == width))?;
+        fits(smoothing_scale.is_none_or(|scale| scale.len == width))?;
         let groups = groups(width);
         let bytes = count * groups * GROUP * into.precision.bytes();
         if into.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
@@ -231,7 +231,9 @@ impl<M: Machine> Kernels<M> {
         };
         let arguments = [
             Argument::Memory(&rows.memory),
-            pre.map_or(Argument::Null, |pre| Argument::Memory(&pre.memory)),
+            smoothing_scale.map_or(Argument::Null, |smoothing_scale| {
+                Argument::Memory(&smoothing_scale.memory)
+            }),
             Argument::U32(size(width)?),
             Argument::U32(size(groups)?),
             Argument::Memory(q),
@@ -378,7 +380,7 @@ impl<M: Machine> Kernels<M> {
     }
 }
 
-impl<M: Machine> Rows<M> {
+impl<M: GpuBackend> Rows<M> {
     fn parts(&self) -> Result<(&M::Memory, &M::Memory), Fault> {
         match (&self.q, &self.scales) {
             (Some((q, _)), Some(scales)) => Ok((q, &scales.memory)),

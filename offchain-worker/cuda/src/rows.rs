@@ -3,15 +3,15 @@
 use surety_exact::Turns;
 
 use crate::{
+    backend::{Argument, GpuBackend, Shape},
     kernels::{fits, size, Floats, Kernels, Numbers, BLOCK},
-    machine::{Argument, Machine, Shape},
     Error,
 };
 
 /// Rows of one block of the normalisations. The source's `NORM_ROWS`.
 const NORM_ROWS: usize = 8;
 
-impl<M: Machine> Kernels<M> {
+impl<M: GpuBackend> Kernels<M> {
     /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Output blobs of the operation `Embed`: safetensors with one F32 tensor, `embeddings`, of shape `[items, width]`.
 
-use safetensors::{tensor::TensorView, Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensors};
+use surety_model_trace::embeddings_header;
 
 const TENSOR: &str = "embeddings";
 
@@ -35,9 +36,9 @@ pub enum EmbeddingsError {
     /// Of another type or shape.
     #[error("`embeddings` should be F32 with two dimensions, not {dtype} of shape {shape:?}")]
     WrongShape {
-        /// Its element type.
+        /// Element type that the tensor has.
         dtype: String,
-        /// Its shape.
+        /// Shape that the tensor has.
         shape: Vec<usize>,
     },
     /// It holds NaN or infinity.
@@ -46,6 +47,9 @@ pub enum EmbeddingsError {
         /// Index into the values, row by row.
         index: usize,
     },
+    /// Of 4 GiB, or more.
+    #[error("there are more embeddings than an output can hold")]
+    TooMany,
 }
 
 impl Embeddings {
@@ -59,7 +63,7 @@ impl Embeddings {
         self.width
     }
 
-    /// How many rows there are.
+    /// Items that were embedded.
     pub fn len(&self) -> usize {
         self.values.len() / self.width
     }
@@ -81,10 +85,11 @@ impl Embeddings {
 
     /// The output blob. Equal embeddings give equal bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EmbeddingsError> {
-        let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let malformed = |error: safetensors::SafeTensorError| EmbeddingsError::Malformed(error.to_string());
-        let view = TensorView::new(Dtype::F32, vec![self.len(), self.width], &bytes).map_err(malformed)?;
-        safetensors::serialize([(TENSOR, view)], None).map_err(malformed)
+        let shape = u32::try_from(self.len()).ok().zip(u32::try_from(self.width).ok());
+        let header = shape.and_then(|(items, width)| embeddings_header(items, width));
+        let mut blob = header.ok_or(EmbeddingsError::TooMany)?;
+        blob.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        Ok(blob)
     }
 
     /// Reads an output blob, and trusts nothing in it.
@@ -123,6 +128,8 @@ pub(crate) fn f32_values(bytes: &[u8]) -> Vec<f32> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use safetensors::tensor::TensorView;
+
     use super::*;
 
     fn blob(name: &str, dtype: Dtype, shape: &[usize], data: &[u8]) -> Vec<u8> {
@@ -135,6 +142,12 @@ mod tests {
         let embeddings = Embeddings::new(2, vec![1.0, -2.5, 0.0, 3.0, 4.0, f32::MIN_POSITIVE]).unwrap();
         let blob = embeddings.encode().unwrap();
         assert_eq!(blob, embeddings.encode().unwrap());
+        let bytes: Vec<u8> = embeddings
+            .values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        assert_eq!(blob, self::blob(TENSOR, Dtype::F32, &[3, 2], &bytes));
         let read = Embeddings::decode(&blob).unwrap();
         assert_eq!(read, embeddings);
         assert_eq!(read.len(), 3);

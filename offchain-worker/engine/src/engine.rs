@@ -26,10 +26,10 @@ pub struct Job {
     pub units_max: u32,
 }
 
-/// What was computed.
+/// A finished job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The output blob.
+    /// The output blob: safetensors, or the words, tokens and text of a generation.
     pub output: Vec<u8>,
     /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
     pub claim: ResultClaim,
@@ -40,7 +40,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// So much is done.
+    /// Part of the work is done.
     Progress {
         /// Units done.
         done: u32,
@@ -51,7 +51,7 @@ pub enum Event {
     Token {
         /// Which token of the continuation, from 0.
         index: u32,
-        /// The token.
+        /// Its number in the vocabulary.
         token: u32,
         /// What it adds to the text; empty while a character is not complete.
         text: String,
@@ -133,7 +133,7 @@ pub enum Refutation {
     /// No tokens, or more than the model has positions for or the client pays for.
     #[error("no answer to this input has {tokens} tokens")]
     Length {
-        /// How many there are.
+        /// Tokens of the continuation.
         tokens: u32,
     },
 }

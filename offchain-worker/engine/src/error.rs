@@ -33,7 +33,7 @@ pub enum EngineError {
     /// No engine in this build runs such a model.
     #[error("this build has no engine for {family:?} models of tier {tier:?}")]
     NoEngine {
-        /// The architecture.
+        /// The manifest's family.
         family: ModelFamily,
         /// How its results compare.
         tier: Tier,
@@ -68,7 +68,7 @@ pub enum EngineError {
     /// Too many jobs wait already.
     #[error("{limit} jobs are waiting already")]
     QueueFull {
-        /// How many may wait.
+        /// Most jobs of this priority that may wait.
         limit: usize,
     },
     /// The pool is being shut down.

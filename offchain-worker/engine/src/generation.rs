@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use surety_exact::Sampling;
+use surety_model_trace::{ClaimedOutput, Truncated};
 
 /// Longest input, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
@@ -18,7 +19,7 @@ pub const NEW_TOKENS_MAX: u32 = 4096;
 /// Highest temperature, in thousandths.
 pub const TEMPERATURE_MILLI_MAX: u32 = 10_000;
 
-/// What is asked for.
+/// A generation that a client asks for: the input of a task, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -50,7 +51,7 @@ pub enum RequestError {
     /// Over [`REQUEST_BYTES_MAX`].
     #[error("{bytes} bytes, but at most {REQUEST_BYTES_MAX} are taken")]
     TooLarge {
-        /// Its size.
+        /// Bytes that the input has.
         bytes: usize,
     },
     /// Not the JSON that is expected.
@@ -59,9 +60,9 @@ pub enum RequestError {
     /// A field outside its range.
     #[error("{field} is {value}, but must be between {min} and {max}")]
     OutOfRange {
-        /// Which one.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// The number that it has.
         value: u32,
         /// Least allowed.
         min: u32,
@@ -142,7 +143,7 @@ impl Request {
         }
     }
 
-    /// The input blob.
+    /// The input blob: JSON that [`Self::decode`] reads back.
     pub fn encode(&self) -> Vec<u8> {
         // Strings and integers alone: nothing that could fail to serialise.
         serde_json::to_vec(self).unwrap_or_default()
@@ -163,13 +164,13 @@ impl FinishReason {
     /// What stands for it in an output.
     pub(crate) fn word(self) -> u32 {
         match self {
-            Self::Length => 0,
-            Self::Stop => 1,
+            Self::Length => ClaimedOutput::LENGTH,
+            Self::Stop => ClaimedOutput::STOP,
         }
     }
 }
 
-/// What was generated.
+/// A continuation: the output of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Generation {
     /// The continuation, without the prompt.
@@ -178,24 +179,16 @@ pub struct Generation {
     pub tokens: Vec<u32>,
     /// How many tokens the prompt had.
     pub prompt_tokens: u32,
-    /// Why it ended.
+    /// Whether the model was done, or `max_tokens` were reached.
     pub finish_reason: FinishReason,
 }
-
-/// Words before the tokens of an output.
-const HEADER_WORDS: usize = 3;
 
 /// Why a blob is no generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerationError {
     /// It ends within the header or the tokens.
-    #[error("{bytes} bytes are too few for a header and {tokens} tokens")]
-    Truncated {
-        /// Its size.
-        bytes: usize,
-        /// How many tokens it should have.
-        tokens: u32,
-    },
+    #[error(transparent)]
+    Truncated(#[from] Truncated),
     /// Neither of the two reasons.
     #[error("{0} is no reason to end")]
     UnknownReason(u32),
@@ -208,14 +201,11 @@ pub enum GenerationError {
 }
 
 impl Generation {
-    /// The output blob: the words `prompt_tokens`, number of tokens, reason (0 for length, 1 for a stop) and the tokens,
-    /// each a little-endian `u32`; then the text as UTF-8. Equal generations give equal bytes.
+    /// The output blob, as [`ClaimedOutput`] has it.
     pub fn encode(&self) -> Vec<u8> {
-        // Nobody has 2^32 tokens in memory.
-        let tokens = self.tokens.len() as u32;
-        let header = [self.prompt_tokens, tokens, self.finish_reason.word()];
-        Said {
-            header,
+        ClaimedOutput {
+            prompt_tokens: self.prompt_tokens,
+            finish_reason: self.finish_reason.word(),
             tokens: self.tokens.clone(),
             text: self.text.as_bytes(),
         }
@@ -227,11 +217,12 @@ impl Generation {
     /// # Errors
     /// [`GenerationError`] for whatever [`Self::encode`] does not write.
     pub fn decode(blob: &[u8]) -> Result<Self, GenerationError> {
-        let Said {
-            header: [prompt_tokens, _, reason],
+        let ClaimedOutput {
+            prompt_tokens,
+            finish_reason,
             tokens,
             text,
-        } = Said::read(blob, None)?;
+        } = ClaimedOutput::decode(blob, None)?;
         let text = std::str::from_utf8(text).map_err(|error| GenerationError::NotUtf8 {
             at: error.valid_up_to(),
         })?;
@@ -239,49 +230,12 @@ impl Generation {
             text: text.into(),
             tokens,
             prompt_tokens,
-            finish_reason: match reason {
-                0 => FinishReason::Length,
-                1 => FinishReason::Stop,
+            finish_reason: match finish_reason {
+                ClaimedOutput::LENGTH => FinishReason::Length,
+                ClaimedOutput::STOP => FinishReason::Stop,
                 other => return Err(GenerationError::UnknownReason(other)),
             },
         })
-    }
-}
-
-/// What an output blob says, sense or nonsense.
-pub(crate) struct Said<'a> {
-    /// Tokens of the prompt, tokens of the continuation, why it ended.
-    pub(crate) header: [u32; HEADER_WORDS],
-    pub(crate) tokens: Vec<u32>,
-    pub(crate) text: &'a [u8],
-}
-
-impl<'a> Said<'a> {
-    /// Reads a blob as one of so many tokens, or else of as many as it says.
-    pub(crate) fn read(blob: &'a [u8], tokens: Option<u32>) -> Result<Self, GenerationError> {
-        let truncated = |tokens| GenerationError::Truncated {
-            bytes: blob.len(),
-            tokens,
-        };
-        let (words, _) = blob.as_chunks::<4>();
-        let (header, rest) = words.split_first_chunk().ok_or(truncated(0))?;
-        let header: [u32; HEADER_WORDS] = header.map(u32::from_le_bytes);
-        let count = tokens.unwrap_or(header[1]);
-        let tokens = rest.get(..count as usize).ok_or(truncated(count))?;
-        let text = blob.get(4 * (HEADER_WORDS + tokens.len())..);
-        Ok(Self {
-            header,
-            tokens: tokens.iter().copied().map(u32::from_le_bytes).collect(),
-            text: text.unwrap_or_default(),
-        })
-    }
-
-    /// The blob.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let words = self.header.iter().chain(&self.tokens);
-        let mut blob: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-        blob.extend_from_slice(self.text);
-        blob
     }
 }
 
@@ -327,10 +281,7 @@ mod tests {
         let blob = generation().encode();
         for bytes in 0..24 {
             let refused = Generation::decode(&blob[..bytes]);
-            assert!(
-                matches!(refused, Err(GenerationError::Truncated { .. })),
-                "{bytes}"
-            );
+            assert!(matches!(refused, Err(GenerationError::Truncated(_))), "{bytes}");
         }
         let with = |at: usize, byte: u8| {
             let mut blob = blob.clone();
@@ -341,10 +292,10 @@ mod tests {
         assert_eq!(with(25, 0xff), Err(GenerationError::NotUtf8 { at: 1 }));
         assert!(matches!(
             with(7, 0xff),
-            Err(GenerationError::Truncated {
+            Err(GenerationError::Truncated(Truncated {
                 tokens: 0xff00_0003,
                 ..
-            })
+            }))
         ));
     }
 }

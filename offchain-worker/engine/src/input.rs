@@ -18,7 +18,7 @@ pub enum InputError {
     /// Over [`INPUT_BYTES_MAX`].
     #[error("{bytes} bytes, but at most {INPUT_BYTES_MAX} are taken")]
     TooLarge {
-        /// Its size.
+        /// Bytes that the input has.
         bytes: usize,
     },
     /// Not text.
@@ -41,7 +41,7 @@ pub enum InputError {
     ItemTooLong {
         /// Index of the item, from 0.
         item: u32,
-        /// Its length.
+        /// Bytes that the item has.
         bytes: usize,
     },
     /// The tokenizer makes nothing of a line.

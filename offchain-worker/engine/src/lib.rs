@@ -3,8 +3,7 @@
 //! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that the
 //!   manifest's family and tier ask for;
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
-//! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model;
-//! - [`train()`] makes the demonstration model.
+//! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model.
 //!
 //! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the machine
 //! does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
@@ -13,7 +12,8 @@
 //! ```no_run
 //! # async fn example(home: &std::path::Path, input: Vec<u8>) -> Result<(), Box<dyn std::error::Error>> {
 //! use surety_engine::{exact::ExactCalibrator, EnginePool, Job, PoolConfig};
-//! use surety_models::{fetch, known, FetchOptions, ModelStore};
+//! use surety_model_fetch::{fetch, FetchOptions};
+//! use surety_models::{known, ModelStore};
 //!
 //! surety_engine::prepare_process();
 //! let store = ModelStore::new(home);
@@ -38,7 +38,6 @@ pub mod input;
 mod pool;
 mod process;
 mod trace;
-pub mod train;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
 pub use engine::{open, Engine, Event, Job, Outcome, Refutation, Sink};
@@ -48,4 +47,3 @@ pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticke
 pub use process::prepare_process;
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;
-pub use train::{train, TrainError, TrainEvent, TrainOptions, Trained};

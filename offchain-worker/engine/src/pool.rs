@@ -69,7 +69,7 @@ pub struct Progress {
 /// A token of a generation that is going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The token.
+    /// Its number in the vocabulary.
     pub id: u32,
     /// What it adds to the text; empty while a character is not complete.
     pub text: String,
@@ -97,7 +97,7 @@ struct Queues {
     waiting: Mutex<[VecDeque<Task>; Priority::ALL.len()]>,
     changed: Condvar,
     closing: AtomicBool,
-    /// Of each priority.
+    /// Most jobs of one priority that may wait.
     limit: usize,
 }
 

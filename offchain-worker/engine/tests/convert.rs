@@ -249,21 +249,23 @@ fn quantised_rows_are_near_the_published_ones() {
     let (_home, stored) = converted(&published);
     let weights = llama(&stored);
     let layer = &weights.layers[1];
-    let pre = layer.down_pre.as_ref().unwrap();
+    let smoothing_scale = layer.down_smoothing.as_ref().unwrap();
     let (_, values) = &published.tensors["model.layers.1.mlp.down_proj.weight"];
     for (row, values) in values.chunks(12).enumerate() {
         let (q, scale) = (layer.down.q.row(12, row).unwrap(), layer.down.scales[row]);
         for (column, value) in values.iter().enumerate() {
-            let quantised = f32::from(q[column]) * scale * pre[column];
+            let quantised = f32::from(q[column]) * scale * smoothing_scale[column];
             // Half a step, in the units of this column.
-            assert!((quantised - value).abs() <= 0.51 * scale * pre[column] + 0.13 * value.abs());
+            assert!((quantised - value).abs() <= 0.51 * scale * smoothing_scale[column] + 0.13 * value.abs());
         }
     }
     assert_eq!(layer.query.bias.as_ref().map(Vec::len), Some(8));
     assert_eq!((weights.heads, weights.kv_heads, weights.head_dim), (4, 2, 2));
     assert_eq!(weights.end_tokens, [2, 3]);
     assert_eq!(weights.head.map(|head| head.outputs), Some(40));
-    assert!(pre.iter().any(|pre| *pre != 1.0));
+    assert!(smoothing_scale
+        .iter()
+        .any(|smoothing_scale| *smoothing_scale != 1.0));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn engine(weights: BertWeights) -> Arc<dyn Engine> {
 
 /// Items of 1 to 70 words.
 fn text(items: usize) -> Vec<String> {
-    let dice = &mut Dice(5);
+    let dice = &mut Dice::new(5);
     let item = |_| {
         let words = (0..=dice.below(70)).map(|_| char::from(b'a' + dice.below(26) as u8).to_string());
         words.collect::<Vec<_>>().join(" ")
@@ -88,7 +88,7 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
         let weights = synthetic::bert(seed);
         let model = BertModel::new(weights.clone()).unwrap();
         for count in [1, 2, 7, 33] {
-            let tokens = tokens(&mut Dice(seed + count as u64), count);
+            let tokens = tokens(&mut Dice::new(seed + count as u64), count);
             let (pooled, expected) = reference::bert(&weights, &tokens.ids, &tokens.types);
             for isa in available() {
                 let mut steps = Recorder::default();
@@ -106,7 +106,7 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
 #[test]
 fn sequences_that_are_computed_together_do_not_see_each_other() {
     let model = BertModel::new(synthetic::bert(3)).unwrap();
-    let dice = &mut Dice(8);
+    let dice = &mut Dice::new(8);
     let all: Vec<TokensOf> = [1, 65, 7, 32, 2, 1, 12].map(|count| tokens(dice, count)).into();
     let embed = |sequences: &[&TokensOf], scratch: &mut Scratch| {
         let vectors = model.embed(sequences, scratch, &mut Recorder::default()).unwrap();
@@ -149,7 +149,7 @@ fn trace_root(weights: &BertWeights, items: &[Vec<u32>], output: &[u8]) -> Conte
     let tokens = |ids: &Vec<u32>| {
         let mut words = vec![ids.len() as u32];
         words.extend(ids);
-        words.resize(1 + weights.positions.rows, 0);
+        words.resize(1 + weights.position_embeddings.rows, 0);
         words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
     };
     let mut leaves = vec![rows_digest(
@@ -197,7 +197,7 @@ fn one_changed_weight_changes_the_trace() {
         |weights| synthetic::flip(&mut weights.layers[0].query.q, 77, 64),
         |weights| synthetic::flip(&mut weights.layers[6].up.q, 5000, 64),
         |weights| weights.layers[7].down.scales[9] *= 1.001,
-        |weights| synthetic::flip(&mut weights.words.q, 2 * 192, 1),
+        |weights| synthetic::flip(&mut weights.word_embeddings.q, 2 * 192, 1),
         |weights| weights.layers[3].norm.weight[11] += 0.001,
         |weights| weights.layers[2].value.bias.as_mut().unwrap()[3] += 0.5,
     ];
@@ -257,9 +257,9 @@ fn a_sink_ends_a_job_between_two_waves() {
 fn weights_that_overflow_are_a_fault_of_the_first_item_that_meets_them() {
     let mut weights = synthetic::bert(10);
     // The vector of the letter d.
-    let at = (4 + 3) * weights.words.width;
-    synthetic::set(&mut weights.words.q, at, 127);
-    weights.words.scales[at / 192 * 2] = f32::MAX;
+    let at = (4 + 3) * weights.word_embeddings.width;
+    synthetic::set(&mut weights.word_embeddings.q, at, 127);
+    weights.word_embeddings.scales[at / 192 * 2] = f32::MAX;
     let engine = engine(weights);
     let faulty = engine.run(&embed_job("a\nb\nc d\nd\na"), &mut |_| ControlFlow::Continue(()));
     assert!(
@@ -276,11 +276,11 @@ fn weights_that_do_not_fit_together_are_refused() {
         |weights| weights.heads = 5,
         |weights| weights.heads = 0,
         |weights| weights.layers.clear(),
-        |weights| weights.words.q = Quanta::default(),
+        |weights| weights.word_embeddings.q = Quanta::default(),
         |weights| weights.layers[1].key.scales.truncate(7),
         |weights| weights.layers[1].up.inputs = 191,
         |weights| weights.layers[1].down.bias = Some(vec![0.0; 3]),
-        |weights| weights.layers[1].down_pre = Some(vec![1.0; 3]),
+        |weights| weights.layers[1].down_smoothing = Some(vec![1.0; 3]),
     ];
     let tokenizer = Tiny::new().tokenizer.to_string();
     for (number, change) in changes.into_iter().enumerate() {
@@ -319,8 +319,8 @@ fn a_manifest_that_says_something_else_of_the_weights_is_refused() {
     changed.layers[7].norm.weight[191] += 1.0;
     assert_eq!(refused(|_| (), changed), Some(ModelError::WeightRoot));
     let mut uneven = weights.clone();
-    let pre = &mut uneven.layers[3].output_pre;
-    *pre = match pre {
+    let smoothing_scale = &mut uneven.layers[3].output_smoothing;
+    *smoothing_scale = match smoothing_scale {
         Some(_) => None,
         None => Some(vec![1.0; 192]),
     };

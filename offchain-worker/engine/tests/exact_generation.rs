@@ -81,7 +81,10 @@ fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> Conten
 }
 
 fn row(steps: &Steps, stride: &[usize], at: usize) -> Vec<u8> {
-    let cell = |layer: usize, op| steps.0[&Step { layer, op }][at].clone();
+    let cell = |layer: usize, op| {
+        let layer = layer as u32;
+        steps.0[&Step { layer, op }][at].clone()
+    };
     let mut bytes = cell(*stride.last().unwrap(), Op::Sum);
     for layer in stride {
         bytes.extend(cell(*layer, Op::RotateKey));

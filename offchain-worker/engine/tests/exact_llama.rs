@@ -55,7 +55,7 @@ fn pass(model: &LlamaModel, tokens: &[u32], pieces: &[usize]) -> (Vec<Vec<u8>>, 
 }
 
 fn some_tokens(seed: u64, count: usize) -> Vec<u32> {
-    let dice = &mut Dice(seed);
+    let dice = &mut Dice::new(seed);
     (0..count).map(|_| dice.below(256) as u32).collect()
 }
 

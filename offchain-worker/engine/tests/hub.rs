@@ -12,9 +12,10 @@ use common::{
     server::{serve, Act},
 };
 use surety_engine::exact::ExactCalibrator;
+use surety_model_fetch::{fetch_from_hub, FetchError, FetchEvent, HubModel};
 use surety_models::{
     convert::{convert_into, ConvertError},
-    fetch_from_hub, FetchError, FetchEvent, HubModel, ModelStore, StoredModel,
+    ModelStore, StoredModel,
 };
 use surety_types::{
     model::{ModelFamily, Operation, Tier},

@@ -114,7 +114,7 @@ fn some_cells_of_larger_models_hold() {
     ] {
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
-        let dice = &mut Dice(9);
+        let dice = &mut Dice::new(9);
         let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(2000) == 0);
         assert!(judged > 50, "{judged}");
     }
@@ -128,7 +128,7 @@ fn some_cells_of_the_real_model_hold() {
     let leaves = engine.leaves(&job, &outcome.output, &mut go_on).unwrap();
     let mut own = view(&engine, &job, &outcome.output, outcome.claim.units);
     check_leaves(&mut own, outcome.claim.trace_root, &leaves);
-    let dice = &mut Dice(1);
+    let dice = &mut Dice::new(1);
     let (judged, _) = check_cells(&mut own, weight_root(&engine), || dice.below(3000) == 0);
     assert!(judged > 100, "{judged}");
 }
@@ -217,7 +217,9 @@ fn a_token_that_was_not_chosen_is_found_where_it_was_chosen() {
     let layout = own.layout().clone();
     // It says that the token was chosen.
     let (position, last) = (wrong.prompt_tokens + 19, layout.leaves() - 1);
-    let leaf = layout.leaf_of(Part::Choices { chunk: position / 16 }).unwrap();
+    let leaf = layout
+        .leaf_of(Part::SampledTokens { chunk: position / 16 })
+        .unwrap();
     let lie = wrong.tokens[20].to_le_bytes().to_vec();
     let mut liar = Altered::new(
         view(&engine, &job, &wrong_blob, units),

@@ -8,7 +8,7 @@ use std::{
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
-use surety_network::{Bytes, Ticket};
+use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
 use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
 use surety_types::{
     model::Operation,
@@ -17,10 +17,9 @@ use surety_types::{
     trust::AuditProof,
     ContentHash, TaskId,
 };
-use surety_worker_core::{Event, Failure, Hash};
+use surety_worker_core::{Event, Failure};
 
 use super::{
-    cheat::Cheat,
     compute::ComputeError,
     effect_error::{chain_class, EffectError},
     effects::submit,
@@ -114,9 +113,6 @@ async fn try_draw(
 /// Fetches what an audit needs.
 pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
     let (task, kind) = (of.id, of.kind);
-    if tools.cheat == Some(Cheat::Lazy) {
-        return Event::EffectDone { task, kind };
-    }
     match needed(tools, of, &provider, &spec).await {
         Ok(_) => Event::EffectDone { task, kind },
         Err(error) => {
@@ -130,11 +126,7 @@ pub(super) async fn fetch(tools: &Tools, of: Task, provider: AccountId, spec: Ta
 /// Computes a task again, and says what comes of it.
 pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: TaskSpec) -> Event {
     let task = of.id;
-    let claim = match tools.cheat {
-        Some(Cheat::Lazy) => Ok(made_up(&provider)),
-        _ => try_audit(tools, of, &provider, &spec).await,
-    };
-    match claim {
+    match try_audit(tools, of, &provider, &spec).await {
         Ok(claim) => {
             tracing::info!(task, output = ?claim.output, "audited");
             Event::AuditReady {
@@ -148,20 +140,6 @@ pub(super) async fn audit(tools: &Tools, of: Task, provider: AccountId, spec: Ta
             tracing::warn!(task, reason, "cannot audit");
             failed(task, of.kind, error.class())
         }
-    }
-}
-
-/// What a lazy auditor says.
-fn made_up(provider: &AccountId) -> ResultClaim {
-    let hash = |what: u8| {
-        Hash(sp_crypto_hashing::blake2_256(
-            &[AsRef::<[u8]>::as_ref(provider), &[what]].concat(),
-        ))
-    };
-    ResultClaim {
-        output: hash(0),
-        trace_root: hash(1),
-        units: 1,
     }
 }
 
@@ -216,6 +194,26 @@ pub(super) async fn input(
     Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
+/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be other addresses,
+/// and the output has to be fetched.
+async fn locate_output(
+    tools: &Tools,
+    of: Task,
+    endpoint: &Endpoint,
+    ticket: Option<&Ticket>,
+) -> Result<OutputLocation, PlaneError> {
+    let time = of.time_left() / 2;
+    let answer = tools.plane.locate_output(of.id, endpoint, ticket);
+    match tokio::time::timeout(time, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(PlaneError::OutOfTime {
+            what: format!("where the output of task {} is", of.id),
+            seconds: time.as_secs(),
+            attempts: Vec::new(),
+        }),
+    }
+}
+
 /// What a provider says that its output is: from the audit window on it tells whoever shows a draw.
 async fn claimed_output(
     tools: &Tools,
@@ -231,7 +229,7 @@ async fn claimed_output(
     }
     let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {
-        match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
+        match locate_output(tools, of, endpoint, ticket.as_ref()).await {
             Ok(found) => {
                 let wanted = (found.hash, Some(found.bytes));
                 let blob = fetch_blob(tools, of, wanted, endpoints, ticket).await?;
@@ -277,7 +275,7 @@ async fn try_check_data(
     let ticket = ticket(tools, of.id, provider);
     let mut said = Err(EffectError::NoEndpoints);
     for endpoint in &endpoints {
-        said = match tools.plane.locate_output(of.id, endpoint, ticket.as_ref()).await {
+        said = match locate_output(tools, of, endpoint, ticket.as_ref()).await {
             Ok(found) if found.hash == output => Ok(()),
             Ok(found) => Err(EffectError::OtherOutput(found.hash)),
             Err(e) => Err(e.into()),

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+    },
     time::{Duration, Instant},
 };
 
@@ -18,6 +21,9 @@ pub struct Engines {
     loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
     vitals: Arc<Vitals>,
     measured: Arc<Mutex<VecDeque<Event>>>,
+    /// Microseconds that were computed in all. What a job's own work took is the time it ran, less what was added here
+    /// meanwhile by jobs that it stood aside for.
+    computed: Arc<AtomicU64>,
 }
 
 /// Measurements that wait to be taken. The newest say most.
@@ -36,6 +42,7 @@ impl Engines {
             loaded: loaded.collect(),
             vitals,
             measured: Arc::default(),
+            computed: Arc::default(),
         }
     }
 
@@ -76,8 +83,11 @@ impl Engines {
         work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<Ticket<T>, ComputeError> {
         let vitals = self.vitals.clone();
-        let note = move |_: &T, took| vitals.metrics.computed("answer", took, 0);
-        self.work(Priority::Urgent, work, note)
+        let finish = move |made, took| {
+            vitals.metrics.computed("answer", took, 0);
+            made
+        };
+        self.work(Priority::Urgent, work, finish)
     }
 
     /// Queues an audit.
@@ -89,8 +99,11 @@ impl Engines {
     ) -> Result<Ticket<ResultClaim>, ComputeError> {
         let (engine, vitals) = (self.get(model)?, self.vitals.clone());
         let audit = move |sink: &mut JobSink| engine.audit(&job, &output, sink);
-        let note = move |claim: &ResultClaim, took| vitals.metrics.computed("audit", took, claim.units);
-        self.work(Priority::Audit, audit, note)
+        let finish = move |claim: ResultClaim, took| {
+            vitals.metrics.computed("audit", took, claim.units);
+            claim
+        };
+        self.work(Priority::Audit, audit, finish)
     }
 
     /// Queues one job.
@@ -98,38 +111,64 @@ impl Engines {
         let (engine, vitals) = (self.get(model)?, self.vitals.clone());
         let (model, operation, measured) = (*model, job.operation, self.measured.clone());
         let run = move |sink: &mut JobSink| engine.run(&job, sink);
-        let note = move |outcome: &Outcome, took: Duration| {
+        let finish = move |outcome: Outcome, took| {
             let units = outcome.claim.units;
             vitals.metrics.computed(operation_name(operation), took, units);
-            let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
-            if measured.len() >= MEASURED_MAX {
-                measured.pop_front();
-            }
-            measured.push_back(Event::Measured {
-                model,
-                operation,
-                units,
-                millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            });
+            note(&measured, measurement(model, operation, units, took));
+            outcome
         };
-        self.work(Priority::Inference, run, note)
+        self.work(Priority::Inference, run, finish)
     }
 
-    fn work<T: Send + 'static>(
+    /// Queues one job only to see how long it takes: units, and the time of its own work.
+    pub(super) fn sample(&self, model: &ModelId, job: Job) -> Result<Ticket<(u32, Duration)>, ComputeError> {
+        let engine = self.get(model)?;
+        let run = move |sink: &mut JobSink| engine.run(&job, sink);
+        let finish = |outcome: Outcome, took| (outcome.claim.units, took);
+        self.work(Priority::Inference, run, finish)
+    }
+
+    /// Takes note of how fast a sample was.
+    pub(super) fn note(&self, model: ModelId, operation: Operation, units: u32, took: Duration) {
+        note(&self.measured, measurement(model, operation, units, took));
+    }
+
+    fn work<T, U: Send + 'static>(
         &self,
         priority: Priority,
         work: impl FnOnce(&mut JobSink) -> Result<T, EngineError> + Send + 'static,
-        note: impl FnOnce(&T, Duration) + Send + 'static,
-    ) -> Result<Ticket<T>, ComputeError> {
+        finish: impl FnOnce(T, Duration) -> U + Send + 'static,
+    ) -> Result<Ticket<U>, ComputeError> {
+        let computed = self.computed.clone();
         let timed = move |sink: &mut JobSink| {
-            let started = Instant::now();
-            let made = work(sink)?;
-            // What stood aside for something more urgent meanwhile counts as slower: so it was.
-            note(&made, started.elapsed());
-            Ok(made)
+            let (started, before) = (Instant::now(), computed.load(Ordering::Relaxed));
+            let made = work(sink);
+            // One slow move while a speed is measured for the first time would keep this machine from bidding for good.
+            let aside = computed.load(Ordering::Relaxed).saturating_sub(before);
+            let took = started.elapsed().saturating_sub(Duration::from_micros(aside));
+            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            computed.fetch_add(micros, Ordering::Relaxed);
+            Ok(finish(made?, took))
         };
         Ok(self.pool.work(priority, timed)?)
     }
+}
+
+fn measurement(model: ModelId, operation: Operation, units: u32, took: Duration) -> Event {
+    Event::Measured {
+        model,
+        operation,
+        units,
+        millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn note(measured: &Mutex<VecDeque<Event>>, measurement: Event) {
+    let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+    if measured.len() >= MEASURED_MAX {
+        measured.pop_front();
+    }
+    measured.push_back(measurement);
 }
 
 fn operation_name(operation: Operation) -> &'static str {

@@ -8,7 +8,6 @@ use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
     audits,
-    cheat::{self, Cheat},
     effect_error::chain_class,
     jobs::{failed, Task},
     moves, votes,
@@ -18,10 +17,6 @@ use super::{
 
 pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, client: Endpoints) -> Event {
     let tools = &*tools;
-    if tools.cheat.is_some_and(|cheat| cheat.keeps_silent(of.kind)) {
-        tracing::error!(task = of.id, kind = ?of.kind, "left out, as --cheat demands");
-        return failed(of.id, of.kind, Failure::Permanent);
-    }
     match effect {
         Effect::FetchInput {
             hash, bytes, sources, ..
@@ -66,12 +61,6 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
             record,
             spec,
         } => votes::compute(tools, of, dispute, *record, spec).await,
-        Effect::SubmitCommit { task, .. } if tools.cheat == Some(Cheat::CopiedResult) => {
-            match cheat::others_commitment(tools, task).await {
-                Some(commitment) => submit(tools, of, Call::Commit { task, commitment }).await,
-                None => failed(task, of.kind, Failure::Refused),
-            }
-        }
         other => match call(other, &tools.stash) {
             Some(call) => submit(tools, of, call).await,
             // The host does this itself, before any job.
@@ -210,7 +199,7 @@ pub(super) async fn submit(tools: &Tools, of: Task, call: Call) -> Event {
 
 /// A party of a dispute was convicted in another one while a call about it was on its way: nothing is wrong.
 fn is_settled(error: &ChainError) -> bool {
-    error.is_fault("TrustLock", "Moot")
+    error.is_fault("Disputes", "Moot")
 }
 
 #[cfg(test)]

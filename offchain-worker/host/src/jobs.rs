@@ -3,21 +3,16 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use surety_chain_client::Balance;
 use surety_network::PlaneError;
-use surety_types::{multiaddr::Endpoints, ContentHash, TaskId};
+use surety_types::{multiaddr::Endpoints, ContentHash, TaskId, BLOCK_SECONDS};
 use surety_worker_core::{BlockNumber, Due, Effect, EffectKind, Event, Failure, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{
-    cheat::{self, Cheat},
-    effects,
-    work::own_blob,
-    Tools,
-};
+use super::{effects, work::own_blob, Tools};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);
@@ -30,8 +25,6 @@ pub(super) struct Jobs {
     effects: HashMap<Id, (TaskId, EffectKind, AbortHandle)>,
     /// Tasks whose inputs are pinned.
     inputs: BTreeMap<TaskId, Input>,
-    /// Test aid: whether a right result was challenged.
-    has_challenged: bool,
 }
 
 /// What a job is for.
@@ -41,8 +34,20 @@ pub(super) struct Task {
     pub kind: EffectKind,
     /// What is left until its deadline on the chain's clock, as it was when the job began.
     pub left: BlockNumber,
+    /// When the job began.
+    pub began: Instant,
     /// What is added to the fee of a call, in plancks.
     pub tip: Balance,
+}
+
+impl Task {
+    /// What is left until its deadline now, and never less than a block: enough for a last attempt.
+    pub(super) fn time_left(&self) -> Duration {
+        let a_block = u64::from(BLOCK_SECONDS);
+        let there_was = Duration::from_secs(u64::from(self.left).saturating_mul(a_block));
+        let left = there_was.saturating_sub(self.began.elapsed());
+        left.max(Duration::from_secs(a_block))
+    }
 }
 
 struct Input {
@@ -59,26 +64,6 @@ impl Jobs {
             running: JoinSet::new(),
             effects: HashMap::new(),
             inputs: BTreeMap::new(),
-            has_challenged: false,
-        }
-    }
-
-    /// Test aid: challenges a right result, once.
-    pub(super) fn see(&mut self, tasks: &[TaskSnapshot]) {
-        if self.tools.cheat != Some(Cheat::FalseChallenge) || self.has_challenged {
-            return;
-        }
-        if let Some(call) = cheat::challengeable(tasks, &self.tools.stash) {
-            self.has_challenged = true;
-            let tools = self.tools.clone();
-            let of = Task {
-                id: tasks.first().map_or(0, |seen| seen.id),
-                kind: EffectKind::Forget,
-                left: BlockNumber::MAX,
-                tip: 0,
-            };
-            self.running
-                .spawn(async move { effects::submit(&tools, of, call).await });
         }
     }
 
@@ -189,6 +174,7 @@ impl Jobs {
             id: task,
             kind,
             left,
+            began: Instant::now(),
             tip,
         };
         let handle = self.running.spawn(effects::carry_out(tools, of, effect, client));
@@ -279,7 +265,25 @@ pub(super) fn failed(task: TaskId, kind: EffectKind, failure: Failure) -> Event 
 
 #[cfg(test)]
 mod tests {
-    use super::tip;
+    use super::*;
+
+    fn began(seconds_ago: u64, left: BlockNumber) -> Task {
+        Task {
+            id: 1,
+            kind: EffectKind::Fetch,
+            left,
+            began: Instant::now() - Duration::from_secs(seconds_ago),
+            tip: 0,
+        }
+    }
+
+    #[test]
+    fn what_a_job_has_done_before_leaves_less_time_for_the_rest() {
+        let seconds = |ago, left| began(ago, left).time_left().as_secs_f64().round() as u64;
+        assert_eq!(seconds(0, 20), 40);
+        assert_eq!(seconds(30, 20), 10);
+        assert_eq!(seconds(90, 20), 2, "a last attempt");
+    }
 
     #[test]
     fn tips_grow_as_the_deadline_comes_near_and_never_beyond_what_is_allowed() {

@@ -2,9 +2,7 @@
 
 mod audits;
 mod blocks;
-mod cheat;
 mod compute;
-mod crash;
 mod effect_error;
 mod effects;
 mod error;
@@ -28,9 +26,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
-use surety_journal::{Journal, JournalError};
+use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::{model::Operation, ModelId, TaskId};
+use surety_types::{model::Operation, ModelId};
 use surety_worker_core::{
     AuditProgress, Effect, EffectKind, Event, Progress, Provider, Record, Step, Verifier,
 };
@@ -40,9 +38,7 @@ use tokio::{
 };
 
 pub use audits::Audits;
-pub use cheat::{disguise, swap, Cheat};
 pub use compute::Engines;
-pub use crash::CrashPoint;
 pub use error::{HostError, Result};
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
@@ -77,20 +73,6 @@ pub struct Tools {
     pub tip_max: Balance,
     /// What an operator sees of it.
     pub vitals: Arc<Vitals>,
-    /// Test aid: where to abort.
-    pub crash_at: Option<CrashPoint>,
-    /// Test aid: what to do wrong.
-    pub cheat: Option<Cheat>,
-}
-
-impl Tools {
-    /// Ends the process as a power cut would, when this is where it was told to.
-    fn crash_if_told_to(&self, point: CrashPoint, task: TaskId) {
-        if self.crash_at == Some(point) {
-            tracing::error!(task, "aborting, as --crash-at demands");
-            std::process::abort();
-        }
-    }
 }
 
 /// What the loop drives.
@@ -136,6 +118,16 @@ impl Core for Verifier {
     }
 }
 
+impl Core for Box<dyn Core> {
+    fn step(&mut self, now: u32, event: Event) -> Step {
+        (**self).step(now, event)
+    }
+
+    fn progress(&self) -> BTreeMap<&'static str, usize> {
+        (**self).progress()
+    }
+}
+
 fn counted(names: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for name in names {
@@ -164,7 +156,7 @@ pub struct Host<C> {
     tools: Arc<Tools>,
     beside: Beside,
     core: C,
-    journal: Arc<Journal>,
+    journal: Arc<dyn RecordLog>,
     jobs: Jobs,
     outputs: Outputs,
     metrics: Option<Arc<TcpListener>>,
@@ -176,7 +168,13 @@ pub struct Host<C> {
 
 impl<C: Core> Host<C> {
     /// A host for `core`, which has replayed `records`, everything that is in `journal`.
-    pub fn new(tools: Tools, beside: Beside, core: C, journal: Arc<Journal>, records: &[Record]) -> Self {
+    pub fn new(
+        tools: Tools,
+        beside: Beside,
+        core: C,
+        journal: Arc<dyn RecordLog>,
+        records: &[Record],
+    ) -> Self {
         let tools = Arc::new(tools);
         Self {
             outputs: Outputs::from_records(records, tools.outputs.clone()),
@@ -298,7 +296,6 @@ impl<C: Core> Host<C> {
                 self.tools.vitals.block(Seen::Finalised, *block);
                 self.tools.vitals.metrics.clock(*clock);
                 self.outputs.see(&self.tools, tasks).await;
-                self.jobs.see(tasks);
                 if !std::mem::replace(&mut self.is_restored, true) {
                     let (outputs, stash) = (&self.outputs, &self.tools.stash);
                     let ours = tasks
@@ -338,7 +335,6 @@ impl<C: Core> Host<C> {
                 tracing::info!(task = record.task(), record = record_name(record), "recorded");
                 self.outputs.record(record);
             }
-            self.crash_after_records(&step.records);
         }
         for due in step.effects {
             match due.effect {
@@ -381,18 +377,6 @@ impl<C: Core> Host<C> {
                     return Ok(other?);
                 }
             }
-        }
-    }
-
-    fn crash_after_records(&self, records: &[Record]) {
-        for record in records {
-            let point = match record {
-                Record::ResultMade { .. } => CrashPoint::AfterJournalCommit,
-                Record::AuditMade { .. } => CrashPoint::AfterAudit,
-                Record::MoveMade { .. } => CrashPoint::AfterMove,
-                _ => continue,
-            };
-            self.tools.crash_if_told_to(point, record.task());
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use surety_chain_client::DisputeRecord;
 use surety_dispute_game::{
-    bisection::{challenge, defend, CellValue, Game, Level, Move, PlayError, Side, State},
+    bisection::{challenge, defend, CellValue, Game, Move, PlayError, Side, State},
     committee::own_value,
 };
 use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
@@ -18,7 +18,6 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
     audits::{endpoints, input, job, ticket},
-    cheat::Cheat,
     compute::ComputeError,
     effect_error::EffectError,
     jobs::{failed, Task},
@@ -86,11 +85,7 @@ pub(super) async fn find(
     spec: TaskSpec,
 ) -> Event {
     let (task, number) = (record.task, record.moves);
-    let found = match (tools.cheat, side) {
-        (Some(Cheat::FalseChallenge), Side::Challenger) => Ok(false_challenge(&record.game)),
-        _ => try_find(tools, of, dispute, &record, side, &spec).await,
-    };
-    match found {
+    match try_find(tools, of, dispute, &record, side, &spec).await {
         Ok(played) => Event::MoveReady {
             task,
             dispute,
@@ -195,20 +190,6 @@ fn play(game: &Game, side: Side, trace: &mut OwnTrace) -> Result<Move, EngineErr
         PlayError::Trace(error) => error,
         PlayError::NotNow | PlayError::Shape => EngineError::NotInTrace,
     })
-}
-
-/// What somebody plays who only claims to have found something: it goes past the tokens, which no block can compute,
-/// and then takes the first of everything.
-fn false_challenge(game: &Game) -> Move {
-    match game.state() {
-        State::Naming { children } => {
-            let first = game.leaves_in_dispute().start;
-            let past = game.place().level == Level::Leaves && first == 0 && children.len() > 1;
-            Move::Name(u8::from(past))
-        }
-        State::Picking { .. } => Move::Pick(0),
-        _ => Move::Concede,
-    }
 }
 
 #[cfg(test)]

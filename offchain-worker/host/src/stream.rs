@@ -7,7 +7,6 @@ use surety_worker_core::Failure;
 use tokio::sync::mpsc;
 
 use super::{compute::ComputeError, Tools};
-use crate::CrashPoint;
 
 /// Runs a job that nobody can follow.
 pub(super) async fn quietly(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
@@ -31,7 +30,7 @@ pub(super) async fn aloud(
         }
     };
     let outcome = match tools.engines.submit(model, job) {
-        Ok(ticket) => follow(tools, task, ticket, stream.as_ref()).await,
+        Ok(ticket) => follow(ticket, stream.as_ref()).await,
         Err(e) => Err(e),
     };
     if let Some(stream) = stream {
@@ -44,22 +43,16 @@ pub(super) async fn aloud(
     outcome
 }
 
-async fn follow(
-    tools: &Tools,
-    task: TaskId,
-    mut ticket: Ticket<Outcome>,
-    stream: Option<&StreamWriter>,
-) -> Result<Outcome, ComputeError> {
+async fn follow(mut ticket: Ticket<Outcome>, stream: Option<&StreamWriter>) -> Result<Outcome, ComputeError> {
     if let (Some(stream), Some(tokens)) = (stream, ticket.tokens()) {
         // The tokens end before the outcome is there.
-        pass_on(tools, task, tokens, stream).await;
+        pass_on(tokens, stream).await;
     }
     Ok(ticket.await?)
 }
 
-async fn pass_on(tools: &Tools, task: TaskId, mut tokens: mpsc::Receiver<Token>, stream: &StreamWriter) {
+async fn pass_on(mut tokens: mpsc::Receiver<Token>, stream: &StreamWriter) {
     while let Some(Token { id, text }) = tokens.recv().await {
         stream.push(StreamToken { id, text });
-        tools.crash_if_told_to(CrashPoint::MidGeneration, task);
     }
 }

@@ -6,6 +6,7 @@ mod engine;
 mod generation;
 mod inputs;
 mod openings;
+mod speeds;
 mod troubles;
 mod world;
 

@@ -28,6 +28,21 @@ pub use error::JournalError;
 
 use storage::{Opener, Storage};
 
+/// Where a worker makes its records durable: a [`Journal`], or something that stands around one.
+pub trait RecordLog: Send + Sync {
+    /// As [`Journal::append`].
+    ///
+    /// # Errors
+    /// Those of [`Journal::append`].
+    fn append(&self, records: &[Record]) -> Result<(), JournalError>;
+}
+
+impl RecordLog for Journal {
+    fn append(&self, records: &[Record]) -> Result<(), JournalError> {
+        Journal::append(self, records)
+    }
+}
+
 /// A journal, open and locked for this process.
 pub struct Journal {
     opener: Opener,

@@ -92,11 +92,11 @@ fn rows(isa: Isa) {
         m * n,
         seconds(|| quantised.quantise(&input, n, None).unwrap()),
     );
-    let pre = values(n);
+    let smoothing_scale = values(n);
     per(
         "quantise with factors, per value",
         m * n,
-        seconds(|| quantised.quantise(&input, n, Some(&pre)).unwrap()),
+        seconds(|| quantised.quantise(&input, n, Some(&smoothing_scale)).unwrap()),
     );
     let norm = Norm {
         weight: values(n),

@@ -12,13 +12,13 @@ use rayon::prelude::*;
 use surety_exact::{self as exact, Fault};
 
 #[cfg(target_arch = "aarch64")]
-use crate::machine::Neon;
+use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{Avx2, Avx512};
+use crate::simd::{Avx2, Avx512};
 use crate::{
     cache::Cache,
     isa::{current, Isa},
-    machine::{Floats, Machine, Scalar, Sixteen, LANES},
+    simd::{Floats, Scalar, SimdIsa, Sixteen, LANES},
 };
 
 /// Multiplications that are worth waking another thread.
@@ -70,7 +70,7 @@ impl Job<'_> {
         (row * self.heads + head) * self.cache.head_dim()
     }
 
-    /// How many positions it sees.
+    /// Positions that a query attends to, from the first.
     fn seen(&self, query: usize) -> usize {
         match self.mask {
             Mask::Full => self.cache.len(),
@@ -345,7 +345,7 @@ macro_rules! part_for {
         #[target_feature(enable = $features)]
         unsafe fn $name(job: &Job<'_>, kv_head: usize, queries: Range<usize>) -> Result<(), Fault> {
             // SAFETY: the caller's contract; the machine has the features that this function enables.
-            unsafe { part::<<$machine as Machine>::Floats, $together, $together>(job, kv_head, queries) }
+            unsafe { part::<<$machine as SimdIsa>::Floats, $together, $together>(job, kv_head, queries) }
         }
     };
 }
@@ -368,7 +368,7 @@ unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) ->
             Isa::Avx512Vnni | Isa::Amx => part_avx512(job, kv_head, queries),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon | Isa::NeonDot => part_neon(job, kv_head, queries),
-            _ => part::<<Scalar as Machine>::Floats, 2, 2>(job, kv_head, queries),
+            _ => part::<<Scalar as SimdIsa>::Floats, 2, 2>(job, kv_head, queries),
         }
     }
 }

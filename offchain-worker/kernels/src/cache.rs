@@ -2,7 +2,7 @@
 
 use surety_exact::Fault;
 
-use crate::machine::{Sixteen, LANES};
+use crate::simd::{Sixteen, LANES};
 
 /// One layer's keys and values for one sequence.
 ///

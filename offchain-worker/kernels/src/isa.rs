@@ -51,7 +51,7 @@ fn detect(isa: Isa) -> bool {
         Isa::Avx2 => has!("avx2"),
         Isa::AvxVnni => has!("avx2") && has!("avxvnni"),
         Isa::Avx512Vnni => avx512() && has!("avx512vnni"),
-        Isa::Amx => avx512() && has!("avx512vnni") && crate::machine::amx::usable(),
+        Isa::Amx => avx512() && has!("avx512vnni") && crate::simd::amx::usable(),
         Isa::Neon | Isa::NeonDot => false,
     }
 }

@@ -3,11 +3,11 @@
 mod attention;
 mod cache;
 mod isa;
-mod machine;
 mod norm;
 mod packed;
 mod product;
 mod rows;
+mod simd;
 pub mod weights;
 
 pub use attention::{attention, Mask};

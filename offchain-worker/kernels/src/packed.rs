@@ -8,7 +8,7 @@
 use surety_exact::{groups, Fault, Precision, GROUP};
 
 use crate::{
-    machine::{Line, Sixteen, LANES},
+    simd::{Line, Sixteen, LANES},
     weights::{Linear, Quanta, Table, WeightRow},
 };
 
@@ -162,7 +162,7 @@ impl Packed {
         self.inputs
     }
 
-    /// What the weights are.
+    /// int8 or int12.
     pub fn precision(&self) -> Precision {
         self.precision
     }

@@ -12,13 +12,13 @@ use rayon::prelude::*;
 use surety_exact::{Fault, Precision};
 
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
+use crate::simd::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
 #[cfg(target_arch = "aarch64")]
-use crate::machine::{Neon, NeonDot, NeonInt12};
+use crate::simd::{Neon, NeonDot, NeonInt12};
 use crate::{
     isa::{current, Isa},
-    machine::{Floats, Machine, Scalar, ScalarInt12, LANES},
     rows::widen,
+    simd::{Floats, Scalar, ScalarInt12, SimdIsa, LANES},
     Packed, Rows,
 };
 
@@ -71,7 +71,7 @@ impl Job<'_> {
 /// # Safety
 /// Rows and blocks are within the job, and the machine has the instructions.
 #[inline(always)]
-unsafe fn tile<M: Machine, const R: usize, const B: usize, const U: usize>(
+unsafe fn tile<M: SimdIsa, const R: usize, const B: usize, const U: usize>(
     job: &Job<'_>,
     row: usize,
     block: usize,
@@ -147,7 +147,7 @@ unsafe fn tile<M: Machine, const R: usize, const B: usize, const U: usize>(
 /// # Safety
 /// As for [`tile`].
 #[inline(always)]
-pub(crate) unsafe fn pair<M: Machine, const R: usize, const B: usize, const U1: usize, const U2: usize>(
+pub(crate) unsafe fn pair<M: SimdIsa, const R: usize, const B: usize, const U1: usize, const U2: usize>(
     job: &Job<'_>,
     mut row: usize,
     end: usize,
@@ -210,7 +210,7 @@ macro_rules! columns_for {
         unsafe fn $name(job: &Job<'_>, pairs: Range<usize>) -> bool {
             // SAFETY: the caller's contract; the machine has the features that this function enables.
             unsafe {
-                let mut poison = <$machine as Machine>::Floats::splat(0.0);
+                let mut poison = <$machine as SimdIsa>::Floats::splat(0.0);
                 for row in (0..job.rows.count()).step_by(ROWS_AT_ONCE) {
                     let end = job.rows.count().min(row + ROWS_AT_ONCE);
                     for block in pairs.clone().map(|pair| 2 * pair) {

@@ -5,8 +5,8 @@ use surety_exact::{self as exact, groups, Fault, Precision, Quantum, GROUP};
 
 use crate::{
     isa::{current, per_isa, Isa},
-    machine::Line,
     packed::padded_bytes,
+    simd::Line,
 };
 
 /// Rows are padded to a multiple of it: a tile's height.
@@ -57,7 +57,7 @@ struct Part<'a> {
     rows: &'a [f32],
     width: usize,
     precision: Precision,
-    pre: Option<&'a [f32]>,
+    smoothing_scale: Option<&'a [f32]>,
     lines: &'a mut [Line],
     scales: &'a mut [f32],
     offsets: &'a mut [i32],
@@ -70,7 +70,7 @@ fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> 
         rows,
         width,
         precision,
-        pre,
+        smoothing_scale,
         lines,
         scales,
         offsets,
@@ -86,10 +86,10 @@ fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> 
         padding.fill(Q::of(0));
         let into = q.chunks_mut(GROUP).zip(scales).zip(offsets);
         for (group, (values, ((q, scale), into))) in row.chunks(GROUP).zip(into).enumerate() {
-            let values = match pre.and_then(|pre| pre.get(group * GROUP..)) {
-                Some(pre) => {
+            let values = match smoothing_scale.and_then(|scale| scale.get(group * GROUP..)) {
+                Some(smoothing_scale) => {
                     let scaled = &mut scaled[..values.len()];
-                    exact::scale_row(values, &pre[..values.len()], scaled)?;
+                    exact::scale_row(values, &smoothing_scale[..values.len()], scaled)?;
                     &*scaled
                 }
                 None => values,
@@ -147,12 +147,20 @@ impl Rows {
         }
     }
 
-    /// Quantises rows of `width` values, each multiplied by `pre` first.
+    /// Quantises rows of `width` values, each multiplied by `smoothing_scale` first.
     ///
     /// # Errors
     /// [`Fault::Shape`] for another number of values or factors, [`Fault::NotFinite`] for a NaN or an infinity.
-    pub fn quantise(&mut self, rows: &[f32], width: usize, pre: Option<&[f32]>) -> Result<(), Fault> {
-        if width == 0 || !rows.len().is_multiple_of(width) || pre.is_some_and(|pre| pre.len() != width) {
+    pub fn quantise(
+        &mut self,
+        rows: &[f32],
+        width: usize,
+        smoothing_scale: Option<&[f32]>,
+    ) -> Result<(), Fault> {
+        if width == 0
+            || !rows.len().is_multiple_of(width)
+            || smoothing_scale.is_some_and(|scale| scale.len() != width)
+        {
             return Err(Fault::Shape);
         }
         self.count = rows.len() / width;
@@ -164,7 +172,7 @@ impl Rows {
         self.offsets.resize(self.count * groups, 0);
         let isa = current();
         self.wide.clear();
-        self.quantise_on(isa, rows, pre)?;
+        self.quantise_on(isa, rows, smoothing_scale)?;
         if isa == Isa::Avx2 && self.precision == Precision::Int8 {
             widen(isa, values(&self.lines), &mut self.wide);
         }
@@ -172,7 +180,7 @@ impl Rows {
     }
 
     /// Quantises into buffers that are large enough.
-    fn quantise_on(&mut self, isa: Isa, rows: &[f32], pre: Option<&[f32]>) -> Result<(), Fault> {
+    fn quantise_on(&mut self, isa: Isa, rows: &[f32], smoothing_scale: Option<&[f32]>) -> Result<(), Fault> {
         let (width, precision) = (self.width, self.precision);
         let (stride, groups) = (self.stride(), groups(width));
         let run = |((rows, lines), (scales, offsets)): ((_, _), (_, _))| {
@@ -180,7 +188,7 @@ impl Rows {
                 rows,
                 width,
                 precision,
-                pre,
+                smoothing_scale,
                 lines,
                 scales,
                 offsets,
@@ -202,7 +210,7 @@ impl Rows {
         from.zip(into).try_for_each(run)
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -212,7 +220,7 @@ impl Rows {
         self.width
     }
 
-    /// What the values are.
+    /// int8 or int12.
     pub fn precision(&self) -> Precision {
         self.precision
     }

@@ -26,7 +26,7 @@ impl Quanta {
         }
     }
 
-    /// What they are.
+    /// int8 or int12.
     pub fn precision(&self) -> Precision {
         match self {
             Self::Int8(_) => Precision::Int8,
@@ -34,7 +34,7 @@ impl Quanta {
         }
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Int8(q) => q.len(),
@@ -87,7 +87,7 @@ impl Linear {
 /// A table of rows to look up: embeddings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// How many rows.
+    /// Vectors in the table.
     pub rows: usize,
     /// Values in a row.
     pub width: usize,
@@ -107,7 +107,7 @@ impl Table {
 /// A row of a linear layer or a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WeightRow {
-    /// What its values are.
+    /// int8 or int12.
     pub precision: Precision,
     /// `[inputs]`
     pub q: Vec<i16>,

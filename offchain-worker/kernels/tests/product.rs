@@ -54,7 +54,7 @@ fn computed(rows: &Rows, layer: &Linear) -> Vec<f32> {
 
 #[test]
 fn packed_weights_are_read_back_as_they_were_given() {
-    let random = &mut Random(3);
+    let random = &mut Random::new(3);
     let shapes = [(1, 1), (5, 33), (130, 16), (384, 17)];
     for (precision, (inputs, outputs)) in PRECISIONS.into_iter().flat_map(|p| shapes.map(|s| (p, s))) {
         let mut layer = layer(random, precision, inputs, outputs);
@@ -82,7 +82,7 @@ proptest! {
         outputs in 1usize..75,
         precision in prop::sample::select(&PRECISIONS[..]),
     ) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let layer = layer(&mut random, precision, inputs, outputs);
         let rows = random.floats(m * inputs);
         let quantised = || quantised(&rows, precision, inputs);
@@ -119,7 +119,7 @@ fn the_largest_sums_do_not_saturate() {
 /// everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits wrap.
 #[test]
 fn weights_beyond_the_precision_are_the_definitions() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let widths = [GROUP, 3 * GROUP, GROUP + 5, 3];
     for (precision, inputs) in PRECISIONS.into_iter().flat_map(|p| widths.map(|w| (p, w))) {
         let least = match precision {
@@ -157,7 +157,7 @@ fn weights_beyond_the_precision_are_the_definitions() {
 #[test]
 fn groups_of_zeros_and_negative_zeros_are_the_definitions() {
     for precision in PRECISIONS {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let (inputs, outputs) = (3 * GROUP, 16);
         let mut layer = layer(&mut random, precision, inputs, outputs);
         layer.bias = None;
@@ -182,7 +182,7 @@ fn groups_of_zeros_and_negative_zeros_are_the_definitions() {
 #[test]
 fn a_row_does_not_depend_on_its_neighbours_or_on_threads() {
     for precision in PRECISIONS {
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         // Enough work for several tasks.
         let (inputs, outputs) = (6 * GROUP, 1200);
         let layer = layer(&mut random, precision, inputs, outputs);
@@ -215,7 +215,7 @@ fn a_row_does_not_depend_on_its_neighbours_or_on_threads() {
 #[test]
 fn a_reused_buffer_forgets_longer_rows() {
     for precision in PRECISIONS {
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let layer = layer(&mut random, precision, 70, 20);
         let mut rows = Rows::new(precision);
         rows.quantise(&random.floats(40 * 300), 300, None).unwrap();
@@ -233,14 +233,18 @@ fn a_reused_buffer_forgets_longer_rows() {
 #[test]
 fn quantising_is_the_definition() {
     for precision in PRECISIONS {
-        let mut random = Random(2);
+        let mut random = Random::new(2);
         for width in [1, 5, 63, GROUP, GROUP + 1, 3 * GROUP, 1200] {
-            let (rows, pre) = (random.floats(67 * width), random.floats(width));
+            let (rows, smoothing_scale) = (random.floats(67 * width), random.floats(width));
             each_isa(|isa| {
                 let mut quantised = Rows::new(precision);
-                quantised.quantise(&rows, width, Some(&pre)).unwrap();
+                quantised.quantise(&rows, width, Some(&smoothing_scale)).unwrap();
                 for (i, row) in rows.chunks(width).enumerate() {
-                    let scaled: Vec<f32> = row.iter().zip(&pre).map(|(x, pre)| x * pre).collect();
+                    let scaled: Vec<f32> = row
+                        .iter()
+                        .zip(&smoothing_scale)
+                        .map(|(x, scale)| x * scale)
+                        .collect();
                     let (mut q, mut scales) = (vec![0; width], vec![0.0; groups(width)]);
                     surety_exact::quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
                     let (got, got_scales) = quantised.row(i).unwrap();
@@ -255,7 +259,7 @@ fn quantising_is_the_definition() {
 fn what_is_not_finite_is_a_fault() {
     for precision in PRECISIONS {
         let (inputs, outputs) = (GROUP + 3, 40);
-        let mut layer = layer(&mut Random(3), precision, inputs, outputs);
+        let mut layer = layer(&mut Random::new(3), precision, inputs, outputs);
         each_isa(|isa| {
             for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 for m in [1, 7, 700] {
@@ -289,7 +293,7 @@ fn what_is_not_finite_is_a_fault() {
 #[test]
 fn shapes_that_do_not_fit_are_faults() {
     for precision in PRECISIONS {
-        let layer = layer(&mut Random(4), precision, 8, 3);
+        let layer = layer(&mut Random::new(4), precision, 8, 3);
         let packed = Packed::new(&layer).unwrap();
         let rows = quantised(&[1.0; 16], precision, 8);
         assert_eq!(product(&rows, &packed, &mut [0.0; 5]), Err(Fault::Shape));
@@ -328,7 +332,7 @@ fn a_table_gives_logits() {
     for precision in PRECISIONS {
         let layer = Linear {
             bias: None,
-            ..layer(&mut Random(6), precision, 200, 50)
+            ..layer(&mut Random::new(6), precision, 200, 50)
         };
         let table = Table {
             rows: 50,
@@ -336,7 +340,7 @@ fn a_table_gives_logits() {
             q: layer.q.clone(),
             scales: layer.scales.clone(),
         };
-        let rows = quantised(&Random(8).floats(200), precision, 200);
+        let rows = quantised(&Random::new(8).floats(200), precision, 200);
         let mut out = vec![0.0; 50];
         product(&rows, &Packed::from_table(&table).unwrap(), &mut out).unwrap();
         assert_eq!(bits(&out), bits(&expected(&rows, &layer)));

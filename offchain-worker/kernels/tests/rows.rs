@@ -20,7 +20,7 @@ fn spread(random: &mut Random, count: usize) -> Vec<f32> {
 
 #[test]
 fn functions_are_the_definitions() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for count in [1, 15, 1000, 200_003] {
         let (values, other) = (spread(&mut random, count), random.floats(count));
         type Kernel = fn(&mut [f32], &[f32]);
@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(24)))]
     #[test]
     fn norms_are_the_definitions(seed: u64, m in 1usize..9, n in 1usize..900) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let rows = random.floats(m * n);
         let mut norm = Norm { weight: random.floats(n), bias: Some(random.floats(n)), epsilon: 1e-6 };
         let (mut layer, mut rms) = (vec![0.0; m * n], vec![0.0; m * n]);
@@ -79,7 +79,7 @@ proptest! {
 
 #[test]
 fn rotating_is_the_definition() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for (heads, pairs, first) in [(1, 1, 0), (3, 16, 7), (4, 32, 1_000_000)] {
         let turns: Vec<Turns> = (0..pairs).map(|_| Turns(random.next())).collect();
         let rows = random.floats(5 * heads * 2 * pairs);
@@ -162,7 +162,7 @@ proptest! {
         group in 1usize..4,
         d in 1usize..100,
     ) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (n, heads) = (before + m, kv_heads * group);
         let sequence = Sequence::new(&mut random, n, kv_heads, d);
         for (i, key) in sequence.keys.iter().enumerate() {
@@ -184,7 +184,7 @@ proptest! {
 
 #[test]
 fn attention_does_not_depend_on_threads_or_on_how_rows_are_cut() {
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let (n, heads, d) = (200, 6, 64);
     let sequence = Sequence::new(&mut random, n, 3, d);
     let queries = random.floats(n * heads * d);

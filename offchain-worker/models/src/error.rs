@@ -12,11 +12,11 @@ pub enum ModelError {
     /// A dimension outside of what this engine takes.
     #[error("config.json: {field} is {value}, but must be between 1 and {max}")]
     Dimension {
-        /// Which one.
+        /// Its name in `config.json`.
         field: &'static str,
-        /// Its value.
+        /// What the file says.
         value: usize,
-        /// The limit.
+        /// The largest that is taken.
         max: usize,
     },
     /// Dimensions of which no chain would register a model.
@@ -37,17 +37,17 @@ pub enum ModelError {
     /// A tensor of another element type.
     #[error("tensor {name} is of type {dtype}, not {expected}")]
     WrongType {
-        /// The tensor.
+        /// Its name in the file.
         name: String,
-        /// What it should be.
+        /// Element type and shape that the configuration asks for.
         expected: &'static str,
-        /// Its element type.
+        /// Element type that the file has.
         dtype: String,
     },
     /// A tensor of another shape than `config.json` asks for.
     #[error("tensor {name} has the shape {actual:?}, not {expected:?}")]
     WrongShape {
-        /// The tensor.
+        /// Its name in the file.
         name: String,
         /// By `config.json`.
         expected: Vec<usize>,
@@ -66,7 +66,7 @@ pub enum ModelError {
     /// The tokenizer knows tokens that the model has no vector for.
     #[error("tokenizer.json has a token {token}, but the model knows {vocabulary}")]
     Vocabulary {
-        /// Its highest token.
+        /// Highest token that the tokenizer gives.
         token: u32,
         /// Size of the model's vocabulary.
         vocabulary: usize,

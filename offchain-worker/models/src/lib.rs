@@ -3,7 +3,6 @@
 pub mod config;
 pub mod convert;
 mod error;
-pub mod fetch;
 mod form;
 pub mod format;
 mod hash;
@@ -14,9 +13,8 @@ pub mod tokens;
 pub mod weights;
 
 pub use error::ModelError;
-pub use fetch::{fetch, fetch_from_hub, FetchError, FetchEvent, FetchOptions, HubModel, Source};
 pub use form::{units_max, Form};
 pub use hash::{file_hash, file_hash_of};
 pub use known::KnownModel;
-pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
+pub use store::{write_manifest, ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
 pub use tokens::{prompt_size, PromptSize};

@@ -45,11 +45,11 @@ pub enum Activation {
     GeluTanh,
 }
 
-/// One layer of an encoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
+/// One layer of an encoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BertLayer<L = Linear> {
     /// Before query, key and value.
-    pub attention_pre: Option<Vec<f32>>,
+    pub attention_smoothing: Option<Vec<f32>>,
     /// Attention's queries.
     pub query: L,
     /// Attention's keys.
@@ -57,17 +57,17 @@ pub struct BertLayer<L = Linear> {
     /// Attention's values.
     pub value: L,
     /// Before `output`.
-    pub output_pre: Option<Vec<f32>>,
+    pub output_smoothing: Option<Vec<f32>>,
     /// What attention found, back to the state's width.
     pub output: L,
     /// After the sum of that and the state.
     pub attention_norm: Norm,
     /// Before `up`.
-    pub up_pre: Option<Vec<f32>>,
+    pub up_smoothing: Option<Vec<f32>>,
     /// To the inner width.
     pub up: L,
     /// Before `down`.
-    pub down_pre: Option<Vec<f32>>,
+    pub down_smoothing: Option<Vec<f32>>,
     /// Back to the state's width.
     pub down: L,
     /// After the sum of that and the state.
@@ -82,24 +82,24 @@ pub struct BertWeights<L = Linear> {
     /// Between `up` and `down`.
     pub activation: Activation,
     /// A vector for each token.
-    pub words: Table,
+    pub word_embeddings: Table,
     /// A vector for each position.
-    pub positions: Table,
+    pub position_embeddings: Table,
     /// A vector for each kind of segment.
-    pub types: Table,
+    pub token_type_embeddings: Table,
     /// After the sum of the three.
     pub norm: Norm,
     /// From first to last.
     pub layers: Vec<BertLayer<L>>,
 }
 
-/// One layer of a decoder. A `pre` scales the channels of the next linear layers' input; `None` is all ones.
+/// One layer of a decoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None` is all ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlamaLayer<L = Linear> {
     /// Before attention.
     pub attention_norm: Norm,
     /// Before query, key and value.
-    pub attention_pre: Option<Vec<f32>>,
+    pub attention_smoothing: Option<Vec<f32>>,
     /// Attention's queries.
     pub query: L,
     /// Attention's keys, fewer than the queries where heads share them.
@@ -107,19 +107,19 @@ pub struct LlamaLayer<L = Linear> {
     /// Attention's values, as many as keys.
     pub value: L,
     /// Before `output`.
-    pub output_pre: Option<Vec<f32>>,
+    pub output_smoothing: Option<Vec<f32>>,
     /// What attention found, back to the state's width.
     pub output: L,
     /// Before the gated layer.
     pub mlp_norm: Norm,
     /// Before `gate` and `up`.
-    pub mlp_pre: Option<Vec<f32>>,
-    /// What is let through.
+    pub mlp_smoothing: Option<Vec<f32>>,
+    /// How much of `up` is let through, before SiLU.
     pub gate: L,
     /// To the inner width.
     pub up: L,
     /// Before `down`.
-    pub down_pre: Option<Vec<f32>>,
+    pub down_smoothing: Option<Vec<f32>>,
     /// Back to the state's width.
     pub down: L,
 }

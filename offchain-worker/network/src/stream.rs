@@ -3,7 +3,7 @@
 //! A log that only grows, with bounds on everything. Writing never waits; a reader that is slow, or starts late, or
 //! starts over misses nothing.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use codec::{Decode, Encode};
 use tokio::sync::watch;
@@ -114,6 +114,16 @@ impl StreamWriter {
         });
     }
 
+    /// Returns once there is a token, or never: no reader has to ask for it first.
+    pub fn begun(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut log = self.0.subscribe();
+        async move {
+            if log.wait_for(|log| !log.tokens.is_empty()).await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+
     /// There are no more tokens: the task is computed.
     pub fn complete(self) {
         self.end(StreamEnd::Complete);
@@ -192,6 +202,16 @@ mod tests {
         writer.complete();
         let end = reader.page(2, LONG).await;
         assert_eq!((end.tokens.len(), end.end), (0, Some(StreamEnd::Complete)));
+    }
+
+    #[tokio::test]
+    async fn a_stream_has_begun_with_its_first_token_and_one_without_tokens_never_has() {
+        let ((writer, _reader), (empty, _)) = (StreamWriter::new(), StreamWriter::new());
+        let (begun, never) = (writer.begun(), empty.begun());
+        writer.push(token(5, "a"));
+        begun.await;
+        empty.complete();
+        assert!(tokio::time::timeout(NOW, never).await.is_err());
     }
 
     #[tokio::test]

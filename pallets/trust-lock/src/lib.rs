@@ -3,99 +3,38 @@
 
 extern crate alloc;
 
-mod asset;
-mod audit_pay;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
-mod calls;
-mod committee;
-mod dispatch;
-mod disputes;
-mod errors;
-mod events;
-mod faults;
-mod late;
-mod matching;
-#[cfg(test)]
-mod mock;
+mod convictions;
+mod insurance;
 mod record;
-mod security;
 mod slashes;
-#[cfg(test)]
-mod tests;
-mod transitions;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
-mod types;
-mod verdict;
 pub mod weights;
 
+pub use convictions::Offence;
 pub use pallet::*;
-#[cfg(feature = "runtime-benchmarks")]
-pub use types::LongCell;
-pub use types::{DisputeReferee, PhaseName};
+pub use slashes::quintillionths;
 pub use weights::WeightInfo;
 
-use frame_support::pallet_macros::import_section;
+#[cfg(feature = "runtime-benchmarks")]
+pub use benchmarking::fill_convictions;
+
 use frame_system::pallet_prelude::BlockNumberFor;
-use surety_dispute_game::{
-    committee::{DisputeCommittee, SeatDraw},
-    dispute::Dispute,
-};
-use surety_types::{
-    task::{Round, RoundMember},
-    trust::{Audit, Conviction, Demand, InputDemand, Party, Slash, TrustRecord},
-};
-
-/// A round in this runtime's types.
-pub type RoundOf<T> =
-    Round<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
-
-/// A provider of a round in this runtime's types.
-pub type MemberOf<T> = RoundMember<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
-
-/// An audit in this runtime's types.
-pub type AuditOf<T> = Audit<<T as frame_system::Config>::AccountId, <T as Config>::Balance>;
-
-/// A side of a dispute in this runtime's types.
-pub type PartyOf<T> = Party<<T as frame_system::Config>::AccountId>;
-
-/// A dispute in this runtime's types.
-pub type DisputeOf<T> =
-    Dispute<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+use surety_types::trust::{Conviction, Slash, TrustRecord};
 
 /// A slash in this runtime's types.
 pub type SlashOf<T> =
     Slash<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
 
-/// A demand in this runtime's types.
-pub type DemandOf<T> =
-    Demand<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
-
-/// A demand of input in this runtime's types.
-pub type InputDemandOf<T> =
-    InputDemand<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
-
 /// A conviction in this runtime's types.
 pub type ConvictionOf<T> =
     Conviction<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
 
-/// What a court knows of a task, in this runtime's types.
-pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
-
 /// What is remembered of a stash, in this runtime's types.
 pub type RecordOf<T> = TrustRecord<BlockNumberFor<T>>;
 
-/// A dispute's committee in this runtime's types.
-pub type CommitteeOf<T> =
-    DisputeCommittee<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
-
-/// What a committee's members draw themselves with, in this runtime's types.
-pub type SeatDrawOf<T> = SeatDraw<<T as Config>::Balance, BlockNumberFor<T>>;
-
-#[import_section(events::events)]
-#[import_section(errors::errors)]
-#[import_section(dispatch::dispatch)]
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
@@ -108,24 +47,17 @@ pub mod pallet {
         },
     };
     use frame_system::pallet_prelude::*;
-    use sp_core::H256;
-    use sp_runtime::{traits::BlockNumberProvider, FixedU128, Permill};
-    use surety_dispute_game::{
-        bisection::{Cell, Move, Outcome, Side},
-        snowflake::Decision,
-    };
-    use surety_proofs::{SegmentOpening, SignedStatement};
+    use sp_runtime::{traits::BlockNumberProvider, Permill};
     use surety_types::{
         limits,
-        task::{ResultClaim, Verdict},
-        traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskClock, TaskOutcome},
-        trust::{AuditProof, CommitNote, DisputeId, FaultKind, SlashId},
+        traits::StakeLedger,
+        trust::{FaultKind, SlashId},
         TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
 
-    /// Rounds of all running tasks.
+    /// Stakes at risk: what their owners did wrong, and what they lose for it.
     #[pallet::pallet]
     #[pallet::storage_version(STORAGE_VERSION)]
     pub struct Pallet<T>(_);
@@ -136,86 +68,22 @@ pub mod pallet {
         /// Plancks.
         type Balance: tokens::Balance + Into<u128> + From<u128>;
 
-        /// SURE, for the bonds of challengers and the insurance pool.
+        /// SURE, of the insurance pool here, and for holds in pallets that build on this one.
         type Currency: Mutate<Self::AccountId, Balance = Self::Balance>
             + MutateHold<Self::AccountId, Reason = Self::RuntimeHoldReason>;
 
-        /// The runtime's reasons for holds.
-        type RuntimeHoldReason: From<HoldReason>;
+        /// The runtime's reasons for holds. This pallet has none of its own.
+        type RuntimeHoldReason;
 
         /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;
 
-        /// Who hears the verdict, and has reserves.
-        type Outcome: TaskOutcome<Self::AccountId, Self::Balance>;
-
-        /// Who wakes rounds up.
-        type Clock: TaskClock<BlockNumberFor<Self>>;
-
-        /// Blocks in which providers compute and commit.
-        type CommitWindow: Get<BlockNumberFor<Self>>;
-
-        /// Blocks between the last commitment and the first reveal.
-        type AuditWindow: Get<BlockNumberFor<Self>>;
-
-        /// Blocks in which commitments are opened. Who does not is not paid.
-        type RevealWindow: Get<BlockNumberFor<Self>>;
-
-        /// Blocks after the verdict in which whatever was sealed has to be opened. Who does not loses stake.
-        type OpeningWindow: Get<BlockNumberFor<Self>>;
-
-        /// Blocks for which a verdict can be challenged.
-        type ChallengeWindow: Get<BlockNumberFor<Self>>;
-
-        /// How many times its price a provider locks for a task.
-        type LockMultiple: Get<u32>;
-
-        /// What traces are made of, and who computes their cells again.
-        type Referee: DisputeReferee;
-
-        /// Checks that verifiers drew themselves.
-        type Draws: DrawVerifier<Self::AccountId>;
-
-        /// Randomness of the present epoch. Never that of a block, which its author knows early.
-        type EpochRandomness: Get<H256>;
-
-        /// The clock that every window here is measured with. It stands still while finality does, and may move on by several
+        /// The clock that every window is measured with. It stands still while finality does, and may move on by several
         /// blocks in one.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
-        /// Auditors expected for a provider's result in a task at the standard level.
-        type AuditorsExpected: Get<FixedU128>;
-
-        /// Auditors expected for the result of a provider without a clean task.
-        type AuditorsNewcomer: Get<FixedU128>;
-
-        /// Clean tasks in a row after which a provider is audited like anybody else.
-        type ProbationTasks: Get<u32>;
-
-        /// How many times a provider's price its auditor locks.
-        type AuditBondMultiple: Get<u32>;
-
-        /// How many times a provider's price a challenger puts on hold at least.
-        type ChallengeBondMultiple: Get<u32>;
-
-        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
-        type DefenceCost: Get<Self::Balance>;
-
-        /// Blocks that each side of a dispute has in all.
-        type DisputeClock: Get<u32>;
-
-        /// Blocks for which a dispute waits for others to decide it.
-        type DecisionWindow: Get<BlockNumberFor<Self>>;
-
-        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or the client.
-        type SupplyPrice: Get<Self::Balance>;
-
-        /// Blocks in which a provider has to supply what was demanded.
-        type SupplyWindow: Get<BlockNumberFor<Self>>;
-
-        /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's deadline moves on by as
-        /// much.
-        type InputWindow: Get<BlockNumberFor<Self>>;
+        /// Blocks for which whoever misses one deadline gets no work.
+        type SuspensionPeriod: Get<BlockNumberFor<Self>>;
 
         /// Blocks for which a slash can be vetoed before it is carried out.
         type SlashDeferral: Get<BlockNumberFor<Self>>;
@@ -235,75 +103,18 @@ pub mod pallet {
         /// Blocks for which an offender gets no work.
         type JailPeriod: Get<BlockNumberFor<Self>>;
 
+        /// Clean tasks in a row after which a provider is audited like anybody else.
+        type ProbationTasks: Get<u32>;
+
         /// Pays clients that were told a wrong result, and gets the shares of slashes that nobody else has a right to.
         type InsurancePool: Get<Self::AccountId>;
 
         /// Who may veto slashes that have not been carried out.
         type VetoOrigin: EnsureOrigin<Self::RuntimeOrigin>;
 
-        /// Who may decide disputes that no block can.
-        type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
-
-        /// Blocks in which seats of a committee are taken, and answers sealed with them.
-        type SeatWindow: Get<u32>;
-
-        /// Blocks in which the members of a committee open their answers.
-        type VoteWindow: Get<u32>;
-
-        /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have grown and its key must not have changed. At least
-        /// as long as the draw's seed is known before it is used.
-        type SeatSeasoning: Get<u32>;
-
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
-
-        /// Auditors expected for a provider's result in a task at the basic level.
-        type AuditorsBasic: Get<FixedU128>;
-
-        /// Auditors expected for a provider's result in a task at the high level.
-        type AuditorsHigh: Get<FixedU128>;
-
-        /// Part of the verifiers' stake that may be corrupt.
-        type VerifiersCorrupt: Get<Permill>;
-
-        /// How likely an honest audit of a wrong result is to end in a conviction.
-        type AuditAccuracy: Get<Permill>;
-
-        /// Checks what agents signed off chain.
-        type Signatures: SignatureVerifier<Self::AccountId>;
     }
-
-    /// Rounds by task, while they last.
-    ///
-    /// Task ids are given out in order by the chain, so that nobody can choose keys that collide.
-    #[pallet::storage]
-    pub type Rounds<T: Config> = StorageMap<_, Twox64Concat, TaskId, RoundOf<T>>;
-
-    /// Why money is held.
-    #[pallet::composite_enum]
-    pub enum HoldReason {
-        /// Behind a challenge.
-        Challenge,
-        /// For a piece of output or input that was demanded.
-        Demand,
-    }
-
-    /// What the court of a round's disputes knows of its task. Nothing where there is no court.
-    #[pallet::storage]
-    pub type Facts<T: Config> = StorageMap<_, Twox64Concat, TaskId, FactsOf<T>>;
-
-    /// The number of the next dispute.
-    #[pallet::storage]
-    pub type NextDisputeId<T: Config> = StorageValue<_, DisputeId, ValueQuery>;
-
-    /// Disputes that are open, by their number. Their rounds list them.
-    #[pallet::storage]
-    pub type Disputes<T: Config> = StorageMap<_, Twox64Concat, DisputeId, DisputeOf<T>>;
-
-    /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
-    #[pallet::storage]
-    pub type Demands<T: Config> =
-        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandOf<T>>;
 
     /// The number of the next slash.
     #[pallet::storage]
@@ -326,15 +137,6 @@ pub mod pallet {
     pub type Convictions<T: Config> =
         StorageValue<_, BoundedVec<ConvictionOf<T>, ConstU32<{ limits::CONVICTIONS_MAX }>>, ValueQuery>;
 
-    /// Committees that sit, by their dispute.
-    #[pallet::storage]
-    pub type Committees<T: Config> = StorageMap<_, Twox64Concat, DisputeId, CommitteeOf<T>>;
-
-    /// What providers of rounds committed to and which of their agents did, by task and the provider's stash.
-    #[pallet::storage]
-    pub type CommitNotes<T: Config> =
-        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, CommitNote<T::AccountId>>;
-
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
@@ -343,12 +145,116 @@ pub mod pallet {
 
         #[cfg(feature = "std")]
         fn integrity_test() {
-            Self::check_configuration();
+            let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
+            assert!(shares < 1_000_000, "some of a slash has to be burned");
         }
 
         #[cfg(feature = "try-runtime")]
         fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
             Self::do_try_state()
+        }
+    }
+
+    /// What the pallet tells the world.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(super) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// A slash will be carried out.
+        SlashDeferred {
+            /// Its number.
+            slash: SlashId,
+            /// On which task.
+            task: TaskId,
+            /// The offender's stash.
+            offender: T::AccountId,
+            /// For what.
+            kind: FaultKind,
+            /// Locked stake that it takes at least, in plancks.
+            lock: T::Balance,
+            /// It can be vetoed up to this time, and until it is carried out.
+            until: BlockNumberFor<T>,
+        },
+        /// A slash was vetoed.
+        SlashCancelled {
+            /// Its number.
+            slash: SlashId,
+            /// The stash that was spared.
+            offender: T::AccountId,
+        },
+        /// A slash was carried out.
+        SlashCarriedOut {
+            /// Its number.
+            slash: SlashId,
+            /// The offender's stash.
+            offender: T::AccountId,
+            /// What it lost in all, in plancks.
+            taken: T::Balance,
+            /// The part for whoever proved the fault, or for the insurance pool.
+            finder: T::Balance,
+            /// The part for the client, or for the insurance pool.
+            client: T::Balance,
+        },
+        /// A stash gets no work for a while.
+        Jailed {
+            /// Which.
+            stash: T::AccountId,
+            /// Up to this time.
+            until: BlockNumberFor<T>,
+        },
+        /// A stash gets no work for a while and cannot unbond, because it missed a deadline. It loses no stake for that.
+        Suspended {
+            /// Which.
+            stash: T::AccountId,
+            /// Up to this time.
+            until: BlockNumberFor<T>,
+        },
+        /// A stash gets work again before its time, because of a veto.
+        Released {
+            /// Which.
+            stash: T::AccountId,
+        },
+        /// A client was paid because it had been told a wrong result.
+        InsurancePaid {
+            /// Of which task.
+            task: TaskId,
+            /// The client.
+            client: T::AccountId,
+            /// How much, in plancks.
+            amount: T::Balance,
+        },
+    }
+
+    /// Why calls do nothing.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// There is no such slash, or it was carried out.
+        UnknownSlash,
+        /// The time for it has not run out, and nothing else is due.
+        NotDue,
+    }
+
+    #[pallet::call]
+    impl<T: Config> Pallet<T> {
+        /// Vetoes a slash. Only as long as it is not carried out.
+        ///
+        /// # Errors
+        /// `UnknownSlash`.
+        #[pallet::call_index(0)]
+        #[pallet::weight(T::WeightInfo::cancel_slash())]
+        pub fn cancel_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            T::VetoOrigin::ensure_origin(origin)?;
+            Self::do_cancel_slash(slash)
+        }
+
+        /// Carries out a slash that has waited long enough. Anybody may; idle blocks do it as well.
+        ///
+        /// # Errors
+        /// `UnknownSlash`, `NotDue`.
+        #[pallet::call_index(1)]
+        #[pallet::weight(T::WeightInfo::carry_out_slash())]
+        pub fn carry_out_slash(origin: OriginFor<T>, slash: SlashId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_carry_out_slash(slash)
         }
     }
 }

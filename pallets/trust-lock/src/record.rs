@@ -5,9 +5,9 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::traits::Saturating;
 use surety_types::traits::{Jail, StashClosed};
 
-use crate::{faults::is_grave, Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
+use crate::{Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
 
-/// How often a suspension is doubled at most: eleven hours at a time, with commit windows of ten minutes.
+/// How often a suspension is doubled at most: eleven hours at a time, with periods of ten minutes.
 const DOUBLINGS_MAX: u32 = 6;
 
 impl<T: Config> Jail<T::AccountId> for Pallet<T> {
@@ -35,23 +35,24 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Whether a stash was convicted lately. Beside that it may be suspended.
-    pub(crate) fn is_in_jail(stash: &T::AccountId) -> bool {
+    pub fn is_in_jail(stash: &T::AccountId) -> bool {
         Self::lasts(Records::<T>::get(stash).jailed_until)
     }
 
-    /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for a commit window, and
+    /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for
+    /// a suspension period, and
     /// twice as long for each deadline before that it has not made good for, so that nobody takes work in order to leave it.
     /// Its stake has to stay meanwhile, because another name is cheap.
     ///
     /// What it misses while it is suspended is work that it had before: the same line, and no other time.
-    pub(crate) fn note_missed(stash: &T::AccountId) {
+    pub fn note_missed(stash: &T::AccountId) {
         let until = Records::<T>::mutate(stash, |record| {
             if !Self::lasts(record.suspended_until) {
                 record.missed = record.missed.saturating_add(1);
             }
             let doublings = record.missed.saturating_sub(1).min(DOUBLINGS_MAX);
             let windows = 2u32.saturating_pow(doublings);
-            let until = Self::window_end(T::CommitWindow::get().saturating_mul(windows.into()));
+            let until = Self::window_end(T::SuspensionPeriod::get().saturating_mul(windows.into()));
             record.suspended_until = record.suspended_until.max(Some(until));
             record.suspended_until
         });
@@ -63,7 +64,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    pub(crate) fn note_clean_task(provider: &T::AccountId) {
+    /// Adds a task to those that a provider did and was paid for.
+    pub fn note_clean_task(provider: &T::AccountId) {
         // Beyond the probation it makes no difference.
         let most = T::ProbationTasks::get();
         Records::<T>::mutate(provider, |record| {
@@ -74,7 +76,7 @@ impl<T: Config> Pallet<T> {
 
     /// Work that was done makes good for work that was missed: one for one, or a task of one's own would make good for all that
     /// were left.
-    pub(crate) fn note_presence(stash: &T::AccountId) {
+    pub fn note_presence(stash: &T::AccountId) {
         Records::<T>::mutate(stash, |record| {
             if !Self::lasts(record.suspended_until) {
                 record.missed = record.missed.saturating_sub(1);
@@ -86,7 +88,8 @@ impl<T: Config> Pallet<T> {
         Records::<T>::mutate(provider, |record| record.clean_tasks = 0);
     }
 
-    pub(crate) fn jail(stash: &T::AccountId) {
+    /// Keeps a stash from work for the jail period.
+    pub fn jail(stash: &T::AccountId) {
         let now = Self::now();
         let until = now.saturating_add(T::JailPeriod::get());
         Records::<T>::mutate(stash, |record| {
@@ -111,7 +114,7 @@ impl<T: Config> Pallet<T> {
 
     /// After a veto: the fault no longer makes those of others dearer.
     pub(crate) fn forget_conviction(slash: &SlashOf<T>) {
-        if !is_grave(slash.kind) {
+        if !slash.kind.is_grave() {
             return;
         }
         Convictions::<T>::mutate(|convictions| {

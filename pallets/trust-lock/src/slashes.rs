@@ -10,14 +10,11 @@ use frame_support::{
     traits::Get,
     weights::{Weight, WeightMeter},
 };
-use sp_runtime::Perquintill;
+use sp_runtime::{Permill, Perquintill};
 use surety_audit_economics::{correlated_fraction, SlashSplit};
 use surety_types::{traits::StakeLedger, trust::SlashId};
 
-use crate::{
-    types::quintillionths, Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo,
-    WeightInfo,
-};
+use crate::{Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo, WeightInfo};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_cancel_slash(id: SlashId) -> DispatchResult {
@@ -102,55 +99,10 @@ impl<T: Config> Pallet<T> {
         let others = Self::convicted_with(&slash.offender, slash.proven_at);
         correlated_fraction(slash.part, others, Self::provider_stake())
     }
+}
 
-    /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
-    /// commitments, demands of input, pieces of data, openings.
-    pub fn answer_weight() -> Weight {
-        let reveal = T::WeightInfo::reveal().saturating_add(T::WeightInfo::authorize_reveal());
-        let audit = T::WeightInfo::reveal_audit().saturating_add(T::WeightInfo::authorize_reveal_audit());
-        let vote = T::WeightInfo::reveal_vote().saturating_add(T::WeightInfo::authorize_reveal_vote());
-        T::WeightInfo::play()
-            .max(T::WeightInfo::commit())
-            .max(T::WeightInfo::supply())
-            .max(T::WeightInfo::demand_input())
-            .max(T::WeightInfo::supply_input())
-            .max(reveal)
-            .max(audit)
-            .max(vote)
-    }
-
-    /// Checks relations between the parameters on which progress depends.
-    #[cfg(feature = "std")]
-    pub(crate) fn check_configuration() {
-        assert!(T::DisputeClock::get() > 0, "the sides of a dispute need time");
-        let committee = T::SeatWindow::get().min(T::VoteWindow::get());
-        assert!(committee > 0, "the members of a committee need time");
-        let one = frame_system::pallet_prelude::BlockNumberFor::<T>::from(1u32);
-        assert!(
-            T::InputWindow::get() >= one,
-            "a client needs time to supply its input"
-        );
-        let seals = [
-            (T::OpeningWindow::get(), T::RevealWindow::get()),
-            (T::OpeningWindow::get(), T::ChallengeWindow::get()),
-        ];
-        assert!(
-            seals.iter().all(|(long, short)| long >= short),
-            "who was late needs no less time to open what it sealed than who was not"
-        );
-        let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
-        assert!(shares < 1_000_000, "some of a slash has to be burned");
-        let block = T::BlockWeights::get().max_block;
-        let dearest = Self::advance_weight().max(Self::answer_weight());
-        let class = frame_support::dispatch::DispatchClass::Operational;
-        let room = T::BlockWeights::get().get(class).reserved;
-        assert!(
-            room.is_none_or(|room| Self::answer_weight().all_lte(room)),
-            "blocks keep too little room for an answer"
-        );
-        assert!(
-            dearest.saturating_mul(4).all_lte(block),
-            "one step of a round ({dearest:?}) takes more than a quarter of a block ({block:?})"
-        );
-    }
+/// The same part in finer units.
+pub fn quintillionths(part: Permill) -> Perquintill {
+    const FINER: u64 = 1_000_000_000_000;
+    Perquintill::from_parts(u64::from(part.deconstruct()).saturating_mul(FINER))
 }

@@ -14,6 +14,7 @@ mod product;
 mod quantise;
 mod rotary;
 mod sampling;
+mod split_mix;
 
 pub use attention::{attention_row, largest_score, mixed_cell, score_cell, softmax_row};
 pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
@@ -26,6 +27,7 @@ pub use product::{dot, product_cell};
 pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, Precision, Quantum, GROUP};
 pub use rotary::{rotate_pair, rotate_row, Turns};
 pub use sampling::{greedy, sample, Sampling};
+pub use split_mix::SplitMix64;
 
 /// Why a row has no canonical result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

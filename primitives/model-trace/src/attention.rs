@@ -106,7 +106,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let column = (head / dims.group)
             .saturating_mul(dims.head_dim)
             .saturating_add(place);
-        let from = self.plan.source(layer, Op::ValueColumns);
+        let from = self.plan.source(layer, Op::ValuesTransposed);
         let values = self.numbers(from, column, 0..self.plan.visible(self.row))?;
         if values.len() != weights.len() {
             return Err(Fault::Shape.into());

@@ -99,10 +99,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn value(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
         let dims = self.plan.dims();
         match (self.step.op, self.plan.family()) {
-            (Op::QuantQkv, _) => self.quantise(dims.width, Some(InLayer::AttentionPre), cell),
-            (Op::QuantOutput, _) => self.quantise(dims.queries, Some(InLayer::OutputPre), cell),
-            (Op::QuantMlp, _) => self.quantise(dims.width, Some(InLayer::InnerPre), cell),
-            (Op::QuantDown, _) => self.quantise(dims.inner, Some(InLayer::DownPre), cell),
+            (Op::QuantQkv, _) => self.quantise(dims.width, Some(InLayer::AttentionSmoothing), cell),
+            (Op::QuantOutput, _) => self.quantise(dims.queries, Some(InLayer::OutputSmoothing), cell),
+            (Op::QuantMlp, _) => self.quantise(dims.width, Some(InLayer::InnerSmoothing), cell),
+            (Op::QuantDown, _) => self.quantise(dims.inner, Some(InLayer::DownSmoothing), cell),
             (Op::FinalQuant, _) => self.quantise(dims.width, None, cell),
             (Op::Record, _) => self.record(cell),
             (_, ModelFamily::Bert) => self.encoder(cell).map(number),
@@ -149,7 +149,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
                 let by = (self.tensor(InLayer::Norm), self.tensor(InLayer::NormBias));
                 self.layer_norm(Op::Add, Op::Stats, by, cell)
             }
-            Op::StateColumns => self.state_column(cell),
+            Op::StatesTransposed => self.state_column(cell),
             Op::Mean => self.mean(cell),
             Op::Pool => self.pool(cell),
             _ => self.shared(cell),
@@ -162,7 +162,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             Op::Embed => self.embed(cell),
             Op::AttentionStats | Op::FinalStats => {
                 let state = self.plan.state_before(layer);
-                self.deviation(state)
+                self.inv_rms(state)
             }
             Op::AttentionInput => {
                 let state = self.plan.state_before(layer);
@@ -178,7 +178,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             Op::AttentionSum => self.add_state(cell),
             Op::MlpStats => {
                 let sum = self.plan.source(layer, Op::AttentionSum);
-                self.deviation(sum)
+                self.inv_rms(sum)
             }
             Op::MlpInput => {
                 let sum = self.plan.source(layer, Op::AttentionSum);
@@ -209,7 +209,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             Op::Scores => self.score(cell),
             Op::Exps => self.exponential(cell),
             Op::Totals => self.total(cell),
-            Op::ValueColumns => self.value_column(cell),
+            Op::ValuesTransposed => self.value_column(cell),
             Op::Attention => self.attention(cell),
             Op::Output => self.product(Op::QuantOutput, self.tensor(InLayer::Output), cell),
             Op::Up => self.product(Op::QuantMlp, self.tensor(InLayer::Up), cell),
@@ -284,7 +284,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     /// A byte of a value, or a scale, of a quantised row: it depends on its group alone.
-    fn quantise(&mut self, width: u32, pre: Option<InLayer>, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+    fn quantise(
+        &mut self,
+        width: u32,
+        smoothing_scale: Option<InLayer>,
+        cell: u32,
+    ) -> Result<CellValue, Halt<I::Error>> {
         let (each, precision) = (GROUP as u32, self.plan.precision());
         let of_value = precision.bytes() as u32;
         let (bytes, value) = (bytes_of(precision, width), cell / of_value);
@@ -298,10 +303,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let values = self.numbers(from, self.row, start..end)?;
         let mut scaled = [0.0; GROUP];
         let scaled = scaled.get_mut(..values.len()).ok_or(Fault::Shape)?;
-        match pre.filter(|pre| self.is_smoothed(*pre)) {
-            Some(pre) => {
+        match smoothing_scale.filter(|smoothing_scale| self.is_smoothed(*smoothing_scale)) {
+            Some(smoothing_scale) => {
                 // A row of a vector is a group.
-                let by = self.weights(self.tensor(pre), group)?;
+                let by = self.weights(self.tensor(smoothing_scale), group)?;
                 scale_row(&values, &by.scales, scaled)?;
             }
             None => scaled.copy_from_slice(&values),
@@ -317,12 +322,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         Ok(CellValue::Byte(*byte))
     }
 
-    fn is_smoothed(&self, pre: InLayer) -> bool {
+    fn is_smoothed(&self, smoothing_scale: InLayer) -> bool {
         let smoothed = &self.plan.layout.architecture.smoothed;
-        match pre {
-            InLayer::AttentionPre => smoothed.attention,
-            InLayer::OutputPre => smoothed.output,
-            InLayer::InnerPre => smoothed.inner,
+        match smoothing_scale {
+            InLayer::AttentionSmoothing => smoothed.attention,
+            InLayer::OutputSmoothing => smoothed.output,
+            InLayer::InnerSmoothing => smoothed.inner,
             _ => smoothed.down,
         }
     }
@@ -346,7 +351,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         Ok(self.number(state, self.row, cell)? + self.one(Op::Output, cell)?)
     }
 
-    /// Mean, or inverse deviation, of a row.
+    /// Mean, or inverse standard deviation, of a row.
     fn moments(&mut self, of: Op, cell: u32) -> Found<I::Error> {
         let dims = self.plan.dims();
         let from = self.plan.source(self.step.layer, of);
@@ -370,8 +375,8 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         }
     }
 
-    /// Inverse deviation of a state.
-    fn deviation(&mut self, of: Option<Source>) -> Found<I::Error> {
+    /// Inverse root mean square of a state.
+    fn inv_rms(&mut self, of: Option<Source>) -> Found<I::Error> {
         let dims = self.plan.dims();
         let row = self.numbers(of, self.row, 0..dims.width)?;
         Ok(rms_norm_scale(&row, dims.epsilon)?)

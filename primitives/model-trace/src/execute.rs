@@ -116,5 +116,5 @@ pub(super) fn execute_step<R: Records>(
 /// Whether words of a step are `f32`: all but the tokens that are chosen.
 fn is_real(plan: &LeafPlan<'_>, step: u32) -> bool {
     let records = matches!(plan.step(step), Some(Step { op: Op::Record, .. }));
-    !(records && matches!(plan.part(), Part::Choices { .. }))
+    !(records && matches!(plan.part(), Part::SampledTokens { .. }))
 }

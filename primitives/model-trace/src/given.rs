@@ -9,6 +9,7 @@ use crate::{
     compute::{Halt, Stop},
     inputs::{Inputs, Source},
     layout::{Layout, Part},
+    output::GENERATION_WORDS,
     Rows,
 };
 use surety_dispute_game::bisection::{CellValue, Length, Shape};
@@ -16,14 +17,10 @@ use surety_dispute_game::bisection::{CellValue, Length, Shape};
 /// Words of a generation's leaf 0 before the prompt's tokens.
 pub const PROMPT_WORDS: u32 = 8;
 
-/// Words of a generation's output before its tokens: tokens of the prompt, tokens of the continuation, and why it
-/// ended (0 for its length, 1 for a token that ends it).
-pub const GENERATION_WORDS: u32 = 3;
-
 /// What goes into a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt<'a> {
-    /// Its tokens.
+    /// The prompt as tokens, from the first position on.
     pub tokens: &'a [u32],
     /// Bytes of the output.
     pub output_bytes: u32,
@@ -89,14 +86,6 @@ pub fn embeddings_header(items: u32, width: u32) -> Option<Vec<u8>> {
     let mut header = (json.len() as u64).to_le_bytes().to_vec();
     header.append(&mut json);
     Some(header)
-}
-
-/// The output of a generation from so many tokens: the words, the tokens, the text.
-pub fn generation_output(prompt: u32, tokens: &[u32], stopped: bool, text: &str) -> Vec<u8> {
-    let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-    let words: [u32; GENERATION_WORDS as usize] = [prompt, count, u32::from(stopped)];
-    let words = words.iter().chain(tokens).flat_map(|word| word.to_le_bytes());
-    words.chain(text.bytes()).collect()
 }
 
 /// Bytes of the output of so many items.
@@ -170,7 +159,7 @@ impl OutputWord {
         let position = prompt.checked_add(index)?.saturating_sub(1);
         let chunk = position.checked_div(layout.cut.chunk)?;
         Some(Self::Token {
-            leaf: layout.leaf_of(Part::Choices { chunk })?,
+            leaf: layout.leaf_of(Part::SampledTokens { chunk })?,
             row: position.checked_rem(layout.cut.chunk)?,
         })
     }

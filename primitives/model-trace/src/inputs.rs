@@ -30,7 +30,7 @@ pub struct WeightRow<'a> {
 /// A row of quantised values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantRow<'a> {
-    /// The values.
+    /// Quantised values.
     pub q: Cow<'a, [i16]>,
     /// A scale for each group of them.
     pub scales: Cow<'a, [f32]>,

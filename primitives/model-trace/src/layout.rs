@@ -7,7 +7,8 @@ use surety_exact::rsqrt;
 use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
 
 use crate::{
-    given::{embeddings_bytes, GENERATION_WORDS, PROMPT_WORDS},
+    given::{embeddings_bytes, PROMPT_WORDS},
+    output::GENERATION_WORDS,
     plan::LeafPlan,
     TraceShape,
 };
@@ -57,7 +58,7 @@ impl fmt::Display for LayoutError {
 impl core::error::Error for LayoutError {}
 
 /// What a leaf is about. Leaves are in the order [`Tokens`](Self::Tokens); sequence, chunk, stride, with
-/// [`Choices`](Self::Choices) after the strides of each chunk of a generation; [`Output`](Self::Output).
+/// [`SampledTokens`](Self::SampledTokens) after the strides of each chunk of a generation; [`Output`](Self::Output).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// What goes into the model.
@@ -68,15 +69,15 @@ pub enum Part {
         sequence: u32,
         /// The chunk of its rows; 0 for an item.
         chunk: u32,
-        /// The stride of layers.
+        /// Which stride of layers, from 0.
         stride: u32,
     },
     /// The tokens that are chosen after each position of a chunk.
-    Choices {
-        /// The chunk.
+    SampledTokens {
+        /// Which chunk of positions, from 0.
         chunk: u32,
     },
-    /// What is delivered.
+    /// The output, as the claim has it.
     Output,
 }
 
@@ -93,7 +94,7 @@ pub(super) struct Dims {
     pub group: u32,
     pub vocabulary: u32,
     pub epsilon: f32,
-    /// Of scores.
+    /// What attention's scores are multiplied by: 1 / sqrt(head_dim).
     pub scale: f32,
 }
 
@@ -213,7 +214,7 @@ impl Layout {
             chunk,
             stride,
         });
-        let choices = (self.facts.operation == Operation::Generate).then_some(Part::Choices { chunk });
+        let choices = (self.facts.operation == Operation::Generate).then_some(Part::SampledTokens { chunk });
         rows.chain(choices)
             .map(move |part| self.plan(self.leaf_of(part)?, most))
     }
@@ -259,7 +260,7 @@ impl Layout {
                 chunk,
                 stride,
             },
-            Operation::Generate => Part::Choices { chunk },
+            Operation::Generate => Part::SampledTokens { chunk },
         })
     }
 
@@ -285,7 +286,7 @@ impl Layout {
                 },
                 Operation::Generate,
             ) => (chunk, stride),
-            (Part::Choices { chunk }, Operation::Generate) => (chunk, self.cut.strides()),
+            (Part::SampledTokens { chunk }, Operation::Generate) => (chunk, self.cut.strides()),
             _ => return None,
         };
         let strides = matches!(part, Part::Rows { .. }) && place >= self.cut.strides();
@@ -356,7 +357,7 @@ impl Shape for Layout {
                 };
                 (length, LeafKind::Computed)
             }
-            Part::Choices { chunk } => {
+            Part::SampledTokens { chunk } => {
                 let length = Length::Known(self.cut.rows_of(chunk, self.fed()).end);
                 (length, LeafKind::Computed)
             }

@@ -12,6 +12,7 @@ mod inputs;
 mod layout;
 mod locate;
 mod measure;
+mod output;
 mod plan;
 mod player;
 mod quanta;
@@ -29,12 +30,10 @@ mod trace_shape;
 
 pub use compute::{cell, Stop, NO_NUMBER};
 pub use execute::{execute_leaf, Missing};
-pub use given::{
-    embeddings_header, encoder_tokens, generation_output, prompt_tokens, Prompt, GENERATION_WORDS,
-    PROMPT_WORDS,
-};
+pub use given::{embeddings_header, encoder_tokens, prompt_tokens, Prompt, PROMPT_WORDS};
 pub use inputs::{Inputs, QuantRow, Source, WeightRow};
 pub use layout::{Layout, LayoutError, Part, TaskFacts};
+pub use output::{ClaimedOutput, Truncated, GENERATION_WORDS};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};
 pub use quanta::quantised_bytes;

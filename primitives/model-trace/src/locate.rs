@@ -39,7 +39,7 @@ pub(super) struct Piece {
     pub step: (u32, u32),
     /// The row among all of the step's.
     pub row: (u32, u32),
-    /// The segments.
+    /// Segments of 1 KiB of the row.
     pub segments: Range<u32>,
     pub row_bytes: u32,
 }

@@ -9,7 +9,7 @@ use crate::{
     inputs::Source,
     layout::{words_of, Dims, Layout, Part},
     quanta::bytes_of,
-    steps::{program, Op, Program, Step, CHOICES},
+    steps::{program, Op, Program, Step, SAMPLED_TOKENS},
     tensors::scales,
 };
 use surety_dispute_game::bisection::RowsShape;
@@ -35,7 +35,7 @@ impl<'l> LeafPlan<'l> {
                 let program = program(layout.facts.family, stride == 0, last);
                 (chunk, layout.cut.layers_of(stride), program)
             }
-            Part::Choices { chunk } => (chunk, 0..0, CHOICES),
+            Part::SampledTokens { chunk } => (chunk, 0..0, SAMPLED_TOKENS),
             Part::Tokens | Part::Output => return None,
         };
         Some(Self {
@@ -59,7 +59,7 @@ impl<'l> LeafPlan<'l> {
         self.length
     }
 
-    /// What it is about.
+    /// The part of the trace that the leaf is.
     pub fn part(&self) -> Part {
         self.part
     }
@@ -87,7 +87,7 @@ impl<'l> LeafPlan<'l> {
 
     fn chunk(&self) -> u32 {
         match self.part {
-            Part::Rows { chunk, .. } | Part::Choices { chunk } => chunk,
+            Part::Rows { chunk, .. } | Part::SampledTokens { chunk } => chunk,
             _ => 0,
         }
     }
@@ -103,7 +103,7 @@ impl<'l> LeafPlan<'l> {
         }
     }
 
-    /// How many steps there are.
+    /// Number of steps, [`Op::Record`] included.
     pub fn steps(&self) -> u32 {
         let Program { before, each, after } = self.program;
         let layers = (each.len() as u32).saturating_mul(self.layers.len() as u32);
@@ -187,7 +187,7 @@ impl<'l> LeafPlan<'l> {
             self.layout.leaf_of(part).map(Source::Leaf)
         };
         match self.part {
-            Part::Choices { .. } => earlier(self.layout.cut.strides().checked_sub(1)),
+            Part::SampledTokens { .. } => earlier(self.layout.cut.strides().checked_sub(1)),
             Part::Rows { stride: 0, .. } if layer == 0 => self.source(layer, Op::Embed),
             Part::Rows { stride, .. } if layer == self.layers.start => earlier(stride.checked_sub(1)),
             _ => self.source(layer.checked_sub(1)?, Op::Sum),
@@ -270,9 +270,9 @@ impl<'l> LeafPlan<'l> {
             Op::Key | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
             Op::Scores | Op::Exps => words_of(rows, dims.heads.checked_mul(seen)?),
             Op::Totals => words_of(rows, dims.heads),
-            Op::ValueColumns => words_of(dims.keys, seen),
+            Op::ValuesTransposed => words_of(dims.keys, seen),
             Op::Gate | Op::Up | Op::Activation => words_of(rows, dims.inner),
-            Op::StateColumns => words_of(dims.width, rows),
+            Op::StatesTransposed => words_of(dims.width, rows),
             Op::Mean | Op::Pool => words_of(1, dims.width),
             Op::Logits => words_of(rows, dims.vocabulary),
             Op::Record => self.record(rows),
@@ -303,7 +303,7 @@ impl<'l> LeafPlan<'l> {
 
     fn record(&self, rows: u32) -> Option<RowsShape> {
         match self.part {
-            Part::Choices { .. } => words_of(rows, 1),
+            Part::SampledTokens { .. } => words_of(rows, 1),
             Part::Rows { .. } if self.pools() => words_of(1, self.dims().width),
             Part::Rows { stride, .. } => words_of(rows, self.layout.cut.row_bytes(stride)? / 4),
             Part::Tokens | Part::Output => None,

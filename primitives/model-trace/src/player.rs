@@ -41,7 +41,7 @@ pub trait Records {
     /// When they cannot be computed.
     fn load(&mut self, leaves: &[u32]) -> Result<(), Self::Error>;
 
-    /// The rows of a leaf: numbers where it is computed, but for the tokens of [`Part::Choices`]; bytes elsewhere.
+    /// The rows of a leaf: numbers where it is computed, but for the tokens of [`Part::SampledTokens`]; bytes elsewhere.
     /// Nothing when they were not loaded.
     fn rows(&self, leaf: u32) -> Option<&Rows>;
 
@@ -106,7 +106,7 @@ struct Altered {
     step: u32,
     row: u32,
     byte: u32,
-    /// Of the whole trace.
+    /// Digests of all leaves.
     leaves: Vec<H256>,
     /// The rows of the leaf, where it is given.
     given: Option<Rows>,
@@ -171,7 +171,7 @@ impl<R: Records> Player<R> {
         &self.layout
     }
 
-    /// What it plays with.
+    /// The records it reads leaves and weights from.
     pub const fn records(&self) -> &R {
         &self.records
     }

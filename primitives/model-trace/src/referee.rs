@@ -51,7 +51,7 @@ pub(super) fn any_cell<'a, I: Inputs<'a>>(
     match layout.part(at.leaf) {
         None | Some(Part::Tokens) => Err(Stop::Beyond),
         Some(Part::Output) => told(output_word(layout, at.cell, inputs), false),
-        Some(Part::Rows { .. } | Part::Choices { .. }) => match layout.plan(at.leaf, at.length) {
+        Some(Part::Rows { .. } | Part::SampledTokens { .. }) => match layout.plan(at.leaf, at.length) {
             Some(plan) => cell(&plan, at.step, at.row, at.cell, inputs),
             None => Err(Stop::Beyond),
         },

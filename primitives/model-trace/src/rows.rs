@@ -28,7 +28,7 @@ pub enum Rows {
     Quantised {
         /// Values in each row.
         width: u32,
-        /// What they are.
+        /// int8 or int12.
         precision: Precision,
         /// The values, row by row.
         q: Vec<i16>,
@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn count(&self) -> u32 {
         let (len, width) = match self {
             Self::Real { width, values } => (values.len(), *width),

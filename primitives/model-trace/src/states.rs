@@ -5,8 +5,9 @@ use surety_types::model::ModelFamily;
 
 use crate::{
     compute::{Found, Halt, Work},
-    given::{GENERATION_WORDS, PROMPT_WORDS},
+    given::PROMPT_WORDS,
     inputs::{Inputs, Source},
+    output::GENERATION_WORDS,
     steps::Op,
     tensors::Tensor,
 };
@@ -79,7 +80,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     pub fn mean(&mut self, cell: u32) -> Found<I::Error> {
-        let from = self.plan.source(self.step.layer, Op::StateColumns);
+        let from = self.plan.source(self.step.layer, Op::StatesTransposed);
         let rows = self.plan.positions().len() as u32;
         let column = self.numbers(from, cell, 0..rows)?;
         Ok(mean_cell(&column)?)

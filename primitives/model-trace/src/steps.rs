@@ -10,11 +10,11 @@ use surety_types::model::ModelFamily;
 pub enum Op {
     /// BERT: the vectors of token, position and segment, added up.
     EmbedAdd,
-    /// BERT: mean and inverse deviation of that.
+    /// BERT: mean and inverse standard deviation of that.
     EmbedStats,
-    /// The first state.
+    /// The first state: vectors of tokens; with BERT, `EmbedAdd` normalised.
     Embed,
-    /// Llama: inverse deviation of the state. BERT: mean and inverse deviation of `AttentionAdd`.
+    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of `AttentionAdd`.
     AttentionStats,
     /// Llama: the state, normalised.
     AttentionInput,
@@ -37,8 +37,8 @@ pub enum Op {
     /// `[heads]`: their sums.
     Totals,
     /// One row of `P` for each number of a value: the values of all positions, turned round.
-    ValueColumns,
-    /// What attention found.
+    ValuesTransposed,
+    /// Attention's mix of values, head by head.
     Attention,
     /// The same, quantised.
     QuantOutput,
@@ -48,7 +48,7 @@ pub enum Op {
     AttentionAdd,
     /// That; with BERT normalised, with Llama added to the state.
     AttentionSum,
-    /// Llama: inverse deviation of `AttentionSum`.
+    /// Llama: inverse root mean square of `AttentionSum`.
     MlpStats,
     /// Llama: `AttentionSum`, normalised.
     MlpInput,
@@ -66,17 +66,17 @@ pub enum Op {
     Down,
     /// BERT: that, added to `AttentionSum`.
     Add,
-    /// BERT: mean and inverse deviation of that.
+    /// BERT: mean and inverse standard deviation of that.
     Stats,
     /// The layer's result; with BERT normalised, with Llama added to `AttentionSum`.
     Sum,
     /// BERT: one row of `R` for each number of a state: all states, turned round.
-    StateColumns,
+    StatesTransposed,
     /// BERT, one row: the mean of each.
     Mean,
     /// BERT, one row: the same at length 1.
     Pool,
-    /// Llama: inverse deviation of the last state.
+    /// Llama: inverse root mean square of the last state.
     FinalStats,
     /// Llama: the last state, normalised.
     FinalInput,
@@ -93,7 +93,7 @@ pub enum Op {
 pub struct Step {
     /// The layer it is of; what comes before the layers is of the first, what comes after them of the last.
     pub layer: u32,
-    /// What it does.
+    /// The operation.
     pub op: Op,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Program {
 }
 
 /// Of a chunk of tokens to be chosen.
-pub(super) const CHOICES: Program = Program {
+pub(super) const SAMPLED_TOKENS: Program = Program {
     before: &[Op::FinalStats, Op::FinalInput, Op::FinalQuant, Op::Logits],
     each: &[],
     after: &[Op::Record],
@@ -123,7 +123,7 @@ pub(super) const fn program(family: ModelFamily, first: bool, last: bool) -> Pro
             },
             each: BERT,
             after: match last {
-                true => &[Op::StateColumns, Op::Mean, Op::Pool, Op::Record],
+                true => &[Op::StatesTransposed, Op::Mean, Op::Pool, Op::Record],
                 false => &[Op::Record],
             },
         },
@@ -146,7 +146,7 @@ const BERT: &[Op] = &[
     Op::Scores,
     Op::Exps,
     Op::Totals,
-    Op::ValueColumns,
+    Op::ValuesTransposed,
     Op::Attention,
     Op::QuantOutput,
     Op::Output,
@@ -175,7 +175,7 @@ const LLAMA: &[Op] = &[
     Op::Scores,
     Op::Exps,
     Op::Totals,
-    Op::ValueColumns,
+    Op::ValuesTransposed,
     Op::Attention,
     Op::QuantOutput,
     Op::Output,

@@ -41,7 +41,7 @@ pub enum Tensor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InLayer {
     /// What scales the input of query, key and value.
-    AttentionPre,
+    AttentionSmoothing,
     /// Attention's queries.
     Query,
     /// Attention's keys.
@@ -49,7 +49,7 @@ pub enum InLayer {
     /// Attention's values.
     Value,
     /// What scales the input of `Output`.
-    OutputPre,
+    OutputSmoothing,
     /// What attention found, back to the state's width.
     Output,
     /// Weight of attention's norm: after it with BERT, before it with Llama.
@@ -57,13 +57,13 @@ pub enum InLayer {
     /// BERT: its bias.
     AttentionNormBias,
     /// What scales the input of `Gate` and `Up`.
-    InnerPre,
+    InnerSmoothing,
     /// Llama: what is let through.
     Gate,
     /// To the inner width.
     Up,
     /// What scales the input of `Down`.
-    DownPre,
+    DownSmoothing,
     /// Back to the state's width.
     Down,
     /// Weight of the other norm: after `Down` with BERT, before `Gate` with Llama.
@@ -74,18 +74,18 @@ pub enum InLayer {
 
 /// All of a layer.
 const IN_LAYER: [InLayer; 15] = [
-    InLayer::AttentionPre,
+    InLayer::AttentionSmoothing,
     InLayer::Query,
     InLayer::Key,
     InLayer::Value,
-    InLayer::OutputPre,
+    InLayer::OutputSmoothing,
     InLayer::Output,
     InLayer::AttentionNorm,
     InLayer::AttentionNormBias,
-    InLayer::InnerPre,
+    InLayer::InnerSmoothing,
     InLayer::Gate,
     InLayer::Up,
-    InLayer::DownPre,
+    InLayer::DownSmoothing,
     InLayer::Down,
     InLayer::Norm,
     InLayer::NormBias,
@@ -94,11 +94,11 @@ const IN_LAYER: [InLayer; 15] = [
 /// What the committed rows of a tensor hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightShape {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u32,
     /// Quantised values of a row.
     pub values: u32,
-    /// What these are.
+    /// int8 or int12, of quantised rows.
     pub precision: Precision,
     /// `f32` scales of a row; those of a vector are its values, and its last row may have fewer.
     pub scales: u32,
@@ -117,18 +117,18 @@ impl InLayer {
 
     const fn bert(self) -> Option<&'static str> {
         Some(match self {
-            Self::AttentionPre => "attention.pre",
+            Self::AttentionSmoothing => "attention.pre",
             Self::Query => "attention.self.query",
             Self::Key => "attention.self.key",
             Self::Value => "attention.self.value",
-            Self::OutputPre => "attention.output.dense.pre",
+            Self::OutputSmoothing => "attention.output.dense.pre",
             Self::Output => "attention.output.dense",
             Self::AttentionNorm => "attention.output.LayerNorm.weight",
             Self::AttentionNormBias => "attention.output.LayerNorm.bias",
-            Self::InnerPre => "intermediate.dense.pre",
+            Self::InnerSmoothing => "intermediate.dense.pre",
             Self::Gate => return None,
             Self::Up => "intermediate.dense",
-            Self::DownPre => "output.dense.pre",
+            Self::DownSmoothing => "output.dense.pre",
             Self::Down => "output.dense",
             Self::Norm => "output.LayerNorm.weight",
             Self::NormBias => "output.LayerNorm.bias",
@@ -137,17 +137,17 @@ impl InLayer {
 
     const fn llama(self) -> Option<&'static str> {
         Some(match self {
-            Self::AttentionPre => "attention.pre",
+            Self::AttentionSmoothing => "attention.pre",
             Self::Query => "self_attn.q_proj",
             Self::Key => "self_attn.k_proj",
             Self::Value => "self_attn.v_proj",
-            Self::OutputPre => "self_attn.o_proj.pre",
+            Self::OutputSmoothing => "self_attn.o_proj.pre",
             Self::Output => "self_attn.o_proj",
             Self::AttentionNorm => "input_layernorm.weight",
-            Self::InnerPre => "mlp.pre",
+            Self::InnerSmoothing => "mlp.pre",
             Self::Gate => "mlp.gate_proj",
             Self::Up => "mlp.up_proj",
-            Self::DownPre => "mlp.down_proj.pre",
+            Self::DownSmoothing => "mlp.down_proj.pre",
             Self::Down => "mlp.down_proj",
             Self::Norm => "post_attention_layernorm.weight",
             Self::AttentionNormBias | Self::NormBias => return None,
@@ -156,10 +156,10 @@ impl InLayer {
 
     fn exists(self, architecture: &Architecture) -> bool {
         match self {
-            Self::AttentionPre => architecture.smoothed.attention,
-            Self::OutputPre => architecture.smoothed.output,
-            Self::InnerPre => architecture.smoothed.inner,
-            Self::DownPre => architecture.smoothed.down,
+            Self::AttentionSmoothing => architecture.smoothed.attention,
+            Self::OutputSmoothing => architecture.smoothed.output,
+            Self::InnerSmoothing => architecture.smoothed.inner,
+            Self::DownSmoothing => architecture.smoothed.down,
             _ => true,
         }
     }
@@ -178,8 +178,8 @@ impl InLayer {
             Self::Output => linear(queries, width),
             Self::Gate | Self::Up => linear(width, inner),
             Self::Down => linear(inner, width),
-            Self::OutputPre => WeightShape::vector(queries),
-            Self::DownPre => WeightShape::vector(inner),
+            Self::OutputSmoothing => WeightShape::vector(queries),
+            Self::DownSmoothing => WeightShape::vector(inner),
             _ => WeightShape::vector(width),
         }
     }

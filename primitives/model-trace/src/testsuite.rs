@@ -14,6 +14,7 @@ use crate::{
     given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
+    output::ClaimedOutput,
     player::Records,
     quanta::quantised_bytes,
     tensors::{tensors, Tensor},
@@ -246,7 +247,7 @@ impl MemoryTrace {
     pub fn choices(&self, layout: &Layout) -> Vec<u32> {
         let choices = (0u32..)
             .zip(&self.rows)
-            .filter(|(leaf, _)| matches!(layout.part(*leaf), Some(Part::Choices { .. })));
+            .filter(|(leaf, _)| matches!(layout.part(*leaf), Some(Part::SampledTokens { .. })));
         choices
             .flat_map(|(_, rows)| (0..rows.count()).filter_map(|row| rows.integers(row, 0..1)))
             .flatten()
@@ -291,4 +292,19 @@ impl Records for MemoryTrace {
             proof: Proof::new(&self.model.leaves, index)?,
         })
     }
+}
+
+/// The output of a generation from so many tokens.
+pub fn generation_output(prompt_tokens: u32, tokens: &[u32], stopped: bool, text: &str) -> Vec<u8> {
+    let finish_reason = match stopped {
+        true => ClaimedOutput::STOP,
+        false => ClaimedOutput::LENGTH,
+    };
+    ClaimedOutput {
+        prompt_tokens,
+        finish_reason,
+        tokens: tokens.into(),
+        text: text.as_bytes(),
+    }
+    .encode()
 }

@@ -38,7 +38,7 @@ pub const fn stride_for(hidden: u32, layers: u32) -> u32 {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct TraceShape {
-    /// What the rows hold.
+    /// Decides what the rows hold: states, and with a decoder keys and values.
     pub family: ModelFamily,
     /// Layers of the model.
     pub layers: u32,

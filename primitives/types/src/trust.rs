@@ -123,6 +123,14 @@ impl FaultKind {
     pub const fn is_slashed(self) -> bool {
         !matches!(self, Self::Undecided)
     }
+
+    /// Whether other stake than what was locked for the task is lost for it, and what was said no longer counts.
+    pub const fn is_grave(self) -> bool {
+        matches!(
+            self,
+            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation
+        )
+    }
 }
 
 /// A slash that waits to be carried out, so that it can still be vetoed.

@@ -7,7 +7,7 @@ use surety_types::{traits::Escrow, view::TaskView, TaskId};
 use super::consensus::RunningClock;
 use crate::{
     params::dynamic, weights, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry,
-    ProviderRegistry, Runtime, RuntimeHoldReason, Staking, TrustLock,
+    ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
 };
 
 parameter_types! {
@@ -16,7 +16,7 @@ parameter_types! {
     /// Where validators' part of the protocol fees waits until rewards are paid out.
     pub ValidatorPot: AccountId = PalletId(*b"sur/vpot").into_account_truncating();
     /// A round's dearest step.
-    pub TrustWeight: Weight = TrustLock::advance_weight();
+    pub TrustWeight: Weight = Results::advance_weight();
 }
 
 impl surety_pallet_staking::Config for Runtime {
@@ -54,7 +54,7 @@ impl surety_pallet_task_auction::Config for Runtime {
     type Providers = ProviderRegistry;
     type Models = ModelRegistry;
     type Escrow = Billing;
-    type Trust = TrustLock;
+    type Trust = Results;
     type TrustWeight = TrustWeight;
     type BidWindow = dynamic::auction::BidWindow;
     type RevealWindow = dynamic::auction::RevealWindow;
@@ -83,7 +83,7 @@ impl surety_pallet_billing::Config for Runtime {
 /// A task with its round and what is left in escrow for it.
 pub(crate) fn task_view(id: TaskId) -> Option<TaskView<AccountId, Balance, BlockNumber>> {
     let task = surety_pallet_task_auction::Tasks::<Runtime>::get(id)?;
-    let round = surety_pallet_trust_lock::Rounds::<Runtime>::get(id);
+    let round = surety_pallet_results::Rounds::<Runtime>::get(id);
     Some(TaskView {
         task,
         round,

@@ -21,8 +21,8 @@ use sp_staking::{
 use super::system::{RuntimeBlockLength, RuntimeBlockWeights};
 use crate::{
     units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    weights, AccountId, Authorship, Babe, Balances, Historical, Offences, Runtime, RuntimeCall, RuntimeEvent,
-    Session, SessionKeys, System, TaskAuction, TrustLock, UncheckedExtrinsic,
+    weights, AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall,
+    RuntimeEvent, Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
 };
 
 /// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every block
@@ -133,7 +133,7 @@ impl Get<bool> for NoRoomForAnswers {
         let limits = RuntimeBlockWeights::get();
         let class = limits.get(DispatchClass::Operational);
         let used = *System::block_weight().get(DispatchClass::Operational);
-        let dearest = TrustLock::answer_weight()
+        let dearest = Results::answer_weight()
             .max(TaskAuction::answer_weight())
             .saturating_add(class.base_extrinsic);
         let all = System::block_weight().total().saturating_add(dearest);

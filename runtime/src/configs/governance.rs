@@ -90,6 +90,8 @@ impl InstanceFilter<RuntimeCall> for ProxyType {
                 RuntimeCall::Utility(..)
                     | RuntimeCall::ProviderRegistry(..)
                     | RuntimeCall::ModelRegistry(..)
+                    | RuntimeCall::Results(..)
+                    | RuntimeCall::Disputes(..)
                     | RuntimeCall::TrustLock(..)
                     | RuntimeCall::TaskAuction(Auction::bid { .. } | Auction::advance { .. })
             ),

@@ -19,7 +19,7 @@ use surety_dispute_game::{
     dispute::DisputeView,
 };
 use surety_model_trace::{CellReferee, Layout, TaskFacts};
-use surety_pallet_trust_lock::DisputeReferee;
+use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
@@ -30,8 +30,8 @@ use surety_types::{
 
 use super::consensus::RunningClock;
 use crate::{
-    params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Runtime, RuntimeHoldReason, Staking,
-    TaskAuction, TrustLock,
+    params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime,
+    RuntimeHoldReason, Staking, TaskAuction,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -50,16 +50,27 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
+    type BlockNumberProvider = RunningClock;
+    type InsurancePool = InsurancePool;
+    // Governance, once there is one: until then nobody but the dev chain's sudo.
+    type VetoOrigin = EnsureRoot<AccountId>;
+    type SlashDeferral = dynamic::trust_lock::SlashDeferral;
+    type StakePart = dynamic::trust_lock::StakePart;
+    type FinderShare = dynamic::trust_lock::FinderShare;
+    type ClientShare = dynamic::trust_lock::ClientShare;
+    type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
+    type JailPeriod = dynamic::trust_lock::JailPeriod;
+    type ProbationTasks = dynamic::trust_lock::ProbationTasks;
+    type SuspensionPeriod = dynamic::trust_lock::CommitWindow;
+    type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+}
+
+impl surety_pallet_results::Config for Runtime {
     type Outcome = TaskAuction;
     type Clock = TaskAuction;
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
     type EpochRandomness = EpochRandomness;
-    type BlockNumberProvider = RunningClock;
-    type InsurancePool = InsurancePool;
-    // Governance, once there is one: until then nobody but the dev chain's sudo.
-    type VetoOrigin = EnsureRoot<AccountId>;
-    type DecideOrigin = EnsureRoot<AccountId>;
     type CommitWindow = dynamic::trust_lock::CommitWindow;
     type AuditWindow = dynamic::trust_lock::AuditWindow;
     type RevealWindow = dynamic::trust_lock::RevealWindow;
@@ -68,30 +79,30 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type LockMultiple = dynamic::trust_lock::LockMultiple;
     type AuditorsExpected = dynamic::trust_lock::AuditorsExpected;
     type AuditorsNewcomer = dynamic::trust_lock::AuditorsNewcomer;
-    type ProbationTasks = dynamic::trust_lock::ProbationTasks;
     type AuditBondMultiple = dynamic::trust_lock::AuditBondMultiple;
-    type ChallengeBondMultiple = dynamic::trust_lock::ChallengeBondMultiple;
-    type DefenceCost = dynamic::trust_lock::DefenceCost;
-    type DisputeClock = dynamic::trust_lock::DisputeClock;
-    type DecisionWindow = dynamic::trust_lock::DecisionWindow;
     type SupplyPrice = dynamic::trust_lock::SupplyPrice;
     type SupplyWindow = dynamic::trust_lock::SupplyWindow;
     type InputWindow = dynamic::trust_lock::InputWindow;
-    type SlashDeferral = dynamic::trust_lock::SlashDeferral;
-    type StakePart = dynamic::trust_lock::StakePart;
-    type FinderShare = dynamic::trust_lock::FinderShare;
-    type ClientShare = dynamic::trust_lock::ClientShare;
-    type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
-    type JailPeriod = dynamic::trust_lock::JailPeriod;
-    type SeatWindow = dynamic::trust_lock::SeatWindow;
-    type VoteWindow = dynamic::trust_lock::VoteWindow;
-    type SeatSeasoning = dynamic::trust_lock::SeatSeasoning;
-    type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
     type AuditorsBasic = dynamic::trust_lock::AuditorsBasic;
     type AuditorsHigh = dynamic::trust_lock::AuditorsHigh;
     type VerifiersCorrupt = dynamic::trust_lock::VerifiersCorrupt;
     type AuditAccuracy = dynamic::trust_lock::AuditAccuracy;
     type Signatures = Sr25519Signatures;
+    type Disputes = Disputes;
+    type WeightInfo = weights::surety_pallet_results::WeightInfo<Runtime>;
+}
+
+impl surety_pallet_disputes::Config for Runtime {
+    // As for vetoes.
+    type DecideOrigin = EnsureRoot<AccountId>;
+    type ChallengeBondMultiple = dynamic::trust_lock::ChallengeBondMultiple;
+    type DefenceCost = dynamic::trust_lock::DefenceCost;
+    type DisputeClock = dynamic::trust_lock::DisputeClock;
+    type DecisionWindow = dynamic::trust_lock::DecisionWindow;
+    type SeatWindow = dynamic::trust_lock::SeatWindow;
+    type VoteWindow = dynamic::trust_lock::VoteWindow;
+    type SeatSeasoning = dynamic::trust_lock::SeatSeasoning;
+    type WeightInfo = weights::surety_pallet_disputes::WeightInfo<Runtime>;
 }
 
 /// Draws by sr25519: an account is the public key that signs for it.
@@ -201,7 +212,7 @@ impl DisputeReferee for ExactReferee {
 
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark(
-        cell: surety_pallet_trust_lock::LongCell,
+        cell: surety_pallet_results::LongCell,
     ) -> (ExactFacts, ResultClaim, Vec<surety_dispute_game::bisection::Move>) {
         benchmark::game(cell)
     }
@@ -243,13 +254,11 @@ impl Referee for ExactCourt {
 
 /// The open disputes of a task.
 pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, BlockNumber>> {
-    use surety_pallet_trust_lock::{Disputes, Rounds};
-
     let open = Rounds::<Runtime>::get(task).map(|round| round.disputes);
     let view = |id| {
         Some(DisputeView {
             id,
-            dispute: Disputes::<Runtime>::get(id)?,
+            dispute: surety_pallet_disputes::Disputes::<Runtime>::get(id)?,
         })
     };
     open.into_iter()
@@ -260,17 +269,17 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
 
 /// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
-    match surety_pallet_trust_lock::Rounds::<Runtime>::get(task) {
-        Some(round) => TrustLock::auditors_wanted(&round, provider),
-        None => TrustLock::auditors_expected(provider, Default::default()),
+    match Rounds::<Runtime>::get(task) {
+        Some(round) => Results::auditors_wanted(&round, provider),
+        None => Results::auditors_expected(provider, Default::default()),
     }
 }
 
 /// What challenging a provider's result would put on hold now.
 pub(crate) fn challenge_bond(task: TaskId, provider: &AccountId) -> Option<Balance> {
-    let round = surety_pallet_trust_lock::Rounds::<Runtime>::get(task)?;
+    let round = Rounds::<Runtime>::get(task)?;
     let mut members = round.members.iter();
     let member = members.find(|member| member.provider == *provider)?;
     member.standing_claim()?;
-    Some(TrustLock::challenge_bond(&round, member.price))
+    Some(Disputes::challenge_bond(&round, member.price))
 }

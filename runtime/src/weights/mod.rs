@@ -3,9 +3,11 @@
 // Made by the benchmarking tool, in its own style.
 #![allow(clippy::all, missing_docs, unused_qualifications)]
 
+pub mod surety_pallet_disputes;
 pub mod surety_pallet_finality_clock;
 pub mod surety_pallet_model_registry;
 pub mod surety_pallet_provider_registry;
+pub mod surety_pallet_results;
 pub mod surety_pallet_staking;
 pub mod surety_pallet_task_auction;
 pub mod surety_pallet_trust_lock;

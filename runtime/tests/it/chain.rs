@@ -295,6 +295,8 @@ impl Chain {
             surety_runtime::ModelRegistry::do_try_state().unwrap();
             surety_runtime::TaskAuction::do_try_state().unwrap();
             surety_runtime::TrustLock::do_try_state().unwrap();
+            surety_runtime::Results::do_try_state().unwrap();
+            surety_runtime::Disputes::do_try_state().unwrap();
             surety_runtime::Billing::do_try_state().unwrap();
             surety_runtime::FinalityClock::do_try_state().unwrap();
         });
@@ -309,11 +311,10 @@ fn apply(extrinsic: UncheckedExtrinsic) -> Result<Result<(), DispatchError>, Tra
 fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
     match call {
         RuntimeCall::TaskAuction(surety_pallet_task_auction::Call::reveal_bid { .. })
-        | RuntimeCall::TrustLock(
-            surety_pallet_trust_lock::Call::reveal { .. }
-            | surety_pallet_trust_lock::Call::reveal_audit { .. }
-            | surety_pallet_trust_lock::Call::reveal_vote { .. },
-        ) => general(call, 0),
+        | RuntimeCall::Results(
+            surety_pallet_results::Call::reveal { .. } | surety_pallet_results::Call::reveal_audit { .. },
+        )
+        | RuntimeCall::Disputes(surety_pallet_disputes::Call::reveal_vote { .. }) => general(call, 0),
         _ => signed(signer, call),
     }
 }

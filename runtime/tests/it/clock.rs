@@ -9,9 +9,11 @@ use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{Alice, Bob};
 use sp_runtime::{traits::BlockNumberProvider, transaction_validity::InvalidTransaction};
 use surety_dispute_game::bisection::Move;
+use surety_pallet_disputes::Call as DisputesCall;
 use surety_pallet_finality_clock::{Finalised, Notes};
+use surety_pallet_results::Call as ResultsCall;
 use surety_pallet_staking::Error as StakingError;
-use surety_pallet_trust_lock::{Call, Records, Slashes};
+use surety_pallet_trust_lock::{Records, Slashes};
 use surety_proofs::SegmentOpening;
 use surety_runtime::{
     configs::{
@@ -19,7 +21,7 @@ use surety_runtime::{
         system::RuntimeBlockWeights,
     },
     params::dynamic::trust_lock,
-    BlockNumber, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
+    BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
 };
 use surety_types::{
     task::{RoundPhase, TaskState},
@@ -70,7 +72,7 @@ fn bonded(chain: &mut Chain, provider: &Provider) -> (u128, u128) {
 }
 
 fn phase_is(task: TaskId, wanted: fn(&RoundPhase<surety_runtime::AccountId, BlockNumber>) -> bool) -> bool {
-    surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_some_and(|round| wanted(&round.phase))
+    surety_pallet_results::Rounds::<Runtime>::get(task).is_some_and(|round| wanted(&round.phase))
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn answers() -> Vec<RuntimeCall> {
     vec![
         provider.opened(0).1,
         provider.reveals(0, &claim).1,
-        Call::reveal_audit {
+        ResultsCall::reveal_audit {
             task: 0,
             provider: who.clone(),
             verifier: who.clone(),
@@ -226,26 +228,26 @@ fn answers() -> Vec<RuntimeCall> {
             salt,
         }
         .into(),
-        Call::reveal_vote {
+        DisputesCall::reveal_vote {
             dispute: 0,
             verifier: who,
             value: salt,
             salt,
         }
         .into(),
-        Call::play {
+        DisputesCall::play {
             dispute: 0,
             number: 0,
             played: Move::Concede,
         }
         .into(),
-        Call::supply {
+        ResultsCall::supply {
             task: 0,
             output_bytes: 2_000,
             opening: opening.clone(),
         }
         .into(),
-        Call::supply_input { task: 0, opening }.into(),
+        ResultsCall::supply_input { task: 0, opening }.into(),
     ]
 }
 
@@ -310,7 +312,7 @@ fn a_block_without_room_for_an_answer_takes_nobodys_time() {
     let full = limits
         .max_block
         .saturating_sub(others)
-        .saturating_sub(TrustLock::answer_weight() / 2);
+        .saturating_sub(Results::answer_weight() / 2);
     let before = clock(&mut chain);
     for _ in 0..5 {
         let done = chain.busy_block((full, DispatchClass::Operational), Alice, remark());

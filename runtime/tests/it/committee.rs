@@ -16,7 +16,8 @@ use surety_dispute_game::{
     committee::{own_value, value_hash},
     snowflake::{seal, Decision},
 };
-use surety_pallet_trust_lock::{Call, Committees, Event, Slashes};
+use surety_pallet_disputes::{Call, Committees, Event};
+use surety_pallet_trust_lock::Slashes;
 use surety_runtime::{
     configs::trust::Sr25519Draws, params::dynamic::trust_lock, units::EPOCH_SLOTS, AccountId, Runtime,
     RuntimeCall, RuntimeEvent, Staking,
@@ -119,7 +120,7 @@ fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
         },
     );
     let ended = chain.events().into_iter().any(|event| {
-        matches!(event, RuntimeEvent::TrustLock(Event::CommitteeEnded { decision: Decision::Voters(said), .. })
+        matches!(event, RuntimeEvent::Disputes(Event::CommitteeEnded { decision: Decision::Voters(said), .. })
             if said == value)
     });
     assert!(ended);
@@ -143,9 +144,7 @@ fn without_verifiers_it_ends_by_time_alone() {
     assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
     let limit = chain.number() + 400;
     chain.run_until(limit, || {
-        surety_pallet_trust_lock::Rounds::<Runtime>::iter()
-            .next()
-            .is_none()
+        surety_pallet_results::Rounds::<Runtime>::iter().next().is_none()
     });
     assert!(stake(&mut chain, &liar) > 0);
 }

@@ -15,7 +15,9 @@ use surety_model_trace::{
     testsuite::{MemoryModel, MemoryTrace},
     Layout, Player, TaskFacts,
 };
-use surety_pallet_trust_lock::{Call, Disputes, Event, Records, Rounds, Slashes};
+use surety_pallet_disputes::{Call, Disputes, Event};
+use surety_pallet_results::{Call as ResultsCall, Rounds};
+use surety_pallet_trust_lock::{Records, Slashes};
 use surety_proofs::content_hash;
 use surety_runtime::{
     configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
@@ -227,7 +229,7 @@ fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]
         };
         chain.call(signer(party), RuntimeCall::from(call));
         let reached = chain.events().into_iter().filter_map(|event| match event {
-            RuntimeEvent::TrustLock(Event::CellReached { cell, .. }) => Some(cell),
+            RuntimeEvent::Disputes(Event::CellReached { cell, .. }) => Some(cell),
             _ => None,
         });
         cells.extend(reached);
@@ -338,7 +340,7 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     let (verifier, agent) = (account(VERIFIER.0), VERIFIER.1);
     let salt = hash(77);
     let seal = audit_seal(task, &provider, &verifier, &world.claim, &salt);
-    let announce = |proof| Call::announce_audit {
+    let announce = |proof| ResultsCall::announce_audit {
         task,
         provider: provider.clone(),
         proof,
@@ -352,7 +354,7 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     chain.call(agent, announce(own));
 
     reveal_all(&mut chain, task, &results);
-    let reveal = Call::reveal_audit {
+    let reveal = ResultsCall::reveal_audit {
         task,
         provider: provider.clone(),
         verifier: verifier.clone(),

@@ -1,7 +1,7 @@
 //! Inputs that providers cannot get, from the demand to money that moved.
 
 use frame_support::traits::Get;
-use surety_pallet_trust_lock::{Call, Rounds};
+use surety_pallet_results::{Call, Rounds};
 use surety_proofs::{content_hash, SegmentOpening};
 use surety_runtime::{params::dynamic::trust_lock, Balance, Runtime, RuntimeCall};
 use surety_types::{

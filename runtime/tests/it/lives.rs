@@ -127,7 +127,7 @@ fn a_liar_is_named_and_not_paid() {
         .events()
         .into_iter()
         .find_map(|event| match event {
-            RuntimeEvent::TrustLock(surety_pallet_trust_lock::Event::VerdictReached { verdict, .. }) => {
+            RuntimeEvent::Results(surety_pallet_results::Event::VerdictReached { verdict, .. }) => {
                 Some(verdict)
             }
             _ => None,
@@ -172,7 +172,7 @@ fn an_absent_provider_is_replaced_by_the_reserve() {
     // A reserve that has not been heard of lately would be passed over.
     heartbeats(&mut chain);
     chain.run_until(60, || {
-        surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_some_and(|round| !round.dropped.is_empty())
+        surety_pallet_results::Rounds::<Runtime>::get(task).is_some_and(|round| !round.dropped.is_empty())
     });
     let now = market::members(&mut chain, task);
     let reserve = *now

@@ -147,13 +147,13 @@ impl Provider {
         let commitment = surety_proofs::commitment(task, &self.account(), claim, &self.salt());
         (
             self.agent,
-            surety_pallet_trust_lock::Call::commit { task, commitment }.into(),
+            surety_pallet_results::Call::commit { task, commitment }.into(),
         )
     }
 
     /// The opening of it.
     pub fn reveals(&self, task: TaskId, claim: &ResultClaim) -> (Sr25519Keyring, RuntimeCall) {
-        let call = surety_pallet_trust_lock::Call::reveal {
+        let call = surety_pallet_results::Call::reveal {
             task,
             provider: self.account(),
             claim: claim.clone(),
@@ -265,7 +265,7 @@ pub fn heartbeats(chain: &mut Chain) {
 /// Who works on the task now.
 pub fn members(chain: &mut Chain, task: TaskId) -> Vec<Provider> {
     let round = chain
-        .query(|| surety_pallet_trust_lock::Rounds::<Runtime>::get(task))
+        .query(|| surety_pallet_results::Rounds::<Runtime>::get(task))
         .unwrap();
     round
         .members
@@ -282,7 +282,7 @@ pub fn members(chain: &mut Chain, task: TaskId) -> Vec<Provider> {
 /// Waits until commitments can be opened.
 pub fn wait_for_reveals(chain: &mut Chain, task: TaskId) {
     chain.run_until(60, || {
-        surety_pallet_trust_lock::Rounds::<Runtime>::get(task)
+        surety_pallet_results::Rounds::<Runtime>::get(task)
             .is_some_and(|round| matches!(round.phase, RoundPhase::Revealing { .. }))
     });
 }
@@ -308,7 +308,7 @@ pub fn state(task: TaskId) -> TaskState<AccountId, Balance, BlockNumber> {
 pub fn assert_cleared(chain: &mut Chain, task: TaskId) {
     chain.query(|| {
         assert_eq!(surety_runtime::Billing::held(task), 0);
-        assert!(surety_pallet_trust_lock::Rounds::<Runtime>::get(task).is_none());
+        assert!(surety_pallet_results::Rounds::<Runtime>::get(task).is_none());
         for provider in PROVIDERS {
             let ledger = surety_pallet_staking::Ledgers::<Runtime>::get(provider.account()).unwrap();
             assert_eq!(ledger.locked, 0, "{:?}", provider.stash);

@@ -173,6 +173,8 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("TaskAuction", 53),
         ("TrustLock", 54),
         ("Billing", 55),
+        ("Results", 56),
+        ("Disputes", 57),
     ] {
         assert!(
             indices.contains(&(name.into(), index)),

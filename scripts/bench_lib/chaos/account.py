@@ -14,6 +14,8 @@ IN_TIME_BLOCKS = 10
 ANSWERED_SECONDS = 20
 COMPUTED = re.compile(r"^(\S+)\s+INFO.*\bcomputed\b.*\btask=(\d+)\b.*\boutput=(0x[0-9a-f]+)")
 FINES = ("FaultFound", "SlashDeferred")
+# The pallets that check results.
+CHECKING = ("Results", "Disputes", "TrustLock")
 # What may not be anything else.
 MUST_BE_ZERO = (
     "honest_slashes",
@@ -110,7 +112,7 @@ def judge(seen):
     fined = [task.number for task in tasks.values() if task.reason == "InputWithheld"]
     unbalanced = [task.number for task in tasks.values() if task.state == "settled" and task.spent != task.cap]
     states = Counter(task.state for task in tasks.values())
-    events = Counter(name for block in seen.blocks for pallet, name, _ in block.events if pallet == "TrustLock")
+    events = Counter(name for block in seen.blocks for pallet, name, _ in block.events if pallet in CHECKING)
     return {
         "tasks": len(tasks),
         "settled": states["settled"],
@@ -142,7 +144,7 @@ def _slashes(seen):
     found = {}
     for block in seen.blocks:
         for pallet, name, fields in block.events:
-            stash = stash_of(name, fields) if pallet == "TrustLock" and name in FINES else None
+            stash = stash_of(name, fields) if pallet in CHECKING and name in FINES else None
             if stash in names:
                 case = (fields["task"], stash, fields["kind"])
                 found.setdefault(

@@ -16,7 +16,7 @@ impl FakeState {
         let stash = self.stash_of(who)?;
         let member = self.member(&stash, task)?;
         if member.progress != MemberProgress::Working {
-            return Err(fault("TrustLock", "AlreadyCommitted"));
+            return Err(fault("Results", "AlreadyCommitted"));
         }
         member.input_demands = member.input_demands.saturating_add(1);
         let demand = InputDemand {
@@ -28,24 +28,24 @@ impl FakeState {
         };
         let round = self.rounds.get_mut(&task);
         let round = round.filter(|round| round.input_demand.is_none());
-        let round = round.ok_or_else(|| fault("TrustLock", "AlreadyDemanded"))?;
+        let round = round.ok_or_else(|| fault("Results", "AlreadyDemanded"))?;
         round.input_demand = Some(demand);
-        Ok(vec![task_event("TrustLock", "InputDemanded", task)])
+        Ok(vec![task_event("Results", "InputDemanded", task)])
     }
 
     pub(super) fn supply_input(&mut self, task: TaskId, opening: &SegmentOpening) -> Applied {
         let spec = self.tasks.get(&task).map(|task| &task.spec);
-        let spec = spec.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let spec = spec.ok_or_else(|| fault("Results", "UnknownRound"))?;
         let is_piece = opening.row_digest(spec.input_bytes) == Some(spec.input);
         let round = self.rounds.get_mut(&task);
-        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let round = round.ok_or_else(|| fault("Results", "UnknownRound"))?;
         let Some(demand) = &round.input_demand else {
-            return Err(fault("TrustLock", "NotDemanded"));
+            return Err(fault("Results", "NotDemanded"));
         };
         if !is_piece || demand.segment != opening.segment {
-            return Err(fault("TrustLock", "WrongSegment"));
+            return Err(fault("Results", "WrongSegment"));
         }
         round.input_demand = None;
-        Ok(vec![task_event("TrustLock", "InputSupplied", task)])
+        Ok(vec![task_event("Results", "InputSupplied", task)])
     }
 }

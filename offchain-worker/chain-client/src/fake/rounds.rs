@@ -34,13 +34,13 @@ impl FakeState {
                 claim,
                 salt,
             } => self.reveal_audit(verifier, *task, provider, claim, salt),
-            Call::Demand { task, .. } => Ok(vec![task_event("TrustLock", "DataDemanded", *task)]),
-            Call::Supply { task, .. } => Ok(vec![task_event("TrustLock", "DataSupplied", *task)]),
+            Call::Demand { task, .. } => Ok(vec![task_event("Results", "DataDemanded", *task)]),
+            Call::Supply { task, .. } => Ok(vec![task_event("Results", "DataSupplied", *task)]),
             Call::DemandInput { task, segment } => self.demand_input(who, *task, *segment),
             Call::SupplyInput { task, opening } => self.supply_input(*task, opening),
             Call::ReportEquivocation { statement, .. } => {
                 let task = statement.statement.task;
-                Ok(vec![task_event("TrustLock", "EquivocationReported", task)])
+                Ok(vec![task_event("Results", "EquivocationReported", task)])
             }
             _ => Ok(Vec::new()),
         }
@@ -69,7 +69,7 @@ impl FakeState {
     /// The stash of a verifier's agent.
     fn verifier_of(&self, agent: &AccountId32) -> Result<AccountId32, ChainError> {
         let stash = self.agents.get(agent).cloned();
-        stash.ok_or_else(|| fault("TrustLock", "NotVerifierAgent"))
+        stash.ok_or_else(|| fault("Results", "NotVerifierAgent"))
     }
 
     pub(super) fn member(
@@ -78,23 +78,23 @@ impl FakeState {
         task: TaskId,
     ) -> Result<&mut RoundMember<AccountId32, Balance>, ChainError> {
         let round = self.rounds.get_mut(&task);
-        let round = round.ok_or_else(|| fault("TrustLock", "UnknownRound"))?;
+        let round = round.ok_or_else(|| fault("Results", "UnknownRound"))?;
         let member = round.members.iter_mut().find(|member| member.provider == *stash);
-        member.ok_or_else(|| fault("TrustLock", "NotMember"))
+        member.ok_or_else(|| fault("Results", "NotMember"))
     }
 
     fn commit(&mut self, who: &AccountId32, task: TaskId, commitment: H256) -> Applied {
         let committing = |round: &RoundRecord| matches!(round.phase, RoundPhase::Committing { .. });
         if !self.rounds.get(&task).is_some_and(committing) {
-            return Err(fault("TrustLock", "WrongPhase"));
+            return Err(fault("Results", "WrongPhase"));
         }
         let stash = self.stash_of(who)?;
         let member = self.member(&stash, task)?;
         if member.progress != MemberProgress::Working {
-            return Err(fault("TrustLock", "AlreadyCommitted"));
+            return Err(fault("Results", "AlreadyCommitted"));
         }
         member.progress = MemberProgress::Committed(commitment);
-        Ok(vec![task_event("TrustLock", "Committed", task)])
+        Ok(vec![task_event("Results", "Committed", task)])
     }
 
     fn reveal(&mut self, stash: &AccountId32, task: TaskId, claim: &ResultClaim, salt: &H256) -> Applied {
@@ -121,7 +121,7 @@ impl FakeState {
             MemberProgress::Working => return Err(Refusal::Call.into()),
         }
         member.progress = MemberProgress::Revealed(claim.clone());
-        Ok(vec![task_event("TrustLock", "Revealed", task)])
+        Ok(vec![task_event("Results", "Revealed", task)])
     }
 
     fn announce_audit(
@@ -134,7 +134,7 @@ impl FakeState {
         let verifier = self.verifier_of(who)?;
         let round = self.rounds.get_mut(&task);
         let round = round.filter(|round| matches!(round.phase, RoundPhase::Auditing { .. }));
-        let round = round.ok_or_else(|| fault("TrustLock", "WrongPhase"))?;
+        let round = round.ok_or_else(|| fault("Results", "WrongPhase"))?;
         let audit = Audit {
             verifier,
             provider: provider.clone(),
@@ -143,8 +143,8 @@ impl FakeState {
         };
         let full = round.audits.try_push(audit).is_err();
         match full {
-            true => Err(fault("TrustLock", "TooManyAudits")),
-            false => Ok(vec![task_event("TrustLock", "AuditAnnounced", task)]),
+            true => Err(fault("Results", "TooManyAudits")),
+            false => Ok(vec![task_event("Results", "AuditAnnounced", task)]),
         }
     }
 
@@ -171,7 +171,7 @@ impl FakeState {
             true => AuditState::Confirmed,
             false => AuditState::Differs,
         };
-        Ok(vec![task_event("TrustLock", "AuditRevealed", task)])
+        Ok(vec![task_event("Results", "AuditRevealed", task)])
     }
 
     /// Ends the commit window of a task: auditors may draw themselves.
@@ -266,25 +266,25 @@ impl FakeState {
 
     fn play(&mut self, dispute: DisputeId, number: u32) -> Applied {
         let record = self.disputes.get_mut(&dispute);
-        let record = record.ok_or_else(|| fault("TrustLock", "UnknownDispute"))?;
+        let record = record.ok_or_else(|| fault("Disputes", "UnknownDispute"))?;
         if record.moves != number {
-            return Err(fault("TrustLock", "StaleMove"));
+            return Err(fault("Disputes", "StaleMove"));
         }
         record.moves = record.moves.saturating_add(1);
-        Ok(vec![task_event("TrustLock", "MovePlayed", record.task)])
+        Ok(vec![task_event("Disputes", "MovePlayed", record.task)])
     }
 
     fn join_committee(&mut self, who: &AccountId32, dispute: DisputeId, ballot: u32, seal: H256) -> Applied {
         let verifier = self.verifier_of(who)?;
         let committee = self.committees.get_mut(&dispute);
-        let committee = committee.ok_or_else(|| fault("TrustLock", "NoCommittee"))?;
+        let committee = committee.ok_or_else(|| fault("Disputes", "NoCommittee"))?;
         if committee.machine.rounds() != ballot {
-            return Err(fault("TrustLock", "StaleBallot"));
+            return Err(fault("Disputes", "StaleBallot"));
         }
         let rank = 0;
         let entered = committee.enter(Candidate { verifier, rank, seal });
         match entered {
-            Entry::Outranked => Err(fault("TrustLock", "Outranked")),
+            Entry::Outranked => Err(fault("Disputes", "Outranked")),
             Entry::Seated | Entry::InsteadOf(_) => Ok(Vec::new()),
         }
     }

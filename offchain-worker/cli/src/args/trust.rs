@@ -1,27 +1,10 @@
-//! Verifiers, disputes, and what they can be made to do wrong.
+//! Verifiers and disputes.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
-use surety_host::{Cheat, CrashPoint};
+use clap::{Args, Subcommand};
 
 use super::RunArgs;
-
-pub(super) fn provider_cheat(text: &str) -> Result<Cheat, String> {
-    cheat(text, true)
-}
-
-fn verifier_cheat(text: &str) -> Result<Cheat, String> {
-    cheat(text, false)
-}
-
-fn cheat(text: &str, providers: bool) -> Result<Cheat, String> {
-    let cheat = Cheat::from_str(text, false)?;
-    match cheat.is_providers() == providers {
-        true => Ok(cheat),
-        false => Err("not in this role".into()),
-    }
-}
 
 /// `surety verifier`.
 #[derive(Debug, Subcommand)]
@@ -45,12 +28,6 @@ pub struct VerifierUpArgs {
     /// How it runs.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Test aid: abort, as if killed, at the given point
-    #[arg(long, value_name = "POINT", hide = true, env = "SURETY_CRASH_AT")]
-    pub crash_at: Option<CrashPoint>,
-    /// Test aid: do this wrong, to see what comes of it
-    #[arg(long, value_name = "KIND", hide = true, env = "SURETY_CHEAT", value_parser = verifier_cheat)]
-    pub cheat: Option<Cheat>,
 }
 
 /// `surety dispute`.

@@ -1,5 +1,7 @@
 //! `surety account`: keys, money and stake.
 
+use std::{future::Future, pin::pin, time::Duration};
+
 use serde::Serialize;
 use surety_chain_client::{address, AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When};
 use surety_types::stake::Role;
@@ -76,6 +78,20 @@ pub(super) struct Submitted {
     extrinsic: String,
 }
 
+/// How long nothing is said of what is waited for: several times what a block needs to become final.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
+
+/// Waits, and says so whenever nothing came for a while.
+async fn saying<T>(outcome: impl Future<Output = T>, silence: Duration, say: impl Fn()) -> T {
+    let mut outcome = pin!(outcome);
+    loop {
+        match tokio::time::timeout(silence, &mut outcome).await {
+            Ok(outcome) => return outcome,
+            Err(_) => say(),
+        }
+    }
+}
+
 /// Signs and submits one call, waits until it is final, and says so.
 pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     let key = context.key()?;
@@ -83,7 +99,13 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     let name = format!("{}.{}", call.name().pallet, call.name().call);
     let waiting = context.out.spinner();
     waiting.set_message(format!("{name}: waiting until it is final"));
-    let included = chain.submit(&key.signer, call, Until::Finalised.into()).await?;
+    let submitted = chain.submit(&key.signer, call, Until::Finalised.into());
+    let included = saying(submitted, SILENCE_MAX, || {
+        context.out.step(&format!(
+            "{name}: still waiting until it is final. If the chain's finality stands still, this takes as long as that"
+        ));
+    })
+    .await?;
     waiting.finish_and_clear();
     let submitted = Submitted {
         call: name,
@@ -209,6 +231,15 @@ mod tests {
 
     use super::*;
     use crate::SURE;
+
+    #[tokio::test]
+    async fn what_takes_long_is_spoken_of() {
+        let said = std::cell::Cell::new(0);
+        let long = tokio::time::sleep(Duration::from_millis(500));
+        saying(long, Duration::from_millis(100), || said.set(said.get() + 1)).await;
+        assert!(said.get() >= 1);
+        saying(async {}, Duration::from_secs(60), || panic!("it is there")).await;
+    }
 
     #[tokio::test]
     async fn an_account_is_shown_with_its_stake_and_agent() {

@@ -19,6 +19,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand},
+    assembly::Assembly,
     config::{self, Config, DataConfig, OneOrMore, RawConfig},
     error::{CliError, Result},
     keys::{self, Key},
@@ -31,6 +32,8 @@ pub struct Context {
     pub config: Config,
     /// Where results go.
     pub out: Output,
+    /// How workers are put together.
+    pub assembly: Arc<dyn Assembly>,
 }
 
 impl Context {
@@ -80,11 +83,11 @@ impl Context {
     }
 }
 
-/// Runs one command to its end.
+/// Runs one command to its end; workers are put together as `assembly` says.
 ///
 /// # Errors
 /// Whatever ends it; see [`CliError::exit_code`].
-pub fn run(cli: Cli) -> Result<()> {
+pub fn run(cli: Cli, assembly: Arc<dyn Assembly>) -> Result<()> {
     let config = config::load(
         cli.global.config.as_deref(),
         raw_config(&cli.global, &cli.command),
@@ -97,6 +100,7 @@ pub fn run(cli: Cli) -> Result<()> {
     let context = Context {
         config,
         out: Output::new(cli.global.json),
+        assembly,
     };
     let result = runtime.block_on(dispatch(&context, cli.command));
     // A blob that is still being written need not keep a finished command waiting for long.

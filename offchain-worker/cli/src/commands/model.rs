@@ -6,9 +6,10 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use surety_chain_client::{address, Call, Chain, When};
 use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use surety_model_fetch::{fetch, fetch_from_hub, FetchEvent, FetchOptions, HubModel, Source, UnknownModel};
 use surety_models::{
     convert::{convert, ConvertError, ConvertEvent, Stage},
-    fetch, fetch_from_hub, known, FetchEvent, FetchOptions, HubModel, ModelStore, Source, StoredModel,
+    known, ModelStore, StoredModel,
 };
 use surety_types::{model::ModelManifest, ModelId};
 
@@ -128,7 +129,7 @@ async fn fetch_unknown(
 ) -> Result<()> {
     let model: HubModel = repository
         .parse()
-        .map_err(|error: fetch::UnknownModel| CliError::Usage(error.to_string()))?;
+        .map_err(|error: UnknownModel| CliError::Usage(error.to_string()))?;
     let name = name.unwrap_or_else(|| model.exact_name());
     let store = context.models();
     let mut bars = Bars::new(context.out);

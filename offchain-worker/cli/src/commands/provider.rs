@@ -16,7 +16,8 @@ use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, Secret
 
 use super::{worker, Context};
 use crate::{
-    args::{ProviderCommand, UpArgs},
+    args::ProviderCommand,
+    assembly::WorkerParts,
     config::ProviderConfig,
     error::{CliError, Result},
     keys::Key,
@@ -31,7 +32,7 @@ const UNITS_MAX: u32 = surety_engine::input::ITEMS_MAX;
 
 pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<()> {
     match command {
-        ProviderCommand::Up(args) => up(context, &args).await,
+        ProviderCommand::Up(_) => up(context).await,
         ProviderCommand::Leave => super::account::submit(context, Call::DeregisterProvider).await,
     }
 }
@@ -47,7 +48,7 @@ struct Up {
     models: Vec<String>,
 }
 
-async fn up(context: &Context, args: &UpArgs) -> Result<()> {
+async fn up(context: &Context) -> Result<()> {
     let config = &context.config.provider;
     let key = context.key()?;
     // What is wrong here is found before anything is said to the chain.
@@ -63,7 +64,7 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
     let metrics = worker::metrics_listener(config.run).await?;
     let node = Arc::new(context.node(&*chain, &config.data).await?);
     let vitals = Arc::new(Vitals::new()?);
-    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat, &vitals).await?;
+    let engines = worker::load(context, config.threads, &stored, &vitals).await?;
     worker::warn_of_unregistered(&*chain, &stored).await?;
     register(&*chain, &key, &stash, config.threads, node.endpoints()).await?;
     let heartbeat_blocks = heartbeat_blocks(&*chain).await?;
@@ -91,13 +92,16 @@ async fn up(context: &Context, args: &UpArgs) -> Result<()> {
         outputs,
         tip_max: config.run.tip_max.0,
         vitals,
-        crash_at: args.crash_at,
-        cheat: args.cheat,
     };
     let beside = Beside::Heartbeat {
         blocks: heartbeat_blocks,
     };
-    let result = Host::new(tools, beside, core, Arc::new(journal), &records)
+    let worker = context.assembly.worker(WorkerParts {
+        tools,
+        core: Box::new(core),
+        journal: Arc::new(journal),
+    });
+    let result = Host::new(worker.tools, beside, worker.core, worker.journal, &records)
         .with_metrics(metrics)
         .with_speeds(Speeds::open(&context.config.home))
         .run(worker::stop_signal()?)

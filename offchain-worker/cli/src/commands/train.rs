@@ -12,7 +12,7 @@ use std::{
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use surety_engine::{train, TrainEvent, TrainOptions, Trained};
+use surety_demo_model::{train, TrainEvent, TrainOptions, Trained};
 
 use super::Context;
 use crate::{

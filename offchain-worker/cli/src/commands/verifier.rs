@@ -9,16 +9,11 @@ use surety_types::stake::Role;
 use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, Verifier};
 
 use super::{worker, Context};
-use crate::{
-    args::{VerifierCommand, VerifierUpArgs},
-    config::DataConfig,
-    error::Result,
-    models,
-};
+use crate::{args::VerifierCommand, assembly::WorkerParts, config::DataConfig, error::Result, models};
 
 pub(super) async fn run(context: &Context, command: VerifierCommand) -> Result<()> {
     match command {
-        VerifierCommand::Up(args) => up(context, &args).await,
+        VerifierCommand::Up(_) => up(context).await,
     }
 }
 
@@ -31,7 +26,7 @@ struct Up {
     models: Vec<String>,
 }
 
-async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
+async fn up(context: &Context) -> Result<()> {
     let config = &context.config.verifier;
     let key = context.key()?;
     // What is wrong here is found before anything is said to the chain.
@@ -51,7 +46,7 @@ async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
     };
     let node = Arc::new(context.node(&*chain, &nowhere).await?);
     let vitals = Arc::new(Vitals::new()?);
-    let engines = worker::load(&context.models(), config.threads, &stored, args.cheat, &vitals).await?;
+    let engines = worker::load(context, config.threads, &stored, &vitals).await?;
     let up = Up {
         state: "up",
         stash: address(&stash),
@@ -70,13 +65,22 @@ async fn up(context: &Context, args: &VerifierUpArgs) -> Result<()> {
         outputs: Arc::default(),
         tip_max: config.run.tip_max.0,
         vitals,
-        crash_at: args.crash_at,
-        cheat: args.cheat,
     };
-    let result = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records)
-        .with_metrics(metrics)
-        .run(worker::stop_signal()?)
-        .await;
+    let worker = context.assembly.worker(WorkerParts {
+        tools,
+        core: Box::new(core),
+        journal: Arc::new(journal),
+    });
+    let result = Host::new(
+        worker.tools,
+        Beside::Slashes,
+        worker.core,
+        worker.journal,
+        &records,
+    )
+    .with_metrics(metrics)
+    .run(worker::stop_signal()?)
+    .await;
     if let Some(node) = Arc::into_inner(node) {
         node.stop().await;
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{bind_metrics, disguise, parameter, swap, Cheat, Engines, Vitals};
+use surety_host::{bind_metrics, parameter, Engines, Vitals};
 use surety_journal::Journal;
 use surety_models::ModelStore;
 use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
@@ -15,6 +15,7 @@ use tokio::{
     sync::watch,
 };
 
+use super::Context;
 use crate::{
     config::RunConfig,
     error::{CliError, Result},
@@ -155,10 +156,9 @@ pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role
 
 /// Reads, checks and loads every model that is offered.
 pub(super) async fn load(
-    store: &ModelStore,
+    context: &Context,
     threads: usize,
     stored: &[ModelManifest],
-    cheat: Option<Cheat>,
     vitals: &Arc<Vitals>,
 ) -> Result<Engines> {
     let pool = EnginePool::new(PoolConfig {
@@ -168,14 +168,9 @@ pub(super) async fn load(
     let mut loaded = Vec::new();
     for manifest in stored {
         tracing::info!(model = models::name(manifest), "loading");
-        let engine = match cheat {
-            Some(Cheat::ModelSwap) => {
-                let files = store.load(manifest.id())?;
-                pool.work(Priority::Inference, move |_| swap(files))?.await?
-            }
-            _ => pool.load(store, manifest.id())?.await?,
-        };
-        loaded.push(disguise(engine, cheat));
+        let (store, model, assembly) = (context.models(), manifest.id(), context.assembly.clone());
+        let engine = pool.work(Priority::Inference, move |_| assembly.engine(store.load(model)?));
+        loaded.push(engine?.await?);
     }
     Ok(Engines::new(pool, loaded, vitals.clone()))
 }

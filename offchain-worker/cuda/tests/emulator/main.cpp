@@ -27,7 +27,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// The source's kinds of arguments, as machine.rs numbers them.
+// The source's kinds of arguments, as backend.rs numbers them.
 enum Kind : Word { MEMORY = 0, NOTHING = 1, U32 = 2, U64 = 3, F32 = 4 };
 
 struct Argument {

@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use surety_cuda::{Argument, Error, Machine, Product, Shape, SOURCE};
+use surety_cuda::{Argument, Error, GpuBackend, Product, Shape, SOURCE};
 use surety_exact::GROUP;
 
 /// In which order the threads of a block run between barriers.
@@ -80,7 +80,7 @@ impl Drop for Emulator {
     }
 }
 
-impl Machine for Emulator {
+impl GpuBackend for Emulator {
     type Memory = Piece;
 
     fn allocate(&mut self, bytes: usize) -> Result<Piece, Error> {

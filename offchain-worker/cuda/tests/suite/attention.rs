@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{Kernels, Machine, Mask};
+use surety_cuda::{GpuBackend, Kernels, Mask};
 use surety_exact::{self as exact, Turns};
 
 use super::{assert_same, values, Random};
@@ -62,7 +62,7 @@ impl Case {
         out
     }
 
-    fn found<M: Machine>(&self, kernels: &mut Kernels<M>, mask: Mask<'_, M>) -> Vec<f32> {
+    fn found<M: GpuBackend>(&self, kernels: &mut Kernels<M>, mask: Mask<'_, M>) -> Vec<f32> {
         let width = self.kv_heads * self.head_dim;
         let mut cache = kernels.cache(self.kv_heads, self.head_dim, self.len + 3).unwrap();
         let first = (self.len / 3).max(1);
@@ -84,19 +84,23 @@ impl Case {
     }
 }
 
-pub fn attention_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
+pub fn attention_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let shapes = [(1, 1, 8), (4, 2, 32), (6, 1, 5), (3, 3, 64)];
     check(kernels, &shapes, &[(1, 1), (2, 1), (17, 17), (129, 2), (300, 3)]);
 }
 
 /// Little room: a round takes few of the queries.
-pub fn rounds_of_queries_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
+pub fn rounds_of_queries_do_not_show<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.limit(2 * 4 * 17 + 1);
     check(kernels, &[(4, 2, 8)], &[(17, 17), (40, 2)]);
 }
 
-fn check<M: Machine>(kernels: &mut Kernels<M>, shapes: &[(usize, usize, usize)], sizes: &[(usize, usize)]) {
-    let mut random = Random(7);
+fn check<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    shapes: &[(usize, usize, usize)],
+    sizes: &[(usize, usize)],
+) {
+    let mut random = Random::new(7);
     for shape in shapes.iter().copied() {
         for (len, rows) in sizes.iter().copied() {
             let what = format!("{shape:?}, {rows} queries of {len} positions");
@@ -125,8 +129,8 @@ fn check<M: Machine>(kernels: &mut Kernels<M>, shapes: &[(usize, usize, usize)],
     }
 }
 
-pub fn rotating_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(8);
+pub fn rotating_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(8);
     for (heads, head_dim, first) in [(1, 2, 0), (3, 8, 1), (2, 64, 1_000_000), (4, 10, u32::MAX - 40)] {
         let turns: Vec<Turns> = (0..head_dim / 2).map(|_| Turns(random.next())).collect();
         let rows = random.activations(33 * heads * head_dim);

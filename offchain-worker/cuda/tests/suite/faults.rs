@@ -1,9 +1,9 @@
 //! What has no canonical result.
 
-use surety_cuda::{Error, Kernels, Machine, Mask, Quanta, Rows, Weights};
+use surety_cuda::{Error, GpuBackend, Kernels, Mask, Quanta, Rows, Weights};
 use surety_exact::{Fault, Precision};
 
-pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
+pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let not_finite = Err(Error::Fault(Fault::NotFinite));
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = kernels.upload(&[1.0, bad, 2.0]).unwrap();
@@ -69,7 +69,7 @@ pub fn each_fault_is_reported_once<M: Machine>(kernels: &mut Kernels<M>) {
 }
 
 /// Nothing of a wrong shape reaches the machine.
-fn shapes<M: Machine>(kernels: &mut Kernels<M>) {
+fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let shape = Err(Error::Fault(Fault::Shape));
     let weights = Weights {
         inputs: 2,

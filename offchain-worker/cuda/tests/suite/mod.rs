@@ -7,8 +7,8 @@ mod rows;
 
 use std::ops::Range;
 
-use surety_cuda::{Floats, Kernels, Machine};
-use surety_exact::Precision;
+use surety_cuda::{Floats, GpuBackend, Kernels};
+use surety_exact::{Precision, SplitMix64};
 
 pub use attention::{
     attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
@@ -18,16 +18,16 @@ pub use products::{a_row_does_not_depend_on_its_neighbours, embedding_equals_the
 pub use products::{products_equal_the_definition, rounds_of_rows_do_not_show};
 pub use rows::{functions_equal_the_definition, norms_equal_the_definition, pooling_equals_the_definition};
 
-/// A small generator (splitmix64): the same numbers on every machine.
-pub struct Random(pub u64);
+/// Numbers like those of a model.
+pub struct Random(SplitMix64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -36,7 +36,7 @@ impl Random {
 
     /// Between -1 and 1.
     fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
+        self.0.real()
     }
 
     /// As activations are: most of them small, some zero, an outlier now and then.
@@ -87,7 +87,7 @@ fn assert_same(found: &[f32], expected: &[f32], what: &str) {
 }
 
 /// What an array on the machine holds.
-fn values<M: Machine>(kernels: &mut Kernels<M>, floats: &Floats<M>) -> Vec<f32> {
+fn values<M: GpuBackend>(kernels: &mut Kernels<M>, floats: &Floats<M>) -> Vec<f32> {
     kernels.download(floats).unwrap()
 }
 

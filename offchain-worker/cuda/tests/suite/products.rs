@@ -1,6 +1,6 @@
 //! Quantised products and tables.
 
-use surety_cuda::{Kernels, Machine, Path, Quanta, Rows, Weights};
+use surety_cuda::{GpuBackend, Kernels, Path, Quanta, Rows, Weights};
 use surety_exact as exact;
 
 use super::{assert_same, values, Random};
@@ -16,7 +16,7 @@ struct Case {
     bytes: Vec<i8>,
     scales: Vec<f32>,
     bias: Option<Vec<f32>>,
-    pre: Option<Vec<f32>>,
+    smoothing_scale: Option<Vec<f32>>,
 }
 
 impl Case {
@@ -35,7 +35,7 @@ impl Case {
             q,
             scales: random.scales(outputs * exact::groups(inputs)),
             bias: extras.then(|| random.activations(outputs)),
-            pre: extras.then(|| (0..inputs).map(|_| 0.5 + random.unit().abs()).collect()),
+            smoothing_scale: extras.then(|| (0..inputs).map(|_| 0.5 + random.unit().abs()).collect()),
         }
     }
 
@@ -58,8 +58,8 @@ impl Case {
         let mut out = Vec::new();
         for row in rows.chunks(self.inputs) {
             let mut row = row.to_vec();
-            if let Some(pre) = &self.pre {
-                exact::scale_row(&row.clone(), pre, &mut row).unwrap();
+            if let Some(smoothing_scale) = &self.smoothing_scale {
+                exact::scale_row(&row.clone(), smoothing_scale, &mut row).unwrap();
             }
             let (mut q, mut s) = (vec![0; self.inputs], vec![0.0; groups]);
             exact::quantise_row(&row, self.precision, &mut q, &mut s).unwrap();
@@ -73,14 +73,17 @@ impl Case {
         out
     }
 
-    fn found<M: Machine>(&self, kernels: &mut Kernels<M>, rows: &[f32]) -> Vec<f32> {
+    fn found<M: GpuBackend>(&self, kernels: &mut Kernels<M>, rows: &[f32]) -> Vec<f32> {
         let count = rows.len() / self.inputs;
         let packed = kernels.pack(&self.weights()).unwrap();
-        let pre = self.pre.as_ref().map(|pre| kernels.upload(pre).unwrap());
+        let smoothing_scale = self
+            .smoothing_scale
+            .as_ref()
+            .map(|smoothing_scale| kernels.upload(smoothing_scale).unwrap());
         let rows = kernels.upload(rows).unwrap();
         let mut quantised = Rows::new(self.precision);
         kernels
-            .quantise(&rows, self.inputs, pre.as_ref(), &mut quantised)
+            .quantise(&rows, self.inputs, smoothing_scale.as_ref(), &mut quantised)
             .unwrap();
         let mut out = kernels.floats(count * self.outputs).unwrap();
         kernels.product(&quantised, &packed, &mut out).unwrap();
@@ -113,8 +116,8 @@ fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
     rows
 }
 
-pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(1);
+pub fn products_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(1);
     let sizes = [
         (1, 1),
         (5, 3),
@@ -142,8 +145,8 @@ pub fn products_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
     kernels.take(Path::Auto);
 }
 
-pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(2);
+pub fn a_row_does_not_depend_on_its_neighbours<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(2);
     let case = Case::new(&mut random, exact::Precision::Int12, (256, 48), true);
     let rows = random.activations(65 * 256);
     let alone: Vec<f32> = rows
@@ -157,8 +160,8 @@ pub fn a_row_does_not_depend_on_its_neighbours<M: Machine>(kernels: &mut Kernels
 }
 
 /// Little room: a round takes few of the rows.
-pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(9);
+pub fn rounds_of_rows_do_not_show<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(9);
     let case = Case::new(&mut random, exact::Precision::Int8, (300, 20), true);
     let rows = random.activations(23 * 300);
     let expected = case.expected(&rows);
@@ -177,8 +180,8 @@ pub fn rounds_of_rows_do_not_show<M: Machine>(kernels: &mut Kernels<M>) {
     kernels.take(Path::Auto);
 }
 
-pub fn embedding_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(3);
+pub fn embedding_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(3);
     let tables = [(1, 1), (50, 129), (20, 384)];
     for ((rows, width), precision) in tables.into_iter().flat_map(|t| PRECISIONS.map(|p| (t, p))) {
         let case = Case::new(&mut random, precision, (width, rows), false);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_cuda::{Kernels, Machine};
+use surety_cuda::{GpuBackend, Kernels};
 use surety_exact as exact;
 
 use super::{assert_same, range, values, Random};
@@ -30,8 +30,8 @@ fn arguments(random: &mut Random) -> Vec<f32> {
     all
 }
 
-pub fn functions_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(4);
+pub fn functions_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(4);
     let x = arguments(&mut random);
     let y: Vec<f32> = (0..x.len()).map(|_| random.finite()).collect();
     let other = kernels.upload(&y).unwrap();
@@ -58,8 +58,8 @@ pub fn functions_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
     assert_same(&values(kernels, &floats), &expected, "add");
 }
 
-pub fn norms_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(5);
+pub fn norms_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(5);
     for width in [1, 2, 15, 16, 17, 33, 384, 1000] {
         for count in [1, 7, 8, 20] {
             let what = format!("{count} rows of {width}");
@@ -93,8 +93,8 @@ pub fn norms_equal_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
     }
 }
 
-pub fn pooling_equals_the_definition<M: Machine>(kernels: &mut Kernels<M>) {
-    let mut random = Random(6);
+pub fn pooling_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
+    let mut random = Random::new(6);
     let spans: [Range<u32>; 4] = [0..1, 1..8, 8..40, 3..37];
     for width in [1, 5, 384] {
         let rows = random.activations(40 * width);

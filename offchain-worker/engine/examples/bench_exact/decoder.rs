@@ -5,7 +5,7 @@ use std::{f64::consts::TAU, time::Instant};
 use serde::Deserialize;
 use serde_json::{json, Value};
 use surety_engine::exact::{kernels::Turns, LlamaModel, Sequence, TopLevel};
-use surety_exact::{greedy, groups};
+use surety_exact::{greedy, groups, SplitMix64};
 use surety_models::weights::{Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table};
 
 use crate::{
@@ -39,7 +39,7 @@ struct Command {
 
 pub fn run(shape: &str, count: usize) -> Result<()> {
     let shape: Shape = serde_json::from_str(shape)?;
-    let weights = Random(1).weights(&shape);
+    let weights = Random(SplitMix64::new(1)).weights(&shape);
     let begun = Instant::now();
     let pool = threads(count)?;
     let model = pool.install(|| LlamaModel::new(weights)).map_err(fault)?;
@@ -100,23 +100,15 @@ fn last_logits(model: &LlamaModel, sequence: &Sequence) -> Result<Vec<f32>> {
     Ok(logits)
 }
 
-/// Numbers without meaning (xorshift), the same ones every time.
-struct Random(u64);
+/// Numbers without meaning, the same ones every time.
+struct Random(SplitMix64);
 
 impl Random {
     fn int8(&mut self, count: usize) -> Quanta {
         let mut values = Vec::with_capacity(count + 8);
         while values.len() < count {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
             // -128 is no weight.
-            values.extend(
-                self.0
-                    .wrapping_mul(0x2545_f491_4f6c_dd1d)
-                    .to_le_bytes()
-                    .map(|byte| (byte as i8).max(-127)),
-            );
+            values.extend(self.0.next().to_le_bytes().map(|byte| (byte as i8).max(-127)));
         }
         values.truncate(count);
         Quanta::Int8(values)
@@ -138,17 +130,17 @@ impl Random {
         let kv = hidden / shape.heads * shape.kv_heads;
         LlamaLayer {
             attention_norm: norm(hidden),
-            attention_pre: None,
+            attention_smoothing: None,
             query: self.linear(hidden, hidden),
             key: self.linear(hidden, kv),
             value: self.linear(hidden, kv),
-            output_pre: None,
+            output_smoothing: None,
             output: self.linear(hidden, hidden),
             mlp_norm: norm(hidden),
-            mlp_pre: None,
+            mlp_smoothing: None,
             gate: self.linear(hidden, inner),
             up: self.linear(hidden, inner),
-            down_pre: None,
+            down_smoothing: None,
             down: self.linear(inner, hidden),
         }
     }

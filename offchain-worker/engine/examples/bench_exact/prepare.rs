@@ -3,17 +3,15 @@
 use std::{ops::ControlFlow, path::Path};
 
 use serde_json::json;
-use surety_engine::{
-    exact::{kernels::Precision, ExactCalibrator},
-    train, TrainEvent, TrainOptions,
-};
+use surety_demo_model::{train, TrainEvent, TrainOptions};
+use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use surety_model_fetch::{fetch, FetchOptions, Source};
 use surety_models::{
     convert::convert,
-    fetch,
     format::{read, Weights},
     known, paths,
     weights::{BertWeights, LlamaWeights},
-    FetchOptions, ModelFiles, ModelStore, Source,
+    ModelFiles, ModelStore,
 };
 
 use crate::{talk::say, Result};

@@ -5,7 +5,7 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
-use surety_model_trace::TraceShape;
+use surety_model_trace::{Op, TraceShape};
 use surety_models::{
     tokens::TokensOf,
     weights::{Activation, BertLayer, BertWeights},
@@ -13,7 +13,7 @@ use surety_models::{
 
 use super::{
     pass::{check_table, look_up, pack, part, sized, step, Pass},
-    probe::{Op, Probe},
+    probe::Probe,
 };
 
 /// An encoder with its weights in the layout of the kernels.
@@ -21,19 +21,20 @@ pub struct BertModel(BertWeights<Packed>);
 
 fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, Fault> {
     let inner = layer.up.outputs;
-    let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
+    let [attention_smoothing, output_smoothing] =
+        [&layer.attention_smoothing, &layer.output_smoothing].map(Option::as_ref);
     Ok(BertLayer {
-        query: pack(&layer.query, width, width, attention_pre)?,
-        key: pack(&layer.key, width, width, attention_pre)?,
-        value: pack(&layer.value, width, width, attention_pre)?,
-        output: pack(&layer.output, width, width, output_pre)?,
-        up: pack(&layer.up, width, inner, layer.up_pre.as_ref())?,
-        down: pack(&layer.down, inner, width, layer.down_pre.as_ref())?,
-        attention_pre: layer.attention_pre,
-        output_pre: layer.output_pre,
+        query: pack(&layer.query, width, width, attention_smoothing)?,
+        key: pack(&layer.key, width, width, attention_smoothing)?,
+        value: pack(&layer.value, width, width, attention_smoothing)?,
+        output: pack(&layer.output, width, width, output_smoothing)?,
+        up: pack(&layer.up, width, inner, layer.up_smoothing.as_ref())?,
+        down: pack(&layer.down, inner, width, layer.down_smoothing.as_ref())?,
+        attention_smoothing: layer.attention_smoothing,
+        output_smoothing: layer.output_smoothing,
         attention_norm: layer.attention_norm,
-        up_pre: layer.up_pre,
-        down_pre: layer.down_pre,
+        up_smoothing: layer.up_smoothing,
+        down_smoothing: layer.down_smoothing,
         norm: layer.norm,
     })
 }
@@ -58,21 +59,25 @@ impl BertModel {
     /// # Errors
     /// [`Fault::Shape`] when they do not.
     pub fn new(weights: BertWeights) -> Result<Self, Fault> {
-        let width = weights.words.width;
+        let width = weights.word_embeddings.width;
         let fits = width > 0 && weights.heads > 0 && width.is_multiple_of(weights.heads);
         if !fits || weights.layers.is_empty() {
             return Err(Fault::Shape);
         }
-        for table in [&weights.words, &weights.positions, &weights.types] {
+        for table in [
+            &weights.word_embeddings,
+            &weights.position_embeddings,
+            &weights.token_type_embeddings,
+        ] {
             check_table(table, width)?;
         }
         let layers = weights.layers.into_iter();
         Ok(Self(BertWeights {
             heads: weights.heads,
             activation: weights.activation,
-            words: weights.words,
-            positions: weights.positions,
-            types: weights.types,
+            word_embeddings: weights.word_embeddings,
+            position_embeddings: weights.position_embeddings,
+            token_type_embeddings: weights.token_type_embeddings,
             norm: weights.norm,
             layers: layers
                 .map(|layer| packed(layer, width))
@@ -87,22 +92,22 @@ impl BertModel {
 
     /// Numbers in a state and in the result.
     pub fn width(&self) -> usize {
-        self.0.words.width
+        self.0.word_embeddings.width
     }
 
-    /// How many layers there are.
+    /// Number of transformer layers.
     pub fn layers(&self) -> usize {
         self.0.layers.len()
     }
 
     /// Longest sequence, in tokens.
     pub fn positions(&self) -> usize {
-        self.0.positions.rows
+        self.0.position_embeddings.rows
     }
 
     /// Size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
-        self.0.words.rows
+        self.0.word_embeddings.rows
     }
 
     /// How its traces are cut.
@@ -122,7 +127,7 @@ impl BertModel {
         scratch: &mut Scratch,
         probe: &mut impl Probe,
     ) -> Result<Vec<f32>, Fault> {
-        scratch.rows.set_precision(self.0.words.q.precision());
+        scratch.rows.set_precision(self.0.word_embeddings.q.precision());
         self.first_states(sequences, scratch)?;
         probe.real(step(0, Op::Embed), &scratch.state, self.width());
         for (index, layer) in self.0.layers.iter().enumerate() {
@@ -145,9 +150,13 @@ impl BertModel {
             for ((position, id), (kind, row)) in
                 (0u32..).zip(&tokens.ids).zip(tokens.types.iter().zip(&mut rows))
             {
-                look_up(&self.0.words, *id, row, |_, word| word)?;
-                look_up(&self.0.positions, position, row, |sum, value| sum + value)?;
-                look_up(&self.0.types, *kind, row, |sum, value| sum + value)?;
+                look_up(&self.0.word_embeddings, *id, row, |_, word| word)?;
+                look_up(&self.0.position_embeddings, position, row, |sum, value| {
+                    sum + value
+                })?;
+                look_up(&self.0.token_type_embeddings, *kind, row, |sum, value| {
+                    sum + value
+                })?;
             }
         }
         let state = sized(&mut scratch.state, count * width);
@@ -180,28 +189,33 @@ impl BertModel {
             probe,
         };
 
-        pass.quantise(Op::QuantQkv, state, width, layer.attention_pre.as_deref())?;
+        pass.quantise(Op::QuantQkv, state, width, layer.attention_smoothing.as_deref())?;
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
         let attended = sized(attended, query.len());
         self.attention(sequences, (query, key, value), cache, attended)?;
         pass.real(Op::Attention, attended, width);
-        pass.quantise(Op::QuantOutput, attended, width, layer.output_pre.as_deref())?;
+        pass.quantise(
+            Op::QuantOutput,
+            attended,
+            width,
+            layer.output_smoothing.as_deref(),
+        )?;
         pass.product(Op::Output, &layer.output, sum)?;
         kernels::add(sum, state)?;
         kernels::layer_norm(sum, &layer.attention_norm, state)?;
         pass.real(Op::AttentionSum, state, width);
 
         let inner_width = layer.up.outputs();
-        pass.quantise(Op::QuantMlp, state, width, layer.up_pre.as_deref())?;
+        pass.quantise(Op::QuantMlp, state, width, layer.up_smoothing.as_deref())?;
         pass.product(Op::Up, &layer.up, inner)?;
         match self.0.activation {
             Activation::Gelu => kernels::gelu(inner),
             Activation::GeluTanh => kernels::gelu_tanh(inner),
         }
         pass.real(Op::Activation, inner, inner_width);
-        pass.quantise(Op::QuantDown, inner, inner_width, layer.down_pre.as_deref())?;
+        pass.quantise(Op::QuantDown, inner, inner_width, layer.down_smoothing.as_deref())?;
         pass.product(Op::Down, &layer.down, sum)?;
         kernels::add(sum, state)?;
         kernels::layer_norm(sum, &layer.norm, state)?;
@@ -217,8 +231,13 @@ impl BertModel {
         out: &mut [f32],
     ) -> Result<(), Fault> {
         let width = self.width();
-        let cache = cache
-            .get_or_insert_with(|| Cache::new(self.0.heads, width / self.0.heads, self.0.positions.rows));
+        let cache = cache.get_or_insert_with(|| {
+            Cache::new(
+                self.0.heads,
+                width / self.0.heads,
+                self.0.position_embeddings.rows,
+            )
+        });
         let mut start = 0;
         for tokens in sequences {
             let range = start..start + tokens.ids.len() * width;

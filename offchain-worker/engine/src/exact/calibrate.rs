@@ -2,6 +2,7 @@
 
 use surety_exact::Fault;
 use surety_kernels::Rows;
+use surety_model_trace::{Op, Step};
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, LayerInputs, Sequences},
     tokens::TokensOf,
@@ -11,18 +12,19 @@ use surety_models::{
 use super::{
     bert::{BertModel, Scratch},
     llama::{LlamaModel, Sequence},
-    probe::{Op, Probe, Step},
+    probe::Probe,
 };
 
 impl Probe for Inputs {
     fn real(&mut self, _: Step, _: &[f32], _: usize) {}
 
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
-        if self.layers.len() <= step.layer {
-            self.layers.resize_with(step.layer + 1, LayerInputs::default);
+        let number = step.layer as usize;
+        if self.layers.len() <= number {
+            self.layers.resize_with(number + 1, LayerInputs::default);
         }
         let made_up = self.made_up;
-        let Some(layer) = self.layers.get_mut(step.layer) else {
+        let Some(layer) = self.layers.get_mut(number) else {
             return;
         };
         let seen = match step.op {

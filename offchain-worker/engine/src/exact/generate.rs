@@ -220,13 +220,14 @@ impl Engine for ExactLlama {
 
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
         let task = self.task(job)?;
-        let own = self.forced(&task, output, None, sink)?;
+        let own = self.teacher_forced(&task, output, None, sink)?;
         Ok(claim(own.output_hash, own.leaves.into_iter(), own.units))
     }
 
     fn leaves(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {
         let task = self.task(job)?;
-        self.forced(&task, output, None, sink).map(|own| own.leaves)
+        self.teacher_forced(&task, output, None, sink)
+            .map(|own| own.leaves)
     }
 
     fn trace(

@@ -5,12 +5,12 @@
 
 use surety_exact::Fault;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
-use surety_model_trace::TraceShape;
+use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
     pass::{check_table, look_up, pack, sized, step, Pass},
-    probe::{Op, Probe},
+    probe::Probe,
 };
 
 /// Positions that go through the products together: enough to read each weight seldom, few enough to stay in a
@@ -26,22 +26,23 @@ pub struct LlamaModel {
 
 fn packed(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<LlamaLayer<Packed>, Fault> {
     let inner = layer.up.outputs;
-    let [attention_pre, output_pre] = [&layer.attention_pre, &layer.output_pre].map(Option::as_ref);
-    let [mlp_pre, down_pre] = [&layer.mlp_pre, &layer.down_pre].map(Option::as_ref);
+    let [attention_smoothing, output_smoothing] =
+        [&layer.attention_smoothing, &layer.output_smoothing].map(Option::as_ref);
+    let [mlp_smoothing, down_smoothing] = [&layer.mlp_smoothing, &layer.down_smoothing].map(Option::as_ref);
     Ok(LlamaLayer {
-        query: pack(&layer.query, width, queries, attention_pre)?,
-        key: pack(&layer.key, width, keys, attention_pre)?,
-        value: pack(&layer.value, width, keys, attention_pre)?,
-        output: pack(&layer.output, queries, width, output_pre)?,
-        gate: pack(&layer.gate, width, inner, mlp_pre)?,
-        up: pack(&layer.up, width, inner, mlp_pre)?,
-        down: pack(&layer.down, inner, width, down_pre)?,
+        query: pack(&layer.query, width, queries, attention_smoothing)?,
+        key: pack(&layer.key, width, keys, attention_smoothing)?,
+        value: pack(&layer.value, width, keys, attention_smoothing)?,
+        output: pack(&layer.output, queries, width, output_smoothing)?,
+        gate: pack(&layer.gate, width, inner, mlp_smoothing)?,
+        up: pack(&layer.up, width, inner, mlp_smoothing)?,
+        down: pack(&layer.down, inner, width, down_smoothing)?,
         attention_norm: layer.attention_norm,
-        attention_pre: layer.attention_pre,
-        output_pre: layer.output_pre,
+        attention_smoothing: layer.attention_smoothing,
+        output_smoothing: layer.output_smoothing,
         mlp_norm: layer.mlp_norm,
-        mlp_pre: layer.mlp_pre,
-        down_pre: layer.down_pre,
+        mlp_smoothing: layer.mlp_smoothing,
+        down_smoothing: layer.down_smoothing,
     })
 }
 
@@ -158,7 +159,7 @@ impl LlamaModel {
         self.weights.kv_heads * self.weights.head_dim
     }
 
-    /// How many layers there are.
+    /// Number of transformer layers.
     pub fn layers(&self) -> usize {
         self.weights.layers.len()
     }
@@ -242,7 +243,7 @@ impl LlamaModel {
         let normed = sized(&mut sequence.normed, state.len());
         kernels::rms_norm(state, &layer.attention_norm, normed)?;
         pass.real(Op::AttentionInput, normed, width);
-        pass.quantise(Op::QuantQkv, normed, width, layer.attention_pre.as_deref())?;
+        pass.quantise(Op::QuantQkv, normed, width, layer.attention_smoothing.as_deref())?;
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
@@ -254,7 +255,12 @@ impl LlamaModel {
         let attended = sized(&mut sequence.attended, query.len());
         kernels::attention(query, cache, self.weights.heads, Mask::Causal { first }, attended)?;
         pass.real(Op::Attention, attended, queries);
-        pass.quantise(Op::QuantOutput, attended, queries, layer.output_pre.as_deref())?;
+        pass.quantise(
+            Op::QuantOutput,
+            attended,
+            queries,
+            layer.output_smoothing.as_deref(),
+        )?;
         pass.product(Op::Output, &layer.output, &mut sequence.sum)?;
         kernels::add(state, &sequence.sum)?;
         pass.real(Op::AttentionSum, state, width);
@@ -278,12 +284,12 @@ impl LlamaModel {
         let normed = sized(&mut sequence.normed, state.len());
         kernels::rms_norm(state, &layer.mlp_norm, normed)?;
         pass.real(Op::MlpInput, normed, width);
-        pass.quantise(Op::QuantMlp, normed, width, layer.mlp_pre.as_deref())?;
+        pass.quantise(Op::QuantMlp, normed, width, layer.mlp_smoothing.as_deref())?;
         pass.product(Op::Gate, &layer.gate, gate)?;
         pass.product(Op::Up, &layer.up, &mut sequence.up)?;
         kernels::swiglu(gate, &sequence.up)?;
         pass.real(Op::Activation, gate, inner);
-        pass.quantise(Op::QuantDown, gate, inner, layer.down_pre.as_deref())?;
+        pass.quantise(Op::QuantDown, gate, inner, layer.down_smoothing.as_deref())?;
         pass.product(Op::Down, &layer.down, &mut sequence.sum)?;
         kernels::add(state, &sequence.sum)?;
         pass.real(Op::Sum, state, width);

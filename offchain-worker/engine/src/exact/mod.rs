@@ -6,12 +6,12 @@ mod bert;
 mod calibrate;
 mod dispute;
 mod embed;
-mod forced;
 mod generate;
 mod llama;
 mod pass;
 mod probe;
 mod sampler;
+mod teacher_forced;
 mod text;
 mod trace;
 
@@ -21,9 +21,11 @@ pub use dispute::OwnTrace;
 pub use embed::ExactBert;
 pub use generate::ExactLlama;
 pub use llama::{LlamaModel, Sequence};
-pub use probe::{Op, Probe, Step};
+pub use probe::Probe;
 /// Fast kernels, equal to `surety-exact` bit for bit.
 pub use surety_kernels as kernels;
+/// The steps that a [`Probe`] sees.
+pub use surety_model_trace::{Op, Step};
 pub use trace::TopLevel;
 
 use std::sync::Arc;

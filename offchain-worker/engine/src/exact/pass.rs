@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use surety_exact::{groups, Fault, GROUP};
 use surety_kernels::{self as kernels, Packed, Rows};
+use surety_model_trace::{Op, Step};
 use surety_models::weights::{Linear, Quanta, Table};
 
-use super::probe::{Op, Probe, Step};
+use super::probe::Probe;
 
 /// One layer's pass: its quantised input, and who looks on.
 pub(super) struct Pass<'a, P> {
@@ -27,9 +28,9 @@ impl<P: Probe> Pass<'_, P> {
         op: Op,
         input: &[f32],
         width: usize,
-        pre: Option<&[f32]>,
+        smoothing_scale: Option<&[f32]>,
     ) -> Result<(), Fault> {
-        self.rows.quantise(input, width, pre)?;
+        self.rows.quantise(input, width, smoothing_scale)?;
         self.probe
             .quantised(step(self.layer, op), input, width, self.rows);
         Ok(())
@@ -45,6 +46,8 @@ impl<P: Probe> Pass<'_, P> {
 }
 
 pub(super) fn step(layer: usize, op: Op) -> Step {
+    // No model has 2^32 layers.
+    let layer = u32::try_from(layer).unwrap_or(u32::MAX);
     Step { layer, op }
 }
 
@@ -106,15 +109,15 @@ pub(super) fn check_table(table: &Table, width: usize) -> Result<(), Fault> {
     }
 }
 
-/// Lays out a linear layer of this shape; `pre` scales its input.
+/// Lays out a linear layer of this shape; `smoothing_scale` scales its input.
 pub(super) fn pack(
     linear: &Linear,
     inputs: usize,
     outputs: usize,
-    pre: Option<&Vec<f32>>,
+    smoothing_scale: Option<&Vec<f32>>,
 ) -> Result<Packed, Fault> {
     let fits = linear.inputs == inputs && linear.outputs == outputs && inputs > 0 && outputs > 0;
-    let vectors = pre.is_none_or(|pre| pre.len() == inputs)
+    let vectors = smoothing_scale.is_none_or(|scale| scale.len() == inputs)
         && linear.bias.as_ref().is_none_or(|bias| bias.len() == outputs);
     match fits && vectors {
         true => Packed::new(linear),

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // Each test file uses its part.
 
 pub mod generating;
-#[path = "../../../models/tests/common/mod.rs"]
+#[path = "../../../model-fetch/tests/common/mod.rs"]
 mod published;
 pub mod reference;
 pub mod synthetic;
@@ -14,7 +14,8 @@ use std::sync::{Arc, OnceLock};
 #[allow(unused_imports)]
 pub use published::{exact, fetching, files, server, store_files, Tensors, Tiny};
 use surety_engine::{exact::ExactCalibrator, open, Engine, EnginePool, Job, Outcome, PoolConfig};
-use surety_models::{fetch, known, paths, FetchOptions, KnownModel, ModelStore, Source, StoredModel};
+use surety_model_fetch::{fetch, FetchOptions, Source};
+use surety_models::{known, paths, KnownModel, ModelStore, StoredModel};
 use surety_types::model::Operation;
 
 /// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes most of a

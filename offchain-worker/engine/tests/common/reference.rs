@@ -19,7 +19,7 @@ pub struct Steps(pub BTreeMap<Step, Vec<Vec<u8>>>);
 impl Steps {
     fn real(&mut self, layer: usize, op: Op, rows: &Rows) {
         let rows = rows.iter().map(|row| bytes(row)).collect();
-        self.0.insert(Step { layer, op }, rows);
+        self.0.insert(step(layer, op), rows);
     }
 
     /// Products of quantised rows.
@@ -27,16 +27,18 @@ impl Steps {
         &mut self,
         (layer, quant): (usize, Op),
         rows: &Rows,
-        pre: &Option<Vec<f32>>,
+        smoothing_scale: &Option<Vec<f32>>,
         by: [(Op, &Linear); N],
     ) -> [Rows; N] {
         let precision = by[0].1.q.precision();
-        let quantised = rows.iter().map(|row| quantised(row, precision, pre.as_deref()));
+        let quantised = rows
+            .iter()
+            .map(|row| quantised(row, precision, smoothing_scale.as_deref()));
         let quantised: Vec<_> = quantised.collect();
         let as_bytes =
             |(q, scales): &(Vec<i16>, Vec<f32>)| [quantised_bytes(precision, q), bytes(scales)].concat();
-        let step = Step { layer, op: quant };
-        self.0.insert(step, quantised.iter().map(as_bytes).collect());
+        self.0
+            .insert(step(layer, quant), quantised.iter().map(as_bytes).collect());
         by.map(|(op, linear)| {
             let cells = |(q, scales): &(Vec<i16>, Vec<f32>)| {
                 (0..linear.outputs).map(|o| cell(q, scales, linear, o)).collect()
@@ -48,14 +50,19 @@ impl Steps {
     }
 }
 
+fn step(layer: usize, op: Op) -> Step {
+    let layer = layer as u32;
+    Step { layer, op }
+}
+
 pub fn bytes(row: &[f32]) -> Vec<u8> {
     row.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-pub fn quantised(row: &[f32], precision: Precision, pre: Option<&[f32]>) -> (Vec<i16>, Vec<f32>) {
+pub fn quantised(row: &[f32], precision: Precision, smoothing_scale: Option<&[f32]>) -> (Vec<i16>, Vec<f32>) {
     let mut scaled = row.to_vec();
-    if let Some(pre) = pre {
-        scale_row(row, pre, &mut scaled).unwrap();
+    if let Some(smoothing_scale) = smoothing_scale {
+        scale_row(row, smoothing_scale, &mut scaled).unwrap();
     }
     let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
     quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
@@ -134,9 +141,9 @@ pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Ste
     let mut steps = Steps::default();
     let sums = (0u32..).zip(ids.iter().zip(types)).map(|(position, (id, kind))| {
         let parts = [
-            look_up(&weights.words, *id),
-            look_up(&weights.positions, position),
-            look_up(&weights.types, *kind),
+            look_up(&weights.word_embeddings, *id),
+            look_up(&weights.position_embeddings, position),
+            look_up(&weights.token_type_embeddings, *kind),
         ];
         (0..parts[0].len())
             .map(|i| (parts[0][i] + parts[1][i]) + parts[2][i])
@@ -151,17 +158,18 @@ pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Ste
             (Op::Key, &layer.key),
             (Op::Value, &layer.value),
         ];
-        let [query, key, value] = steps.linears((index, Op::QuantQkv), &state, &layer.attention_pre, three);
+        let [query, key, value] =
+            steps.linears((index, Op::QuantQkv), &state, &layer.attention_smoothing, three);
         let mixed = attended((&query, &key, &value), query[0].len() / weights.heads, |_| count);
         steps.real(index, Op::Attention, &mixed);
         let output = [(Op::Output, &layer.output)];
-        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_pre, output);
+        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_smoothing, output);
         state = layer_normed(&added(&output, &state), &layer.attention_norm);
         steps.real(index, Op::AttentionSum, &state);
         let [mut inner] = steps.linears(
             (index, Op::QuantMlp),
             &state,
-            &layer.up_pre,
+            &layer.up_smoothing,
             [(Op::Up, &layer.up)],
         );
         for value in inner.iter_mut().flatten() {
@@ -172,7 +180,7 @@ pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Ste
         }
         steps.real(index, Op::Activation, &inner);
         let down = [(Op::Down, &layer.down)];
-        let [down] = steps.linears((index, Op::QuantDown), &inner, &layer.down_pre, down);
+        let [down] = steps.linears((index, Op::QuantDown), &inner, &layer.down_smoothing, down);
         state = layer_normed(&added(&down, &state), &layer.norm);
         steps.real(index, Op::Sum, &state);
     }
@@ -210,26 +218,27 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
             (Op::Key, &layer.key),
             (Op::Value, &layer.value),
         ];
-        let [query, key, value] = steps.linears((index, Op::QuantQkv), &normed, &layer.attention_pre, three);
+        let [query, key, value] =
+            steps.linears((index, Op::QuantQkv), &normed, &layer.attention_smoothing, three);
         let (query, key) = (rotated(&query, weights), rotated(&key, weights));
         steps.real(index, Op::RotateQuery, &query);
         steps.real(index, Op::RotateKey, &key);
         let mixed = attended((&query, &key, &value), weights.head_dim, |i| i + 1);
         steps.real(index, Op::Attention, &mixed);
         let output = [(Op::Output, &layer.output)];
-        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_pre, output);
+        let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_smoothing, output);
         state = added(&state, &output);
         steps.real(index, Op::AttentionSum, &state);
         let normed = rms_normed(&state, &layer.mlp_norm);
         steps.real(index, Op::MlpInput, &normed);
         let two = [(Op::Gate, &layer.gate), (Op::Up, &layer.up)];
-        let [mut gate, up] = steps.linears((index, Op::QuantMlp), &normed, &layer.mlp_pre, two);
+        let [mut gate, up] = steps.linears((index, Op::QuantMlp), &normed, &layer.mlp_smoothing, two);
         for (gate, up) in gate.iter_mut().flatten().zip(up.iter().flatten()) {
             *gate = silu(*gate) * up;
         }
         steps.real(index, Op::Activation, &gate);
         let down = [(Op::Down, &layer.down)];
-        let [down] = steps.linears((index, Op::QuantDown), &gate, &layer.down_pre, down);
+        let [down] = steps.linears((index, Op::QuantDown), &gate, &layer.down_smoothing, down);
         state = added(&state, &down);
         steps.real(index, Op::Sum, &state);
     }

@@ -1,32 +1,28 @@
 //! Small models of the exact tier, with random weights.
 
 use serde_json::{json, Value};
-use surety_exact::{groups, Precision, Turns};
+use surety_exact::{groups, Precision, SplitMix64, Turns};
 use surety_models::{
     weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
 };
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
-/// SplitMix64.
-pub struct Dice(pub u64);
+/// [`SplitMix64`], whose numbers are taken modulo here.
+pub struct Dice(SplitMix64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.next() % end
     }
 
-    /// Between -1 and 1.
+    /// From -1 up to 1.
     pub fn real(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        self.0.real()
     }
 }
 
@@ -40,7 +36,7 @@ impl Maker {
     /// Of int8 for odd seeds, of int12 for even ones.
     fn new(seed: u64) -> Self {
         Self {
-            dice: Dice(seed),
+            dice: Dice::new(seed),
             precision: match seed % 2 {
                 0 => Precision::Int12,
                 _ => Precision::Int8,
@@ -97,7 +93,7 @@ impl Maker {
         }
     }
 
-    fn pre(&mut self, smoothed: bool, width: usize) -> Option<Vec<f32>> {
+    fn smoothing_scale(&mut self, smoothed: bool, width: usize) -> Option<Vec<f32>> {
         smoothed.then(|| self.reals(width, 1.0, 0.5))
     }
 }
@@ -114,29 +110,29 @@ pub fn flip(q: &mut Quanta, at: usize, bits: u8) {
 pub fn bert(seed: u64) -> BertWeights {
     let (width, inner) = (192, 320);
     let maker = &mut Maker::new(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
+    let [attention, output, inner_smoothing, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     BertWeights {
         heads: 6,
         activation: match maker.dice.below(2) {
             0 => Activation::Gelu,
             _ => Activation::GeluTanh,
         },
-        words: maker.table(30, width, 0.01),
-        positions: maker.table(80, width, 0.01),
-        types: maker.table(2, width, 0.01),
+        word_embeddings: maker.table(30, width, 0.01),
+        position_embeddings: maker.table(80, width, 0.01),
+        token_type_embeddings: maker.table(2, width, 0.01),
         norm: maker.norm(width, true),
         layers: (0..8)
             .map(|_| BertLayer {
-                attention_pre: maker.pre(attention, width),
+                attention_smoothing: maker.smoothing_scale(attention, width),
                 query: maker.linear(width, width, true),
                 key: maker.linear(width, width, true),
                 value: maker.linear(width, width, true),
-                output_pre: maker.pre(output, width),
+                output_smoothing: maker.smoothing_scale(output, width),
                 output: maker.linear(width, width, true),
                 attention_norm: maker.norm(width, true),
-                up_pre: maker.pre(inner_pre, width),
+                up_smoothing: maker.smoothing_scale(inner_smoothing, width),
                 up: maker.linear(width, inner, true),
-                down_pre: maker.pre(down, inner),
+                down_smoothing: maker.smoothing_scale(down, inner),
                 down: maker.linear(inner, width, true),
                 norm: maker.norm(width, true),
             })
@@ -150,7 +146,7 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
     let (width, inner, head_dim, heads, kv_heads) = (640, 200, 32, 4, 2);
     let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
     let maker = &mut Maker::new(seed);
-    let [attention, output, inner_pre, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
+    let [attention, output, inner_smoothing, down] = [(); 4].map(|()| maker.dice.below(2) == 0);
     LlamaWeights {
         heads,
         kv_heads,
@@ -161,17 +157,17 @@ pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
         layers: (0..5)
             .map(|_| LlamaLayer {
                 attention_norm: maker.norm(width, false),
-                attention_pre: maker.pre(attention, width),
+                attention_smoothing: maker.smoothing_scale(attention, width),
                 query: maker.linear(width, queries, false),
                 key: maker.linear(width, keys, false),
                 value: maker.linear(width, keys, true),
-                output_pre: maker.pre(output, queries),
+                output_smoothing: maker.smoothing_scale(output, queries),
                 output: maker.linear(queries, width, false),
                 mlp_norm: maker.norm(width, false),
-                mlp_pre: maker.pre(inner_pre, width),
+                mlp_smoothing: maker.smoothing_scale(inner_smoothing, width),
                 gate: maker.linear(width, inner, false),
                 up: maker.linear(width, inner, true),
-                down_pre: maker.pre(down, inner),
+                down_smoothing: maker.smoothing_scale(down, inner),
                 down: maker.linear(inner, width, false),
             })
             .collect(),

@@ -126,8 +126,6 @@ impl World {
             outputs: outputs.clone(),
             tip_max: TIP_MAX,
             vitals,
-            crash_at: None,
-            cheat: None,
         };
         let host = Host::new(tools, Beside::Slashes, core, Arc::new(journal), &records);
         let (stop, stopped) = watch::channel(false);
@@ -219,8 +217,6 @@ impl World {
             outputs: outputs.clone(),
             tip_max: TIP_MAX,
             vitals,
-            crash_at: None,
-            cheat: None,
         };
         let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), outputs);
         self.provider_plane.set_gate(Arc::new(gate));

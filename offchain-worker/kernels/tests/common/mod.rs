@@ -1,7 +1,7 @@
 //! What the tests of the kernels share.
 #![allow(dead_code)] // Not every test uses all of it.
 
-use surety_exact::Precision;
+use surety_exact::{Precision, SplitMix64};
 use surety_kernels::{available, weights::Quanta, with_isa, Isa};
 
 pub const PRECISIONS: [Precision; 2] = [Precision::Int8, Precision::Int12];
@@ -14,20 +14,21 @@ pub fn quanta(precision: Precision, values: impl Iterator<Item = i16>) -> Quanta
     }
 }
 
-/// splitmix64: numbers from a seed.
-pub struct Random(pub u64);
+/// Numbers like those of a model.
+pub struct Random(SplitMix64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// -1 to 1, cubed: most are small, as activations are.
     pub fn float(&mut self) -> f32 {
-        let x = (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0;
+        let x = self.0.real();
         x * x * x
     }
 

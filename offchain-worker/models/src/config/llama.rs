@@ -6,10 +6,7 @@ use surety_types::{
     model::{Architecture, ModelFamily},
 };
 
-use super::{
-    bounded, epsilon, json, narrow, refused, registrable, HEADS_MAX, INNER_MAX, LAYERS_MAX, VOCABULARY_MAX,
-    WIDTH_MAX,
-};
+use super::{bounded, epsilon, json, model_type, narrow, refused, registrable, Dimensions};
 use crate::error::ModelError;
 
 /// A chain's task ends long before it.
@@ -23,23 +20,13 @@ const THETA_MAX: f64 = 1e12;
 /// What fixes a decoder's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlamaConfig {
-    /// Tokens.
-    pub vocabulary: usize,
-    /// Width of a state.
-    pub width: usize,
-    /// How many layers there are.
-    pub layers: usize,
-    /// Heads of queries.
-    pub heads: usize,
-    /// Heads of keys and values; `heads` is a multiple of it.
-    pub kv_heads: usize,
-    /// Width of one head; even.
+    /// `num_attention_heads` are those of queries.
+    pub dims: Dimensions,
+    /// Heads of keys and values, of which those of queries are a multiple.
+    pub num_key_value_heads: usize,
+    /// Numbers of one head; even.
     pub head_dim: usize,
-    /// Width between a layer's gated products.
-    pub inner: usize,
-    /// Most positions.
-    pub context: usize,
-    /// Of every norm.
+    /// What every norm adds to the mean square.
     pub epsilon: f32,
     /// Base of the rotary positions.
     pub theta: f64,
@@ -64,22 +51,15 @@ pub struct RotaryScaling {
     pub low: f64,
     /// Pairs that turn more often are left alone.
     pub high: f64,
-    /// The original context.
+    /// The original context, in tokens.
     pub original: f64,
 }
 
 #[derive(Deserialize)]
 struct Json {
-    model_type: Option<String>,
-    vocab_size: usize,
-    hidden_size: usize,
-    num_hidden_layers: usize,
-    num_attention_heads: usize,
     num_key_value_heads: Option<usize>,
     head_dim: Option<usize>,
-    intermediate_size: usize,
     hidden_act: Option<String>,
-    max_position_embeddings: usize,
     rms_norm_eps: f64,
     rope_theta: Option<f64>,
     rope_scaling: Option<Rope>,
@@ -116,65 +96,47 @@ impl LlamaConfig {
     /// # Errors
     /// [`ModelError::Config`], [`ModelError::Dimension`] and [`ModelError::Unregistrable`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let json: Json = json(bytes)?;
-        if json.model_type.is_some_and(|family| family != "llama") {
+        if model_type(bytes)?.is_some_and(|family| family != "llama") {
             return refused("model_type is not llama");
         }
+        let dims = Dimensions::parse(bytes, CONTEXT_MAX)?;
+        let json: Json = json(bytes)?;
         if json.hidden_act.is_some_and(|activation| activation != "silu") {
             return refused("hidden_act is not silu");
         }
         if json.sliding_window.is_some() {
             return refused("sliding_window is not supported");
         }
-        let heads = bounded("num_attention_heads", json.num_attention_heads, HEADS_MAX)?;
+        let heads = dims.num_attention_heads;
         let kv_heads = json.num_key_value_heads.unwrap_or(heads);
-        let kv_heads = bounded("num_key_value_heads", kv_heads, heads)?;
-        if !heads.is_multiple_of(kv_heads) {
+        let num_key_value_heads = bounded("num_key_value_heads", kv_heads, heads)?;
+        if !heads.is_multiple_of(num_key_value_heads) {
             return refused("num_attention_heads is no multiple of num_key_value_heads");
         }
-        let width = bounded("hidden_size", json.hidden_size, WIDTH_MAX)?;
-        let vocabulary = bounded("vocab_size", json.vocab_size, VOCABULARY_MAX)?;
         let rope = json.rope_parameters.or(json.rope_scaling);
         let theta = rope.as_ref().and_then(|rope| rope.rope_theta).or(json.rope_theta);
         let scaling = rope.map(scaling).transpose()?.flatten();
         let config = Self {
-            vocabulary,
-            width,
-            layers: bounded("num_hidden_layers", json.num_hidden_layers, LAYERS_MAX)?,
-            heads,
-            kv_heads,
-            head_dim: head_dim(json.head_dim, width, heads)?,
-            inner: bounded("intermediate_size", json.intermediate_size, INNER_MAX)?,
-            context: bounded(
-                "max_position_embeddings",
-                json.max_position_embeddings,
-                CONTEXT_MAX,
-            )?,
+            dims,
+            num_key_value_heads,
+            head_dim: head_dim(json.head_dim, dims.hidden_size, heads)?,
             epsilon: epsilon("rms_norm_eps", json.rms_norm_eps)?,
             theta: within("rope_theta", theta.unwrap_or(THETA_DEFAULT), 1.0, THETA_MAX)?,
             scaling,
             tied: json.tie_word_embeddings.unwrap_or(false),
             attention_bias: json.attention_bias.unwrap_or(false),
             mlp_bias: json.mlp_bias.unwrap_or(false),
-            end_tokens: end_tokens(json.eos_token_id, vocabulary)?,
+            end_tokens: end_tokens(json.eos_token_id, dims.vocab_size)?,
         };
         registrable(ModelFamily::Llama, &config.architecture())?;
         Ok(config)
     }
 
-    /// The dimensions, for a chain. What the weights are made like is not known here.
     fn architecture(&self) -> Architecture {
         Architecture {
-            vocabulary: narrow(self.vocabulary),
-            width: narrow(self.width),
-            layers: narrow(self.layers),
-            heads: narrow(self.heads),
-            kv_heads: narrow(self.kv_heads),
+            kv_heads: narrow(self.num_key_value_heads),
             head_dim: narrow(self.head_dim),
-            inner: narrow(self.inner),
-            positions: narrow(self.context),
-            epsilon: self.epsilon.to_bits(),
-            ..Architecture::largest(ModelFamily::Llama)
+            ..self.dims.architecture(ModelFamily::Llama, self.epsilon)
         }
     }
 }

@@ -9,7 +9,7 @@ mod llama;
 pub use bert::BertConfig;
 pub use llama::{LlamaConfig, RotaryScaling};
 
-use serde::de::DeserializeOwned;
+use serde::{de::DeserializeOwned, Deserialize};
 use surety_types::{
     limits,
     model::{Architecture, ModelFamily},
@@ -25,6 +25,89 @@ const WIDTH_MAX: usize = limits::WIDTH_MAX as usize;
 const LAYERS_MAX: usize = limits::LAYERS_MAX as usize;
 const HEADS_MAX: usize = limits::HEADS_MAX as usize;
 const INNER_MAX: usize = limits::INNER_MAX as usize;
+
+/// The dimensions that every family states, by the names of `config.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Dimensions {
+    /// Tokens that there are.
+    pub vocab_size: usize,
+    /// Numbers of a state.
+    pub hidden_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Heads of attention's queries.
+    pub num_attention_heads: usize,
+    /// Numbers between the two halves of a layer's feed-forward part.
+    pub intermediate_size: usize,
+    /// Most tokens of one sequence.
+    pub max_position_embeddings: usize,
+}
+
+impl Dimensions {
+    /// Reads them from a configuration.
+    fn parse(bytes: &[u8], positions_max: usize) -> Result<Self, ModelError> {
+        let found: Self = json(bytes)?;
+        let at_most = |field, value, max| bounded(field, value, max).map(drop);
+        at_most("vocab_size", found.vocab_size, VOCABULARY_MAX)?;
+        at_most("hidden_size", found.hidden_size, WIDTH_MAX)?;
+        at_most("num_hidden_layers", found.num_hidden_layers, LAYERS_MAX)?;
+        at_most("num_attention_heads", found.num_attention_heads, HEADS_MAX)?;
+        at_most("intermediate_size", found.intermediate_size, INNER_MAX)?;
+        at_most(
+            "max_position_embeddings",
+            found.max_position_embeddings,
+            positions_max,
+        )?;
+        Ok(found)
+    }
+
+    /// Inputs of the largest product.
+    pub fn inputs_max(&self) -> usize {
+        self.hidden_size.max(self.intermediate_size)
+    }
+
+    /// The same for a chain, for a model whose heads share the width evenly. What the weights are made like is not
+    /// known here: that is as large as can be.
+    fn architecture(&self, family: ModelFamily, epsilon: f32) -> Architecture {
+        Architecture {
+            vocabulary: narrow(self.vocab_size),
+            width: narrow(self.hidden_size),
+            layers: narrow(self.num_hidden_layers),
+            heads: narrow(self.num_attention_heads),
+            kv_heads: narrow(self.num_attention_heads),
+            head_dim: narrow(self.hidden_size / self.num_attention_heads),
+            inner: narrow(self.intermediate_size),
+            positions: narrow(self.max_position_embeddings),
+            epsilon: epsilon.to_bits(),
+            ..Architecture::largest(family)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    model_type: Option<String>,
+}
+
+/// What a configuration calls its architecture.
+fn model_type(bytes: &[u8]) -> Result<Option<String>, ModelError> {
+    json(bytes).map(|Kind { model_type }| model_type)
+}
+
+/// The architecture that a configuration names.
+///
+/// # Errors
+/// [`ModelError::Config`] for one that has no exact form.
+pub fn family(bytes: &[u8]) -> Result<ModelFamily, ModelError> {
+    match model_type(bytes)?.as_deref() {
+        Some("bert") => Ok(ModelFamily::Bert),
+        Some("llama") => Ok(ModelFamily::Llama),
+        other => refused(format!(
+            "model_type is {}, but must be bert or llama",
+            other.unwrap_or("missing")
+        )),
+    }
+}
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ModelError> {
     serde_json::from_slice(bytes).map_err(|error| ModelError::Config(error.to_string()))

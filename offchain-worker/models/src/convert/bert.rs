@@ -1,60 +1,81 @@
 //! An encoder's published tensors to its exact parameters.
 
-use surety_exact::Precision;
+use surety_exact::{Fault, Precision};
 
 use super::{
-    calibration::{Inputs, LayerInputs},
+    calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     quantise::{norm, sharing, table, Chosen, Site},
     source::Source,
-    ConvertError, Step,
+    ConvertError, Recipe, Step,
 };
 use crate::{
-    config::BertConfig,
+    config::{BertConfig, Dimensions},
+    error::ModelError,
     weights::{BertLayer, BertWeights},
 };
 
 /// Published files name their tensors with it or without.
-pub(super) const PREFIX: &str = "bert.";
+const PREFIX: &str = "bert.";
 /// A tensor that every file has.
-pub(super) const ANCHOR: &str = "embeddings.word_embeddings.weight";
+const ANCHOR: &str = "embeddings.word_embeddings.weight";
 
-pub(super) fn quantise(
-    source: &mut Source,
-    config: &BertConfig,
-    precision: Precision,
-    seen: Option<&Inputs>,
-    step: &mut Step<'_>,
-) -> Result<BertWeights, ConvertError> {
-    let width = config.width;
-    let mut embedding = |name: &str, rows| {
-        table(
-            source,
-            &format!("embeddings.{name}"),
-            rows,
-            width,
-            Chosen::plain(precision),
-        )
-    };
-    let words = embedding("word_embeddings", config.vocabulary)?;
-    let positions = embedding("position_embeddings", config.positions)?;
-    let types = embedding("token_type_embeddings", config.types)?;
-    step.done(1);
-    let mut layers = Vec::with_capacity(config.layers);
-    for number in 0..config.layers {
-        let seen = seen.and_then(|seen| seen.layers.get(number));
-        let stem = format!("encoder.layer.{number}");
-        layers.push(layer(source, &stem, config, precision, seen)?);
-        step.done(number + 2);
+impl Recipe for BertConfig {
+    type Weights = BertWeights;
+
+    fn dims(&self) -> &Dimensions {
+        &self.dims
     }
-    Ok(BertWeights {
-        heads: config.heads,
-        activation: config.activation,
-        words,
-        positions,
-        types,
-        norm: norm(source, "embeddings.LayerNorm", width, config.epsilon, true)?,
-        layers,
-    })
+
+    fn named(source: Source) -> Source {
+        source.with_prefix(PREFIX, ANCHOR)
+    }
+
+    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError> {
+        calibration::for_encoder(tokenizer, self)
+    }
+
+    fn look(calibrator: &dyn Calibrator, weights: &BertWeights, text: &Sequences) -> Result<Inputs, Fault> {
+        calibrator.bert(weights, text)
+    }
+
+    fn quantise(
+        &self,
+        source: &mut Source,
+        precision: Precision,
+        seen: Option<&Inputs>,
+        step: &mut Step<'_>,
+    ) -> Result<BertWeights, ConvertError> {
+        let width = self.dims.hidden_size;
+        let mut embedding = |name: &str, rows| {
+            table(
+                source,
+                &format!("embeddings.{name}"),
+                rows,
+                width,
+                Chosen::plain(precision),
+            )
+        };
+        let word_embeddings = embedding("word_embeddings", self.dims.vocab_size)?;
+        let position_embeddings = embedding("position_embeddings", self.dims.max_position_embeddings)?;
+        let token_type_embeddings = embedding("token_type_embeddings", self.type_vocab_size)?;
+        step.done(1);
+        let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
+        for number in 0..self.dims.num_hidden_layers {
+            let seen = seen.and_then(|seen| seen.layers.get(number));
+            let stem = format!("encoder.layer.{number}");
+            layers.push(layer(source, &stem, self, precision, seen)?);
+            step.done(number + 2);
+        }
+        Ok(BertWeights {
+            heads: self.dims.num_attention_heads,
+            activation: self.activation,
+            word_embeddings,
+            position_embeddings,
+            token_type_embeddings,
+            norm: norm(source, "embeddings.LayerNorm", width, self.epsilon, true)?,
+            layers,
+        })
+    }
 }
 
 fn layer(
@@ -64,7 +85,11 @@ fn layer(
     precision: Precision,
     seen: Option<&LayerInputs>,
 ) -> Result<BertLayer, ConvertError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
     let stem = |part: &str| format!("{layer}.{part}");
     let [query, key, value] = ["query", "key", "value"].map(|part| stem(&format!("attention.self.{part}")));
     let site = |stem, outputs, inputs| Site {
@@ -74,36 +99,36 @@ fn layer(
         bias: true,
     };
     let three = [&query, &key, &value].map(|stem| site(stem, width, width));
-    let (attention_pre, [query, key, value]) =
+    let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("attention.output.dense");
     let output = [site(&output, width, width)];
-    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
+    let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let up = stem("intermediate.dense");
-    let (up_pre, [up]) = sharing(
+    let (up_smoothing, [up]) = sharing(
         source,
         precision,
         [site(&up, inner, width)],
         seen.map(|seen| &seen.up),
     )?;
     let down = stem("output.dense");
-    let (down_pre, [down]) = sharing(
+    let (down_smoothing, [down]) = sharing(
         source,
         precision,
         [site(&down, width, inner)],
         seen.map(|seen| &seen.down),
     )?;
     Ok(BertLayer {
-        attention_pre,
+        attention_smoothing,
         query,
         key,
         value,
-        output_pre,
+        output_smoothing,
         output,
         attention_norm: norm(source, &stem("attention.output.LayerNorm"), width, epsilon, true)?,
-        up_pre,
+        up_smoothing,
         up,
-        down_pre,
+        down_smoothing,
         down,
         norm: norm(source, &stem("output.LayerNorm"), width, epsilon, true)?,
     })

@@ -17,7 +17,7 @@ const MADE_UP_TIMES: usize = 3;
 
 /// What a model reads, in tokens.
 pub struct Sequences {
-    /// The text.
+    /// Lines of the calibration text.
     pub text: Vec<Vec<u32>>,
     /// Any tokens at all.
     pub made_up: Vec<Vec<u32>>,
@@ -48,16 +48,22 @@ const TOKENS_MAX: usize = 256;
 ///
 /// A few hundred sentences use a small part of what an encoder knows: beside them stand sequences of any tokens.
 pub(super) fn for_encoder(tokenizer: &[u8], config: &BertConfig) -> Result<Sequences, ModelError> {
-    let tokens = Tokens::load(tokenizer, config.vocabulary, config.positions)?;
-    let text = lines(config.positions, |line| Ok(tokens.of(line)?.ids))?;
-    let made_up = made_up(&text, config.vocabulary);
+    let tokens = Tokens::load(
+        tokenizer,
+        config.dims.vocab_size,
+        config.dims.max_position_embeddings,
+    )?;
+    let text = lines(config.dims.max_position_embeddings, |line| {
+        Ok(tokens.of(line)?.ids)
+    })?;
+    let made_up = made_up(&text, config.dims.vocab_size);
     Ok(Sequences { text, made_up })
 }
 
 /// The text in a decoder's tokens, as its engine makes them.
 pub(super) fn for_decoder(tokenizer: &[u8], config: &LlamaConfig) -> Result<Sequences, ModelError> {
-    let prompts = Prompts::load(tokenizer, config.vocabulary)?;
-    let text = lines(config.context, |line| prompts.encode(line))?;
+    let prompts = Prompts::load(tokenizer, config.dims.vocab_size)?;
+    let text = lines(config.dims.max_position_embeddings, |line| prompts.encode(line))?;
     let made_up = Vec::new();
     Ok(Sequences { text, made_up })
 }
@@ -110,12 +116,12 @@ fn lines(
 /// Of so many tokens one is kept as a sample.
 const SAMPLE_EVERY: usize = 2;
 
-/// What has been seen of one input of linear layers, before any `pre`.
+/// What has been seen of one input of linear layers, before any `smoothing_scale`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Sum of squares of each channel, over all rows.
     pub squares: Vec<f64>,
-    /// How many rows.
+    /// Rows in `squares`.
     pub rows: usize,
     /// Some of the rows, one after the other.
     pub sample: Vec<f32>,

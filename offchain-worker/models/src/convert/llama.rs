@@ -1,68 +1,89 @@
 //! A decoder's published tensors to its exact parameters.
 
-use surety_exact::Precision;
+use surety_exact::{Fault, Precision};
 
 use super::{
-    calibration::{Inputs, LayerInputs},
+    calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     quantise::{norm, sharing, table, Chosen, Site},
     rotary,
     source::Source,
-    ConvertError, Step,
+    ConvertError, Recipe, Step,
 };
 use crate::{
-    config::LlamaConfig,
+    config::{Dimensions, LlamaConfig},
+    error::ModelError,
     weights::{LlamaLayer, LlamaWeights},
 };
 
-pub(super) fn quantise(
-    source: &mut Source,
-    config: &LlamaConfig,
-    precision: Precision,
-    seen: Option<&Inputs>,
-    step: &mut Step<'_>,
-) -> Result<LlamaWeights, ConvertError> {
-    let (vocabulary, width) = (config.vocabulary, config.width);
-    let tokens = table(
-        source,
-        "model.embed_tokens",
-        vocabulary,
-        width,
-        Chosen::plain(precision),
-    )?;
-    step.done(1);
-    let mut layers = Vec::with_capacity(config.layers);
-    for number in 0..config.layers {
-        let seen = seen.and_then(|seen| seen.layers.get(number));
-        layers.push(layer(
-            source,
-            &format!("model.layers.{number}"),
-            config,
-            precision,
-            seen,
-        )?);
-        step.done(number + 2);
+impl Recipe for LlamaConfig {
+    type Weights = LlamaWeights;
+
+    fn dims(&self) -> &Dimensions {
+        &self.dims
     }
-    let head = Site {
-        stem: "lm_head",
-        outputs: vocabulary,
-        inputs: width,
-        bias: false,
-    };
-    Ok(LlamaWeights {
-        heads: config.heads,
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        context: config.context,
-        turns: rotary::turns(config),
-        tokens,
-        layers,
-        norm: norm(source, "model.norm", width, config.epsilon, false)?,
-        head: match config.tied {
-            true => None,
-            false => Some(head.linear(source, Chosen::plain(precision))?),
-        },
-        end_tokens: config.end_tokens.clone(),
-    })
+
+    fn named(source: Source) -> Source {
+        source
+    }
+
+    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError> {
+        calibration::for_decoder(tokenizer, self)
+    }
+
+    fn look(calibrator: &dyn Calibrator, weights: &LlamaWeights, text: &Sequences) -> Result<Inputs, Fault> {
+        calibrator.llama(weights, text)
+    }
+
+    fn quantise(
+        &self,
+        source: &mut Source,
+        precision: Precision,
+        seen: Option<&Inputs>,
+        step: &mut Step<'_>,
+    ) -> Result<LlamaWeights, ConvertError> {
+        let (vocabulary, width) = (self.dims.vocab_size, self.dims.hidden_size);
+        let tokens = table(
+            source,
+            "model.embed_tokens",
+            vocabulary,
+            width,
+            Chosen::plain(precision),
+        )?;
+        step.done(1);
+        let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
+        for number in 0..self.dims.num_hidden_layers {
+            let seen = seen.and_then(|seen| seen.layers.get(number));
+            layers.push(layer(
+                source,
+                &format!("model.layers.{number}"),
+                self,
+                precision,
+                seen,
+            )?);
+            step.done(number + 2);
+        }
+        let head = Site {
+            stem: "lm_head",
+            outputs: vocabulary,
+            inputs: width,
+            bias: false,
+        };
+        Ok(LlamaWeights {
+            heads: self.dims.num_attention_heads,
+            kv_heads: self.num_key_value_heads,
+            head_dim: self.head_dim,
+            context: self.dims.max_position_embeddings,
+            turns: rotary::turns(self),
+            tokens,
+            layers,
+            norm: norm(source, "model.norm", width, self.epsilon, false)?,
+            head: match self.tied {
+                true => None,
+                false => Some(head.linear(source, Chosen::plain(precision))?),
+            },
+            end_tokens: self.end_tokens.clone(),
+        })
+    }
 }
 
 fn layer(
@@ -72,9 +93,13 @@ fn layer(
     precision: Precision,
     seen: Option<&LayerInputs>,
 ) -> Result<LlamaLayer, ConvertError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
-    let queries = config.heads * config.head_dim;
-    let keys = config.kv_heads * config.head_dim;
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
+    let queries = config.dims.num_attention_heads * config.head_dim;
+    let keys = config.num_key_value_heads * config.head_dim;
     let stem = |part: &str| format!("{layer}.{part}");
     let site = |stem, outputs, inputs, bias| Site {
         stem,
@@ -87,31 +112,31 @@ fn layer(
     let biased = config.attention_bias;
     let three = [(query, queries), (key, keys), (value, keys)]
         .map(|(stem, outputs)| site(stem, outputs, width, biased));
-    let (attention_pre, [query, key, value]) =
+    let (attention_smoothing, [query, key, value]) =
         sharing(source, precision, three, seen.map(|seen| &seen.attention))?;
     let output = stem("self_attn.o_proj");
     let output = [site(&output, width, queries, biased)];
-    let (output_pre, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
+    let (output_smoothing, [output]) = sharing(source, precision, output, seen.map(|seen| &seen.output))?;
     let biased = config.mlp_bias;
     let names = ["mlp.gate_proj", "mlp.up_proj"].map(stem);
     let two = names.each_ref().map(|stem| site(stem, inner, width, biased));
-    let (mlp_pre, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
+    let (mlp_smoothing, [gate, up]) = sharing(source, precision, two, seen.map(|seen| &seen.up))?;
     let down = stem("mlp.down_proj");
     let down = [site(&down, width, inner, biased)];
-    let (down_pre, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
+    let (down_smoothing, [down]) = sharing(source, precision, down, seen.map(|seen| &seen.down))?;
     Ok(LlamaLayer {
         attention_norm: norm(source, &stem("input_layernorm"), width, epsilon, false)?,
-        attention_pre,
+        attention_smoothing,
         query,
         key,
         value,
-        output_pre,
+        output_smoothing,
         output,
         mlp_norm: norm(source, &stem("post_attention_layernorm"), width, epsilon, false)?,
-        mlp_pre,
+        mlp_smoothing,
         gate,
         up,
-        down_pre,
+        down_smoothing,
         down,
     })
 }

@@ -22,7 +22,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
 use surety_exact::{Fault, Precision};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Tier},
@@ -30,7 +29,7 @@ use surety_types::{
 };
 
 use crate::{
-    config::{BertConfig, LlamaConfig},
+    config::{family, BertConfig, Dimensions, LlamaConfig},
     error::ModelError,
     form::Form,
     format::{write, Weights},
@@ -54,7 +53,7 @@ pub enum ConvertError {
     Arithmetic {
         /// The tensor's stem.
         stem: String,
-        /// What went wrong.
+        /// Why the arithmetic gives no value.
         fault: Fault,
     },
     /// The quantised model cannot read the calibration text.
@@ -63,7 +62,7 @@ pub enum ConvertError {
     /// There is another model of that name.
     #[error("there is another model in {}; choose another name", path.display())]
     NameTaken {
-        /// Its folder.
+        /// Folder of the model that has the name.
         path: PathBuf,
     },
     /// Not fit for a manifest.
@@ -104,11 +103,11 @@ pub enum Stage {
 /// How far a conversion is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertEvent {
-    /// What it is doing.
+    /// The part of the conversion that `done` and `total` count in.
     pub stage: Stage,
-    /// How much of that is done.
+    /// Layers, sequences or files that are done.
     pub done: usize,
-    /// Of so much.
+    /// Layers (the tables of vectors count as one), sequences of the calibration text, or files in all.
     pub total: usize,
 }
 
@@ -165,8 +164,11 @@ pub fn convert(
     convert_locked(folder, store, name, precision, calibrator, on_event)
 }
 
-/// [`convert`], for a caller that has locked the store.
-pub(crate) fn convert_locked(
+/// [`convert`], for a caller that holds [`ModelStore::lock`].
+///
+/// # Errors
+/// Those of [`convert`].
+pub fn convert_locked(
     folder: &Path,
     store: &ModelStore,
     name: &str,
@@ -275,25 +277,31 @@ fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), C
     Ok((hash, bytes))
 }
 
-#[derive(Deserialize)]
-struct Kind {
-    model_type: Option<String>,
-}
+/// A family's part of a conversion, which its configuration can do.
+trait Recipe {
+    /// The quantised model in memory.
+    type Weights;
 
-/// The architecture that a configuration names.
-///
-/// # Errors
-/// [`ModelError::Config`] for one that has no exact form.
-pub fn family(config: &[u8]) -> Result<ModelFamily, ModelError> {
-    let kind: Kind = serde_json::from_slice(config).map_err(|error| ModelError::Config(error.to_string()))?;
-    match kind.model_type.as_deref() {
-        Some("bert") => Ok(ModelFamily::Bert),
-        Some("llama") => Ok(ModelFamily::Llama),
-        other => Err(ModelError::Config(format!(
-            "model_type is {}, but must be bert or llama",
-            other.unwrap_or("missing")
-        ))),
-    }
+    /// What fixes the model's size.
+    fn dims(&self) -> &Dimensions;
+
+    /// The file with the names that [`Self::quantise`] asks for.
+    fn named(source: Source) -> Source;
+
+    /// The calibration text in the model's tokens.
+    fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError>;
+
+    /// Quantises every matrix; with smoothed inputs where it is known what they are like.
+    fn quantise(
+        &self,
+        source: &mut Source,
+        precision: Precision,
+        seen: Option<&Inputs>,
+        step: &mut Step<'_>,
+    ) -> Result<Self::Weights, ConvertError>;
+
+    /// What the linear layers are given when the model reads that text.
+    fn look(calibrator: &dyn Calibrator, weights: &Self::Weights, text: &Sequences) -> Result<Inputs, Fault>;
 }
 
 fn quantise(
@@ -306,66 +314,41 @@ fn quantise(
 ) -> Result<Weights, ConvertError> {
     let family = family(config)?;
     let source = Source::open(folder)?;
+    let precision_for = |dims: &Dimensions| precision.unwrap_or(usual_precision(family, dims.inputs_max()));
     match family {
         ModelFamily::Bert => {
-            let config = BertConfig::parse(config)?;
-            let inputs = config.inner.max(config.width);
-            let precision = precision.unwrap_or(usual_precision(family, inputs));
-            let source = source.with_prefix(bert::PREFIX, bert::ANCHOR);
-            // With int12, too: a tokenizer that does not fit is found.
-            let text = calibration::for_encoder(tokenizer, &config)?;
-            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
-                bert::quantise(source, &config, precision, seen, step)
-            };
-            passes(
-                source,
-                config.layers,
-                precision,
-                &text,
-                pass,
-                |weights, text| calibrator.bert(weights, text),
-                on_event,
-            )
-            .map(Weights::Bert)
+            let recipe = BertConfig::parse(config)?;
+            let precision = precision_for(&recipe.dims);
+            passes(&recipe, source, tokenizer, precision, calibrator, on_event).map(Weights::Bert)
         }
         ModelFamily::Llama => {
-            let config = LlamaConfig::parse(config)?;
-            let inputs = config.inner.max(config.width);
-            let precision = precision.unwrap_or(usual_precision(family, inputs));
-            let text = calibration::for_decoder(tokenizer, &config)?;
-            let pass = |source: &mut Source, seen: Option<&Inputs>, step: &mut Step<'_>| {
-                llama::quantise(source, &config, precision, seen, step)
-            };
-            passes(
-                source,
-                config.layers,
-                precision,
-                &text,
-                pass,
-                |weights, text| calibrator.llama(weights, text),
-                on_event,
-            )
-            .map(Weights::Llama)
+            let recipe = LlamaConfig::parse(config)?;
+            let precision = precision_for(&recipe.dims);
+            passes(&recipe, source, tokenizer, precision, calibrator, on_event).map(Weights::Llama)
         }
     }
 }
 
 /// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is made.
-fn passes<W>(
-    mut source: Source,
-    layers: usize,
+fn passes<R: Recipe>(
+    recipe: &R,
+    source: Source,
+    tokenizer: &[u8],
     precision: Precision,
-    text: &Sequences,
-    pass: impl Fn(&mut Source, Option<&Inputs>, &mut Step<'_>) -> Result<W, ConvertError>,
-    look: impl Fn(&W, &Sequences) -> Result<Inputs, Fault>,
+    calibrator: &dyn Calibrator,
     on_event: OnConvert<'_>,
-) -> Result<W, ConvertError> {
+) -> Result<R::Weights, ConvertError> {
+    let mut source = R::named(source);
+    // With int12, too: a tokenizer that does not fit is found.
+    let text = recipe.calibration(tokenizer)?;
+    // The tables of vectors count as one layer.
+    let total = recipe.dims().num_hidden_layers + 1;
     let mut step = Step {
         stage: Stage::Quantising,
-        total: layers + 1,
+        total,
         on_event,
     };
-    let plain = pass(&mut source, None, &mut step)?;
+    let plain = recipe.quantise(&mut source, precision, None, &mut step)?;
     if precision == Precision::Int12 {
         // Smoothing and rounding would gain what is already below everything else.
         return Ok(plain);
@@ -373,9 +356,9 @@ fn passes<W>(
     step.stage = Stage::Calibrating;
     step.total = text.text.len() + text.made_up.len();
     step.done(0);
-    let seen = look(&plain, text).map_err(ConvertError::Calibration)?;
+    let seen = R::look(calibrator, &plain, &text).map_err(ConvertError::Calibration)?;
     drop(plain);
     step.stage = Stage::Smoothing;
-    step.total = layers + 1;
-    pass(&mut source, Some(&seen), &mut step)
+    step.total = total;
+    recipe.quantise(&mut source, precision, Some(&seen), &mut step)
 }

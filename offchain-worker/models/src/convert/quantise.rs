@@ -17,7 +17,7 @@ use crate::weights::{Linear, Norm, Quanta, Table};
 pub(super) struct Chosen<'a> {
     precision: Precision,
     /// What the input is multiplied by.
-    pre: Option<&'a [f32]>,
+    smoothing_scale: Option<&'a [f32]>,
     /// Of int8 alone.
     rounding: Option<&'a Rounding>,
 }
@@ -27,7 +27,7 @@ impl Chosen<'_> {
     pub(super) fn plain(precision: Precision) -> Self {
         Self {
             precision,
-            pre: None,
+            smoothing_scale: None,
             rounding: None,
         }
     }
@@ -78,7 +78,7 @@ impl Site<'_> {
 /// Rows that are quantised at once, by all threads.
 const BATCH: usize = 256;
 
-/// Quantises a matrix, a batch of rows after the other. Its columns are divided by `pre` first.
+/// Quantises a matrix, a batch of rows after the other. Its columns are divided by `smoothing_scale` first.
 pub(super) fn table(
     source: &mut Source,
     stem: &str,
@@ -96,9 +96,9 @@ pub(super) fn table(
     let mut batch = Vec::new();
     let mut left = rows;
     source.rows(&format!("{stem}.weight"), &[rows, width], |row| {
-        if let Some(pre) = chosen.pre {
-            for (value, pre) in row.iter_mut().zip(pre) {
-                *value = (f64::from(*value) / f64::from(*pre)) as f32;
+        if let Some(smoothing_scale) = chosen.smoothing_scale {
+            for (value, smoothing_scale) in row.iter_mut().zip(smoothing_scale) {
+                *value = (f64::from(*value) / f64::from(*smoothing_scale)) as f32;
             }
         }
         if table.q.is_empty() {
@@ -180,14 +180,14 @@ pub(super) fn norm(
 
 /// Quantises the layers that share one input, with the smoothing and the rounding that suit them all.
 ///
-/// Where nothing has been seen there is nothing to go by: no `pre`, and plain rounding.
+/// Where nothing has been seen there is nothing to go by: no `smoothing_scale`, and plain rounding.
 pub(super) fn sharing<const N: usize>(
     source: &mut Source,
     precision: Precision,
     sites: [Site<'_>; N],
     seen: Option<&Seen>,
 ) -> Result<(Option<Vec<f32>>, [Linear; N]), ConvertError> {
-    let pre = match seen {
+    let smoothing_scale = match seen {
         Some(seen) => {
             let mut columns = Columns::new(seen.squares.len());
             for site in &sites {
@@ -201,10 +201,10 @@ pub(super) fn sharing<const N: usize>(
         }
         None => None,
     };
-    let rounding = seen.map(|seen| Rounding::new(seen, pre.as_deref()));
+    let rounding = seen.map(|seen| Rounding::new(seen, smoothing_scale.as_deref()));
     let chosen = Chosen {
         precision,
-        pre: pre.as_deref(),
+        smoothing_scale: smoothing_scale.as_deref(),
         rounding: rounding.as_ref(),
     };
     let mut linears = [const { None }; N];
@@ -212,5 +212,5 @@ pub(super) fn sharing<const N: usize>(
         *linear = Some(site.linear(source, chosen)?);
     }
     // Each of them has just been made.
-    Ok((pre, linears.map(Option::unwrap_or_default)))
+    Ok((smoothing_scale, linears.map(Option::unwrap_or_default)))
 }

@@ -35,15 +35,18 @@ pub(super) struct Rounding {
 struct Block(Vec<Vec<f32>>);
 
 impl Rounding {
-    /// For an input that is multiplied by `pre`.
-    pub(super) fn new(seen: &Seen, pre: Option<&[f32]>) -> Self {
+    /// For an input that is multiplied by `smoothing_scale`.
+    pub(super) fn new(seen: &Seen, smoothing_scale: Option<&[f32]>) -> Self {
         let width = seen.squares.len();
         let rows = || {
             let all = seen.sample.chunks_exact(width.max(1));
             all.chain(seen.made_up.chunks_exact(width.max(1)))
         };
         let column = |channel: usize| {
-            let by = pre.and_then(|pre| pre.get(channel)).copied().unwrap_or(1.0);
+            let by = smoothing_scale
+                .and_then(|scale| scale.get(channel))
+                .copied()
+                .unwrap_or(1.0);
             let values = rows().filter_map(|row| row.get(channel));
             values.map(|value| f64::from(value * by)).collect::<Vec<f64>>()
         };

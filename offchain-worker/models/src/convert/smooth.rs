@@ -190,13 +190,13 @@ pub(super) mod tests {
     }
 
     /// The sum of squares of what the outputs are off by.
-    fn error(inputs: &[f32], weights: &[f32], pre: &[f32]) -> f64 {
-        let width = pre.len();
-        let inverse: Vec<f32> = pre.iter().map(|pre| 1.0 / pre).collect();
+    fn error(inputs: &[f32], weights: &[f32], smoothing_scale: &[f32]) -> f64 {
+        let width = smoothing_scale.len();
+        let inverse: Vec<f32> = smoothing_scale.iter().map(|scale| 1.0 / scale).collect();
         let quantised: Vec<_> = weights.chunks(width).map(|row| rounded(row, &inverse)).collect();
         let mut error = 0.0;
         for input in inputs.chunks(width) {
-            let near = rounded(input, pre);
+            let near = rounded(input, smoothing_scale);
             for (weights, quantised) in weights.chunks(width).zip(&quantised) {
                 let products = input.iter().zip(weights);
                 let right: f64 = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
@@ -230,8 +230,11 @@ pub(super) mod tests {
         for (sizes, gain) in [(&calm, 0.98), (&loud, 4.0), (&spikes, 50.0)] {
             let (seen, others) = (dice.rows(200, sizes), dice.rows(30, sizes));
             let weights = dice.rows(40, &calm);
-            let pre = smoothing(&seen, &weights, 300).unwrap_or(calm.clone());
-            let (plain, smooth) = (error(&others, &weights, &calm), error(&others, &weights, &pre));
+            let smoothing_scale = smoothing(&seen, &weights, 300).unwrap_or(calm.clone());
+            let (plain, smooth) = (
+                error(&others, &weights, &calm),
+                error(&others, &weights, &smoothing_scale),
+            );
             println!("{plain} {smooth} {}", plain / smooth);
             // Of inputs that it has not seen.
             assert!(smooth * gain <= plain, "{gain}: {plain} {smooth}");
@@ -244,25 +247,32 @@ pub(super) mod tests {
         let mut sizes = vec![1.0; 256];
         sizes[140] = 400.0;
         let (inputs, weights) = (dice.rows(64, &sizes), dice.rows(8, &[1.0; 256]));
-        let pre = smoothing(&inputs, &weights, 256).unwrap();
-        assert!(pre[140] < 0.1 * pre[141], "{} {}", pre[140], pre[141]);
-        let spread = |pre: &[f32]| {
-            let least = pre.iter().copied().fold(f32::INFINITY, f32::min);
-            pre.iter().copied().fold(0.0, f32::max) / least
+        let smoothing_scale = smoothing(&inputs, &weights, 256).unwrap();
+        assert!(
+            smoothing_scale[140] < 0.1 * smoothing_scale[141],
+            "{} {}",
+            smoothing_scale[140],
+            smoothing_scale[141]
+        );
+        let spread = |smoothing_scale: &[f32]| {
+            let least = smoothing_scale.iter().copied().fold(f32::INFINITY, f32::min);
+            smoothing_scale.iter().copied().fold(0.0, f32::max) / least
         };
-        assert!(spread(&pre[..128]) < 2.0 && spread(&pre[128..]) > 10.0);
+        assert!(spread(&smoothing_scale[..128]) < 2.0 && spread(&smoothing_scale[128..]) > 10.0);
     }
 
     #[test]
     fn numbers_at_the_edges_leave_finite_factors() {
         let inputs = [0.0, 1.0, 1e30, 1e-30, -3e38, 5.0];
         let weights = [1.0, 0.0, 1e-30, 1e30, 3e38, -2.0];
-        if let Some(pre) = smoothing(&inputs, &weights, 6) {
+        if let Some(smoothing_scale) = smoothing(&inputs, &weights, 6) {
             assert!(
-                pre.iter().all(|pre| (1.0 / 1024.0..=1024.0).contains(pre)),
-                "{pre:?}"
+                smoothing_scale
+                    .iter()
+                    .all(|smoothing_scale| (1.0 / 1024.0..=1024.0).contains(smoothing_scale)),
+                "{smoothing_scale:?}"
             );
-            assert_eq!(pre[..2], [1.0, 1.0]);
+            assert_eq!(smoothing_scale[..2], [1.0, 1.0]);
         }
         assert_eq!(smoothing(&[0.0; 6], &weights, 6), None);
         assert_eq!(smoothing(&inputs, &[0.0; 6], 6), None);

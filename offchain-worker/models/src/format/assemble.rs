@@ -8,22 +8,22 @@ use crate::{
 };
 
 pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeights, ModelError> {
-    let width = config.width;
+    let width = config.dims.hidden_size;
     let table = |name: &str, rows| (format!("embeddings.{name}"), rows);
     let tables = [
-        table("word_embeddings", config.vocabulary),
-        table("position_embeddings", config.positions),
-        table("token_type_embeddings", config.types),
+        table("word_embeddings", config.dims.vocab_size),
+        table("position_embeddings", config.dims.max_position_embeddings),
+        table("token_type_embeddings", config.type_vocab_size),
     ];
     let [words, positions, types] = tables.map(|(stem, rows)| tensors.table(&stem, rows, width));
     let weights = BertWeights {
-        heads: config.heads,
+        heads: config.dims.num_attention_heads,
         activation: config.activation,
-        words: words?,
-        positions: positions?,
-        types: types?,
+        word_embeddings: words?,
+        position_embeddings: positions?,
+        token_type_embeddings: types?,
         norm: tensors.norm("embeddings.LayerNorm", width, config.epsilon, true)?,
-        layers: (0..config.layers)
+        layers: (0..config.dims.num_hidden_layers)
             .map(|layer| bert_layer(&mut tensors, &format!("encoder.layer.{layer}"), config))
             .collect::<Result<_, _>>()?,
     };
@@ -32,35 +32,39 @@ pub(super) fn bert(mut tensors: Tensors, config: &BertConfig) -> Result<BertWeig
 }
 
 fn bert_layer(tensors: &mut Tensors, layer: &str, config: &BertConfig) -> Result<BertLayer, ModelError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
     let stem = |part: &str| format!("{layer}.{part}");
     let square = (width, width);
     Ok(BertLayer {
-        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        attention_smoothing: tensors.optional(&stem("attention.pre"), width)?,
         query: tensors.linear(&stem("attention.self.query"), square, true)?,
         key: tensors.linear(&stem("attention.self.key"), square, true)?,
         value: tensors.linear(&stem("attention.self.value"), square, true)?,
-        output_pre: tensors.optional(&stem("attention.output.dense.pre"), width)?,
+        output_smoothing: tensors.optional(&stem("attention.output.dense.pre"), width)?,
         output: tensors.linear(&stem("attention.output.dense"), square, true)?,
         attention_norm: tensors.norm(&stem("attention.output.LayerNorm"), width, epsilon, true)?,
-        up_pre: tensors.optional(&stem("intermediate.dense.pre"), width)?,
+        up_smoothing: tensors.optional(&stem("intermediate.dense.pre"), width)?,
         up: tensors.linear(&stem("intermediate.dense"), (inner, width), true)?,
-        down_pre: tensors.optional(&stem("output.dense.pre"), inner)?,
+        down_smoothing: tensors.optional(&stem("output.dense.pre"), inner)?,
         down: tensors.linear(&stem("output.dense"), (width, inner), true)?,
         norm: tensors.norm(&stem("output.LayerNorm"), width, epsilon, true)?,
     })
 }
 
 pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaWeights, ModelError> {
-    let (vocabulary, width) = (config.vocabulary, config.width);
+    let (vocabulary, width) = (config.dims.vocab_size, config.dims.hidden_size);
     let weights = LlamaWeights {
-        heads: config.heads,
-        kv_heads: config.kv_heads,
+        heads: config.dims.num_attention_heads,
+        kv_heads: config.num_key_value_heads,
         head_dim: config.head_dim,
-        context: config.context,
+        context: config.dims.max_position_embeddings,
         turns: tensors.turns("rotary.turns", config.head_dim / 2)?,
         tokens: tensors.table("model.embed_tokens", vocabulary, width)?,
-        layers: (0..config.layers)
+        layers: (0..config.dims.num_hidden_layers)
             .map(|layer| llama_layer(&mut tensors, &format!("model.layers.{layer}"), config))
             .collect::<Result<_, _>>()?,
         norm: tensors.norm("model.norm", width, config.epsilon, false)?,
@@ -75,24 +79,28 @@ pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaW
 }
 
 fn llama_layer(tensors: &mut Tensors, layer: &str, config: &LlamaConfig) -> Result<LlamaLayer, ModelError> {
-    let (width, inner, epsilon) = (config.width, config.inner, config.epsilon);
-    let queries = config.heads * config.head_dim;
-    let keys = config.kv_heads * config.head_dim;
+    let (width, inner, epsilon) = (
+        config.dims.hidden_size,
+        config.dims.intermediate_size,
+        config.epsilon,
+    );
+    let queries = config.dims.num_attention_heads * config.head_dim;
+    let keys = config.num_key_value_heads * config.head_dim;
     let (attention, mlp) = (config.attention_bias, config.mlp_bias);
     let stem = |part: &str| format!("{layer}.{part}");
     Ok(LlamaLayer {
         attention_norm: tensors.norm(&stem("input_layernorm"), width, epsilon, false)?,
-        attention_pre: tensors.optional(&stem("attention.pre"), width)?,
+        attention_smoothing: tensors.optional(&stem("attention.pre"), width)?,
         query: tensors.linear(&stem("self_attn.q_proj"), (queries, width), attention)?,
         key: tensors.linear(&stem("self_attn.k_proj"), (keys, width), attention)?,
         value: tensors.linear(&stem("self_attn.v_proj"), (keys, width), attention)?,
-        output_pre: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
+        output_smoothing: tensors.optional(&stem("self_attn.o_proj.pre"), queries)?,
         output: tensors.linear(&stem("self_attn.o_proj"), (width, queries), attention)?,
         mlp_norm: tensors.norm(&stem("post_attention_layernorm"), width, epsilon, false)?,
-        mlp_pre: tensors.optional(&stem("mlp.pre"), width)?,
+        mlp_smoothing: tensors.optional(&stem("mlp.pre"), width)?,
         gate: tensors.linear(&stem("mlp.gate_proj"), (inner, width), mlp)?,
         up: tensors.linear(&stem("mlp.up_proj"), (inner, width), mlp)?,
-        down_pre: tensors.optional(&stem("mlp.down_proj.pre"), inner)?,
+        down_smoothing: tensors.optional(&stem("mlp.down_proj.pre"), inner)?,
         down: tensors.linear(&stem("mlp.down_proj"), (width, inner), mlp)?,
     })
 }

@@ -105,22 +105,25 @@ impl<'a, L> Parts<'a, L> {
 impl<'a, L> From<&'a BertWeights<L>> for Parts<'a, L> {
     fn from(weights: &'a BertWeights<L>) -> Self {
         let mut parts = Self(BTreeMap::new());
-        parts.table("embeddings.word_embeddings", &weights.words);
-        parts.table("embeddings.position_embeddings", &weights.positions);
-        parts.table("embeddings.token_type_embeddings", &weights.types);
+        parts.table("embeddings.word_embeddings", &weights.word_embeddings);
+        parts.table("embeddings.position_embeddings", &weights.position_embeddings);
+        parts.table("embeddings.token_type_embeddings", &weights.token_type_embeddings);
         parts.norm("embeddings.LayerNorm", &weights.norm);
         for (number, layer) in weights.layers.iter().enumerate() {
             let stem = |part: &str| format!("encoder.layer.{number}.{part}");
-            parts.vector(stem("attention.pre"), layer.attention_pre.as_ref());
+            parts.vector(stem("attention.pre"), layer.attention_smoothing.as_ref());
             parts.linear(stem("attention.self.query"), &layer.query);
             parts.linear(stem("attention.self.key"), &layer.key);
             parts.linear(stem("attention.self.value"), &layer.value);
-            parts.vector(stem("attention.output.dense.pre"), layer.output_pre.as_ref());
+            parts.vector(
+                stem("attention.output.dense.pre"),
+                layer.output_smoothing.as_ref(),
+            );
             parts.linear(stem("attention.output.dense"), &layer.output);
             parts.norm(&stem("attention.output.LayerNorm"), &layer.attention_norm);
-            parts.vector(stem("intermediate.dense.pre"), layer.up_pre.as_ref());
+            parts.vector(stem("intermediate.dense.pre"), layer.up_smoothing.as_ref());
             parts.linear(stem("intermediate.dense"), &layer.up);
-            parts.vector(stem("output.dense.pre"), layer.down_pre.as_ref());
+            parts.vector(stem("output.dense.pre"), layer.down_smoothing.as_ref());
             parts.linear(stem("output.dense"), &layer.down);
             parts.norm(&stem("output.LayerNorm"), &layer.norm);
         }
@@ -140,17 +143,17 @@ impl<'a, L> From<&'a LlamaWeights<L>> for Parts<'a, L> {
         for (number, layer) in weights.layers.iter().enumerate() {
             let stem = |part: &str| format!("model.layers.{number}.{part}");
             parts.norm(&stem("input_layernorm"), &layer.attention_norm);
-            parts.vector(stem("attention.pre"), layer.attention_pre.as_ref());
+            parts.vector(stem("attention.pre"), layer.attention_smoothing.as_ref());
             parts.linear(stem("self_attn.q_proj"), &layer.query);
             parts.linear(stem("self_attn.k_proj"), &layer.key);
             parts.linear(stem("self_attn.v_proj"), &layer.value);
-            parts.vector(stem("self_attn.o_proj.pre"), layer.output_pre.as_ref());
+            parts.vector(stem("self_attn.o_proj.pre"), layer.output_smoothing.as_ref());
             parts.linear(stem("self_attn.o_proj"), &layer.output);
             parts.norm(&stem("post_attention_layernorm"), &layer.mlp_norm);
-            parts.vector(stem("mlp.pre"), layer.mlp_pre.as_ref());
+            parts.vector(stem("mlp.pre"), layer.mlp_smoothing.as_ref());
             parts.linear(stem("mlp.gate_proj"), &layer.gate);
             parts.linear(stem("mlp.up_proj"), &layer.up);
-            parts.vector(stem("mlp.down_proj.pre"), layer.down_pre.as_ref());
+            parts.vector(stem("mlp.down_proj.pre"), layer.down_smoothing.as_ref());
             parts.linear(stem("mlp.down_proj"), &layer.down);
         }
         parts

@@ -25,7 +25,7 @@ pub enum Weights {
 }
 
 impl Weights {
-    /// The family.
+    /// Encoder or decoder: which form the file has.
     pub fn family(&self) -> ModelFamily {
         match self {
             Self::Bert(_) => ModelFamily::Bert,
@@ -33,7 +33,7 @@ impl Weights {
         }
     }
 
-    /// Its tensors.
+    /// The tensors under the names that the file has for them.
     pub fn parts(&self) -> Parts<'_> {
         match self {
             Self::Bert(weights) => weights.into(),

@@ -27,11 +27,11 @@ const WEIGHTS_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// The files that a manifest names by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelFile {
-    /// The parameters.
+    /// `model.safetensors`: the weights.
     Weights,
     /// How text becomes tokens.
     Tokenizer,
-    /// The dimensions.
+    /// `config.json`: the dimensions.
     Config,
 }
 
@@ -48,7 +48,8 @@ impl ModelFile {
         }
     }
 
-    pub(crate) fn bytes_max(self) -> u64 {
+    /// Most bytes that such a file may have.
+    pub fn bytes_max(self) -> u64 {
         match self {
             Self::Weights => WEIGHTS_BYTES_MAX,
             Self::Tokenizer => TOKENIZER_BYTES_MAX,
@@ -71,7 +72,7 @@ pub enum StoreError {
     /// No folder here has this model's manifest.
     #[error("model {model:?} is not in {}", path.display())]
     NotInstalled {
-        /// The model.
+        /// The id that was asked for.
         model: ModelId,
         /// Where it was looked for.
         path: PathBuf,
@@ -104,7 +105,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Size found.
         actual: u64,
-        /// The limit.
+        /// Bytes that such a file may have.
         max: u64,
     },
     /// Damaged, or another file.
@@ -141,7 +142,7 @@ impl StoreError {
 pub struct ModelFiles {
     /// What they were checked against.
     pub manifest: ModelManifest,
-    /// The safetensors file.
+    /// Bytes of the safetensors file.
     pub weights: Vec<u8>,
     /// `tokenizer.json`.
     pub tokenizer: Vec<u8>,
@@ -152,9 +153,9 @@ pub struct ModelFiles {
 /// A model's folder, whose manifest has been read.
 #[derive(Clone, Debug)]
 pub struct StoredModel {
-    /// The manifest in it.
+    /// What the folder's manifest says; the files are checked against it when they are read.
     pub manifest: ModelManifest,
-    /// The folder.
+    /// Folder with the manifest and the three files.
     pub path: PathBuf,
 }
 
@@ -287,7 +288,10 @@ impl ModelStore {
 
     /// Keeps other processes from putting models into the store for as long as the result lives. The lock is the
     /// folder's own, so that no file of it is left behind.
-    pub(crate) fn lock(&self) -> Result<File, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn lock(&self) -> Result<File, StoreError> {
         fs::create_dir_all(&self.models).map_err(StoreError::io(&self.models))?;
         let lock = File::open(&self.models).map_err(StoreError::io(&self.models))?;
         lock.lock().map_err(StoreError::io(&self.models))?;
@@ -295,7 +299,10 @@ impl ModelStore {
     }
 
     /// Where a model of this name lives.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidName`].
+    pub fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
             return Err(StoreError::InvalidName(name.into()));
@@ -305,7 +312,10 @@ impl ModelStore {
 }
 
 /// Writes a folder's manifest.
-pub(crate) fn write_manifest(folder: &Path, manifest: &ModelManifest) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_manifest(folder: &Path, manifest: &ModelManifest) -> io::Result<()> {
     let path = folder.join(MANIFEST);
     fs::write(&path, manifest::to_json(manifest))?;
     File::open(&path)?.sync_all()

@@ -1,36 +1,33 @@
 //! Chance that is the same in every run.
 
 use sp_core::H256;
+use surety_exact::SplitMix64;
 
-/// SplitMix64: quick, good enough for counting, and worthless for secrets.
+/// What tests want of [`SplitMix64`].
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Dice(SplitMix64);
 
 impl Dice {
     /// Of this state itself: neighbouring seeds give sequences that overlap.
     pub const fn seeded(state: u64) -> Self {
-        Self(state)
+        Self(SplitMix64::new(state))
     }
 
     /// Of a run's seed and whatever it is used for. Different purposes give unrelated numbers.
     pub fn new(seed: u64, purpose: u64) -> Self {
-        let mut dice = Self(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        let mut dice = Self::seeded(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
         // Neighbouring seeds are not to give neighbouring states.
-        Self(dice.number() ^ purpose)
+        Self::seeded(dice.number() ^ purpose)
     }
 
     /// 64 bits.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// Below `bound`; 0 when that is 0. Off from even by less than `bound` / 2^64.
     pub fn below(&mut self, bound: u32) -> u32 {
-        let wide = u128::from(self.number()) * u128::from(bound);
-        u32::try_from(wide >> 64).unwrap_or(0)
+        self.0.below(bound.into()) as u32
     }
 
     /// True with probability `share`.

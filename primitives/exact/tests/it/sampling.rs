@@ -1,7 +1,7 @@
 //! Which token comes next.
 
 use proptest::{collection::vec, prelude::*};
-use surety_exact::{exp, greedy, sample, Fault, Sampling};
+use surety_exact::{exp, greedy, sample, Fault, Sampling, SplitMix64};
 
 const ALL: Sampling = Sampling {
     temperature_milli: 1000,
@@ -45,12 +45,9 @@ fn evenly(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |i| ((u128::from(i) << 64) / u128::from(count)) as u64)
 }
 
-/// A number like those of a task: splitmix64.
+/// A number like those of a task.
 fn scattered(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64::mix(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 #[test]

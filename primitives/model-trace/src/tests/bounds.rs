@@ -52,7 +52,7 @@ fn walk(layout: &Layout) -> bool {
         && given(Part::Tokens, 0)
         && output
         && strides.all(computed)
-        && (layout.facts().operation == Operation::Embed || computed(Part::Choices { chunk: last }))
+        && (layout.facts().operation == Operation::Embed || computed(Part::SampledTokens { chunk: last }))
 }
 
 /// Rows of all weights, tensor by tensor; the architecture does not say how many kinds of segments there are.
@@ -193,7 +193,7 @@ fn the_way_to_a_piece_that_no_opening_can_have_is_not_counted() {
     let llama = Architecture::largest(ModelFamily::Llama);
     let layout = Layout::new(&llama, facts(ModelFamily::Llama, 1 << 16, H256::zero())).unwrap();
     let chunk = layout.cut().chunks(layout.fed()) - 1;
-    let leaf = layout.leaf_of(Part::Choices { chunk }).unwrap();
+    let leaf = layout.leaf_of(Part::SampledTokens { chunk }).unwrap();
     let plan = layout.plan(leaf, layout.fed()).unwrap();
     let logits = plan.number(0, Op::Logits).unwrap();
     let ground = Ground {

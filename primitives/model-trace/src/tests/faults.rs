@@ -10,8 +10,7 @@ use super::{
     small::{bert, claimed, continuation, embed_with, llama, Work, PROMPT, TEXT},
 };
 use crate::{
-    generation_output,
-    testsuite::{MemoryModel, MemoryTrace},
+    testsuite::{generation_output, MemoryModel, MemoryTrace},
     Part, Player, Records, Rows, Tensor,
 };
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Shape, Side, Trace};

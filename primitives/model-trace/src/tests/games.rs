@@ -5,7 +5,9 @@ use super::{
     small::{cell, claimed, continuation, flipped, llama, works, write, Work, PROMPT, TEXT},
 };
 use crate::{
-    execute::execute_step, generation_output, testsuite::MemoryModel, CellReferee, Part, Player, Rows,
+    execute::execute_step,
+    testsuite::{generation_output, MemoryModel},
+    CellReferee, Part, Player, Rows,
 };
 use std::sync::Arc;
 use surety_dispute_game::bisection::{Cell, CellValue, Outcome, Reason, Shape, Side, Trace, BYTES_MAX};
@@ -263,7 +265,7 @@ fn an_altered_token_is_found_in_the_output_or_in_the_choices() {
         let position = PROMPT.tokens.len() as u32 + altered as u32 - 1;
         let leaf = work
             .layout
-            .leaf_of(Part::Choices { chunk: position / 2 })
+            .leaf_of(Part::SampledTokens { chunk: position / 2 })
             .unwrap();
         let length = honest.length(leaf).unwrap();
         let step = work.layout.steps(leaf, length).unwrap() - 1;

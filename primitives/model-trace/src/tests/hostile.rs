@@ -90,7 +90,7 @@ fn an_opening_is_good_for_its_own_place_alone() {
             };
             if roots.steps.is_some() && referee.judge(at, &elsewhere, opening) == Judgement::Holds {
                 // It looks at nothing of its own leaf: a first step, or what follows a position of the prompt.
-                let chooses = matches!(work.layout.part(at.leaf), Some(Part::Choices { .. }));
+                let chooses = matches!(work.layout.part(at.leaf), Some(Part::SampledTokens { .. }));
                 assert!(at.step < 3 || chooses, "{at:?}");
             }
             for (other, roots, _) in all.iter().filter(|(other, ..)| other != at) {

@@ -32,10 +32,10 @@ impl Plain<'_> {
             .collect()
     }
 
-    fn quantise(&self, row: &[f32], pre: Option<Tensor>) -> (Vec<i16>, Row) {
+    fn quantise(&self, row: &[f32], smoothing_scale: Option<Tensor>) -> (Vec<i16>, Row) {
         let mut scaled = row.to_vec();
-        if let Some(pre) = pre {
-            scale_row(row, &self.vector(pre), &mut scaled).unwrap();
+        if let Some(smoothing_scale) = smoothing_scale {
+            scale_row(row, &self.vector(smoothing_scale), &mut scaled).unwrap();
         }
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
         let precision = self.0.model.architecture().precision.into();
@@ -118,7 +118,7 @@ fn check_encoder(architecture: Architecture) {
         let mut states: Vec<Row> = (0..).zip(tokens).map(first).collect();
         for layer in 0..2 {
             let of = |part| Tensor::Layer(layer, part);
-            let qkv = |state: &Row| plain.quantise(state, Some(of(InLayer::AttentionPre)));
+            let qkv = |state: &Row| plain.quantise(state, Some(of(InLayer::AttentionSmoothing)));
             let all = |part| {
                 states
                     .iter()
@@ -134,7 +134,7 @@ fn check_encoder(architecture: Architecture) {
                 let sum = plain.layer_norm(&sum, of(InLayer::AttentionNorm), of(InLayer::AttentionNormBias));
                 let up = plain.product(&plain.quantise(&sum, None), of(InLayer::Up));
                 let up: Row = up.into_iter().map(gelu).collect();
-                let quantised = plain.quantise(&up, Some(of(InLayer::DownPre)));
+                let quantised = plain.quantise(&up, Some(of(InLayer::DownSmoothing)));
                 let down = plain.product(&quantised, of(InLayer::Down));
                 *state = plain.layer_norm(&add(&down, &sum), of(InLayer::Norm), of(InLayer::NormBias));
             }
@@ -193,10 +193,10 @@ fn check_decoder(architecture: Architecture) {
             keys.push(key);
             values.push(plain.product(&qkv, of(InLayer::Value)));
             let attended = plain.attention(&query, keys, values);
-            let attended = plain.quantise(&attended, Some(of(InLayer::OutputPre)));
+            let attended = plain.quantise(&attended, Some(of(InLayer::OutputSmoothing)));
             state = add(&state, &plain.product(&attended, of(InLayer::Output)));
             let normed = plain.rms_norm(&state, of(InLayer::Norm));
-            let input = plain.quantise(&normed, Some(of(InLayer::InnerPre)));
+            let input = plain.quantise(&normed, Some(of(InLayer::InnerSmoothing)));
             let (gate, up) = (
                 plain.product(&input, of(InLayer::Gate)),
                 plain.product(&input, of(InLayer::Up)),

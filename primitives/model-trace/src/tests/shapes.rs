@@ -37,7 +37,7 @@ fn leaves_are_in_the_order_tokens_chunks_output() {
     let parts: Vec<Part> = (0..generate.leaves())
         .map(|leaf| generate.part(leaf).unwrap())
         .collect();
-    let choices = |chunk| Part::Choices { chunk };
+    let choices = |chunk| Part::SampledTokens { chunk };
     assert_eq!(
         parts,
         [

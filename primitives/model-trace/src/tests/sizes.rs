@@ -152,7 +152,7 @@ fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
         })
     };
     for (chunk, length) in [(7, 128), (63, 1024)] {
-        let choices = leaf(Part::Choices { chunk });
+        let choices = leaf(Part::SampledTokens { chunk });
         let found = openings(
             &layout,
             &[
@@ -194,7 +194,7 @@ fn every_cell_of_the_demonstrations_decoder_can_be_opened() {
     let strides = (0..layout.cut().strides()).map(rows);
     // The last token is not fed to the model.
     let leaves: Vec<_> = strides
-        .chain([Part::Choices { chunk: 15 }])
+        .chain([Part::SampledTokens { chunk: 15 }])
         .map(|part| (leaf(part), 255))
         .collect();
     let found = openings(&layout, &leaves);

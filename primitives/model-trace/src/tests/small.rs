@@ -7,8 +7,8 @@ use surety_exact::Precision;
 use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
 
 use crate::{
-    encoder_tokens, generation_output, prompt_tokens,
-    testsuite::{MemoryModel, MemoryTrace},
+    encoder_tokens, prompt_tokens,
+    testsuite::{generation_output, MemoryModel, MemoryTrace},
     CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape,
 };
 use surety_dispute_game::bisection::{Cell, CellValue, RowsShape, Shape, Trace};

@@ -125,7 +125,7 @@ pub enum OtherAuctionCall {
 }
 
 #[derive(TypeInfo)]
-pub enum TrustCall {
+pub enum ResultsCall {
     commit {
         task: u64,
         commitment: H256,
@@ -149,10 +149,6 @@ pub enum TrustCall {
         claim: ResultClaim,
         salt: H256,
     },
-    challenge {
-        task: u64,
-        provider: AccountId32,
-    },
     demand {
         task: u64,
         provider: AccountId32,
@@ -163,6 +159,26 @@ pub enum TrustCall {
         output_bytes: u32,
         opening: SegmentOpening,
     },
+    report_equivocation {
+        statement: SignedStatement<AccountId32>,
+        other: Option<SignedStatement<AccountId32>>,
+    },
+    demand_input {
+        task: u64,
+        segment: u32,
+    },
+    supply_input {
+        task: u64,
+        opening: SegmentOpening,
+    },
+}
+
+#[derive(TypeInfo)]
+pub enum DisputesCall {
+    challenge {
+        task: u64,
+        provider: AccountId32,
+    },
     play {
         dispute: u32,
         number: u32,
@@ -170,10 +186,6 @@ pub enum TrustCall {
     },
     advance_dispute {
         dispute: u32,
-    },
-    #[codec(index = 10)]
-    carry_out_slash {
-        slash: u32,
     },
     join_committee {
         dispute: u32,
@@ -187,21 +199,11 @@ pub enum TrustCall {
         value: H256,
         salt: H256,
     },
-    #[codec(index = 15)]
-    report_equivocation {
-        statement: SignedStatement<AccountId32>,
-        other: Option<SignedStatement<AccountId32>>,
-    },
-    #[codec(index = 16)]
-    demand_input {
-        task: u64,
-        segment: u32,
-    },
-    #[codec(index = 17)]
-    supply_input {
-        task: u64,
-        opening: SegmentOpening,
-    },
+}
+
+#[derive(TypeInfo)]
+pub enum TrustLockCall {
+    carry_out_slash { slash: u32 },
 }
 
 #[derive(TypeInfo)]

@@ -205,16 +205,27 @@ pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
         auction,
         pallet(55, "FinalityClock", nothing(), vec![("Elapsed", plain::<u32>())]),
         pallet(
+            56,
+            "Results",
+            meta_type::<ResultsCall>(),
+            vec![("Rounds", by_task::<RoundRecord>()), ("Demands", demands)],
+        ),
+        pallet(
+            57,
+            "Disputes",
+            meta_type::<DisputesCall>(),
+            vec![
+                ("Disputes", blake::<u32, DisputeRecord>()),
+                ("Committees", blake::<u32, CommitteeRecord>()),
+            ],
+        ),
+        pallet(
             54,
             "TrustLock",
-            meta_type::<TrustCall>(),
+            meta_type::<TrustLockCall>(),
             vec![
-                ("Rounds", by_task::<RoundRecord>()),
-                ("Disputes", blake::<u32, DisputeRecord>()),
-                ("Demands", demands),
                 ("Slashes", blake::<u32, SlashRecord>()),
                 ("Records", blake::<AccountId32, TrustInfo>()),
-                ("Committees", blake::<u32, CommitteeRecord>()),
             ],
         ),
     ]

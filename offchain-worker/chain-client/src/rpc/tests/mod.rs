@@ -44,13 +44,13 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
 
     let without = pallets(meta_type::<AuctionCall>())
         .into_iter()
-        .filter(|pallet| pallet.name != "TrustLock")
+        .filter(|pallet| pallet.name != "Results")
         .collect();
-    assert!(misfit(without).contains("TrustLock.Rounds"));
+    assert!(misfit(without).contains("Results.Rounds"));
 
     let mut renamed = pallets(meta_type::<AuctionCall>());
     renamed[6].calls = Some(v14::PalletCallMetadata {
-        ty: meta_type::<TrustCall>(),
+        ty: meta_type::<ResultsCall>(),
     });
     assert!(misfit(renamed).contains("no call TaskAuction.post"));
 
@@ -61,7 +61,7 @@ fn a_runtime_that_differs_is_refused_with_what_differs() {
         key: meta_type::<u64>(),
         value: meta_type::<TaskRecord>(),
     };
-    assert!(misfit(other_record).contains("TrustLock.Rounds holds other records"));
+    assert!(misfit(other_record).contains("Results.Rounds holds other records"));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_signed_call_is_what_the_chain_expects() {
     let Ok(MultiSignature::Sr25519(signature)) = MultiSignature::decode(&mut input) else {
         panic!("another kind of signature");
     };
-    let expected_call = [vec![54, 0], call.encode_arguments()].concat();
+    let expected_call = [vec![56, 0], call.encode_arguments()].concat();
     assert!(input.ends_with(&expected_call));
     let extra = input.strip_suffix(expected_call.as_slice()).unwrap();
     // Mortality of 256 blocks (8 - 1 in the low bits) from block 100, nonce 300, a tip of 70, no metadata hash.
@@ -148,9 +148,9 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_nine_bytes_more_than_it
         let extra = [0x45, 0, 0, 0x91, 0x01, 0, 0];
         let indices = match call {
             Call::RevealBid { .. } => [53, 2],
-            Call::Reveal { .. } => [54, 1],
-            Call::RevealAudit { .. } => [54, 3],
-            _ => [54, 11],
+            Call::Reveal { .. } => [56, 1],
+            Call::RevealAudit { .. } => [56, 3],
+            _ => [57, 4],
         };
         let expected = [&extra[..], &indices, &call.encode_arguments()].concat();
         assert_eq!(input, expected);

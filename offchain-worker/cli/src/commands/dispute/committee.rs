@@ -1,12 +1,11 @@
 //! Committees in words.
 
 use surety_chain_client::{short, AccountId, ChainEvent, CommitteeRecord, Hash};
+use surety_client::words::side_text;
 use surety_dispute_game::{
     bisection::Side,
     snowflake::{Decision, Stage, Vote, STREAK},
 };
-
-use super::side_text;
 
 /// What a committee is doing now.
 pub(super) fn state_text(committee: Option<&CommitteeRecord>) -> String {
@@ -112,7 +111,7 @@ mod tests {
             bytes: bytes.clone(),
         };
         ChainEvent {
-            pallet: "TrustLock".into(),
+            pallet: "Disputes".into(),
             name: name.into(),
             extrinsic: None,
             fields: fields.iter().map(field).collect(),

@@ -6,7 +6,7 @@ mod story;
 
 use serde::Serialize;
 use surety_chain_client::{address, short, DisputeRecord, When};
-use surety_client::statement;
+use surety_client::{statement, words::side_text};
 use surety_types::trust::{DisputeId, Party};
 
 use super::Context;
@@ -15,8 +15,6 @@ use crate::{
     error::Result,
     output::table,
 };
-
-pub(super) use story::{fault_text, side_text};
 
 type PartyRecord = Party<surety_chain_client::AccountId>;
 

@@ -97,7 +97,7 @@ fn step_text(layout: Option<&Layout>, leaf: u32, length: u32, step: u32) -> Stri
         None => return format!("step {step} of leaf {leaf}"),
         Some(Part::Tokens) => return "the tokens that go in".into(),
         Some(Part::Output) => return "the output".into(),
-        Some(Part::Choices { chunk }) => format!("chunk {chunk} of the choice of tokens"),
+        Some(Part::SampledTokens { chunk }) => format!("chunk {chunk} of the choice of tokens"),
         Some(Part::Rows {
             sequence, chunk: 0, ..
         }) => format!("item {sequence}"),
@@ -118,7 +118,7 @@ fn leaf_text(layout: Option<&Layout>, leaf: u32) -> String {
         None => format!("leaf {leaf}"),
         Some(Part::Tokens) => "the tokens that go in".into(),
         Some(Part::Output) => "the output".into(),
-        Some(Part::Choices { chunk }) => format!("the tokens chosen in chunk {chunk}"),
+        Some(Part::SampledTokens { chunk }) => format!("the tokens chosen in chunk {chunk}"),
         Some(Part::Rows {
             sequence,
             chunk,
@@ -187,7 +187,7 @@ fn op_text(op: Op) -> &'static str {
         Op::Scores => "the attention scores",
         Op::Exps => "the attention's exponentials",
         Op::Totals => "the attention's totals",
-        Op::ValueColumns => "the columns of values",
+        Op::ValuesTransposed => "the columns of values",
         Op::Attention => "the attention",
         Op::QuantOutput => "the quantised attention",
         Op::Output => "the attention's output",
@@ -204,7 +204,7 @@ fn op_text(op: Op) -> &'static str {
         Op::Add => "the sum with the state",
         Op::Stats => "mean and deviation of the sum",
         Op::Sum => "the result",
-        Op::StateColumns => "the columns of states",
+        Op::StatesTransposed => "the columns of states",
         Op::Mean => "the mean vector",
         Op::Pool => "the vector",
         Op::FinalStats => "the deviation of the last state",

@@ -5,6 +5,7 @@ use surety_chain_client::{
     address, short, AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord,
     When,
 };
+use surety_client::words::{fault_text, side_text};
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Side, State};
 use surety_model_trace::Layout;
 use surety_types::{
@@ -98,9 +99,9 @@ async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result
         };
         let begins = events
             .iter()
-            .any(|event| event.is("TrustLock", "DisputeOpened") && event.field("dispute") == Some(dispute));
+            .any(|event| event.is("Disputes", "DisputeOpened") && event.field("dispute") == Some(dispute));
         let mut events = events;
-        events.retain(|event| event.pallet == "TrustLock" && concerns(event, dispute));
+        events.retain(|event| event.pallet == "Disputes" && concerns(event, dispute));
         if !events.is_empty() {
             happened.push(Happened { block, events });
         }
@@ -386,34 +387,11 @@ impl Story {
     }
 }
 
-/// A side in words.
-pub fn side_text(side: Side) -> &'static str {
-    match side {
-        Side::Defender => "the defender",
-        Side::Challenger => "the challenger",
-    }
-}
-
 fn reason_text(reason: Reason) -> &'static str {
     match reason {
         Reason::Judged => "the chain computed the number again",
         Reason::Decided => "it was decided by others, because no block can compute the number",
         Reason::TimeOut => "the other side ran out of time",
         Reason::Conceded => "the other side gave up",
-    }
-}
-
-/// A fault in words.
-pub fn fault_text(kind: FaultKind) -> &'static str {
-    match kind {
-        FaultKind::WrongResult => "its result was proven wrong",
-        FaultKind::LostDispute => "it lost a dispute",
-        FaultKind::WithheldData => "it did not show its output when asked to",
-        FaultKind::NoReveal => "it committed and did not reveal",
-        FaultKind::Undecided => "nobody could decide its dispute",
-        FaultKind::FalseAudit => "it challenged a result that holds",
-        FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
-        FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
-        FaultKind::Equivocation => "it signed two different results",
     }
 }

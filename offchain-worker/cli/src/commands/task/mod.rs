@@ -1,8 +1,5 @@
 //! `surety task`: posting tasks, following them, and getting their results.
 
-mod follow;
-mod report;
-mod steps;
 mod submit;
 mod work;
 
@@ -17,11 +14,13 @@ use serde::Serialize;
 use surety_chain_client::{address, short, Call, Chain, TaskInfo, TaskRecord, When};
 use surety_client::{
     deliver::{self, decided, Wanted},
+    follow::Follow,
     grants::Grants,
     inputs::Supplier,
+    nearest::{nearest, Neighbour},
     record::ClientRecord,
     serve::welcome,
-    write_atomically,
+    words, write_atomically,
 };
 use surety_engine::{content_hash, generation::Generation, Embeddings};
 use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
@@ -32,10 +31,8 @@ use crate::{
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
-    nearest::{nearest, Neighbour},
-    output::table,
+    output::{table, Output},
 };
-use follow::Follow;
 
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {
     match command {
@@ -81,7 +78,7 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
     let follow = Follow {
         chain,
         plane: Arc::new(node),
-        out: context.out,
+        screen: context.out,
         home: context.config.home.clone(),
         task: args.task,
         operation,
@@ -92,7 +89,31 @@ async fn watch(context: &Context, args: &WatchArgs) -> Result<()> {
         grants,
         ticket,
     };
-    follow.until_settled().await
+    to_its_end(follow).await
+}
+
+/// Shows each step until the task is over, then prints the report.
+async fn to_its_end(follow: Follow<Output>) -> Result<()> {
+    let task = follow.task;
+    let (out, follows) = (follow.screen, follow.show_tokens);
+    let followed = tokio::select! {
+        followed = follow.until_over() => followed?,
+        _ = tokio::signal::ctrl_c() => {
+            let hint = format!("the task goes on; follow it with: surety task watch {task} --out FILE");
+            return Err(CliError::Interrupted(hint));
+        }
+    };
+    let report = followed.report;
+    match report.generation.is_some() && !out.is_json() {
+        // The text is what is on standard output.
+        true => out.step(&report.text()),
+        false if follows && out.is_json() => out.line(&report.as_event()),
+        false => out.result(&report, || report.text())?,
+    }
+    match followed.failure {
+        Some(reason) => Err(CliError::NoResult { task, reason }),
+        None => Ok(()),
+    }
 }
 
 /// What shows that we are the client, where there is a key to sign it with.
@@ -237,7 +258,7 @@ fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
     match &info.task.state {
         TaskState::Failed { reason, .. } => CliError::NoResult {
             task,
-            reason: report::reason_text(*reason).into(),
+            reason: words::reason_text(*reason).into(),
         },
         TaskState::Cancelled { .. } => CliError::NoResult {
             task,
@@ -245,7 +266,7 @@ fn no_result(task: TaskId, info: &TaskInfo) -> CliError {
         },
         state => CliError::NotDecided {
             task,
-            state: report::state_name(state),
+            state: words::state_name(state),
         },
     }
 }
@@ -299,7 +320,7 @@ impl Listed {
     fn new(task: TaskId, record: &TaskRecord) -> Self {
         Self {
             task,
-            state: report::state_name(&record.state),
+            state: words::state_name(&record.state),
             client: address(&record.client),
             model: format!("{:?}", record.spec.model),
             redundancy: record.spec.redundancy,

@@ -7,7 +7,14 @@ use std::{
 
 use serde::Serialize;
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_client::{grants::Grants, inputs::Supplier, post, record::ClientRecord, serve::welcome};
+use surety_client::{
+    follow::{posted_text, Follow},
+    grants::Grants,
+    inputs::Supplier,
+    post,
+    record::ClientRecord,
+    serve::welcome,
+};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     limits,
@@ -17,7 +24,7 @@ use surety_types::{
     TaskId,
 };
 
-use super::{follow::Follow, steps::posted_text, work, Context};
+use super::{to_its_end, work, Context};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -82,7 +89,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
     let follow = Follow {
         chain,
         plane: Arc::new(node),
-        out: context.out,
+        screen: context.out,
         home: context.config.home.clone(),
         task,
         operation,
@@ -93,7 +100,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<()> {
         grants: Some(Grants::default()),
         ticket,
     };
-    follow.until_settled().await
+    to_its_end(follow).await
 }
 
 fn check_redundancy(redundancy: u32) -> Result<()> {

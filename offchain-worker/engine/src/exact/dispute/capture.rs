@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use surety_kernels::Rows as Quantised;
-use surety_model_trace::{Rows, TraceShape};
+use surety_model_trace::{Rows, Step, TraceShape};
 
-use crate::exact::{
-    probe::{Probe, Step},
-    trace::place,
-};
+use crate::exact::{probe::Probe, trace::place};
 
 /// Keeps the rows of some chunks and strides of one sequence.
 pub(super) struct Capture {

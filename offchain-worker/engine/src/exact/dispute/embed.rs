@@ -70,7 +70,7 @@ impl Work for EmbedWork {
                     capture.and_then(|capture| capture.take(0, *stride))
                 }
                 Part::Output => self.output(sink)?,
-                Part::Choices { .. } => None,
+                Part::SampledTokens { .. } => None,
             });
         }
         Ok(found)

@@ -12,9 +12,9 @@ use crate::{
     engine::{report, Sink},
     error::EngineError,
     exact::{
-        forced::Forced,
         generate::{count, ExactLlama, Task},
         llama::Sequence,
+        teacher_forced::TeacherForced,
     },
 };
 
@@ -26,7 +26,7 @@ pub(in crate::exact) struct GenerateWork {
     /// What goes through the model.
     fed: Vec<u32>,
     units: u32,
-    own: Option<Forced>,
+    own: Option<TeacherForced>,
 }
 
 impl GenerateWork {
@@ -38,7 +38,7 @@ impl GenerateWork {
         output: Vec<u8>,
         units: u32,
     ) -> Result<Self, EngineError> {
-        let fed = engine.fed(&task, &engine.said(&task, &output, Some(units))?.tokens);
+        let fed = engine.fed(&task, &engine.claimed(&task, &output, Some(units))?.tokens);
         Ok(Self {
             fed,
             engine,
@@ -49,10 +49,12 @@ impl GenerateWork {
         })
     }
 
-    fn own(&mut self, sink: &mut dyn Sink) -> Result<&Forced, EngineError> {
+    fn own(&mut self, sink: &mut dyn Sink) -> Result<&TeacherForced, EngineError> {
         if self.own.is_none() {
             let output = self.claimed.row(0).unwrap_or_default();
-            let own = self.engine.forced(&self.task, &output, Some(self.units), sink)?;
+            let own = self
+                .engine
+                .teacher_forced(&self.task, &output, Some(self.units), sink)?;
             self.own = Some(own);
         }
         self.own.as_ref().ok_or(EngineError::NotInTrace)
@@ -103,7 +105,7 @@ impl Work for GenerateWork {
                     Some(self.task.token_rows(output_bytes, self.units))
                 }
                 Part::Rows { chunk, stride, .. } => states.take(*chunk, *stride),
-                Part::Choices { chunk } => self.choices(*chunk, sink)?,
+                Part::SampledTokens { chunk } => self.choices(*chunk, sink)?,
                 Part::Output => Rows::blob(self.own(sink)?.output.clone()),
             });
         }

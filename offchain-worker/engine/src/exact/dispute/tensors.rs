@@ -21,9 +21,9 @@ fn bias<L>(norm: &Norm) -> Option<Part<'_, L>> {
 /// An encoder's.
 pub(super) fn of_bert<L>(weights: &BertWeights<L>, tensor: Tensor) -> Option<Part<'_, L>> {
     match tensor {
-        Tensor::Tokens => Some(Part::Table(&weights.words)),
-        Tensor::Positions => Some(Part::Table(&weights.positions)),
-        Tensor::Types => Some(Part::Table(&weights.types)),
+        Tensor::Tokens => Some(Part::Table(&weights.word_embeddings)),
+        Tensor::Positions => Some(Part::Table(&weights.position_embeddings)),
+        Tensor::Types => Some(Part::Table(&weights.token_type_embeddings)),
         Tensor::EmbeddingsNorm => weight(&weights.norm),
         Tensor::EmbeddingsNormBias => bias(&weights.norm),
         Tensor::Layer(layer, part) => of_bert_layer(weights.layers.get(layer as usize)?, part),
@@ -33,18 +33,18 @@ pub(super) fn of_bert<L>(weights: &BertWeights<L>, tensor: Tensor) -> Option<Par
 
 fn of_bert_layer<L>(layer: &BertLayer<L>, part: InLayer) -> Option<Part<'_, L>> {
     match part {
-        InLayer::AttentionPre => vector(layer.attention_pre.as_ref()),
+        InLayer::AttentionSmoothing => vector(layer.attention_smoothing.as_ref()),
         InLayer::Query => Some(Part::Linear(&layer.query)),
         InLayer::Key => Some(Part::Linear(&layer.key)),
         InLayer::Value => Some(Part::Linear(&layer.value)),
-        InLayer::OutputPre => vector(layer.output_pre.as_ref()),
+        InLayer::OutputSmoothing => vector(layer.output_smoothing.as_ref()),
         InLayer::Output => Some(Part::Linear(&layer.output)),
         InLayer::AttentionNorm => weight(&layer.attention_norm),
         InLayer::AttentionNormBias => bias(&layer.attention_norm),
-        InLayer::InnerPre => vector(layer.up_pre.as_ref()),
+        InLayer::InnerSmoothing => vector(layer.up_smoothing.as_ref()),
         InLayer::Gate => None,
         InLayer::Up => Some(Part::Linear(&layer.up)),
-        InLayer::DownPre => vector(layer.down_pre.as_ref()),
+        InLayer::DownSmoothing => vector(layer.down_smoothing.as_ref()),
         InLayer::Down => Some(Part::Linear(&layer.down)),
         InLayer::Norm => weight(&layer.norm),
         InLayer::NormBias => bias(&layer.norm),
@@ -65,17 +65,17 @@ pub(super) fn of_llama<L>(weights: &LlamaWeights<L>, tensor: Tensor) -> Option<P
 
 fn of_llama_layer<L>(layer: &LlamaLayer<L>, part: InLayer) -> Option<Part<'_, L>> {
     match part {
-        InLayer::AttentionPre => vector(layer.attention_pre.as_ref()),
+        InLayer::AttentionSmoothing => vector(layer.attention_smoothing.as_ref()),
         InLayer::Query => Some(Part::Linear(&layer.query)),
         InLayer::Key => Some(Part::Linear(&layer.key)),
         InLayer::Value => Some(Part::Linear(&layer.value)),
-        InLayer::OutputPre => vector(layer.output_pre.as_ref()),
+        InLayer::OutputSmoothing => vector(layer.output_smoothing.as_ref()),
         InLayer::Output => Some(Part::Linear(&layer.output)),
         InLayer::AttentionNorm => weight(&layer.attention_norm),
-        InLayer::InnerPre => vector(layer.mlp_pre.as_ref()),
+        InLayer::InnerSmoothing => vector(layer.mlp_smoothing.as_ref()),
         InLayer::Gate => Some(Part::Linear(&layer.gate)),
         InLayer::Up => Some(Part::Linear(&layer.up)),
-        InLayer::DownPre => vector(layer.down_pre.as_ref()),
+        InLayer::DownSmoothing => vector(layer.down_smoothing.as_ref()),
         InLayer::Down => Some(Part::Linear(&layer.down)),
         InLayer::Norm => weight(&layer.mlp_norm),
         InLayer::AttentionNormBias | InLayer::NormBias => None,

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use surety_kernels::Rows;
-use surety_model_trace::TraceShape;
+use surety_model_trace::{Op, Step, TraceShape};
 use surety_types::ContentHash;
 
 use super::hash::{roots, row_digests, Digest};
-use crate::exact::probe::{Op, Probe, Step};
+use crate::exact::probe::Probe;
 
 /// Digests of what each stride of layers gives, row by row.
 pub struct TopLevel {
@@ -97,7 +97,6 @@ impl Probe for TopLevel {
 
 /// The stride that a step's rows belong to, and their place in its rows; nothing when they are in no leaf.
 pub(crate) fn place(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, Range<u32>)> {
-    let layer = u32::try_from(layer).ok()?;
     let stride = shape.stride_of(layer)?;
     let decodes = shape.kv_width > 0;
     let at = match op {

@@ -7,11 +7,11 @@ use surety_dispute_game::bisection::{
     State, OPENING_BYTES_MAX,
 };
 use surety_model_trace::{
-    generation_output, prompt_tokens, sampling_random,
-    testsuite::{MemoryModel, MemoryTrace},
+    prompt_tokens, sampling_random,
+    testsuite::{generation_output, MemoryModel, MemoryTrace},
     CellReferee, Layout, Op, Part, Player, Prompt,
 };
-use surety_pallet_trust_lock::{DisputeReferee, LongCell};
+use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::content_hash;
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
@@ -187,7 +187,7 @@ fn place(layout: &Layout, cell: LongCell) -> Option<(u32, u32, u32)> {
     };
     let (part, op) = match cell {
         LongCell::Int8Product | LongCell::Int12Product => (rows, Op::Down),
-        LongCell::Choice => (Part::Choices { chunk: 0 }, Op::Record),
+        LongCell::Choice => (Part::SampledTokens { chunk: 0 }, Op::Record),
     };
     let leaf = layout.leaf_of(part)?;
     let Length::Known(length) = layout.leaf(leaf)?.length else {

@@ -1,0 +1,43 @@
+//! How a worker is put together: the one place where a program can stand between it and what it works with.
+//!
+//! `surety` takes every part [as it is](AsIs). Programs that show what comes of a worker that lies or dies put decorators
+//! around single parts instead; see `tools/cheat`.
+
+use std::sync::Arc;
+
+use surety_engine::{open, Engine, EngineError};
+use surety_host::{Core, Tools};
+use surety_journal::RecordLog;
+use surety_models::ModelFiles;
+
+/// What the loop of a provider or a verifier is made of.
+pub struct WorkerParts {
+    /// What effects need: chain, data plane, engines.
+    pub tools: Tools,
+    /// What decides.
+    pub core: Box<dyn Core>,
+    /// Where records are made durable before anything is done because of them.
+    pub journal: Arc<dyn RecordLog>,
+}
+
+/// Puts workers together.
+pub trait Assembly: Send + Sync {
+    /// The engine of a model. Called in an engine's thread.
+    ///
+    /// # Errors
+    /// When the files are not those of a model.
+    fn engine(&self, files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+        open(files)
+    }
+
+    /// The worker, before it does anything.
+    fn worker(&self, parts: WorkerParts) -> WorkerParts {
+        parts
+    }
+}
+
+/// Every part as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AsIs;
+
+impl Assembly for AsIs {}

@@ -1,0 +1,300 @@
+//! Tells what has changed from one look at a task to the next.
+
+use std::collections::BTreeSet;
+
+use surety_chain_client::{
+    short, AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord,
+};
+use surety_dispute_game::bisection::Outcome;
+use surety_types::{
+    task::{MemberProgress, RoundPhase, TaskState, Verdict},
+    trust::{DisputeId, Party},
+    TaskId, BLOCK_SECONDS,
+};
+
+use crate::{
+    amount::Amount,
+    words::{accounts, fault_text, reason_text, side_text},
+};
+
+/// Remembers what has been told. The best chain may change its mind; nothing is told twice.
+#[derive(Default)]
+pub(super) struct Steps {
+    told: BTreeSet<String>,
+}
+
+/// What the chain's clock shows when something is told. Nothing: the words are only to be known again.
+type Now = Option<BlockNumber>;
+
+/// How long there is until a time on the chain's clock.
+fn left(until: BlockNumber, now: Now) -> String {
+    match now.map(|now| until.saturating_sub(now)) {
+        None => format!("until {until}"),
+        Some(0) => "for a moment yet".into(),
+        Some(blocks) => format!("for about {}", duration(blocks.saturating_mul(BLOCK_SECONDS))),
+    }
+}
+
+fn duration(seconds: u32) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
+impl Steps {
+    /// What is new in the events of a block, when the chain's clock shows so much.
+    pub(super) fn events(&mut self, task: TaskId, events: &[ChainEvent], clock: BlockNumber) -> Vec<String> {
+        let texts = |now: Now| -> Vec<String> {
+            let ours = events.iter().filter(|event| event.task() == Some(task));
+            ours.filter_map(|event| bid_text(event).or_else(|| trust_text(event, now)))
+                .collect()
+        };
+        self.new_by(texts(None), texts(Some(clock)))
+    }
+
+    /// What is new in the task's state, when the chain's clock shows so much.
+    pub(super) fn state(&mut self, info: &TaskInfo, clock: BlockNumber) -> Vec<String> {
+        let texts = |now: Now| {
+            let mut texts = vec![state_text(&info.task, now)];
+            if let Some(round) = &info.round {
+                round_texts(round, now, &mut texts);
+            }
+            texts
+        };
+        self.new_by(texts(None), texts(Some(clock)))
+    }
+
+    /// Those of `texts` whose words without the time of day were not told before.
+    fn new_by(&mut self, known_by: Vec<String>, texts: Vec<String>) -> Vec<String> {
+        let told = known_by.into_iter().zip(texts);
+        told.filter(|(known_by, _)| self.told.insert(known_by.clone()))
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    /// Those of `texts` that were not told before.
+    pub(super) fn new_ones(&mut self, texts: Vec<String>) -> Vec<String> {
+        texts
+            .into_iter()
+            .filter(|text| self.told.insert(text.clone()))
+            .collect()
+    }
+}
+
+fn bid_text(event: &ChainEvent) -> Option<String> {
+    let provider: AccountId = event.field("provider")?;
+    let who = short(&provider);
+    match event.name.as_str() {
+        "BidPlaced" => Some(format!("bid from {who}, sealed")),
+        "BidOpened" => {
+            let price = event.field("price").map(Amount)?;
+            Some(format!("bid from {who} opened: {price}"))
+        }
+        "BidForfeited" => {
+            let amount = event.field("amount").map(Amount)?;
+            Some(format!(
+                "bid from {who} was not opened: its deposit of {amount} is lost"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// What auditors and disputes do about a task.
+fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
+    let party = |name| {
+        event
+            .field::<Party<AccountId>>(name)
+            .map(|party| short(party.account()))
+    };
+    let account = |name| event.field::<AccountId>(name).map(|account| short(&account));
+    match event.name.as_str() {
+        "AuditAnnounced" => Some(format!(
+            "{} audits {}, with its own result sealed",
+            account("verifier")?,
+            account("provider")?
+        )),
+        "AuditRevealed" => Some(format!(
+            "auditor {} {} {}",
+            account("verifier")?,
+            match event.field::<bool>("agrees")? {
+                true => "confirms",
+                false => "contradicts",
+            },
+            account("provider")?
+        )),
+        "AuditorsDrawnAgain" => Some("auditors did not show: others are drawn".into()),
+        "DisputeOpened" => Some(format!(
+            "dispute {}: {} says that the result of {} is wrong; follow it with: surety dispute show {}",
+            event.field::<DisputeId>("dispute")?,
+            party("challenger")?,
+            party("defender")?,
+            event.field::<DisputeId>("dispute")?
+        )),
+        "DisputeEnded" => {
+            let outcome = event.field::<Option<Outcome>>("outcome")?;
+            let winner = outcome.map_or("nobody", |outcome| side_text(outcome.winner));
+            Some(format!(
+                "dispute {} is over: {winner} wins",
+                event.field::<DisputeId>("dispute")?
+            ))
+        }
+        "DataDemanded" => Some(format!(
+            "{} has to show piece {} of its output on the chain",
+            account("provider")?,
+            event.field::<u32>("segment")?
+        )),
+        "DataSupplied" => Some(format!(
+            "{} has shown a piece of its output",
+            account("provider")?
+        )),
+        "InputDemanded" => Some(format!(
+            "{} cannot get the input: piece {} of it has to be shown on the chain; there is time {}",
+            account("provider")?,
+            event.field::<u32>("segment")?,
+            left(event.field("until")?, now)
+        )),
+        "InputSupplied" => Some(format!(
+            "piece {} of the input was shown on the chain",
+            event.field::<u32>("segment")?
+        )),
+        "InputDemandLifted" => Some("what was demanded of the input is needed no more".into()),
+        "InputWithheld" => {
+            Some("a piece of the input was not shown in time: the client's lock is lost".into())
+        }
+        "FaultFound" => Some(format!(
+            "{} is at fault: {}",
+            account("offender")?,
+            fault_text(event.field("kind")?)
+        )),
+        "SlashDeferred" => Some(format!(
+            "{} will lose at least {}; it can be vetoed {}",
+            account("offender")?,
+            Amount(event.field("lock")?),
+            left(event.field("until")?, now)
+        )),
+        "InsurancePaid" => Some(format!(
+            "the insurance pool pays the client {}",
+            Amount(event.field("amount")?)
+        )),
+        _ => None,
+    }
+}
+
+fn state_text(task: &TaskRecord, now: Now) -> String {
+    match &task.state {
+        TaskState::Bidding { until } => format!("sealed bids are taken {}", left(*until, now)),
+        TaskState::Revealing { until } => format!("bids are opened {}", left(*until, now)),
+        TaskState::Drawing { .. } => {
+            "providers are drawn among the bids, as soon as the chain has its randomness".into()
+        }
+        TaskState::Running { assignments, .. } => {
+            let lines = assignments
+                .iter()
+                .map(|a| format!("\n  {} for up to {}", short(&a.provider), Amount(a.price)));
+            format!("assigned to{}", lines.collect::<String>())
+        }
+        TaskState::Settled { at, .. } => format!("settled in block {at}"),
+        TaskState::Failed { at, reason } => format!("failed in block {at}: {}", reason_text(*reason)),
+        TaskState::Cancelled { at } => format!("cancelled in block {at}"),
+    }
+}
+
+fn round_texts(round: &RoundRecord, now: Now, texts: &mut Vec<String>) {
+    for dropped in &round.dropped {
+        texts.push(format!(
+            "{} delivered nothing in time and was replaced",
+            short(dropped)
+        ));
+    }
+    for member in &round.members {
+        let who = short(&member.provider);
+        match &member.progress {
+            MemberProgress::Working => texts.push(format!("{who} is at work")),
+            MemberProgress::Committed(_) if member.missed_reveal => {
+                texts.push(format!("{who} did not open its result in time and is not paid"));
+            }
+            MemberProgress::Committed(_) => texts.push(format!("{who} has committed to a result")),
+            MemberProgress::Revealed(claim) => {
+                texts.push(format!(
+                    "{who} revealed {:?}, {} units",
+                    claim.output, claim.units
+                ));
+            }
+        }
+    }
+    texts.push(phase_text(&round.phase, now));
+    if let Some(until) = round.openings_until {
+        texts.push(format!(
+            "what is still sealed has to be opened; there is time {}",
+            left(until, now)
+        ));
+    }
+}
+
+fn phase_text(phase: &RoundPhase<AccountId, BlockNumber>, now: Now) -> String {
+    match phase {
+        RoundPhase::Committing { until } => format!("results are taken {}", left(*until, now)),
+        RoundPhase::Auditing { until } => format!("auditors may work {}", left(*until, now)),
+        RoundPhase::Revealing { until } => format!("results are revealed {}", left(*until, now)),
+        RoundPhase::Challengeable { until, verdict } => {
+            format!(
+                "{}; it can be challenged {}",
+                verdict_text(verdict),
+                left(*until, now)
+            )
+        }
+    }
+}
+
+fn verdict_text(verdict: &Verdict<AccountId>) -> String {
+    match verdict {
+        Verdict::Agreed {
+            majority,
+            minority,
+            absent,
+            ..
+        } => {
+            let mut text = format!("verdict: {} agree", accounts(majority));
+            for (names, what) in [(minority, "differ"), (absent, "are absent")] {
+                if !names.is_empty() {
+                    text.push_str(&format!(", {} {what} and are not paid", accounts(names)));
+                }
+            }
+            text
+        }
+        Verdict::Failed(reason) => format!("verdict: {}", reason_text(*reason)),
+    }
+}
+
+/// What the most that is paid comes to, for the first line.
+pub fn posted_text(task: TaskId, cap: Balance, redundancy: u32, units_max: u32, block: u32) -> String {
+    format!(
+        "task {task} posted in block {block}: up to {units_max} units, {redundancy} providers, at most {}",
+        Amount(cap)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_left_is_told_in_seconds_and_not_again_because_it_gets_less() {
+        let phase = RoundPhase::Committing { until: 345 };
+        assert_eq!(phase_text(&phase, Some(300)), "results are taken for about 90 s");
+        assert_eq!(
+            phase_text(&phase, Some(345)),
+            "results are taken for a moment yet"
+        );
+        assert_eq!(left(400, Some(300)), "for about 3 min");
+        assert_eq!(left(20_000, Some(0)), "for about 11 h");
+        let mut steps = Steps::default();
+        for (now, told) in [(300, 1), (301, 0)] {
+            let texts = |now| vec![phase_text(&phase, now)];
+            assert_eq!(steps.new_by(texts(None), texts(Some(now))).len(), told, "{now}");
+        }
+    }
+}

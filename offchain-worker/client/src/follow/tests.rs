@@ -1,0 +1,451 @@
+#![allow(clippy::unwrap_used)]
+use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
+use surety_engine::{
+    content_hash,
+    generation::{FinishReason, Generation},
+    Embeddings,
+};
+use surety_network::{
+    memory::{MemoryNet, MemoryPlane},
+    Bytes, Readers, StreamToken, StreamWriter,
+};
+use surety_proofs::CommitStatement;
+use surety_types::{
+    model::Operation,
+    multiaddr::Endpoint,
+    provider::{DeviceKind, DeviceProfile},
+    task::{
+        Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict,
+    },
+    ContentHash,
+};
+
+use super::*;
+use crate::testsuite::Paper;
+
+const TASK: TaskId = 5;
+
+/// A running task of two providers and a client that follows it.
+struct World {
+    chain: FakeChain,
+    providers: Vec<MemoryPlane>,
+    client: Arc<MemoryPlane>,
+    dir: tempfile::TempDir,
+}
+
+fn account(index: u8) -> AccountId {
+    AccountId::new([index; 32])
+}
+
+fn device() -> DeviceProfile {
+    DeviceProfile {
+        name: Default::default(),
+        kind: DeviceKind::Cpu,
+        cores: 1,
+        memory_mib: 1,
+    }
+}
+
+fn endpoint(index: u8) -> Endpoint {
+    Endpoint::try_from(format!("peer {index}").into_bytes()).unwrap()
+}
+
+fn output(value: f32) -> Bytes {
+    let embeddings = Embeddings::new(2, vec![value, 1.0]).unwrap();
+    embeddings.encode().unwrap().into()
+}
+
+fn claim(output: &Bytes) -> ResultClaim {
+    ResultClaim {
+        output: content_hash(output),
+        trace_root: Hash::zero(),
+        units: 1,
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let net = MemoryNet::default();
+        let world = Self {
+            chain: FakeChain::new(),
+            providers: (0..2).map(|index| net.join(endpoint(index))).collect(),
+            client: Arc::new(net.join(endpoint(9))),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        world.chain.change(|state| {
+            let assignments: Vec<_> = (0..2).map(|index| assignment(index, 7)).collect();
+            for index in 0..2 {
+                let provider = ProviderRecord {
+                    device: device(),
+                    endpoints: vec![endpoint(index)].try_into().unwrap(),
+                    last_heartbeat: 0,
+                };
+                state.providers.insert(account(index), provider);
+            }
+            state.tasks.insert(TASK, task(assignments));
+            state.rounds.insert(TASK, round());
+        });
+        world.chain.finalise();
+        world
+    }
+
+    fn run(&self) -> Run<Paper> {
+        Run::new(Follow {
+            chain: Arc::new(self.chain.clone()),
+            plane: self.client.clone(),
+            screen: Paper::of_json(),
+            home: self.dir.path().into(),
+            task: TASK,
+            operation: Operation::Embed,
+            age: Some(Duration::from_secs(1)),
+            output_path: Some(self.path()),
+            show_tokens: false,
+            supplier: None,
+            grants: Some(Grants::default()),
+            ticket: None,
+        })
+    }
+
+    /// The same task, but for the operation, on both sides; what it prints is on the paper.
+    fn generating(&self) -> (Run<Paper>, Paper) {
+        self.chain.change(|state| {
+            let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
+            (spec.operation, spec.units_max) = (Operation::Generate, 9);
+        });
+        self.chain.finalise();
+        let mut run = self.run();
+        (run.follow.operation, run.follow.output_path) = (Operation::Generate, None);
+        let paper = Paper::default();
+        run.transcript = Arc::new(Mutex::new(Transcript::new(paper.clone(), true)));
+        (run, paper)
+    }
+
+    /// A provider starts to stream to the client.
+    async fn stream(&self, index: usize) -> StreamWriter {
+        let plane = &self.providers[index];
+        plane
+            .open_stream(TASK, Readers::Only(&[endpoint(9)]))
+            .await
+            .unwrap()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("out.safetensors")
+    }
+
+    /// The provider commits, and serves `output`.
+    async fn commit(&self, index: u8, output: &Bytes) {
+        let plane = &self.providers[usize::from(index)];
+        let hash = plane.publish(output.clone()).await.unwrap();
+        let agent = Signer::from_uri(&format!("//{index}")).unwrap();
+        let statement = CommitStatement {
+            task: TASK,
+            provider: account(index),
+            commitment: Hash::zero(),
+            output: hash,
+        };
+        let signed = agent.sign_statement(statement, &self.chain.info().genesis);
+        plane
+            .announce_output(TASK, hash, Some(signed), Readers::Everyone)
+            .await
+            .unwrap();
+        self.chain.change(|state| {
+            state.agents.insert(agent.account().clone(), account(index));
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.members[usize::from(index)].progress = MemberProgress::Committed(Hash::zero());
+        });
+        self.chain.finalise();
+    }
+
+    fn decide(&self, verdict: Verdict<AccountId>) {
+        self.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.phase = RoundPhase::Challengeable { until: 99, verdict };
+        });
+        self.chain.finalise();
+    }
+
+    fn settle(&self, state: TaskState<AccountId, u128, u32>) {
+        self.chain.change(|all| {
+            all.rounds.remove(&TASK);
+            all.tasks.get_mut(&TASK).unwrap().state = state;
+        });
+        self.chain.finalise();
+    }
+}
+
+fn assignment(index: u8, price: u128) -> Assignment<AccountId, u128> {
+    Assignment {
+        provider: account(index),
+        price,
+    }
+}
+
+fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
+    TaskRecord {
+        client: account(9),
+        spec: TaskSpec {
+            model: ContentHash::zero(),
+            operation: Operation::Embed,
+            input: ContentHash::zero(),
+            input_bytes: 1,
+            units_max: 1,
+            redundancy: 2,
+            sources: vec![endpoint(9)].try_into().unwrap(),
+            security: Default::default(),
+        },
+        cap: 100,
+        posted_at: 0,
+        state: TaskState::Running {
+            assignments: assignments.try_into().unwrap(),
+            reserves: Default::default(),
+        },
+    }
+}
+
+fn round() -> RoundRecord {
+    let member = |index| RoundMember::new(account(index), 0, 0);
+    RoundRecord {
+        members: vec![member(0), member(1)].try_into().unwrap(),
+        ..RoundRecord::new(2, 1, 9)
+    }
+}
+
+fn settled(output: &Bytes, paid: u8) -> TaskState<AccountId, u128, u32> {
+    TaskState::Settled {
+        at: 3,
+        claim: claim(output),
+        payments: vec![assignment(paid, 7)].try_into().unwrap(),
+        refund: 92,
+        fee: 1,
+    }
+}
+
+/// Runs beside the script until the task is over.
+async fn with_script(run: &mut Run<Paper>, script: impl std::future::Future<Output = ()>) -> Result<Report> {
+    let (result, ()) = tokio::join!(run.until_over(), script);
+    result
+}
+
+#[tokio::test]
+async fn the_output_is_here_before_the_task_is_settled() {
+    let world = World::new();
+    let right = output(1.0);
+    let script = async {
+        world.commit(0, &right).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        world.settle(settled(&right, 0));
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(std::fs::read(world.path()).unwrap(), right);
+    assert_eq!(report.state, "Settled");
+    assert_eq!((report.refund, report.fee, report.escrow_left), (92, 1, 0));
+    assert_eq!(report.payments.len(), 1);
+    assert_eq!(report.output_hash, Some(format!("{:?}", content_hash(&right))));
+    assert!(report.seconds_post_to_result.unwrap() >= 1.0);
+    assert!(report.seconds_post_to_settled > report.seconds_post_to_result);
+    let json = serde_json::to_value(&report).unwrap();
+    for field in [
+        "task",
+        "state",
+        "claim",
+        "payments",
+        "refund",
+        "fee",
+        "escrow_left",
+        "finalized_block",
+        "seconds_post_to_result",
+        "seconds_post_to_settled",
+        "output_path",
+        "output_hash",
+    ] {
+        assert!(!json[field].is_null(), "{field} in {json}");
+    }
+    assert!(json["payments"][0]["account"].is_string() && json["payments"][0]["amount"] == 7);
+}
+
+#[tokio::test]
+async fn a_generation_is_shown_while_it_is_made_and_compared_with_what_is_settled() {
+    let world = World::new();
+    let (mut run, paper) = world.generating();
+    let generation = Generation {
+        text: "so it goes".into(),
+        tokens: vec![4, 5, 6],
+        prompt_tokens: 2,
+        finish_reason: FinishReason::Length,
+    };
+    let blob = Bytes::from(generation.encode());
+    let script = async {
+        let stream = world.stream(1).await;
+        let mut shown = String::new();
+        for (id, text) in [(4, "so"), (5, " it")] {
+            shown.push_str(text);
+            let text = text.to_owned();
+            stream.push(StreamToken { id, text });
+            while paper.text() != shown {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        // The last token never comes; the other provider's output does.
+        world.commit(0, &blob).await;
+        world.settle(TaskState::Settled {
+            at: 3,
+            claim: ResultClaim {
+                units: 5,
+                ..claim(&blob)
+            },
+            payments: vec![assignment(0, 7)].try_into().unwrap(),
+            refund: 92,
+            fee: 1,
+        });
+        stream
+    };
+    let (report, _stream) = tokio::join!(run.until_over(), script);
+    let report = report.unwrap();
+    assert!(paper.text().starts_with("so it goes\n"), "{}", paper.text());
+    let generated = report.generation.as_ref().unwrap();
+    assert_eq!(generated.made, generation);
+    assert_eq!(
+        (generated.streamed.tokens, generated.streamed.as_settled),
+        (2, true)
+    );
+    assert!(generated.streamed.seconds_post_to_first_token < report.seconds_post_to_settled);
+    let event = report.as_event();
+    assert_eq!(event["event"], "end");
+    assert_eq!(event["report"]["generation"]["text"], "so it goes");
+    assert_eq!(event["report"]["generation"]["finish_reason"], "length");
+}
+
+#[tokio::test]
+async fn a_generation_that_nobody_can_compute_ends_with_the_providers_reason() {
+    let world = World::new();
+    let (mut run, paper) = world.generating();
+    let script = async {
+        world.stream(0).await.fail("the prompt has 900 tokens");
+        while !paper.text().contains("900") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.settle(TaskState::Failed {
+            at: 3,
+            reason: FailureReason::NotEnoughResults,
+        });
+    };
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!((report.refund, report.generation), (100, None));
+    let failure = run.failure.take().unwrap();
+    assert!(failure.contains("the prompt has 900 tokens"), "{failure}");
+}
+
+#[tokio::test]
+async fn an_output_that_the_majority_does_not_share_is_fetched_again() {
+    let world = World::new();
+    let (wrong, right) = (output(-1.0), output(1.0));
+    let script = async {
+        world.commit(0, &wrong).await;
+        while !world.path().exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(std::fs::read(world.path()).unwrap(), wrong);
+        world.commit(1, &right).await;
+        world.decide(Verdict::Agreed {
+            claim: claim(&right),
+            majority: vec![account(1)].try_into().unwrap(),
+            minority: vec![account(0)].try_into().unwrap(),
+            absent: Default::default(),
+        });
+        world.settle(settled(&right, 1));
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(std::fs::read(world.path()).unwrap(), right);
+    assert_eq!(report.output_hash, Some(format!("{:?}", content_hash(&right))));
+}
+
+#[tokio::test]
+async fn a_failed_task_is_reported_and_has_no_result() {
+    let world = World::new();
+    world.settle(TaskState::Failed {
+        at: 3,
+        reason: FailureReason::NotEnoughResults,
+    });
+    let mut run = world.run();
+    let report = run.until_over().await.unwrap();
+    assert_eq!((report.state.as_str(), report.refund), ("Failed", 100));
+    assert!(run.failure.take().unwrap().contains("too few"));
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_has_is_an_error_that_names_everybody() {
+    let world = World::new();
+    world.settle(settled(&output(1.0), 0));
+    let mut run = world.run();
+    run.patience = Duration::from_secs(1);
+    let error = run.until_over().await.unwrap_err();
+    assert!(matches!(error, ClientError::Undelivered { task: TASK, .. }));
+    let text = error.to_string();
+    assert!(text.contains("does not have it"), "{text}");
+}
+
+#[tokio::test]
+async fn an_unknown_task_is_said_to_be_unknown() {
+    let world = World::new();
+    let mut run = world.run();
+    run.follow.task = 77;
+    let error = run.until_over().await.unwrap_err();
+    assert!(matches!(error, ClientError::UnknownTask(77)));
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_for_a_moment_is_waited_for() {
+    let world = World::new();
+    world.chain.set_unreachable(true);
+    let script = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        world.chain.set_unreachable(false);
+        world.settle(TaskState::Cancelled { at: 3 });
+    };
+    let mut run = world.run();
+    let report = with_script(&mut run, script).await.unwrap();
+    assert_eq!(report.state, "Cancelled");
+}
+
+#[tokio::test]
+async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
+    let world = World::new();
+    let input: Bytes = vec![7; 1_500].into();
+    let hash = world.client.publish(input.clone()).await.unwrap();
+    let wanted = surety_types::trust::InputDemand {
+        provider: account(0),
+        by: account(50),
+        segment: 1,
+        price: 1,
+        until: 99,
+    };
+    world.chain.change(|state| {
+        let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
+        (spec.input, spec.input_bytes) = (hash, 1_500);
+        state.rounds.get_mut(&TASK).unwrap().input_demand = Some(wanted);
+    });
+    world.chain.finalise();
+    let mut run = world.run();
+    let signer = Signer::from_uri("//Alice").unwrap();
+    run.follow.supplier = Some(Supplier::new(signer));
+    let is_open = || {
+        let chain = &world.chain;
+        chain.change(|state| state.rounds[&TASK].input_demand.is_some())
+    };
+    assert!(is_open());
+    let shown = async {
+        while is_open() {
+            run.look().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), shown)
+        .await
+        .unwrap();
+    assert_eq!(world.chain.calls().len(), 1);
+}

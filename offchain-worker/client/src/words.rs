@@ -1,0 +1,66 @@
+//! What things on the chain are called, for people.
+
+use surety_chain_client::{short, AccountId, Balance, BlockNumber};
+use surety_dispute_game::bisection::Side;
+use surety_types::{
+    task::{FailureReason, TaskState},
+    trust::FaultKind,
+};
+
+/// A state's name.
+pub fn state_name(state: &TaskState<AccountId, Balance, BlockNumber>) -> String {
+    match state {
+        TaskState::Bidding { .. } => "Bidding",
+        TaskState::Revealing { .. } => "Revealing",
+        TaskState::Drawing { .. } => "Drawing",
+        TaskState::Running { .. } => "Running",
+        TaskState::Settled { .. } => "Settled",
+        TaskState::Failed { .. } => "Failed",
+        TaskState::Cancelled { .. } => "Cancelled",
+    }
+    .into()
+}
+
+/// Why nobody was paid, for people.
+pub fn reason_text(reason: FailureReason) -> &'static str {
+    match reason {
+        FailureReason::NotEnoughBids => "fewer providers bid than were asked for, within the cap",
+        FailureReason::NotEnoughResults => "too few providers delivered in time",
+        FailureReason::NoAgreement => "no result was shared by a majority of the providers",
+        FailureReason::InputWithheld => {
+            "a piece of the input was demanded on the chain and not shown: the client's lock is lost"
+        }
+    }
+}
+
+/// A list of accounts, for people.
+pub fn accounts<'a>(accounts: impl IntoIterator<Item = &'a AccountId>) -> String {
+    let texts: Vec<String> = accounts.into_iter().map(short).collect();
+    match texts.is_empty() {
+        true => "nobody".into(),
+        false => texts.join(", "),
+    }
+}
+
+/// A side in words.
+pub fn side_text(side: Side) -> &'static str {
+    match side {
+        Side::Defender => "the defender",
+        Side::Challenger => "the challenger",
+    }
+}
+
+/// A fault in words.
+pub fn fault_text(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::WrongResult => "its result was proven wrong",
+        FaultKind::LostDispute => "it lost a dispute",
+        FaultKind::WithheldData => "it did not show its output when asked to",
+        FaultKind::NoReveal => "it committed and did not reveal",
+        FaultKind::Undecided => "nobody could decide its dispute",
+        FaultKind::FalseAudit => "it challenged a result that holds",
+        FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
+        FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
+        FaultKind::Equivocation => "it signed two different results",
+    }
+}

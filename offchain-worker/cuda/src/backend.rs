@@ -1,0 +1,114 @@
+//! What runs kernels: a device, or in tests a processor that plays one.
+
+use crate::Error;
+
+/// The kernels, in CUDA C++.
+pub const SOURCE: &str = include_str!("kernels.cu");
+
+/// How [`SOURCE`] is compiled, besides `GROUP`: nothing fused, nothing flushed, nothing approximate.
+pub const OPTIONS: [&str; 4] = [
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+];
+
+/// How many blocks, and how many threads in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block, along x.
+    pub block: u32,
+}
+
+/// One argument of a kernel.
+#[derive(Debug)]
+pub enum Argument<'a, M> {
+    /// The address of a piece of memory.
+    Memory(&'a M),
+    /// An absent operand.
+    Null,
+    /// A `u32`.
+    U32(u32),
+    /// A `u64`.
+    U64(u64),
+    /// A `float`.
+    F32(f32),
+}
+
+/// `batch` integer products, as the vendor's library takes them: `c_b[j][i] = Σ_l a_b[i][l] * b_b[j][l]`.
+///
+/// Column-major: `a` is transposed, `b` is not. Strides are in elements, from one product of the batch to the next.
+#[derive(Debug)]
+pub struct Product<'a, M> {
+    /// int8: the weights.
+    pub a: &'a M,
+    /// int8: the activations.
+    pub b: &'a M,
+    /// Where `b` begins, in elements.
+    pub b_from: usize,
+    /// int32: the results.
+    pub c: &'a M,
+    /// Rows of `a`. A multiple of 16.
+    pub m: u32,
+    /// Rows of `b`.
+    pub n: u32,
+    /// Columns of both. A multiple of 16.
+    pub k: u32,
+    /// From a row of `a` to the next. A multiple of 16.
+    pub a_row: u32,
+    /// From a product's `a` to the next one's. A multiple of 16.
+    pub a_stride: u32,
+    /// From a row of `b` to the next. A multiple of 16.
+    pub b_row: u32,
+    /// From a product's `b` to the next one's. A multiple of 16.
+    pub b_stride: u32,
+    /// From a row of `c` to the next. A multiple of 16.
+    pub c_row: u32,
+    /// From a product's `c` to the next one's.
+    pub c_stride: u64,
+    /// Independent products of these dimensions.
+    pub batch: u32,
+}
+
+/// Memory, kernels by name, and a library for products. Work is done in the order in which it is given.
+pub trait GpuBackend {
+    /// A piece of the machine's memory. Freed when dropped, after the work that was given before.
+    type Memory: std::fmt::Debug;
+
+    /// Takes memory, whose content is unspecified.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the machine's own.
+    fn allocate(&mut self, bytes: usize) -> Result<Self::Memory, Error>;
+
+    /// Copies into the front of `into`, which is at least as long.
+    ///
+    /// # Errors
+    /// The machine's own.
+    fn write(&mut self, into: &mut Self::Memory, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Waits for the work given so far, then copies from the front of `from`, which is at least as long.
+    ///
+    /// # Errors
+    /// The machine's own, also those of earlier work.
+    fn read(&mut self, from: &Self::Memory, bytes: &mut [u8]) -> Result<(), Error>;
+
+    /// Starts a kernel of [`SOURCE`]. Its arguments have to be those of the source.
+    ///
+    /// # Errors
+    /// The machine's own.
+    fn launch(
+        &mut self,
+        kernel: &str,
+        shape: Shape,
+        arguments: &[Argument<'_, Self::Memory>],
+    ) -> Result<(), Error>;
+
+    /// Starts an integer product, or says that no library here does.
+    ///
+    /// # Errors
+    /// The machine's own.
+    fn product(&mut self, product: &Product<'_, Self::Memory>) -> Result<bool, Error>;
+}

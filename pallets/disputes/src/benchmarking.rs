@@ -1,0 +1,170 @@
+//! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws and games, and
+//! run over the runtime alone (`scripts/weights`).
+
+mod committee;
+mod setup;
+
+use committee::*;
+use frame_benchmarking::v2::*;
+use frame_support::{pallet_prelude::TransactionSource, traits::Authorize};
+use frame_system::RawOrigin;
+use setup::*;
+use sp_core::H256;
+use sp_runtime::traits::One;
+use surety_dispute_game::bisection::Clocks;
+use surety_pallet_results::{
+    benchmarking::setup::{agent_of, at, challengeable, disputable, stake, verifier_of, TASK},
+    LongCell, Rounds,
+};
+use surety_pallet_trust_lock::{fill_convictions, Records};
+use surety_types::{task::ResultClaim, traits::DrawVerifier, trust::Party};
+
+use crate::{Call, Committees, Config, Disputes, Pallet, OPENED_AT_ONCE, SUSPENDED_AT_ONCE};
+
+fn suspended<T: Config>() -> usize {
+    let records = Records::<T>::iter_values();
+    records.filter(|record| record.suspended_until.is_some()).count()
+}
+
+/// What a pool does with it.
+fn authorize<T: Config>(call: &Call<T>) -> Result<(), BenchmarkError> {
+    call.authorize(TransactionSource::External)
+        .ok_or("no signature is asked for")??;
+    Ok(())
+}
+
+#[benchmarks]
+mod benchmarks {
+    use super::*;
+
+    #[benchmark]
+    fn challenge() {
+        let said = disputable::<T>();
+        at::<T>(One::one());
+        let round = challengeable::<T>(&said, |_| None);
+        let challenger: T::AccountId = account("challenger", 0, 0);
+        surety_pallet_results::asset::endow::<T>(&challenger, stake::<T>());
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(challenger), TASK, account("provider", 0, 0));
+
+        assert!(Disputes::<T>::contains_key(0));
+    }
+
+    #[benchmark]
+    fn play_int8_product() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Int8Product);
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(agent), 0, 0, opening);
+
+        assert!(is_convicted::<T>());
+    }
+
+    #[benchmark]
+    fn play_int12_product() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Int12Product);
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(agent), 0, 0, opening);
+
+        assert!(is_convicted::<T>());
+    }
+
+    #[benchmark]
+    fn play_choice() {
+        let (agent, opening) = opening_is_due::<T>(LongCell::Choice);
+
+        #[extrinsic_call]
+        play(RawOrigin::Signed(agent), 0, 0, opening);
+
+        assert!(is_convicted::<T>());
+    }
+
+    /// Time is over, and as many further disputes are opened as are opened at once.
+    #[benchmark]
+    fn advance_dispute() {
+        let said = disputable::<T>();
+        agent_of::<T>(0);
+        let other = |seat| {
+            let output = H256::repeat_byte(u8::try_from(seat).unwrap_or_default());
+            (seat % 2 == 1).then(|| ResultClaim {
+                output,
+                ..said.clone()
+            })
+        };
+        let mut round = challengeable::<T>(&said, other);
+        fill_convictions::<T>(One::one());
+        let party = Party::Provider(account("provider", 1, 0));
+        dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(0));
+        Rounds::<T>::insert(TASK, round);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), 0);
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(Disputes::<T>::contains_key(OPENED_AT_ONCE));
+    }
+
+    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there.
+    #[benchmark]
+    fn join_committee() {
+        let (agent, proof) = T::Draws::seat_for_benchmark();
+        let (verifier, agent) = verifier_of::<T>(agent);
+        drawing::<T>();
+        let seal = H256::repeat_byte(3);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), 0, 0, Some(proof), seal);
+
+        let candidates = Committees::<T>::get(0).map(|committee| committee.candidates);
+        assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
+    }
+
+    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered otherwise.
+    #[benchmark]
+    fn reveal_vote() {
+        let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let value = voted::<T>(&verifier);
+
+        #[extrinsic_call]
+        _(RawOrigin::Authorized, 0, verifier, value, salt());
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
+    }
+
+    #[benchmark]
+    fn authorize_reveal_vote() -> Result<(), BenchmarkError> {
+        let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
+        let call = Call::<T>::reveal_vote {
+            dispute: 0,
+            value: voted::<T>(&verifier),
+            verifier,
+            salt: salt(),
+        };
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
+    }
+
+    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time instead.
+    #[benchmark]
+    fn advance_committee() {
+        silent::<T>();
+
+        #[block]
+        {
+            run_out::<T>();
+        }
+
+        assert!(!Disputes::<T>::contains_key(0));
+        assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
+    }
+}

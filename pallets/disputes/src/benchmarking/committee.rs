@@ -1,0 +1,164 @@
+//! The committees that cost most.
+
+use alloc::vec::Vec;
+use codec::{Decode, Encode};
+use frame_benchmarking::v2::account;
+use frame_support::traits::Get;
+use sp_core::H256;
+use sp_runtime::{traits::One, SaturatedConversion, Saturating};
+use surety_dispute_game::{
+    bisection::{Cell, CellValue, Clocks, Game},
+    committee::{value_hash, windows, Candidate, Machine, SeatDraw},
+    snowflake::{seal, ROUNDS_MAX, SEATS},
+};
+use surety_pallet_results::{
+    benchmarking::setup::{at, challengeable, disputable, TASK},
+    Rounds,
+};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{limits::VOTERS_MAX, trust::Party};
+
+use super::setup::dispute_about;
+use crate::{CommitteeOf, Committees, Config, Disputes, Pallet, SUSPENDED_AT_ONCE};
+
+const QUESTION: H256 = H256::repeat_byte(5);
+
+pub(super) fn salt() -> H256 {
+    H256::repeat_byte(3)
+}
+
+fn claimed() -> CellValue {
+    CellValue::Word([0; 4])
+}
+
+/// A dispute that waits for others to decide about a cell, in a full round.
+fn waiting<T: Config>() {
+    let said = disputable::<T>();
+    let mut round = challengeable::<T>(&said, |_| None);
+    let party = Party::Provider(account("provider", 1, 0));
+    dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(1));
+    Rounds::<T>::insert(TASK, round);
+    Disputes::<T>::mutate(0, |dispute| {
+        let dispute = dispute.as_mut().expect("it was opened just before");
+        dispute.game = beyond(&dispute.game);
+        dispute.beyond_since = Some(TrustLock::<T>::now());
+    });
+}
+
+/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the first variant
+/// has no data.
+fn beyond(game: &Game) -> Game {
+    const BEYOND: u8 = 6;
+    let cell = Cell {
+        leaf: 0,
+        length: 1,
+        step: 0,
+        row: 0,
+        cell: 0,
+        value: claimed(),
+    };
+    let mut encoded = (BEYOND, cell).encode();
+    encoded.extend(game.encode().into_iter().skip(1));
+    Game::decode(&mut encoded.as_slice()).expect("it is a game")
+}
+
+fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
+    CommitteeOf::<T> {
+        machine,
+        claimed: value_hash(Some(claimed())),
+        draw: SeatDraw {
+            seed: H256::repeat_byte(4),
+            verifier_stake: One::one(),
+            begun_at: frame_system::Pallet::<T>::block_number(),
+        },
+        candidates: Default::default(),
+        ticked_at: TrustLock::<T>::now(),
+        suspended: 0,
+    }
+}
+
+/// All seats are taken, and the caller's stake and key are old enough.
+pub(super) fn drawing<T: Config>() {
+    let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
+    at::<T>(seasoned.saturating_add(2u32.into()));
+    waiting::<T>();
+    let mut committee = committee::<T>(Machine::new(QUESTION, windows(100, 100)));
+    for place in 0..SEATS {
+        committee.enter(Candidate {
+            verifier: account("member", place, 0),
+            rank: u128::MAX,
+            seal: H256::zero(),
+        });
+    }
+    Committees::<T>::insert(0, committee);
+}
+
+/// A machine whose rounds are over: in each others sealed, and nobody opened.
+fn after_rounds<T: Config>() -> Machine<T::AccountId> {
+    let mut machine = Machine::new(QUESTION, windows(100, 100));
+    for round in 0..ROUNDS_MAX {
+        let member = |place| account::<T::AccountId>("member", round * SEATS + place, 0);
+        frame_support::assert_ok!(machine.draw((0..SEATS).map(member)));
+        for place in 0..SEATS {
+            frame_support::assert_ok!(machine.commit(&member(place), H256::zero()));
+        }
+        machine.tick(100);
+    }
+    machine
+}
+
+/// The last of all voters may open its answer, which decides. Returns the answer.
+pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
+    waiting::<T>();
+    let mut machine = after_rounds::<T>();
+    let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
+    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
+    let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
+    let others: Vec<_> = others.collect();
+    let voters = others
+        .iter()
+        .map(|(voter, _)| voter.clone())
+        .chain([last.clone()]);
+    frame_support::assert_ok!(machine.summon(voters));
+    let sealed = |voter: &T::AccountId, value| seal(QUESTION, ROUNDS_MAX, voter, value, salt());
+    for (voter, value) in &others {
+        frame_support::assert_ok!(machine.commit(voter, sealed(voter, *value)));
+    }
+    frame_support::assert_ok!(machine.commit(last, sealed(last, right)));
+    for (voter, value) in &others {
+        frame_support::assert_ok!(machine.reveal(voter, *value, salt()));
+    }
+    let mut committee = committee::<T>(machine);
+    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute as well.
+    committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
+    Committees::<T>::insert(0, committee);
+    right
+}
+
+/// All have sealed, nobody has opened, and the time of everything is over.
+pub(super) fn silent<T: Config>() {
+    at::<T>(One::one());
+    waiting::<T>();
+    let mut machine = after_rounds::<T>();
+    let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
+    frame_support::assert_ok!(machine.summon((0..VOTERS_MAX).map(voter)));
+    for place in 0..VOTERS_MAX {
+        frame_support::assert_ok!(machine.commit(&voter(place), H256::zero()));
+    }
+    Committees::<T>::insert(0, committee::<T>(machine));
+}
+
+/// Has the time of the ballot pass, and that of the dispute with it, and suspends the last members.
+pub(super) fn run_out<T: Config>() {
+    let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
+        return;
+    };
+    committee.machine.tick(100);
+    committee.suspended = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
+    committee.suspended = committee.suspended.saturating_sub(SUSPENDED_AT_ONCE);
+    Pallet::<T>::end_ballot(0, &mut committee);
+    Pallet::<T>::settle(0, &mut dispute, committee);
+    if let Some(mut round) = Rounds::<T>::get(TASK) {
+        Pallet::<T>::finish(&mut round, 0, dispute, None);
+    }
+}

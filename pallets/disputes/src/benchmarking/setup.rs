@@ -1,0 +1,90 @@
+//! Disputes of which calls are the last.
+
+use frame_benchmarking::v2::account;
+use sp_runtime::traits::{One, Zero};
+use surety_dispute_game::{
+    bisection::{Clocks, Game, Move},
+    dispute::Dispute,
+};
+use surety_pallet_results::{
+    asset,
+    benchmarking::setup::{agent_of, challengeable, stake, TASK},
+    DisputeReferee, Facts, LongCell, RoundOf, Rounds,
+};
+use surety_pallet_trust_lock::{fill_convictions, Pallet as TrustLock};
+use surety_types::{
+    task::ResultClaim,
+    trust::{FaultKind, OpenDispute, Party},
+};
+
+use crate::{Config, Disputes, HoldReason, NextDisputeId, PartyOf};
+
+/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
+/// agent, and the opening. It is refuted, the provider convicted, and the challenger goes on against the next.
+pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
+    let (facts, said, mut moves) = T::Referee::for_benchmark(cell);
+    Facts::<T>::insert(TASK, facts);
+    let (_, agent) = agent_of::<T>(0);
+    let mut round = challengeable::<T>(&said, |_| None);
+    let last = moves.pop().expect("a game has moves");
+    let challenger: T::AccountId = account("challenger", 0, 0);
+    asset::endow::<T>(&challenger, stake::<T>());
+    let bond = T::Balance::from(2u32);
+    frame_support::assert_ok!(asset::hold::<T>(HoldReason::Challenge, &challenger, bond));
+    fill_convictions::<T>(One::one());
+    let party = Party::Account(challenger);
+    dispute_about::<T>(&mut round, (&said, &moves), party, Clocks::equal(100));
+    Rounds::<T>::insert(TASK, round);
+    (agent, last)
+}
+
+/// Whether the first provider's result was proven wrong.
+pub(super) fn is_convicted<T: Config>() -> bool {
+    let provider: T::AccountId = account("provider", 0, 0);
+    let members = Rounds::<T>::get(TASK).map(|round| round.members);
+    let mut members = members.into_iter().flatten();
+    members.any(|member| member.provider == provider && member.fault == Some(FaultKind::WrongResult))
+}
+
+/// A challenge of the first provider's `claim`, after these moves.
+pub(super) fn dispute_about<T: Config>(
+    round: &mut RoundOf<T>,
+    (claim, moves): (&ResultClaim, &[Move]),
+    challenger: PartyOf<T>,
+    clocks: Clocks,
+) {
+    let court = Facts::<T>::get(TASK).and_then(|facts| T::Referee::court(&facts, claim));
+    let court = court.expect("the facts have a court");
+    let mut game = Game::new(claim.trace_root, &court, clocks).expect("the claim can be played over");
+    for played in moves {
+        let side = game.to_move().expect("the game goes on");
+        frame_support::assert_ok!(game.step(side, played.clone(), &court, &court));
+    }
+    let bond = match challenger {
+        Party::Account(_) => T::Balance::from(2u32),
+        _ => Zero::zero(),
+    };
+    let now = TrustLock::<T>::now();
+    let seats = matches!(challenger, Party::Provider(_)).then_some((0, 1));
+    let dispute = Dispute {
+        task: TASK,
+        defender: Party::Provider(account("provider", 0, 0)),
+        challenger,
+        claim: claim.clone(),
+        proven: false,
+        game,
+        bond,
+        moves: 0,
+        opened_at: frame_system::Pallet::<T>::block_number(),
+        ticked_at: TrustLock::<T>::now(),
+        beyond_since: None,
+    };
+    let open = OpenDispute {
+        id: 0,
+        due: now,
+        seats,
+    };
+    frame_support::assert_ok!(round.disputes.try_push(open));
+    NextDisputeId::<T>::put(1);
+    Disputes::<T>::insert(0, dispute);
+}

@@ -1,0 +1,19 @@
+//! Bonds of challengers.
+
+use sp_runtime::traits::Saturating;
+use surety_pallet_results::asset;
+
+use crate::{Config, HoldReason};
+
+/// Takes a bond: half of it goes to `defender`, the rest is burned. Returns what each of the two got.
+pub(crate) fn forfeit<T: Config>(
+    challenger: &T::AccountId,
+    defender: &T::AccountId,
+    bond: T::Balance,
+) -> (T::Balance, T::Balance) {
+    let half = T::Balance::from(Into::<u128>::into(bond) / 2);
+    let awarded = asset::hand_over::<T>(HoldReason::Challenge, challenger, defender, half);
+    let rest = bond.saturating_sub(half);
+    asset::burn::<T>(HoldReason::Challenge, challenger, rest);
+    (awarded, bond.saturating_sub(awarded))
+}

@@ -1,0 +1,4 @@
+//! What accounts do.
+
+mod challenges;
+mod committee;

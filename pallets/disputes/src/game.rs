@@ -1,0 +1,354 @@
+//! The life of a dispute, from its first move to what its end means.
+//!
+//! ```text
+//!            play                      play, time of a side          ┌ judged, decided, conceded, out of time: the loser
+//!  open ───────────> Posting .. Opening ──────────────────────> over ┤ is convicted, or loses its bond
+//!                        └──> Beyond ── the committee decides ──^    └ undecided: nobody loses stake
+//!                               ├────── decide_dispute ─────────^
+//!                               └─ it does not, DecisionWindow ─^
+//! ```
+//!
+//! At any time a dispute becomes **moot** when one of its parties has lost elsewhere. It is then only closed, in the
+//! next blocks.
+
+use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    SaturatedConversion,
+};
+use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
+use surety_pallet_results::{asset, DisputeReferee, Facts, Pallet as Results, RoundOf, Rounds};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    stake::Role,
+    traits::{StakeLedger, TaskClock},
+    trust::{AuditState, DisputeId, FaultKind, Party},
+    TaskId,
+};
+
+use crate::{
+    bond,
+    matching::{Contest, Stakes},
+    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf,
+};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_play(player: &T::AccountId, id: DisputeId, number: u32, played: Move) -> DispatchResult {
+        let mut dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
+        let mut round = Results::<T>::round(dispute.task)?;
+        let side = Self::side_of(player, &dispute).ok_or(Error::<T>::NotPlayer)?;
+        ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
+        ensure!(dispute.moves == number, Error::<T>::StaleMove);
+        Self::tick(&mut dispute);
+        // Nothing is carried out by a move that comes too late: it would be undone with it.
+        ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);
+        let facts = Facts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
+        let court = T::Referee::court(&facts, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
+        let stepped = dispute.game.step(side, played, &court, &court);
+        stepped.map_err(refusal::<T>)?;
+        dispute.moves = dispute.moves.saturating_add(1);
+        Self::deposit_event(Event::MovePlayed {
+            dispute: id,
+            side,
+            number: dispute.moves,
+            next: dispute.game.to_move(),
+        });
+        Self::note_cell(id, &mut dispute);
+        match dispute.game.outcome() {
+            Some(outcome) => Self::finish(&mut round, id, dispute, Some(outcome)),
+            None => Self::keep(&mut round, id, dispute),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn do_advance_dispute(id: DisputeId) -> DispatchResult {
+        let dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
+        let mut round = Results::<T>::round(dispute.task)?;
+        ensure!(Self::look_at(&mut round, id, dispute), Error::<T>::NotDue);
+        Ok(())
+    }
+
+    pub(crate) fn do_decide_dispute(id: DisputeId, winner: Side) -> DispatchResult {
+        let mut dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
+        let mut round = Results::<T>::round(dispute.task)?;
+        ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
+        let decided = dispute.game.decided(winner).is_ok();
+        ensure!(decided, Error::<T>::NotBeyond);
+        let outcome = dispute.game.outcome();
+        Self::finish(&mut round, id, dispute, outcome);
+        Ok(())
+    }
+
+    /// Ends a dispute if that is due, and writes down when to look at it again if not. Says whether it has ended.
+    pub(crate) fn look_at(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
+        if is_moot::<T>(round, &dispute) {
+            Self::close_moot(round, id, dispute);
+            return true;
+        }
+        Self::tick(&mut dispute);
+        let sits = Self::run_committee(id, &mut dispute);
+        let waited = dispute
+            .beyond_since
+            .is_some_and(|since| TrustLock::<T>::has_passed(since.saturating_add(T::DecisionWindow::get())));
+        match dispute.game.outcome() {
+            Some(outcome) => Self::finish(round, id, dispute, Some(outcome)),
+            None if waited && !sits => Self::finish(round, id, dispute, None),
+            None => {
+                Self::keep(round, id, dispute);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes a dispute that goes on.
+    pub(crate) fn keep(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+        let due = Self::due(id, &dispute);
+        if let Some(open) = round.disputes.iter_mut().find(|open| open.id == id) {
+            open.due = due;
+        }
+        T::Clock::wake_after(dispute.task, due);
+        Rounds::<T>::insert(dispute.task, &*round);
+        Disputes::<T>::insert(id, dispute);
+    }
+
+    /// Takes the time that has passed from the side to move.
+    fn tick(dispute: &mut DisputeOf<T>) {
+        let now = TrustLock::<T>::now().max(dispute.ticked_at);
+        let blocks = now.saturating_sub(dispute.ticked_at);
+        dispute.game.tick(blocks.saturated_into());
+        dispute.ticked_at = now;
+    }
+
+    /// Which side an account plays on. The side to move, should it be both.
+    fn side_of(player: &T::AccountId, dispute: &DisputeOf<T>) -> Option<Side> {
+        let plays = |side: Side| {
+            let party = match side {
+                Side::Defender => &dispute.defender,
+                Side::Challenger => &dispute.challenger,
+            };
+            Self::acts_for(player, party).then_some(side)
+        };
+        let to_move = dispute.game.to_move().and_then(plays);
+        to_move
+            .or_else(|| plays(Side::Defender))
+            .or_else(|| plays(Side::Challenger))
+    }
+
+    fn acts_for(player: &T::AccountId, party: &PartyOf<T>) -> bool {
+        match party {
+            Party::Provider(stash) => T::Stake::stash_of(player, Role::Provider).as_ref() == Some(stash),
+            Party::Auditor { verifier, .. } => {
+                T::Stake::stash_of(player, Role::Verifier).as_ref() == Some(verifier)
+            }
+            Party::Account(account) => account == player,
+        }
+    }
+
+    fn note_cell(id: DisputeId, dispute: &mut DisputeOf<T>) {
+        let (cell, beyond) = match dispute.game.state() {
+            State::Opening { cell } => (*cell, false),
+            State::Beyond { cell } => (*cell, true),
+            _ => return,
+        };
+        if beyond {
+            dispute.beyond_since = Some(TrustLock::<T>::now());
+            Self::convene(id, dispute, &cell);
+        }
+        Self::deposit_event(Event::CellReached {
+            dispute: id,
+            cell,
+            beyond,
+        });
+    }
+
+    /// Carries out what the end of a dispute means. No outcome: nobody could decide it.
+    pub(crate) fn finish(
+        round: &mut RoundOf<T>,
+        id: DisputeId,
+        mut dispute: DisputeOf<T>,
+        outcome: Option<Outcome>,
+    ) {
+        Self::take_out(round, id, &dispute, outcome);
+        match outcome {
+            Some(Outcome {
+                winner: Side::Challenger,
+                reason,
+            }) => {
+                dispute.proven |= is_proof(reason);
+                Self::convict_defender(round, &dispute, reason);
+                Self::go_on(round, id, dispute.clone());
+            }
+            Some(Outcome {
+                winner: Side::Defender,
+                ..
+            }) => Self::convict_challenger(round, id, &dispute),
+            None => Self::leave_undecided(round, id, &dispute),
+        }
+        Self::after_dispute(dispute.task, round);
+    }
+
+    fn close_moot(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+        Self::take_out(round, id, &dispute, None);
+        let task = dispute.task;
+        if stands::<T>(round, &dispute.challenger) {
+            // The defender has lost to somebody else. Others may stand by the same claim.
+            Self::go_on(round, id, dispute);
+        }
+        Self::after_dispute(task, round);
+    }
+
+    fn take_out(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
+        Disputes::<T>::remove(id);
+        Committees::<T>::remove(id);
+        round.disputes.retain(|open| open.id != id);
+        Self::deposit_event(Event::DisputeEnded {
+            dispute: id,
+            task: dispute.task,
+            outcome,
+        });
+    }
+
+    /// Opens what follows, writes the round and has it looked at again.
+    fn after_dispute(task: TaskId, round: &mut RoundOf<T>) {
+        Results::<T>::update_verdict(task, round);
+        Self::do_match_up(task, round);
+        T::Clock::wake_after(task, TrustLock::<T>::now());
+        Rounds::<T>::insert(task, &*round);
+    }
+
+    fn convict_defender(round: &mut RoundOf<T>, dispute: &DisputeOf<T>, reason: Reason) {
+        let finder = Some(dispute.challenger.account().clone());
+        match &dispute.defender {
+            Party::Provider(provider) => {
+                let kind = match is_proof(reason) {
+                    true => FaultKind::WrongResult,
+                    false => FaultKind::LostDispute,
+                };
+                Results::<T>::convict_provider(dispute.task, round, provider, kind, finder);
+            }
+            Party::Auditor { verifier, provider } => {
+                let kind = FaultKind::ConfirmedWrong;
+                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder);
+            }
+            Party::Account(_) => {}
+        }
+    }
+
+    fn convict_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+        let defender = dispute.defender.account();
+        let finder = Some(defender.clone());
+        match &dispute.challenger {
+            Party::Provider(provider) => {
+                Results::<T>::convict_provider(dispute.task, round, provider, FaultKind::LostDispute, finder);
+            }
+            Party::Auditor { verifier, provider } => {
+                let kind = FaultKind::FalseAudit;
+                Results::<T>::convict_auditor(dispute.task, round, (verifier, provider), kind, finder);
+            }
+            Party::Account(challenger) => {
+                let (awarded, burned) = bond::forfeit::<T>(challenger, defender, dispute.bond);
+                Self::deposit_event(Event::BondForfeited {
+                    dispute: id,
+                    challenger: challenger.clone(),
+                    defender: defender.clone(),
+                    awarded,
+                    burned,
+                });
+            }
+        }
+    }
+
+    /// Nobody loses stake. Of providers that contradict each other or their auditor neither is paid: nobody knows who is
+    /// right. A challenge by anybody else does not take away a provider's pay, or it would be too cheap.
+    fn leave_undecided(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+        if !matches!(dispute.challenger, Party::Account(_)) {
+            for party in [&dispute.defender, &dispute.challenger] {
+                if let Party::Provider(provider) = party {
+                    Results::<T>::convict_provider(dispute.task, round, provider, FaultKind::Undecided, None);
+                }
+            }
+        }
+        Self::let_go(round, id, dispute);
+    }
+
+    /// Has a challenger go on against the next that stands by the claim, or gives it back what it has at stake.
+    fn go_on(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+        let game = || Self::new_game(dispute.task, &dispute.claim);
+        let next = Self::next_stander(round, &dispute).and_then(|next| Some((next, game()?)));
+        let Some((defender, game)) = next else {
+            Self::let_go(round, id, &dispute);
+            return;
+        };
+        let contest = Contest {
+            defender,
+            challenger: dispute.challenger.clone(),
+            claim: dispute.claim,
+        };
+        let stakes = Stakes {
+            bond: dispute.bond,
+            proven: dispute.proven,
+        };
+        let next = Self::open_dispute(dispute.task, round, contest, stakes, game);
+        if let Party::Auditor { verifier, provider } = &dispute.challenger {
+            if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
+                audit.state = AuditState::Disputed(next);
+            }
+        }
+    }
+
+    fn let_go(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+        match &dispute.challenger {
+            Party::Provider(_) => {}
+            Party::Auditor { verifier, provider } => Results::<T>::release_audit(round, verifier, provider),
+            Party::Account(challenger) => {
+                asset::release::<T>(HoldReason::Challenge, challenger, dispute.bond);
+                if !dispute.bond.is_zero() {
+                    Self::deposit_event(Event::BondReturned {
+                        dispute: id,
+                        challenger: challenger.clone(),
+                        amount: dispute.bond,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether an end of this kind shows that the claim is wrong, as far as the loser has told.
+const fn is_proof(reason: Reason) -> bool {
+    matches!(reason, Reason::Judged | Reason::Decided)
+}
+
+/// Whether a party has not lost in this round.
+fn stands<T: Config>(round: &RoundOf<T>, party: &PartyOf<T>) -> bool {
+    match party {
+        Party::Provider(stash) => round
+            .members
+            .iter()
+            .any(|member| member.provider == *stash && member.fault.is_none()),
+        Party::Auditor { verifier, provider } => round.audits.iter().any(|audit| {
+            audit.verifier == *verifier && audit.provider == *provider && audit.state != AuditState::Over
+        }),
+        Party::Account(_) => true,
+    }
+}
+
+/// Whether a party of the dispute has lost elsewhere.
+pub(crate) fn is_moot<T: Config>(round: &RoundOf<T>, dispute: &DisputeOf<T>) -> bool {
+    !stands::<T>(round, &dispute.defender) || !stands::<T>(round, &dispute.challenger)
+}
+
+const fn refusal<T: Config>(error: GameError) -> Error<T> {
+    match error {
+        GameError::Over | GameError::NotNow => Error::NotNow,
+        GameError::Unproven => Error::Unproven,
+        GameError::Shape => Error::NotDisputable,
+        GameError::WrongCount
+        | GameError::WrongHash
+        | GameError::NoSuchChild
+        | GameError::WrongLength
+        | GameError::WrongSteps
+        | GameError::TooLong => Error::WrongMove,
+    }
+}

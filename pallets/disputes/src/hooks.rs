@@ -1,0 +1,31 @@
+//! What rounds ask of disputes.
+
+use frame_support::weights::Weight;
+use surety_pallet_results::{RoundDisputes, RoundOf};
+use surety_types::{trust::DisputeId, TaskId};
+
+use crate::{Config, Disputes, Pallet, WeightInfo};
+
+impl<T: Config> RoundDisputes<RoundOf<T>> for Pallet<T> {
+    fn match_up(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        Self::do_match_up(task, round)
+    }
+
+    fn poll(id: DisputeId, round: &mut RoundOf<T>) -> bool {
+        let dispute = Disputes::<T>::get(id);
+        dispute.is_some_and(|dispute| {
+            Self::look_at(round, id, dispute);
+            true
+        })
+    }
+
+    fn poll_weight() -> Weight {
+        <T as Config>::WeightInfo::advance_dispute().max(<T as Config>::WeightInfo::advance_committee())
+    }
+
+    fn answer_weight() -> Weight {
+        let vote = <T as Config>::WeightInfo::reveal_vote()
+            .saturating_add(<T as Config>::WeightInfo::authorize_reveal_vote());
+        <T as Config>::WeightInfo::play().max(vote)
+    }
+}

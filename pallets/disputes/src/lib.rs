@@ -1,0 +1,435 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "runtime-benchmarks")]
+mod benchmarking;
+mod bond;
+mod calls;
+mod committee;
+mod game;
+mod hooks;
+mod matching;
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+mod try_state;
+pub mod weights;
+
+pub use committee::SUSPENDED_AT_ONCE;
+pub use matching::OPENED_AT_ONCE;
+pub use pallet::*;
+pub use weights::WeightInfo;
+
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_dispute_game::{
+    committee::{DisputeCommittee, SeatDraw},
+    dispute::Dispute,
+};
+use surety_types::trust::Party;
+
+/// A side of a dispute in this runtime's types.
+pub type PartyOf<T> = Party<<T as frame_system::Config>::AccountId>;
+
+/// A dispute in this runtime's types.
+pub type DisputeOf<T> = Dispute<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// A dispute's committee in this runtime's types.
+pub type CommitteeOf<T> = DisputeCommittee<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// What a committee's members draw themselves with, in this runtime's types.
+pub type SeatDrawOf<T> = SeatDraw<<T as surety_pallet_trust_lock::Config>::Balance, BlockNumberFor<T>>;
+
+#[frame_support::pallet]
+#[allow(unused_qualifications)] // In what the macro writes.
+pub mod pallet {
+    use super::*;
+    use frame_support::{pallet_prelude::*, traits::EnsureOrigin};
+    use frame_system::pallet_prelude::*;
+    use sp_core::H256;
+    use surety_dispute_game::{
+        bisection::{Cell, Move, Outcome, Side},
+        snowflake::Decision,
+    };
+    use surety_types::{
+        task::ResultClaim,
+        trust::{AuditProof, DisputeId},
+        TaskId,
+    };
+
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+
+    /// Disputes about results of rounds, and the committees that decide what no block can compute.
+    #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
+    pub struct Pallet<T>(_);
+
+    /// What the runtime provides.
+    #[pallet::config]
+    pub trait Config:
+        frame_system::Config<RuntimeEvent: From<Event<Self>>>
+        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
+        + surety_pallet_results::Config
+    {
+        /// How many times a provider's price a challenger puts on hold at least.
+        type ChallengeBondMultiple: Get<u32>;
+
+        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
+        type DefenceCost: Get<Self::Balance>;
+
+        /// Blocks that each side of a dispute has in all.
+        type DisputeClock: Get<u32>;
+
+        /// Blocks for which a dispute waits for others to decide it.
+        type DecisionWindow: Get<BlockNumberFor<Self>>;
+
+        /// Who may decide disputes that no block can.
+        type DecideOrigin: EnsureOrigin<Self::RuntimeOrigin>;
+
+        /// Blocks in which seats of a committee are taken, and answers sealed with them.
+        type SeatWindow: Get<u32>;
+
+        /// Blocks in which the members of a committee open their answers.
+        type VoteWindow: Get<u32>;
+
+        /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have grown and its key must not have changed. At least
+        /// as long as the draw's seed is known before it is used.
+        type SeatSeasoning: Get<u32>;
+
+        /// Weights of the calls.
+        type WeightInfo: WeightInfo;
+    }
+
+    /// Why money is held.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// Behind a challenge.
+        Challenge,
+    }
+
+    /// The number of the next dispute.
+    #[pallet::storage]
+    pub type NextDisputeId<T: Config> = StorageValue<_, DisputeId, ValueQuery>;
+
+    /// Disputes that are open, by their number. Their rounds list them.
+    #[pallet::storage]
+    pub type Disputes<T: Config> = StorageMap<_, Twox64Concat, DisputeId, DisputeOf<T>>;
+
+    /// Committees that sit, by their dispute.
+    #[pallet::storage]
+    pub type Committees<T: Config> = StorageMap<_, Twox64Concat, DisputeId, CommitteeOf<T>>;
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "std")]
+        fn integrity_test() {
+            assert!(T::DisputeClock::get() > 0, "the sides of a dispute need time");
+            let committee = T::SeatWindow::get().min(T::VoteWindow::get());
+            assert!(committee > 0, "the members of a committee need time");
+        }
+
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    /// What the pallet tells the world.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(super) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// Two parties say different things, and play.
+        DisputeOpened {
+            /// The dispute's number.
+            dispute: DisputeId,
+            /// About which task.
+            task: TaskId,
+            /// Who stands by the claim.
+            defender: PartyOf<T>,
+            /// Who says that it is wrong.
+            challenger: PartyOf<T>,
+            /// The claim.
+            claim: ResultClaim,
+            /// On hold on the challenger's account, in plancks.
+            bond: T::Balance,
+        },
+        /// A move was made. What it was is in the extrinsic.
+        MovePlayed {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// By which side.
+            side: Side,
+            /// Its number in the dispute, from 1.
+            number: u32,
+            /// Who is to move next; nobody when the dispute is over or beyond.
+            next: Option<Side>,
+        },
+        /// A dispute came to one cell.
+        CellReached {
+            /// Which dispute.
+            dispute: DisputeId,
+            /// What is in dispute now.
+            cell: Cell,
+            /// Whether it is for others to decide, because no block can compute it again.
+            beyond: bool,
+        },
+        /// A dispute is over.
+        DisputeEnded {
+            /// Which.
+            dispute: DisputeId,
+            /// About which task it was.
+            task: TaskId,
+            /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost elsewhere.
+            outcome: Option<Outcome>,
+        },
+        /// A challenger lost its bond.
+        BondForfeited {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Whose it was.
+            challenger: T::AccountId,
+            /// Who got a part of it.
+            defender: T::AccountId,
+            /// That part, in plancks.
+            awarded: T::Balance,
+            /// What was burned, in plancks.
+            burned: T::Balance,
+        },
+        /// A challenger got its bond back.
+        BondReturned {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Whose it is.
+            challenger: T::AccountId,
+            /// How much, in plancks.
+            amount: T::Balance,
+        },
+        /// Verifiers are called together about a cell that no block can compute again.
+        CommitteeConvened {
+            /// Of which dispute.
+            dispute: DisputeId,
+            /// What they are asked: their seals name it.
+            question: H256,
+            /// Whether all are asked at once, because they are few.
+            all_at_once: bool,
+        },
+        /// A verifier took a seat and sealed its answer. It keeps the seat unless others draw better.
+        SeatTaken {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Ballots before this one.
+            ballot: u32,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// What it will have to open.
+            seal: H256,
+            /// Who lost the seat by it.
+            instead_of: Option<T::AccountId>,
+        },
+        /// Seats are filled; answers are opened from now on.
+        BallotOpened {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Ballots before this one.
+            ballot: u32,
+            /// How many sealed an answer.
+            members: u32,
+        },
+        /// A member opened its answer.
+        VoteRevealed {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// Hash of the value that it computed.
+            value: H256,
+        },
+        /// A ballot is over, or too few came for it.
+        BallotEnded {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// Rounds so far.
+            rounds: u32,
+            /// The value that rounds had a quorum for, if any had.
+            leader: Option<H256>,
+            /// How many in a row up to the last one.
+            streak: u32,
+        },
+        /// A committee is over.
+        CommitteeEnded {
+            /// In which dispute.
+            dispute: DisputeId,
+            /// What it decided, if it did.
+            decision: Decision,
+            /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to decide.
+            winner: Option<Side>,
+        },
+    }
+
+    /// Why calls do nothing.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The provider's result has no trace that can be played over, or no longer counts.
+        NotDisputable,
+        /// The task has all the challenges or disputes that it can take.
+        TooManyDisputes,
+        /// There is no such dispute, or it is over.
+        UnknownDispute,
+        /// The signer plays on neither side of the dispute.
+        NotPlayer,
+        /// A party of the dispute lost elsewhere: it only waits to be ended.
+        Moot,
+        /// The other side is to move, or the move is not one that can be made now.
+        NotNow,
+        /// The dispute has another number of moves: this one was made for an earlier state.
+        StaleMove,
+        /// What was posted or shown is not what is in dispute.
+        WrongMove,
+        /// The opening does not prove the cell's inputs.
+        Unproven,
+        /// The time for it has not run out, and nothing else is due.
+        NotDue,
+        /// The dispute can be decided by playing.
+        NotBeyond,
+        /// No committee sits about the dispute.
+        NoCommittee,
+        /// The stash was at fault, or missed a deadline, and gets no work for a while.
+        InJail,
+        /// The proof does not show that the verifier drew itself, or it did not.
+        NotDrawn,
+        /// The committee has come to another ballot: this seal was made for an earlier one.
+        StaleBallot,
+        /// The verifier gains or loses by the dispute.
+        IsParty,
+        /// The verifier has taken a seat already.
+        AlreadySeated,
+        /// The verifier had a seat of this committee before and did not open its answer.
+        WasAbsent,
+        /// All seats are taken by verifiers that drew better, or have more stake.
+        Outranked,
+        /// The verifier's stake or key is newer than what it draws itself with.
+        Unsettled,
+        /// The verifier has no seat in this ballot.
+        NotSeated,
+        /// The provider has revealed before.
+        AlreadyRevealed,
+        /// Claim and salt do not open the seal.
+        SealMismatch,
+    }
+
+    #[pallet::call]
+    impl<T: Config> Pallet<T> {
+        /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond is put on
+        /// hold. It is returned unless the challenger loses: then half goes to the defender and half is burned.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.
+        #[pallet::call_index(0)]
+        #[pallet::weight(<T as Config>::WeightInfo::challenge())]
+        pub fn challenge(origin: OriginFor<T>, task: TaskId, provider: T::AccountId) -> DispatchResult {
+            let challenger = ensure_signed(origin)?;
+            Self::do_challenge(challenger, task, &provider)
+        }
+
+        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and for
+        /// challengers that are neither.
+        ///
+        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two moves
+        /// later it might be a legal one, and a wrong one.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
+        #[pallet::call_index(1)]
+        #[pallet::weight((<T as Config>::WeightInfo::play(), DispatchClass::Operational))]
+        pub fn play(origin: OriginFor<T>, dispute: DisputeId, number: u32, played: Move) -> DispatchResult {
+            let player = ensure_signed(origin)?;
+            Self::do_play(&player, dispute, number, played)
+        }
+
+        /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it
+        /// as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `NotDue`.
+        #[pallet::call_index(2)]
+        #[pallet::weight(<T as Config>::WeightInfo::advance_dispute().max(<T as Config>::WeightInfo::advance_committee()))]
+        pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_dispute(dispute)
+        }
+
+        /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NotBeyond`.
+        #[pallet::call_index(3)]
+        #[pallet::weight(<T as Config>::WeightInfo::play())]
+        pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
+            T::DecideOrigin::ensure_origin(origin)?;
+            Self::do_decide_dispute(dispute, winner)
+        }
+
+        /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after `ballot` others, and
+        /// seals what it computed itself. While a round is drawn with a proof of the VRF of the signer's key over
+        /// [`surety_audit_economics::SeatInput`], whose output has to be below the threshold for the stash's stake; the
+        /// best draws are seated when the time is over. Without one when all are summoned.
+        ///
+        /// `seal` is [`surety_dispute_game::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// [`surety_dispute_game::committee::value_hash`] and a salt.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,
+        /// `AlreadySeated`, `WasAbsent`, `Unsettled`, `NotDrawn`, `Outranked`.
+        #[pallet::call_index(4)]
+        #[pallet::weight(<T as Config>::WeightInfo::join_committee())]
+        pub fn join_committee(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            ballot: u32,
+            proof: Option<AuditProof>,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_join_committee(&agent, dispute, ballot, proof, seal)
+        }
+
+        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like [`Pallet::reveal`]. The last
+        /// one ends the ballot.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`, `SealMismatch`; `BadOrigin` when
+        /// it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
+        #[pallet::call_index(5)]
+        #[pallet::weight((<T as Config>::WeightInfo::reveal_vote(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal_vote)]
+        #[pallet::weight_of_authorize(<T as Config>::WeightInfo::authorize_reveal_vote())]
+        pub fn reveal_vote(
+            origin: OriginFor<T>,
+            dispute: DisputeId,
+            verifier: T::AccountId,
+            value: H256,
+            salt: H256,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal_vote(dispute, verifier, value, salt)
+        }
+
+        /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as well.
+        ///
+        /// # Errors
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.
+        #[pallet::call_index(6)]
+        #[pallet::weight(<T as Config>::WeightInfo::advance_committee())]
+        pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
+            ensure_signed(origin)?;
+            Self::do_advance_committee(dispute)
+        }
+    }
+}

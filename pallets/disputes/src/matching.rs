@@ -1,0 +1,284 @@
+//! Who plays whom.
+//!
+//! - Two providers that stand by different results play each other, one game at a time each, until all that stand say
+//!   the same. The one whose result fewer stand by defends.
+//! - An auditor whose result differs plays the provider that it audited.
+//! - A challenger that has won goes on against the next that stands by the same result: first other providers, then,
+//!   if the result was judged wrong, auditors that confirmed it. **Losing is personal**: what a defender shows below a
+//!   leaf of its trace is its own, so its defeat proves nothing against another that made the same claim. Each can
+//!   defend it, and whoever is right wins.
+//!
+//! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the round, so there
+//! are no more games than members, audits and challenges.
+
+use alloc::vec::Vec;
+use frame_support::traits::Get;
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    SaturatedConversion,
+};
+use surety_dispute_game::{
+    bisection::{Clocks, Game, Side},
+    dispute::Dispute,
+};
+use surety_pallet_results::{DisputeReferee, Facts, Pallet as Results, RoundOf};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    limits,
+    task::ResultClaim,
+    traits::TaskClock,
+    trust::{AuditState, DisputeId, OpenDispute, Party},
+    TaskId,
+};
+
+use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Pallet, PartyOf};
+
+/// Most disputes opened in one go. The rest are opened by the agenda, in the next blocks.
+pub const OPENED_AT_ONCE: u32 = 4;
+
+/// Who plays whom about what.
+pub(crate) struct Contest<T: Config> {
+    pub defender: PartyOf<T>,
+    pub challenger: PartyOf<T>,
+    pub claim: ResultClaim,
+}
+
+/// What a challenger brings along.
+#[derive(Clone, Copy)]
+pub(crate) struct Stakes<Balance> {
+    /// On hold on its account.
+    pub bond: Balance,
+    /// Whether it has had the claim judged wrong before.
+    pub proven: bool,
+}
+
+impl<T: Config> Pallet<T> {
+    /// Opens disputes that are due to be opened. Says whether it did anything.
+    pub(crate) fn do_match_up(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let nothing = Stakes {
+            bond: Zero::zero(),
+            proven: false,
+        };
+        let mut busy = false;
+        for _ in 0..OPENED_AT_ONCE {
+            if !Self::has_room(round) {
+                break;
+            }
+            let next =
+                Self::next_of_members(task, round).or_else(|| Self::next_of_audits(task, round, &mut busy));
+            let Some((contest, game)) = next else { break };
+            let challenger = contest.challenger.clone();
+            let id = Self::open_dispute(task, round, contest, nothing, game);
+            if let Party::Auditor { verifier, provider } = &challenger {
+                if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
+                    audit.state = AuditState::Disputed(id);
+                }
+            }
+            busy = true;
+        }
+        busy
+    }
+
+    pub(crate) fn has_room(round: &RoundOf<T>) -> bool {
+        round.disputes.len() < limits::DISPUTES_MAX as usize
+    }
+
+    /// A game about a claim; nothing when there is no trace of it that can be played over.
+    pub(crate) fn new_game(task: TaskId, claim: &ResultClaim) -> Option<Game> {
+        let court = T::Referee::court(&Facts::<T>::get(task)?, claim)?;
+        Game::new(claim.trace_root, &court, Clocks::equal(T::DisputeClock::get())).ok()
+    }
+
+    /// The next two providers that stand by different results, and play nobody of the round yet.
+    fn next_of_members(task: TaskId, round: &RoundOf<T>) -> Option<(Contest<T>, Game)> {
+        let is_free = |seat: usize| {
+            let mut taken = round
+                .disputes
+                .iter()
+                .filter_map(|open| open.seats)
+                .flat_map(|(one, other)| [usize::from(one), usize::from(other)]);
+            !taken.any(|busy| busy == seat)
+        };
+        let standing: Vec<_> = round
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(seat, _)| is_free(*seat))
+            .filter_map(|(_, member)| member.standing_claim().map(|claim| (&member.provider, claim)))
+            .collect();
+        let (_, any) = standing.first()?;
+        let supporters = |claim: &ResultClaim| {
+            let standing = round.members.iter().filter_map(|member| member.standing_claim());
+            standing.filter(|said| *said == claim).count()
+        };
+        if standing.iter().all(|(_, claim)| claim == any) {
+            return None;
+        }
+        Facts::<T>::get(task)?;
+        let mut pairs = standing.iter().enumerate().flat_map(|(place, one)| {
+            let later = standing.iter().skip(place.saturating_add(1));
+            later
+                .filter(|other| other.1 != one.1)
+                .map(move |other| (*one, *other))
+        });
+        pairs.find_map(|(one, other)| {
+            let (defender, challenger) = match supporters(other.1) < supporters(one.1) {
+                true => (other, one),
+                false => (one, other),
+            };
+            let contest = Contest {
+                defender: Party::Provider(defender.0.clone()),
+                challenger: Party::Provider(challenger.0.clone()),
+                claim: defender.1.clone(),
+            };
+            Some((contest, Self::new_game(task, defender.1)?))
+        })
+    }
+
+    /// The next auditor that says something else than its provider. Ends audits from which no dispute can come, and
+    /// says in `ended` whether there was one.
+    fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Contest<T>, Game)> {
+        for audit in round.audits.clone() {
+            if audit.state != AuditState::Differs {
+                continue;
+            }
+            let member = round
+                .members
+                .iter()
+                .find(|member| member.provider == audit.provider);
+            let claim = member.and_then(|member| member.standing_claim()).cloned();
+            let game = claim.and_then(|claim| Some((Self::new_game(task, &claim)?, claim)));
+            let Some((game, claim)) = game else {
+                Results::<T>::release_audit(round, &audit.verifier, &audit.provider);
+                *ended = true;
+                continue;
+            };
+            let contest = Contest {
+                defender: Party::Provider(audit.provider.clone()),
+                challenger: Party::Auditor {
+                    verifier: audit.verifier,
+                    provider: audit.provider,
+                },
+                claim,
+            };
+            return Some((contest, game));
+        }
+        None
+    }
+
+    /// Who stands by the claim of a dispute that its challenger has won, and is to defend it next.
+    pub(crate) fn next_stander(round: &RoundOf<T>, dispute: &DisputeOf<T>) -> Option<PartyOf<T>> {
+        let others = round
+            .members
+            .iter()
+            .filter(|member| member.standing_claim() == Some(&dispute.claim));
+        let mut others = others.map(|member| Party::Provider(member.provider.clone()));
+        // Providers of the round are matched by what they say.
+        if let (false, Some(next)) = (matches!(dispute.challenger, Party::Provider(_)), others.next()) {
+            return Some(next);
+        }
+        if !dispute.proven {
+            return None;
+        }
+        let said = |provider: &T::AccountId| {
+            let mut members = round.members.iter();
+            let member = members.find(|member| member.provider == *provider);
+            member.and_then(|member| member.claim())
+        };
+        let confirmed = round.audits.iter().find(|audit| {
+            audit.state == AuditState::Confirmed
+                && said(&audit.provider) == Some(&dispute.claim)
+                && audit.verifier != *dispute.challenger.account()
+        });
+        confirmed.map(|audit| Party::Auditor {
+            verifier: audit.verifier.clone(),
+            provider: audit.provider.clone(),
+        })
+    }
+
+    /// Opens a dispute. There has to be room for it.
+    pub(crate) fn open_dispute(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        contest: Contest<T>,
+        stakes: Stakes<T::Balance>,
+        game: Game,
+    ) -> DisputeId {
+        let id = NextDisputeId::<T>::mutate(|next| {
+            let id = *next;
+            *next = next.saturating_add(1);
+            id
+        });
+        let Contest {
+            defender,
+            challenger,
+            claim,
+        } = contest;
+        Self::deposit_event(Event::DisputeOpened {
+            dispute: id,
+            task,
+            defender: defender.clone(),
+            challenger: challenger.clone(),
+            claim: claim.clone(),
+            bond: stakes.bond,
+        });
+        let seats = Self::seats(round, &defender, &challenger);
+        let dispute = Dispute {
+            task,
+            defender,
+            challenger,
+            claim,
+            proven: stakes.proven,
+            game,
+            bond: stakes.bond,
+            moves: 0,
+            // A height, where its history begins.
+            opened_at: frame_system::Pallet::<T>::block_number(),
+            ticked_at: TrustLock::<T>::now(),
+            beyond_since: None,
+        };
+        let due = Self::due(id, &dispute);
+        // There was room, or a dispute was taken out just before.
+        let pushed = round.disputes.try_push(OpenDispute { id, due, seats });
+        debug_assert!(pushed.is_ok());
+        Disputes::<T>::insert(id, dispute);
+        T::Clock::wake_after(task, due);
+        id
+    }
+
+    /// The time after which a dispute has to be looked at.
+    pub(crate) fn due(id: DisputeId, dispute: &DisputeOf<T>) -> BlockNumberFor<T> {
+        let now = TrustLock::<T>::now();
+        let left = |side: Side| {
+            dispute
+                .game
+                .clocks()
+                .left(side)
+                .saturated_into::<BlockNumberFor<T>>()
+        };
+        match dispute.game.to_move() {
+            Some(side) => now.saturating_add(left(side)),
+            None => match Committees::<T>::get(id) {
+                Some(committee) if committee.machine.decision().is_some() => now,
+                Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
+                None => {
+                    let since = dispute.beyond_since.unwrap_or(now);
+                    since.saturating_add(T::DecisionWindow::get())
+                }
+            },
+        }
+    }
+
+    fn seats(round: &RoundOf<T>, defender: &PartyOf<T>, challenger: &PartyOf<T>) -> Option<(u8, u8)> {
+        let seat = |party: &PartyOf<T>| match party {
+            Party::Provider(provider) => {
+                let mut members = round.members.iter();
+                let seat = members.position(|member| member.provider == *provider)?;
+                u8::try_from(seat).ok()
+            }
+            Party::Auditor { .. } | Party::Account(_) => None,
+        };
+        Some((seat(defender)?, seat(challenger)?))
+    }
+}

@@ -1,0 +1,77 @@
+//! What must hold between any two blocks, one function an invariant. The ids are explained in the README.
+
+mod committees;
+
+use alloc::collections::BTreeMap;
+use frame_support::ensure;
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    TryRuntimeError,
+};
+use surety_pallet_results::{asset, RoundOf, Rounds};
+use surety_types::{task::RoundPhase, trust::Party, TaskId};
+
+use crate::{Config, Disputes, HoldReason, NextDisputeId, Pallet};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// Says which does not hold.
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
+        Rounds::<T>::iter()
+            .try_for_each(|(task, round)| disputes_1_disputes_are_those_of_their_rounds::<T>(task, &round))?;
+        disputes_1_disputes_have_rounds::<T>()?;
+        disputes_2_holds_are_bonds::<T>()?;
+        committees::check::<T>()
+    }
+}
+
+fn disputes_1_disputes_are_those_of_their_rounds<T: Config>(
+    task: TaskId,
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    for open in &round.disputes {
+        let dispute = Disputes::<T>::get(open.id);
+        ensure!(
+            dispute.is_some_and(|dispute| dispute.task == task && dispute.game.outcome().is_none()),
+            "DISPUTES-1: a round lists a dispute that is not open"
+        );
+    }
+    let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
+    ensure!(
+        challengeable || round.disputes.is_empty(),
+        "DISPUTES-1: a dispute before there is a verdict"
+    );
+    Ok(())
+}
+
+fn disputes_1_disputes_have_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+    let next = NextDisputeId::<T>::get();
+    for (id, dispute) in Disputes::<T>::iter() {
+        let round = Rounds::<T>::get(dispute.task);
+        let listed = round.is_some_and(|round| round.disputes.iter().any(|open| open.id == id));
+        ensure!(
+            listed && id < next,
+            "DISPUTES-1: a dispute that its round does not list"
+        );
+    }
+    Ok(())
+}
+
+fn disputes_2_holds_are_bonds<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut bonds = BTreeMap::<T::AccountId, T::Balance>::new();
+    for dispute in Disputes::<T>::iter_values() {
+        if let Party::Account(challenger) = dispute.challenger {
+            let sum = bonds.entry(challenger).or_insert_with(Zero::zero);
+            *sum = sum.saturating_add(dispute.bond);
+        }
+    }
+    for (challenger, bond) in bonds {
+        ensure!(
+            asset::held::<T>(HoldReason::Challenge, &challenger) == bond,
+            "DISPUTES-2: a hold differs from the bonds of challenges"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! What must hold of committees.
+
+use frame_support::ensure;
+use sp_runtime::TryRuntimeError;
+use surety_dispute_game::{bisection::State, committee::value_hash};
+use surety_types::trust::DisputeId;
+
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes};
+
+pub(super) fn check<T: Config>() -> Result<(), TryRuntimeError> {
+    Committees::<T>::iter().try_for_each(|(id, committee)| {
+        let dispute = disputes_3_committees_are_of_games_that_wait::<T>(id, &committee)?;
+        disputes_4_candidates_are_different_and_fit::<T>(&dispute, &committee)
+    })
+}
+
+fn disputes_3_committees_are_of_games_that_wait<T: Config>(
+    id: DisputeId,
+    committee: &CommitteeOf<T>,
+) -> Result<DisputeOf<T>, TryRuntimeError> {
+    let dispute = Disputes::<T>::get(id).ok_or("DISPUTES-3: a committee without a dispute")?;
+    let State::Beyond { cell } = dispute.game.state() else {
+        return Err("DISPUTES-3: a committee about a game that can be played".into());
+    };
+    ensure!(
+        committee.claimed == value_hash(Some(cell.value)),
+        "DISPUTES-3: a committee about another value than the defender's"
+    );
+    ensure!(
+        committee.machine.decision().is_some() || committee.suspended == 0,
+        "DISPUTES-3: a suspension before there is a decision"
+    );
+    Ok(dispute)
+}
+
+fn disputes_4_candidates_are_different_and_fit<T: Config>(
+    dispute: &DisputeOf<T>,
+    committee: &CommitteeOf<T>,
+) -> Result<(), TryRuntimeError> {
+    let candidates = &committee.candidates;
+    ensure!(
+        u32::try_from(candidates.len()).is_ok_and(|count| count <= committee.room()),
+        "DISPUTES-4: more candidates than seats"
+    );
+    ensure!(
+        candidates.is_sorted_by_key(|candidate| candidate.rank),
+        "DISPUTES-4: candidates out of order"
+    );
+    for (place, candidate) in candidates.iter().enumerate() {
+        let verifier = &candidate.verifier;
+        let mut earlier = candidates.iter().take(place);
+        ensure!(
+            !earlier.any(|other| other.verifier == *verifier),
+            "DISPUTES-4: a candidate twice"
+        );
+        let parties = [dispute.defender.account(), dispute.challenger.account()];
+        ensure!(!parties.contains(&verifier), "DISPUTES-4: a party is a candidate");
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Members of the committee of the first dispute.
+
+use frame_support::dispatch::DispatchResult;
+use sp_core::H256;
+use surety_audit_economics::{
+    draw::{borrowed, SEAT_LABEL},
+    SeatInput,
+};
+use surety_dispute_game::{committee::value_hash, snowflake};
+use surety_pallet_test_kit::MockStake;
+use surety_types::{stake::Role, trust::AuditProof};
+
+use crate::{audits::binding, *};
+
+/// The dispute that has a committee.
+pub const DISPUTE: u32 = 0;
+
+pub fn committee() -> Option<CommitteeOf<Test>> {
+    Committees::<Test>::get(DISPUTE)
+}
+
+/// What the defender claims, in votes.
+pub fn claimed() -> H256 {
+    committee().map(|committee| committee.claimed).unwrap_or_default()
+}
+
+/// Something else.
+pub fn other_value() -> H256 {
+    value_hash(None)
+}
+
+/// The seal that a verifier makes of an answer in the present ballot.
+pub fn vote_seal(verifier: AccountId, value: H256) -> H256 {
+    let machine = committee().unwrap().machine;
+    snowflake::seal(
+        machine.question(),
+        machine.rounds(),
+        &verifier,
+        value,
+        salt_of(verifier),
+    )
+}
+
+/// A proof for a verifier's agent whose VRF gives bytes like `draw`, in the present ballot.
+pub fn seat_proof(verifier: AccountId, draw: u8) -> AuditProof {
+    let committee = committee().unwrap();
+    let input = SeatInput {
+        seed: committee.draw.seed,
+        dispute: DISPUTE,
+        ballot: committee.machine.rounds(),
+    };
+    AuditProof {
+        pre_output: binding(agent_of(verifier), SEAT_LABEL, &borrowed(&input.fields())),
+        proof: [draw; 64],
+    }
+}
+
+/// What the verifier's agent calls to take a seat with an answer.
+pub fn joining(verifier: AccountId, value: H256, draw: u8) -> DisputesCall {
+    DisputesCall::join_committee {
+        dispute: DISPUTE,
+        ballot: committee().unwrap().machine.rounds(),
+        proof: Some(seat_proof(verifier, draw)),
+        seal: vote_seal(verifier, value),
+    }
+}
+
+/// A verifier that drew itself well takes a seat with an answer.
+pub fn join(verifier: AccountId, value: H256) -> DispatchResult {
+    send(verifier, joining(verifier, value, 1))
+}
+
+/// Somebody opens the verifier's answer, without a signature.
+pub fn reveal_vote(verifier: AccountId, value: H256) -> DispatchResult {
+    send_opening(opening_vote(DISPUTE, verifier, value))
+}
+
+/// The opening of a verifier's answer.
+pub fn opening_vote(dispute: u32, verifier: AccountId, value: H256) -> DisputesCall {
+    DisputesCall::reveal_vote {
+        dispute,
+        verifier,
+        value,
+        salt: salt_of(verifier),
+    }
+}
+
+/// Everybody listed seals its answer, time passes, and everybody opens it as far as the ballot lasts.
+pub fn ballot(votes: &[(AccountId, H256)]) {
+    for (verifier, value) in votes {
+        assert_eq!(join(*verifier, *value), Ok(()), "{verifier}");
+    }
+    pass(BlockNumber::from(SEAT_WINDOW) + 1);
+    for (verifier, value) in votes {
+        assert_eq!(reveal_vote(*verifier, *value), Ok(()), "{verifier}");
+    }
+}
+
+/// The first `count` verifiers, and what each answers.
+pub fn votes(count: AccountId, value: impl Fn(AccountId) -> H256) -> Vec<(AccountId, H256)> {
+    let verifiers = FIRST_VERIFIER..FIRST_VERIFIER + count;
+    verifiers.map(|verifier| (verifier, value(verifier))).collect()
+}
+
+/// Bonds more verifiers, until there are `count`.
+pub fn bond_verifiers(count: AccountId) {
+    for stash in FIRST_VERIFIER + VERIFIERS..FIRST_VERIFIER + count {
+        MockStake::bond(stash, agent_of(stash), Role::Verifier, BOND);
+    }
+}

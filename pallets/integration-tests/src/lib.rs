@@ -1,0 +1,517 @@
+#![doc = include_str!("../README.md")]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod audits;
+mod committee;
+mod inputs;
+mod play;
+mod statements;
+mod toy;
+
+pub use audits::*;
+pub use committee::*;
+pub use inputs::*;
+pub use play::*;
+pub use statements::*;
+pub use surety_pallet_test_kit::{send_opening, validity_of, AccountId, Balance, BlockNumber};
+pub use toy::{
+    claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
+};
+
+use frame_support::{
+    construct_runtime, derive_impl,
+    dispatch::DispatchResult,
+    parameter_types,
+    traits::{Hooks, UnfilteredDispatchable},
+    weights::Weight,
+};
+use frame_system::EnsureRoot;
+use sp_core::H256;
+use sp_runtime::{
+    traits::{BlockNumberProvider, IdentityLookup},
+    BuildStorage, FixedU128, Permill, TryRuntimeError,
+};
+use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
+use surety_types::{
+    stake::Role,
+    task::{Assignment, PerMember, ResultClaim, Security, Verdict},
+    traits::TaskTrust,
+    trust::{FaultKind, SlashId},
+    TaskId,
+};
+
+pub use surety_pallet_disputes::{
+    CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId,
+};
+pub use surety_pallet_results::{
+    describe, AuditOf, CommitNotes, Demands, DisputeReferee, Facts, PhaseName, RoundOf, Rounds,
+    CONVICTED_AT_ONCE,
+};
+pub use surety_pallet_trust_lock::{Convictions, NextSlashId, Records, SlashOf, Slashes, SlashesSweptTo};
+
+pub type ResultsCall = surety_pallet_results::Call<Test>;
+pub type DisputesCall = surety_pallet_disputes::Call<Test>;
+pub type TrustLockCall = surety_pallet_trust_lock::Call<Test>;
+pub type ResultsEvent = surety_pallet_results::Event<Test>;
+pub type DisputesEvent = surety_pallet_disputes::Event<Test>;
+pub type TrustLockEvent = surety_pallet_trust_lock::Event<Test>;
+pub type ResultsError = surety_pallet_results::Error<Test>;
+pub type DisputesError = surety_pallet_disputes::Error<Test>;
+pub type TrustLockError = surety_pallet_trust_lock::Error<Test>;
+
+/// The task of most tests.
+pub const TASK: TaskId = 7;
+pub const PRICE: Balance = 100;
+/// Stake locked for [`PRICE`].
+pub const LOCK: Balance = 200;
+pub const BOND: Balance = 1_000;
+pub const UNITS_MAX: u32 = 50;
+/// Stashes 1 to this one are bonded as providers.
+pub const STASHES: AccountId = 40;
+/// Stashes from here on are bonded as verifiers: as many as follow.
+pub const FIRST_VERIFIER: AccountId = 51;
+pub const VERIFIERS: AccountId = 10;
+/// Accounts with money of their own, from this one to the next.
+pub const FIRST_STRANGER: AccountId = 500;
+pub const LAST_STRANGER: AccountId = 519;
+pub const MONEY: Balance = 100_000;
+pub const POOL: AccountId = 950;
+pub const POOL_MONEY: Balance = 1_000;
+/// An auditor's bond for a provider that is paid [`PRICE`].
+pub const AUDIT_BOND: Balance = 300;
+/// The first challenger's bond.
+pub const CHALLENGE_BOND: Balance = 500;
+/// What a piece of output costs.
+pub const SUPPLY_PRICE: Balance = 7;
+
+pub const COMMIT_WINDOW: BlockNumber = 10;
+pub const AUDIT_WINDOW: BlockNumber = 3;
+pub const REVEAL_WINDOW: BlockNumber = 6;
+pub const CHALLENGE_WINDOW: BlockNumber = 4;
+pub const OPENING_WINDOW: BlockNumber = 15;
+pub const CLOCK: u32 = 5;
+pub const DECISION_WINDOW: BlockNumber = 6;
+pub const SUPPLY_WINDOW: BlockNumber = 5;
+pub const INPUT_WINDOW: BlockNumber = 4;
+pub const DEFERRAL: BlockNumber = 8;
+pub const JAIL: BlockNumber = 30;
+pub const SEAT_WINDOW: u32 = 3;
+pub const VOTE_WINDOW: u32 = 2;
+pub const SEASONING: u32 = 20;
+
+construct_runtime!(
+    pub enum Test {
+        System: frame_system,
+        Balances: pallet_balances,
+        TrustLock: surety_pallet_trust_lock,
+        Results: surety_pallet_results,
+        Disputes: surety_pallet_disputes,
+    }
+);
+
+#[derive_impl(frame_system::config_preludes::TestDefaultConfig)]
+impl frame_system::Config for Test {
+    type Block = frame_system::mocking::MockBlock<Test>;
+    type AccountId = AccountId;
+    type Lookup = IdentityLookup<AccountId>;
+    type AccountData = pallet_balances::AccountData<Balance>;
+}
+
+#[derive_impl(pallet_balances::config_preludes::TestDefaultConfig)]
+impl pallet_balances::Config for Test {
+    type Balance = Balance;
+    type AccountStore = System;
+}
+
+parameter_types! {
+    pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
+    pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
+    pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
+    pub const OpeningWindow: BlockNumber = OPENING_WINDOW;
+    pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;
+    pub const LockMultiple: u32 = 2;
+    pub const InsurancePool: AccountId = POOL;
+    pub const AuditBondMultiple: u32 = 3;
+    pub const ChallengeBondMultiple: u32 = 5;
+    pub const DefenceCost: Balance = 10;
+    pub const DisputeClock: u32 = CLOCK;
+    pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
+    pub const SupplyPrice: Balance = SUPPLY_PRICE;
+    pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
+    pub const InputWindow: BlockNumber = INPUT_WINDOW;
+    pub const SlashDeferral: BlockNumber = DEFERRAL;
+    pub const StakePart: Permill = Permill::from_percent(5);
+    pub const FinderShare: Permill = Permill::from_percent(30);
+    pub const ClientShare: Permill = Permill::from_percent(20);
+    pub const CorrelationWindow: BlockNumber = 50;
+    pub const JailPeriod: BlockNumber = JAIL;
+    pub const ProbationTasks: u32 = 10;
+    pub const SeatWindow: u32 = SEAT_WINDOW;
+    pub const VoteWindow: u32 = VOTE_WINDOW;
+    pub const SeatSeasoning: u32 = SEASONING;
+    pub const AuditAccuracy: Permill = Permill::from_percent(95);
+    /// None: locks are the usual multiple of the price.
+    pub static VerifiersCorrupt: Permill = Permill::zero();
+    pub AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+    pub AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+    pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
+    pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
+    pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+    /// What the clock shows, if it stands still.
+    pub static FinalityStoppedAt: Option<BlockNumber> = None;
+}
+
+impl surety_pallet_trust_lock::Config for Test {
+    type SuspensionPeriod = CommitWindow;
+    type Balance = Balance;
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
+    type Stake = MockStake;
+    type BlockNumberProvider = MockTime;
+    type SlashDeferral = SlashDeferral;
+    type StakePart = StakePart;
+    type FinderShare = FinderShare;
+    type ClientShare = ClientShare;
+    type CorrelationWindow = CorrelationWindow;
+    type JailPeriod = JailPeriod;
+    type ProbationTasks = ProbationTasks;
+    type InsurancePool = InsurancePool;
+    type VetoOrigin = EnsureRoot<AccountId>;
+    type WeightInfo = ();
+}
+
+impl surety_pallet_results::Config for Test {
+    type Disputes = Disputes;
+    type Outcome = MockOutcome;
+    type Clock = MockClock;
+    type CommitWindow = CommitWindow;
+    type AuditWindow = AuditWindow;
+    type RevealWindow = RevealWindow;
+    type OpeningWindow = OpeningWindow;
+    type ChallengeWindow = ChallengeWindow;
+    type LockMultiple = LockMultiple;
+    type Referee = ToyReferee;
+    type Draws = MockDraws;
+    type EpochRandomness = EpochRandomness;
+    type AuditorsExpected = AuditorsExpected;
+    type AuditorsNewcomer = AuditorsNewcomer;
+    type AuditBondMultiple = AuditBondMultiple;
+    type SupplyPrice = SupplyPrice;
+    type SupplyWindow = SupplyWindow;
+    type InputWindow = InputWindow;
+    type AuditorsBasic = AuditorsBasic;
+    type AuditorsHigh = AuditorsHigh;
+    type VerifiersCorrupt = VerifiersCorrupt;
+    type AuditAccuracy = AuditAccuracy;
+    type Signatures = MockSignatures;
+    type WeightInfo = ();
+}
+
+impl surety_pallet_disputes::Config for Test {
+    type ChallengeBondMultiple = ChallengeBondMultiple;
+    type DefenceCost = DefenceCost;
+    type DisputeClock = DisputeClock;
+    type DecisionWindow = DecisionWindow;
+    type DecideOrigin = EnsureRoot<AccountId>;
+    type SeatWindow = SeatWindow;
+    type VoteWindow = VoteWindow;
+    type SeatSeasoning = SeatSeasoning;
+    type WeightInfo = ();
+}
+
+/// A clock that goes with the blocks, or stands still.
+pub struct MockTime;
+
+impl BlockNumberProvider for MockTime {
+    type BlockNumber = BlockNumber;
+
+    fn current_block_number() -> BlockNumber {
+        FinalityStoppedAt::get().unwrap_or_else(System::block_number)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn set_block_number(block: BlockNumber) {
+        System::set_block_number(block);
+    }
+}
+
+/// A chain whose providers are bonded, each with an agent of its own.
+pub struct TestExt {
+    reserves: Vec<AccountId>,
+    round: Option<u32>,
+    model: Model,
+}
+
+impl TestExt {
+    pub fn new() -> Self {
+        Self {
+            reserves: Vec::new(),
+            round: None,
+            model: Model::Exact,
+        }
+    }
+
+    /// Starts with a round of stashes 1 to `redundancy`.
+    pub fn round_of(mut self, redundancy: u32) -> Self {
+        self.round = Some(redundancy);
+        self
+    }
+
+    /// Opens rounds of tasks with such a model.
+    pub fn model(mut self, model: Model) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// Starts with these stashes in reserve.
+    pub fn reserves(mut self, reserves: impl IntoIterator<Item = AccountId>) -> Self {
+        self.reserves = reserves.into_iter().collect();
+        self
+    }
+
+    pub fn build(self) -> sp_io::TestExternalities {
+        surety_pallet_test_kit::reset();
+        set_truth(9);
+        set_model(self.model);
+        FinalityStoppedAt::set(None);
+        AuditorsExpected::set(FixedU128::from_u32(1));
+        AuditorsNewcomer::set(FixedU128::from_u32(3));
+        VerifiersCorrupt::set(Permill::zero());
+        for stash in 1..=STASHES {
+            MockStake::bond(stash, agent_of(stash), Role::Provider, BOND);
+        }
+        for stash in verifiers() {
+            MockStake::bond(stash, agent_of(stash), Role::Verifier, BOND);
+        }
+        MockOutcome::set_reserves(TASK, &assignments(self.reserves));
+        let rich = (FIRST_STRANGER..=LAST_STRANGER).map(|account| (account, MONEY));
+        // Stashes and the client exist, and have next to nothing.
+        let poor = (1..=STASHES)
+            .chain([MockOutcome::CLIENT])
+            .map(|account| (account, 1));
+        let mut storage = frame_system::GenesisConfig::<Test>::default()
+            .build_storage()
+            .unwrap();
+        pallet_balances::GenesisConfig::<Test> {
+            balances: rich.chain(poor).chain([(POOL, POOL_MONEY)]).collect(),
+            ..Default::default()
+        }
+        .assimilate_storage(&mut storage)
+        .unwrap();
+        let mut ext = sp_io::TestExternalities::new(storage);
+        ext.execute_with(|| {
+            System::set_block_number(1);
+            if let Some(redundancy) = self.round {
+                open(TASK, 1..=redundancy.into()).unwrap();
+            }
+        });
+        ext
+    }
+
+    /// Runs `test`, then checks every invariant.
+    pub fn execute_with(self, test: impl FnOnce()) {
+        self.build().execute_with(|| {
+            test();
+            check();
+        });
+    }
+}
+
+/// Every invariant, and that everybody's locks are those of its rounds, audits and slashes.
+pub fn check() {
+    assert_eq!(try_state(), Ok(()));
+    for stash in (1..=STASHES).chain(verifiers()) {
+        let expected = locks_of(stash).min(MockStake::bonded(stash));
+        assert_eq!(MockStake::locked(stash), expected, "locks of {stash}");
+    }
+}
+
+/// Checks every invariant of the three pallets.
+pub fn try_state() -> Result<(), TryRuntimeError> {
+    TrustLock::do_try_state()?;
+    Results::do_try_state()?;
+    Disputes::do_try_state()
+}
+
+/// What is locked for a stash by what the pallets know.
+pub fn locks_of(stash: AccountId) -> Balance {
+    let of_rounds = Rounds::<Test>::iter_values().map(|round| {
+        let members = round.members.iter().filter(|member| member.provider == stash);
+        let audits = round.audits.iter().filter(|audit| audit.verifier == stash);
+        members.map(|member| member.lock).sum::<Balance>() + audits.map(|audit| audit.bond).sum::<Balance>()
+    });
+    let of_slashes = Slashes::<Test>::iter_values().filter(|slash| slash.offender == stash);
+    of_rounds.sum::<Balance>() + of_slashes.map(|slash| slash.lock).sum::<Balance>()
+}
+
+pub fn verifiers() -> impl Iterator<Item = AccountId> {
+    FIRST_VERIFIER..FIRST_VERIFIER + VERIFIERS
+}
+
+/// The slashes that wait, in order.
+pub fn slashes() -> Vec<SlashOf<Test>> {
+    let mut slashes: Vec<(SlashId, _)> = Slashes::<Test>::iter().collect();
+    slashes.sort_by_key(|(id, _)| *id);
+    slashes.into_iter().map(|(_, slash)| slash).collect()
+}
+
+/// Who is to be slashed for what, in the order in which it was proven.
+pub fn faults() -> Vec<(AccountId, FaultKind)> {
+    slashes()
+        .into_iter()
+        .map(|slash| (slash.offender, slash.kind))
+        .collect()
+}
+
+pub fn agent_of(stash: AccountId) -> AccountId {
+    stash + 1_000
+}
+
+pub fn assignments(stashes: impl IntoIterator<Item = AccountId>) -> Vec<Assignment<AccountId, Balance>> {
+    stashes
+        .into_iter()
+        .map(|provider| Assignment {
+            provider,
+            price: PRICE,
+        })
+        .collect()
+}
+
+/// Opens a round of `members`.
+pub fn open(task: TaskId, members: impl IntoIterator<Item = AccountId>) -> DispatchResult {
+    open_secured(task, Security::default(), members)
+}
+
+/// Opens a round of `members` of a task of this security.
+pub fn open_secured(
+    task: TaskId,
+    security: Security,
+    members: impl IntoIterator<Item = AccountId>,
+) -> DispatchResult {
+    let assignments = PerMember::truncate_from(assignments(members));
+    Results::open(task, assignments.len() as u32, UNITS_MAX, security, &assignments)
+}
+
+pub fn salt_of(stash: AccountId) -> H256 {
+    H256::from_low_u64_be(stash)
+}
+
+pub fn seal(stash: AccountId, claim: &ResultClaim) -> H256 {
+    surety_proofs::commitment(TASK, &stash, claim, &salt_of(stash))
+}
+
+/// Has the stash's agent call as an extrinsic does: a call that fails changes nothing.
+pub fn send(stash: AccountId, call: impl Into<RuntimeCall>) -> DispatchResult {
+    send_as(agent_of(stash), call)
+}
+
+/// Has an account call.
+pub fn send_as(account: AccountId, call: impl Into<RuntimeCall>) -> DispatchResult {
+    let origin = RuntimeOrigin::signed(account);
+    call.into()
+        .dispatch_bypass_filter(origin)
+        .map(|_| ())
+        .map_err(|refused| refused.error)
+}
+
+/// The stash's agent commits to `result`.
+pub fn commit(stash: AccountId, result: u8) -> DispatchResult {
+    send(
+        stash,
+        ResultsCall::commit {
+            task: TASK,
+            commitment: seal(stash, &claim(result)),
+        },
+    )
+}
+
+/// Somebody reveals the stash's `result`, without a signature.
+pub fn reveal(stash: AccountId, result: u8) -> DispatchResult {
+    send_opening(opening(stash, claim(result)))
+}
+
+/// The opening of the stash's commitment to `claim`.
+pub fn opening(stash: AccountId, claim: ResultClaim) -> ResultsCall {
+    ResultsCall::reveal {
+        task: TASK,
+        provider: stash,
+        claim,
+        salt: salt_of(stash),
+    }
+}
+
+/// Everybody listed commits to its result.
+pub fn all_commit(results: &[(AccountId, u8)]) {
+    for (stash, result) in results {
+        assert_eq!(commit(*stash, *result), Ok(()));
+    }
+}
+
+/// Everybody listed reveals its result.
+pub fn all_reveal(results: &[(AccountId, u8)]) {
+    for (stash, result) in results {
+        assert_eq!(reveal(*stash, *result), Ok(()));
+    }
+}
+
+/// Blocks pass, and the agenda advances what it was asked to.
+pub fn pass(blocks: BlockNumber) {
+    for _ in 0..blocks {
+        let now = System::block_number() + 1;
+        System::set_block_number(now);
+        for task in MockClock::take_due(TrustLock::now()) {
+            assert_eq!(Results::advance(task), Ok(()));
+        }
+        TrustLock::on_idle(now, Weight::MAX);
+    }
+}
+
+/// Blocks pass without an agenda.
+pub fn pass_unattended(blocks: BlockNumber) {
+    System::set_block_number(System::block_number() + blocks);
+}
+
+pub fn round() -> Option<RoundOf<Test>> {
+    Rounds::<Test>::get(TASK)
+}
+
+/// Phase of the task's round and its last block; `None` when there is no round.
+pub fn phase() -> Option<(PhaseName, BlockNumber)> {
+    round().map(|round| describe(&round.phase))
+}
+
+pub fn members() -> Vec<AccountId> {
+    round()
+        .map(|round| round.members.iter().map(|member| member.provider).collect())
+        .unwrap_or_default()
+}
+
+/// The verdict that was handed over.
+pub fn decision() -> Option<Verdict<AccountId>> {
+    MockOutcome::decision(TASK)
+}
+
+pub fn agreed(
+    result: u8,
+    majority: &[AccountId],
+    minority: &[AccountId],
+    absent: &[AccountId],
+) -> Verdict<AccountId> {
+    let list = |stashes: &[AccountId]| PerMember::truncate_from(stashes.to_vec());
+    Verdict::Agreed {
+        claim: claim(result),
+        majority: list(majority),
+        minority: list(minority),
+        absent: list(absent),
+    }
+}
+
+/// What the pallets under test have told since the last call.
+pub fn events() -> Vec<RuntimeEvent> {
+    let events = System::events().into_iter().map(|record| record.event);
+    let events = events
+        .filter(|event| !matches!(event, RuntimeEvent::System(_) | RuntimeEvent::Balances(_)))
+        .collect();
+    System::reset_events();
+    events
+}

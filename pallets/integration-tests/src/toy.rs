@@ -1,0 +1,231 @@
+//! A computation small enough to see through: four leaves, of which the inner two are computed in two steps.
+//!
+//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each step of leaf
+//! 1, those from there on one in leaf 0, which no court can compute again. Leaf 3 is the output: three segments of the
+//! result's number.
+
+use std::{cell::Cell as Slot, convert::Infallible};
+
+use sp_core::H256;
+use sp_runtime::DispatchError;
+use surety_dispute_game::bisection::{
+    Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
+};
+use surety_proofs::{merkle_root, row_digest, rows_digest};
+use surety_types::{task::ResultClaim, TaskId};
+
+use crate::DisputeReferee;
+
+/// From this result on the tokens are wrong.
+pub const TOKENS: u8 = 200;
+pub const OUTPUT_BYTES: u32 = 2_500;
+/// No result is of so many units.
+pub const IMPOSSIBLE_UNITS: u32 = 13;
+const LEAVES: u32 = 4;
+const WORDS: u32 = 8;
+
+/// What the tasks' model is.
+#[derive(Clone, Copy)]
+pub enum Model {
+    /// Anybody can compute its results again.
+    Exact,
+    /// Nobody can.
+    Native,
+    /// It is gone.
+    Unknown,
+}
+
+thread_local! {
+    static MODEL: Slot<Model> = const { Slot::new(Model::Exact) };
+    static TRUTH: Slot<u8> = const { Slot::new(9) };
+}
+
+pub fn truth() -> u8 {
+    TRUTH.get()
+}
+
+pub fn set_truth(result: u8) {
+    TRUTH.set(result);
+}
+
+/// For rounds that are opened from now on.
+pub fn set_model(model: Model) {
+    MODEL.set(model);
+}
+
+pub fn output(result: u8) -> Vec<u8> {
+    vec![result; OUTPUT_BYTES as usize]
+}
+
+/// What a provider claims that has this result.
+pub fn claim(result: u8) -> ResultClaim {
+    ResultClaim {
+        output: row_digest(&output(result)),
+        trace_root: merkle_root(ToyTrace::new(result).leaves.into_iter()),
+        units: 5,
+    }
+}
+
+/// The trace of whoever has this result.
+pub struct ToyTrace {
+    result: u8,
+    leaves: Vec<H256>,
+}
+
+impl ToyTrace {
+    pub fn new(result: u8) -> Self {
+        let digest = |leaf| rows_digest(core::iter::once(row(result, leaf, 1).as_slice()));
+        Self {
+            result,
+            leaves: (0..LEAVES).map(digest).collect(),
+        }
+    }
+}
+
+fn row(result: u8, leaf: u32, step: u32) -> Vec<u8> {
+    if leaf == 3 {
+        return output(result);
+    }
+    let wrong = result != truth() && leaf == u32::from(result < TOKENS);
+    let word = |cell: u32| {
+        let right = leaf * 1_000 + step * 100 + cell;
+        if wrong && cell == u32::from(result) % WORDS {
+            right + 1 + u32::from(result)
+        } else {
+            right
+        }
+    };
+    (0..WORDS).flat_map(|cell| word(cell).to_le_bytes()).collect()
+}
+
+impl Trace for ToyTrace {
+    type Error = Infallible;
+
+    fn leaves(&mut self) -> Result<&[H256], Infallible> {
+        Ok(&self.leaves)
+    }
+
+    fn steps(&mut self, leaf: u32) -> Result<Vec<H256>, Infallible> {
+        let digest = |step| rows_digest(core::iter::once(row(self.result, leaf, step).as_slice()));
+        Ok((0..2).map(digest).collect())
+    }
+
+    fn rows(&mut self, leaf: u32, step: u32) -> Result<Vec<H256>, Infallible> {
+        // A given leaf has no steps, and the digests of its rows are asked for as those of step 0.
+        let step = if matches!(leaf, 1 | 2) { step } else { 1 };
+        Ok(vec![row_digest(&row(self.result, leaf, step))])
+    }
+
+    fn row(&mut self, leaf: u32, step: u32, _: u32) -> Result<Vec<u8>, Infallible> {
+        let step = if matches!(leaf, 1 | 2) { step } else { 1 };
+        Ok(row(self.result, leaf, step))
+    }
+
+    fn open(&mut self, _: &Cell) -> Result<Vec<u8>, Infallible> {
+        Ok(vec![1])
+    }
+}
+
+/// Knows the truth.
+pub struct ToyCourt {
+    output: H256,
+}
+
+impl Shape for ToyCourt {
+    fn leaves(&self) -> u32 {
+        LEAVES
+    }
+
+    fn leaf(&self, leaf: u32) -> Option<LeafShape> {
+        let kind = match leaf {
+            0 => LeafKind::Given,
+            1 | 2 => LeafKind::Computed,
+            3 => LeafKind::Fixed(merkle_root(core::iter::once(self.output))),
+            _ => return None,
+        };
+        Some(LeafShape {
+            length: Length::Known(1),
+            kind,
+        })
+    }
+
+    fn steps(&self, leaf: u32, _: u32) -> Option<u32> {
+        matches!(leaf, 1 | 2).then_some(2)
+    }
+
+    fn rows(&self, leaf: u32, _: u32, step: u32) -> Option<RowsShape> {
+        let row_bytes = match leaf {
+            3 => OUTPUT_BYTES,
+            _ => WORDS * 4,
+        };
+        (step < 2 && leaf < LEAVES).then_some(RowsShape {
+            rows: 1,
+            row_bytes,
+            quantised: None,
+        })
+    }
+}
+
+impl Referee for ToyCourt {
+    fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
+        (cell.leaf > 0).then_some(4)
+    }
+
+    fn judge(&self, cell: &Cell, _: &Roots, opening: &[u8]) -> Judgement {
+        if opening.is_empty() {
+            return Judgement::Unproven;
+        }
+        let step = if matches!(cell.leaf, 1 | 2) { cell.step } else { 1 };
+        let right = row(truth(), cell.leaf, step);
+        let word = right.chunks(4).nth(cell.cell as usize);
+        let holds =
+            word.is_some_and(|word| cell.value == CellValue::Word(word.try_into().unwrap_or_default()));
+        if holds {
+            Judgement::Holds
+        } else {
+            Judgement::Refuted
+        }
+    }
+}
+
+/// Mock of [`DisputeReferee`].
+pub struct ToyReferee;
+
+impl ToyReferee {
+    /// The answer to a task whose model is not known.
+    pub const UNKNOWN: DispatchError = DispatchError::Other("UnknownModel");
+}
+
+impl DisputeReferee for ToyReferee {
+    type Facts = u8;
+    type Court = ToyCourt;
+
+    fn facts(_: TaskId) -> Result<Option<u8>, DispatchError> {
+        match MODEL.get() {
+            Model::Exact => Ok(Some(1)),
+            Model::Native => Ok(None),
+            Model::Unknown => Err(Self::UNKNOWN),
+        }
+    }
+
+    fn court(_: &u8, said: &ResultClaim) -> Option<ToyCourt> {
+        let output = said.output;
+        (said.units != IMPOSSIBLE_UNITS).then_some(ToyCourt { output })
+    }
+
+    fn output_bytes(_: &u8, _: &ResultClaim) -> Option<u32> {
+        Some(OUTPUT_BYTES)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn largest_for_benchmark(_: surety_types::model::Operation) -> (u8, ResultClaim) {
+        unimplemented!("benchmarks run over the runtime")
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn for_benchmark(
+        _: surety_pallet_results::LongCell,
+    ) -> (u8, ResultClaim, Vec<surety_dispute_game::bisection::Move>) {
+        unimplemented!("benchmarks run over the runtime")
+    }
+}

@@ -1,0 +1,258 @@
+//! Rounds of a committee that is drawn: there are enough verifiers for it.
+
+use frame_support::{assert_noop, assert_ok};
+use sp_core::H256;
+use surety_dispute_game::snowflake::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
+use surety_pallet_test_kit::MockStake;
+use surety_types::{stake::Role, trust::FaultKind};
+
+use super::after;
+use surety_pallet_integration_tests::*;
+
+const WRONG: u8 = TOKENS + 1;
+const MANY: AccountId = 50;
+
+/// Stashes 1, who is right, and 2 contradict each other, and there are many verifiers.
+fn drawing(test: impl FnOnce()) {
+    after(&[9, WRONG], || {
+        bond_verifiers(MANY);
+        play_out(&[(1, 9), (2, WRONG)]);
+        assert_eq!(committee().unwrap().machine.stage(), &Stage::Drawing);
+        test();
+    });
+}
+
+/// A full round in which `agreeing` say `value`, and each of the others something of its own.
+fn round_of(agreeing: u32, value: H256) {
+    let agreeing = FIRST_VERIFIER + AccountId::from(agreeing);
+    let answer = |who| {
+        if who < agreeing {
+            value
+        } else {
+            H256::from_low_u64_be(who)
+        }
+    };
+    ballot(&votes(SEATS.into(), answer));
+}
+
+fn stage_is_drawing() -> bool {
+    committee().is_some_and(|committee| *committee.machine.stage() == Stage::Drawing)
+}
+
+#[test]
+fn three_quorums_in_a_row_decide() {
+    drawing(|| {
+        let claimed = claimed();
+        events();
+        for round in 1..=2 {
+            round_of(QUORUM, claimed);
+            assert!(
+                events().contains(&RuntimeEvent::Disputes(DisputesEvent::BallotEnded {
+                    dispute: DISPUTE,
+                    rounds: round,
+                    leader: Some(claimed),
+                    streak: round,
+                }))
+            );
+        }
+        assert_eq!(faults(), []);
+        round_of(QUORUM, claimed);
+        assert_eq!(pairs(), []);
+        // Five gave other answers. That is nothing to punish.
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+#[test]
+fn a_round_without_a_quorum_breaks_the_streak() {
+    drawing(|| {
+        let claimed = claimed();
+        for agreeing in [15, 20, 14, 15, 15] {
+            round_of(agreeing, claimed);
+            assert!(stage_is_drawing());
+        }
+        round_of(15, claimed);
+        assert_eq!((committee(), pairs()), (None, vec![]));
+    });
+}
+
+#[test]
+fn quorums_that_contradict_each_other_summon_everybody() {
+    drawing(|| {
+        let claimed = claimed();
+        round_of(15, claimed);
+        round_of(15, other_value());
+        let machine = committee().unwrap().machine;
+        assert_eq!((machine.stage(), machine.rounds()), (&Stage::Summoning, 2));
+        // Now everybody may come, without a proof, and 34 of 50 decide.
+        for (verifier, value) in votes(34, |_| claimed) {
+            let call = DisputesCall::join_committee {
+                dispute: DISPUTE,
+                ballot: 2,
+                proof: None,
+                seal: vote_seal(verifier, value),
+            };
+            assert_ok!(send(verifier, call));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        events();
+        for (verifier, value) in votes(34, |_| claimed) {
+            assert_ok!(reveal_vote(verifier, value));
+        }
+        let ended = |event: &RuntimeEvent| matches!(event, RuntimeEvent::Disputes(DisputesEvent::CommitteeEnded { decision: Decision::Voters(value), .. }) if *value == claimed);
+        assert!(events().iter().any(ended));
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+    });
+}
+
+#[test]
+fn rounds_that_nobody_comes_to_end_in_a_vote_of_all_and_that_by_time() {
+    drawing(|| {
+        for rounds in 0..ROUNDS_MAX {
+            assert_eq!(committee().unwrap().machine.rounds(), rounds);
+            pass(u64::from(SEAT_WINDOW) + 1);
+        }
+        assert_eq!(committee().unwrap().machine.stage(), &Stage::Summoning);
+        pass(u64::from(SEAT_WINDOW) + 1);
+        // More time has passed than others would have had to decide.
+        assert_eq!((committee(), pairs()), (None, vec![]));
+        assert_eq!(faults(), []);
+    });
+}
+
+#[test]
+fn who_did_not_open_its_answer_gets_no_seat_of_this_committee_again() {
+    drawing(|| {
+        let claimed = claimed();
+        let all = votes(SEATS.into(), |_| claimed);
+        for (verifier, value) in &all {
+            assert_ok!(join(*verifier, *value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        for (verifier, value) in &all[1..] {
+            assert_ok!(reveal_vote(*verifier, *value));
+        }
+        pass(u64::from(VOTE_WINDOW) + 1);
+        assert!(stage_is_drawing());
+        // It is not suspended before the committee has decided.
+        assert_noop!(join(FIRST_VERIFIER, claimed), DisputesError::WasAbsent);
+        assert_ok!(join(FIRST_VERIFIER + 1, claimed));
+    });
+}
+
+#[test]
+fn too_few_for_a_round_are_a_round_without_a_quorum_and_nobody_is_fined() {
+    drawing(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(u64::from(SEATS) - 1, |_| claimed) {
+            assert_ok!(join(verifier, value));
+        }
+        pass(u64::from(SEAT_WINDOW) + 1);
+        let committee = committee().unwrap();
+        assert_eq!((committee.machine.rounds(), committee.candidates.len()), (1, 0));
+        // They may come again.
+        round_of(20, claimed);
+        assert_eq!(faults(), []);
+    });
+}
+
+#[test]
+fn a_better_draw_takes_the_seat_of_a_worse_one() {
+    drawing(|| {
+        let claimed = claimed();
+        for (verifier, value) in votes(SEATS.into(), |_| claimed) {
+            assert_ok!(send(verifier, joining(verifier, value, 10)));
+        }
+        let late = FIRST_VERIFIER + u64::from(SEATS);
+        assert_noop!(send(late, joining(late, claimed, 11)), DisputesError::Outranked);
+        events();
+        assert_ok!(send(late, joining(late, claimed, 9)));
+        let last = FIRST_VERIFIER + u64::from(SEATS) - 1;
+        let lost = |event: &RuntimeEvent| matches!(event, RuntimeEvent::Disputes(DisputesEvent::SeatTaken { verifier, instead_of, .. }) if *verifier == late && *instead_of == Some(last));
+        assert!(events().iter().any(lost));
+        // It may come back with a draw that is as good as the newcomer's, but its own is not.
+        assert_noop!(send(last, joining(last, claimed, 10)), DisputesError::Outranked);
+        pass(u64::from(SEAT_WINDOW) + 1);
+        assert_noop!(reveal_vote(last, claimed), DisputesError::NotSeated);
+        assert_ok!(reveal_vote(late, claimed));
+    });
+}
+
+#[test]
+fn a_draw_above_the_threshold_is_none_unless_there_is_more_stake_behind_it() {
+    drawing(|| {
+        // 40 of 50 equal ones are expected: the threshold is 0.8, and 0xd0 is above it.
+        let (who, value) = (FIRST_VERIFIER, claimed());
+        assert_noop!(send(who, joining(who, value, 0xd0)), DisputesError::NotDrawn);
+        assert_ok!(send(who + 1, joining(who + 1, value, 0xc0)));
+        MockStake::bond(who, agent_of(who), Role::Verifier, BOND);
+        assert_ok!(send(who, joining(who, value, 0xd0)));
+    });
+}
+
+#[test]
+fn a_proof_counts_for_one_key_one_dispute_and_one_ballot() {
+    drawing(|| {
+        let (one, other, value) = (FIRST_VERIFIER, FIRST_VERIFIER + 1, claimed());
+        let borrowed = joining(other, value, 1);
+        assert_noop!(send(one, borrowed), DisputesError::NotDrawn);
+        let mut without = joining(one, value, 1);
+        if let DisputesCall::join_committee { proof, .. } = &mut without {
+            *proof = None;
+        }
+        assert_noop!(send(one, without), DisputesError::NotDrawn);
+
+        let old = joining(one, value, 1);
+        pass(u64::from(SEAT_WINDOW) + 1);
+        // Another ballot: neither the call as it is, nor its proof with the new number.
+        assert_noop!(send(one, old.clone()), DisputesError::StaleBallot);
+        let mut renamed = old;
+        if let DisputesCall::join_committee { ballot, .. } = &mut renamed {
+            *ballot = 1;
+        }
+        assert_noop!(send(one, renamed), DisputesError::NotDrawn);
+        assert_ok!(join(one, value));
+    });
+}
+
+#[test]
+fn keys_and_stake_that_came_after_the_seed_draw_nothing() {
+    drawing(|| {
+        let (who, value) = (FIRST_VERIFIER, claimed());
+        pass(2);
+        MockStake::settle(who, SEASONING + 1);
+        assert_noop!(join(who, value), DisputesError::Unsettled);
+        // The next round has a seed of its own.
+        pass(2);
+        MockStake::settle(who, SEASONING);
+        assert_ok!(join(who, value));
+    });
+}
+
+#[test]
+fn a_lost_challenge_by_a_drawn_committee_is_the_challengers() {
+    after(&[9, 9], || {
+        bond_verifiers(MANY);
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+        play_out(&[(1, 9), (FIRST_STRANGER, WRONG)]);
+        let claimed = claimed();
+        for _ in 0..3 {
+            round_of(20, claimed);
+        }
+        assert_eq!(Committees::<Test>::iter().count(), 0);
+        assert_eq!(money(FIRST_STRANGER), MONEY - CHALLENGE_BOND);
+    });
+}
+
+#[test]
+fn a_claim_that_was_decided_wrong_is_defended_by_the_next_one_before_a_committee_of_its_own() {
+    after(&[WRONG, WRONG], || {
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+        play_out(&[(1, WRONG), (2, WRONG), (FIRST_STRANGER, 9)]);
+        ballot(&votes(7, |_| other_value()));
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+        assert_eq!(pairs(), [(2, FIRST_STRANGER)]);
+        play_out(&[(2, WRONG), (FIRST_STRANGER, 9)]);
+        assert!(Committees::<Test>::contains_key(1));
+    });
+}

@@ -1,0 +1,213 @@
+//! Providers that say two different things of one task.
+
+use frame_support::{assert_noop, assert_ok};
+use sp_core::H256;
+use surety_pallet_test_kit::MockStake;
+use surety_types::{
+    stake::Role,
+    task::{FailureReason, Verdict},
+    traits::Jail,
+    trust::FaultKind,
+};
+
+use super::{after, revealed};
+use surety_pallet_integration_tests::*;
+
+const REPORTER: AccountId = FIRST_STRANGER;
+
+/// A round of stashes 1 and 2 in its audit window; both have committed to 9.
+fn committed(test: impl FnOnce()) {
+    TestExt::new().round_of(2).execute_with(|| {
+        all_commit(&[(1, 9), (2, 9)]);
+        events();
+        test();
+    });
+}
+
+#[track_caller]
+fn refused(
+    statement: surety_proofs::SignedStatement<AccountId>,
+    other: Option<surety_proofs::SignedStatement<AccountId>>,
+    error: ResultsError,
+) {
+    assert_noop!(report(statement, other), error);
+}
+
+#[test]
+fn two_signed_results_for_one_task_cost_the_lock_a_part_of_the_stake_and_work() {
+    committed(|| {
+        assert_ok!(report(promised(1, 9), Some(promised(1, 8))));
+        let slash = slashes().pop().unwrap();
+        assert_eq!((slash.offender, slash.kind), (1, FaultKind::Equivocation));
+        assert_eq!((slash.lock, slash.finder), (LOCK, Some(REPORTER)));
+        assert!(!slash.part.is_zero() && TrustLock::is_jailed(&1));
+        let reported = RuntimeEvent::Results(ResultsEvent::EquivocationReported {
+            task: TASK,
+            provider: 1,
+            by: REPORTER,
+        });
+        assert_eq!(events().pop(), Some(reported));
+        pass(DEFERRAL + 1);
+        // 5 % of what is left beside the lock; the reporter gets three tenths.
+        assert_eq!(MockStake::slashed(1), LOCK + (BOND - LOCK) / 20);
+        assert_eq!(MockStake::awarded(REPORTER), 72);
+    });
+}
+
+#[test]
+fn a_statement_that_is_not_what_was_committed_to_is_enough() {
+    committed(|| {
+        assert_ok!(report(promised(1, 8), None));
+        assert_eq!(faults(), [(1, FaultKind::Equivocation)]);
+    });
+}
+
+#[test]
+fn a_promised_output_that_is_not_the_revealed_one_is_enough() {
+    after(&[9, 9, 9], || {
+        let mut lie = promise(1, TASK, 9);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+        assert_eq!(faults(), [(1, FaultKind::Equivocation)]);
+        pass(200);
+        assert_eq!(decision(), Some(agreed(9, &[2, 3], &[1], &[])));
+    });
+}
+
+#[test]
+fn a_commitment_still_counts_when_it_was_opened() {
+    after(&[9, 9], || {
+        let mut lie = promise(1, TASK, 9);
+        lie.commitment = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+    });
+}
+
+#[test]
+fn an_honest_provider_cannot_be_reported_with_what_it_signed() {
+    committed(|| {
+        refused(promised(1, 9), None, ResultsError::NoEquivocation);
+        refused(promised(1, 9), Some(promised(1, 9)), ResultsError::NoEquivocation);
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 9), (2, 9)]);
+        refused(promised(1, 9), None, ResultsError::NoEquivocation);
+    });
+}
+
+#[test]
+fn statements_of_different_providers_or_tasks_contradict_nothing() {
+    committed(|| {
+        refused(promised(1, 9), Some(promised(2, 8)), ResultsError::NoEquivocation);
+        let elsewhere = signed_by(agent_of(1), promise(1, TASK + 1, 8), &genesis());
+        refused(
+            promised(1, 9),
+            Some(elsewhere.clone()),
+            ResultsError::NoEquivocation,
+        );
+        refused(elsewhere, None, ResultsError::UnknownRound);
+    });
+}
+
+#[test]
+fn a_statement_for_another_chain_is_no_evidence_here() {
+    committed(|| {
+        let elsewhere = signed_by(agent_of(1), promise(1, TASK, 8), &H256::repeat_byte(7));
+        refused(elsewhere.clone(), None, ResultsError::BadSignature);
+        refused(promised(1, 9), Some(elsewhere), ResultsError::BadSignature);
+    });
+}
+
+#[test]
+fn a_statement_signed_by_another_key_is_no_evidence() {
+    committed(|| {
+        // By its author, by an agent of somebody else, and with the agent's name over another key's signature.
+        let stranger = signed_by(REPORTER, promise(1, TASK, 8), &genesis());
+        refused(stranger.clone(), None, ResultsError::WrongSigner);
+        let rival = signed_by(agent_of(2), promise(1, TASK, 8), &genesis());
+        refused(rival, None, ResultsError::WrongSigner);
+        let mut forged = stranger;
+        forged.agent = agent_of(1);
+        refused(forged.clone(), None, ResultsError::BadSignature);
+        refused(promised(1, 9), Some(forged), ResultsError::BadSignature);
+    });
+}
+
+#[test]
+fn an_agent_that_was_replaced_answers_for_what_it_signed_when_it_committed() {
+    committed(|| {
+        let (signed, as_new) = (promised(1, 8), agent_of(1) + 5_000);
+        MockStake::bond(1, as_new, Role::Provider, 0);
+        assert_ok!(report(signed, None));
+    });
+}
+
+#[test]
+fn a_new_agent_answers_for_what_it_signs() {
+    committed(|| {
+        let as_new = agent_of(1) + 5_000;
+        MockStake::bond(1, as_new, Role::Provider, 0);
+        assert_ok!(report(signed_by(as_new, promise(1, TASK, 8), &genesis()), None));
+    });
+}
+
+#[test]
+fn a_provider_is_convicted_once() {
+    committed(|| {
+        assert_ok!(report(promised(1, 8), None));
+        refused(promised(1, 7), None, ResultsError::AlreadyAtFault);
+        assert_eq!(slashes().len(), 1);
+    });
+}
+
+#[test]
+fn nobody_is_reported_when_the_round_is_closed() {
+    after(&[9, 9], || {
+        pass(200);
+        refused(promised(1, 9), Some(promised(1, 8)), ResultsError::UnknownRound);
+        assert_eq!(CommitNotes::<Test>::iter().count(), 0);
+    });
+}
+
+#[test]
+fn who_is_not_on_the_task_cannot_be_reported() {
+    committed(|| refused(promised(3, 9), Some(promised(3, 8)), ResultsError::NotMember));
+}
+
+#[test]
+fn two_statements_are_enough_before_anything_is_committed() {
+    TestExt::new().round_of(2).reserves([5]).execute_with(|| {
+        refused(promised(1, 9), None, ResultsError::NoEquivocation);
+        assert_ok!(report(promised(1, 9), Some(promised(1, 8))));
+        assert_ok!(commit(2, 9));
+        pass(COMMIT_WINDOW + 1);
+        // Its seat goes to a reserve, and the slash is carried out all the same.
+        assert_eq!(members(), [5, 2]);
+        assert_eq!(MockStake::slashed(1), LOCK + (BOND - LOCK) / 20);
+    });
+}
+
+#[test]
+fn the_only_provider_of_a_task_fails_it() {
+    TestExt::new().round_of(1).execute_with(|| {
+        revealed(&[9]);
+        let mut lie = promise(1, TASK, 9);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(1), lie, &genesis()), None));
+        pass(200);
+        assert_eq!(decision(), Some(Verdict::Failed(FailureReason::NoAgreement)));
+    });
+}
+
+#[test]
+fn a_dispute_of_who_is_convicted_is_over() {
+    after(&[9, 8, 9], || {
+        assert_eq!(pairs().len(), 1);
+        let mut lie = promise(2, TASK, 8);
+        lie.output = H256::repeat_byte(1);
+        assert_ok!(report(signed_by(agent_of(2), lie, &genesis()), None));
+        pass(3);
+        assert_eq!(pairs(), []);
+        pass(200);
+        assert_eq!(decision(), Some(agreed(9, &[1, 3], &[2], &[])));
+    });
+}

@@ -1,0 +1,313 @@
+//! The checker notices what it should.
+
+use frame_support::assert_ok;
+use sp_core::H256;
+use surety_types::{
+    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
+    trust::{AuditState, FaultKind},
+};
+
+use surety_pallet_integration_tests::*;
+
+/// Corrupts the round that `prepare` leaves, and expects the checker to say `id`.
+#[track_caller]
+fn assert_noticed(id: &str, prepare: impl FnOnce(), corrupt: impl FnOnce(&mut RoundOf<Test>)) {
+    TestExt::new().round_of(3).build().execute_with(|| {
+        prepare();
+        assert_ok!(try_state());
+        Rounds::<Test>::mutate(TASK, |round| corrupt(round.as_mut().unwrap()));
+        let noticed = try_state();
+        assert!(
+            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
+            "{noticed:?}"
+        );
+    });
+}
+
+fn fresh() {}
+
+fn all_committed() {
+    all_commit(&[(1, 9), (2, 9), (3, 8)]);
+}
+
+fn revealing() {
+    all_committed();
+    pass(AUDIT_WINDOW + 1);
+}
+
+fn challengeable() {
+    revealing();
+    all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+}
+
+#[test]
+fn an_empty_or_short_round_is_noticed() {
+    assert_noticed("RESULTS-1", fresh, |round| round.members.clear());
+    assert_noticed("RESULTS-1", fresh, |round| {
+        round.members.pop();
+    });
+    assert_noticed("RESULTS-1", fresh, |round| round.redundancy = 4);
+}
+
+#[test]
+fn a_provider_on_a_round_twice_is_noticed() {
+    assert_noticed("RESULTS-1", fresh, |round| round.members[2].provider = 1);
+    assert_noticed("RESULTS-1", fresh, |round| round.dropped.try_push(2).unwrap());
+}
+
+#[test]
+fn progress_that_does_not_fit_the_phase_is_noticed() {
+    assert_noticed("RESULTS-2", fresh, |round| {
+        round.members[0].progress = MemberProgress::Revealed(claim(9));
+    });
+    assert_noticed("RESULTS-2", all_committed, |round| {
+        round.members[0].progress = MemberProgress::Revealed(claim(9));
+    });
+}
+
+#[test]
+fn a_phase_that_should_have_ended_is_noticed() {
+    assert_noticed("RESULTS-2", all_committed, |round| {
+        round.phase = RoundPhase::Committing { until: 9 }
+    });
+    assert_noticed("RESULTS-2", challengeable, |round| {
+        round.phase = RoundPhase::Revealing { until: 9 }
+    });
+}
+
+#[test]
+fn a_round_that_went_on_without_a_quorum_is_noticed() {
+    assert_noticed("RESULTS-2", fresh, |round| {
+        round.phase = RoundPhase::Auditing { until: 9 }
+    });
+    assert_noticed("RESULTS-2", revealing, |round| {
+        round.members[0].progress = MemberProgress::Working;
+        round.members[1].progress = MemberProgress::Working;
+    });
+}
+
+#[test]
+fn a_verdict_out_of_nowhere_is_noticed() {
+    let verdict = Verdict::Failed(FailureReason::NoAgreement);
+    assert_noticed("RESULTS-3", challengeable, |round| {
+        round.phase = RoundPhase::Challengeable { until: 99, verdict };
+    });
+    assert_noticed("RESULTS-3", challengeable, |round| {
+        round.members[0].progress = MemberProgress::Revealed(claim(8));
+    });
+}
+
+#[test]
+fn a_claim_of_too_many_units_is_noticed() {
+    assert_noticed("RESULTS-4", revealing, |round| {
+        let units = UNITS_MAX + 1;
+        round.members[0].progress = MemberProgress::Revealed(ResultClaim { units, ..claim(9) });
+    });
+}
+
+/// Does `damage` to what `prepare` leaves, and expects the checker to say `id`.
+#[track_caller]
+fn assert_damage_noticed(id: &str, prepare: impl FnOnce(), damage: impl FnOnce()) {
+    TestExt::new().round_of(3).build().execute_with(|| {
+        prepare();
+        assert_ok!(try_state());
+        damage();
+        let noticed = try_state();
+        assert!(
+            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
+            "{noticed:?}"
+        );
+    });
+}
+
+fn convicted() {
+    challengeable();
+    play_out(&[(1, 9), (3, 8)]);
+}
+
+#[test]
+fn a_dispute_without_its_round_and_a_round_without_its_dispute_are_noticed() {
+    assert_damage_noticed("DISPUTES-1", challengeable, || DisputeStorage::<Test>::remove(0));
+    assert_noticed("DISPUTES-1", challengeable, |round| round.disputes.clear());
+    assert_damage_noticed("DISPUTES-1", challengeable, || NextDisputeId::<Test>::put(0));
+}
+
+#[test]
+fn an_audit_twice_and_a_bond_that_nothing_needs_are_noticed() {
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("RESULTS-5", audited, |round| {
+        let audit = round.audits[0].clone();
+        round.audits.try_push(audit).unwrap();
+    });
+    assert_noticed("RESULTS-5", audited, |round| {
+        round.audits[0].state = AuditState::Over
+    });
+}
+
+#[test]
+fn a_convict_that_is_to_be_paid_is_noticed() {
+    // The verdict is one that the faults do not make, and it is found to be that first.
+    assert_noticed("RESULTS-3", convicted, |round| {
+        round.members[0].fault = Some(FaultKind::Undecided);
+    });
+}
+
+#[test]
+fn holds_that_are_not_bonds_or_prices_are_noticed() {
+    let challenged = || {
+        revealing();
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        assert_ok!(challenge(FIRST_STRANGER, 1));
+    };
+    assert_damage_noticed("DISPUTES-2", challenged, || {
+        DisputeStorage::<Test>::mutate(1, |dispute| dispute.as_mut().unwrap().bond += 1);
+    });
+    let demanded = || {
+        challengeable();
+        let (task, provider, segment) = (TASK, 1, 0);
+        let call = ResultsCall::demand {
+            task,
+            provider,
+            segment,
+        };
+        assert_ok!(send_as(FIRST_STRANGER, call));
+    };
+    assert_damage_noticed("RESULTS-7", demanded, || {
+        Demands::<Test>::mutate(TASK, 1, |demand| demand.as_mut().unwrap().price -= 1);
+    });
+    assert_damage_noticed("RESULTS-7", demanded, || {
+        let demand = Demands::<Test>::take(TASK, 1).unwrap();
+        Demands::<Test>::insert(TASK + 1, 1, demand);
+    });
+}
+
+#[test]
+fn slashes_that_the_sweep_has_lost_are_noticed() {
+    assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(2));
+    assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(1));
+    assert_damage_noticed("TRUST-1", convicted, || {
+        Slashes::<Test>::mutate(0, |slash| slash.as_mut().unwrap().until = 0);
+    });
+}
+
+#[test]
+fn facts_of_nothing_are_noticed() {
+    assert_damage_noticed("RESULTS-8", fresh, || Facts::<Test>::insert(TASK + 1, 1));
+}
+
+/// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.
+#[track_caller]
+fn assert_committee_noticed(id: &str, corrupt: impl FnOnce(&mut CommitteeOf<Test>)) {
+    super::after(&[9, TOKENS + 1], || {
+        play_out(&[(1, 9), (2, TOKENS + 1)]);
+        for (verifier, value) in votes(3, |_| claimed()) {
+            assert_ok!(join(verifier, value));
+        }
+        let before = committee().unwrap();
+        assert_ok!(try_state());
+        Committees::<Test>::mutate(DISPUTE, |committee| corrupt(committee.as_mut().unwrap()));
+        let noticed = try_state();
+        assert!(
+            matches!(noticed, Err(sp_runtime::DispatchError::Other(text)) if text.starts_with(id)),
+            "{noticed:?}"
+        );
+        Committees::<Test>::insert(DISPUTE, before);
+    });
+}
+
+#[test]
+fn a_committee_that_nobody_waits_for_is_noticed() {
+    assert_committee_noticed("DISPUTES-3", |committee| committee.claimed = other_value());
+    assert_committee_noticed("DISPUTES-3", |committee| committee.suspended = 1);
+    assert_noticed("DISPUTES-3", challengeable, |_| {
+        Committees::<Test>::insert(77, any_committee());
+    });
+    assert_noticed("DISPUTES-3", challengeable, |_| {
+        Committees::<Test>::insert(0, any_committee());
+    });
+}
+
+fn any_committee() -> CommitteeOf<Test> {
+    use surety_dispute_game::committee::{windows, Machine, SeatDraw};
+    CommitteeOf::<Test> {
+        machine: Machine::new(Default::default(), windows(1, 1)),
+        claimed: Default::default(),
+        draw: SeatDraw {
+            seed: Default::default(),
+            verifier_stake: 0,
+            begun_at: 0,
+        },
+        candidates: Default::default(),
+        ticked_at: 0,
+        suspended: 0,
+    }
+}
+
+#[test]
+fn candidates_that_do_not_fit_are_noticed() {
+    assert_committee_noticed("DISPUTES-4", |committee| committee.candidates[1].rank = 0);
+    assert_committee_noticed("DISPUTES-4", |committee| {
+        committee.candidates[1].verifier = FIRST_VERIFIER;
+    });
+    assert_committee_noticed("DISPUTES-4", |committee| committee.candidates[1].verifier = 2);
+    assert_committee_noticed("DISPUTES-4", |committee| {
+        let verifiers: Vec<_> = committee
+            .candidates
+            .iter()
+            .map(|candidate| (candidate.verifier, 1))
+            .collect();
+        committee.machine.summon_weighed(verifiers, 0).unwrap();
+    });
+}
+
+#[test]
+fn notes_of_commitments_that_nobody_made_are_noticed() {
+    assert_damage_noticed("RESULTS-9", fresh, || {
+        Results::note_commitment(TASK, &1, &agent_of(1), H256::zero());
+    });
+    assert_damage_noticed("RESULTS-9", all_committed, || {
+        Results::note_commitment(TASK, &1, &agent_of(1), H256::zero());
+    });
+}
+
+fn input_demanded() {
+    post_input();
+    assert_ok!(demand_input(1, 0));
+}
+
+#[test]
+fn a_demand_of_input_that_nobody_waits_for_is_noticed() {
+    assert_noticed("RESULTS-10", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().provider = 9;
+    });
+    assert_noticed("RESULTS-10", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().until += COMMIT_WINDOW + 1;
+    });
+    assert_noticed("RESULTS-10", input_demanded, |round| {
+        round.members[0].progress = MemberProgress::Committed(H256::zero());
+    });
+    assert_noticed("RESULTS-10", input_demanded, |round| {
+        round.members[0].input_demands = 9
+    });
+}
+
+#[test]
+fn a_price_of_input_that_is_not_on_hold_is_noticed() {
+    assert_noticed("RESULTS-7", input_demanded, |round| {
+        round.input_demand.as_mut().unwrap().price += 1;
+    });
+}
+
+#[test]
+fn who_is_late_for_what_is_not_asked_is_noticed() {
+    assert_noticed("RESULTS-11", fresh, |round| round.members[0].missed_reveal = true);
+    assert_noticed("RESULTS-11", all_committed, |round| {
+        round.openings_until = Some(9)
+    });
+    assert_noticed("RESULTS-11", revealing, |round| {
+        round.members[0].fault = Some(FaultKind::NoReveal);
+    });
+}

@@ -1,0 +1,392 @@
+//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and games, and
+//! run over the runtime alone (`scripts/weights`).
+
+mod inputs;
+mod openings;
+pub mod setup;
+
+use alloc::vec::Vec;
+use frame_benchmarking::v2::*;
+use frame_support::traits::{Get, UnfilteredDispatchable};
+use frame_system::RawOrigin;
+use inputs::*;
+use openings::*;
+use setup::*;
+use sp_core::H256;
+use sp_runtime::traits::{One, Zero};
+use surety_pallet_trust_lock::{fill_convictions, NextSlashId, Pallet as TrustLock, Slashes};
+use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
+use surety_types::{
+    limits::{BIDS_MAX, REDUNDANCY_MAX},
+    stake::Role,
+    task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
+    traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome},
+    trust::{AuditState, Demand},
+};
+
+use crate::{asset, late::CONVICTED_AT_ONCE, verdict, Call, Config, Demands, HoldReason, Pallet, Rounds};
+
+fn is_disputed<T: Config>() -> bool {
+    Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
+}
+
+#[benchmarks]
+mod benchmarks {
+    use super::*;
+
+    /// The last of all, while a piece of the input is demanded.
+    #[benchmark]
+    fn commit() {
+        let last = REDUNDANCY_MAX - 1;
+        let (_, agent) = agent_of::<T>(last);
+        let until = TrustLock::<T>::now();
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
+            if seat == last {
+                MemberProgress::Working
+            } else {
+                MemberProgress::Committed(H256::repeat_byte(2))
+            }
+        });
+        demanded::<T>(&mut round);
+        Rounds::<T>::insert(TASK, round);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, H256::repeat_byte(2));
+
+        let round = Rounds::<T>::get(TASK);
+        assert!(round.is_some_and(|round| matches!(round.phase, RoundPhase::Auditing { .. })));
+    }
+
+    /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to reveal.
+    /// They meet in one call only when one member committed; here the others have revealed all the same, so that
+    /// the verdict is as large as it can be, and as many disputes begin as begin at once.
+    #[benchmark]
+    fn reveal() {
+        let said = disputable::<T>();
+        let last = REDUNDANCY_MAX - 1;
+        let (stash, _) = agent_of::<T>(last);
+        let salt = H256::repeat_byte(3);
+        let until = TrustLock::<T>::now();
+        let majority = surety_dispute_game::majority(REDUNDANCY_MAX);
+        let round = full_round::<T>(RoundPhase::Auditing { until }, |seat| {
+            if seat == last {
+                let sealed = surety_proofs::commitment(TASK, &stash, &said, &salt);
+                MemberProgress::Committed(sealed)
+            } else if seat < majority - 1 {
+                MemberProgress::Revealed(said.clone())
+            } else {
+                MemberProgress::Revealed(ResultClaim {
+                    output: H256::repeat_byte(seat as u8),
+                    ..said.clone()
+                })
+            }
+        });
+        Rounds::<T>::insert(TASK, round);
+        at::<T>(until + One::one());
+
+        #[extrinsic_call]
+        _(RawOrigin::Authorized, TASK, stash, said, salt);
+
+        assert!(is_disputed::<T>());
+        let round = Rounds::<T>::get(TASK);
+        assert!(round.is_some_and(|round| {
+            matches!(round.phase, RoundPhase::Challengeable { .. })
+                && matches!(
+                    verdict::verdict(&round),
+                    surety_types::task::Verdict::Agreed { .. }
+                )
+        }));
+    }
+
+    #[benchmark]
+    fn authorize_reveal() -> Result<(), BenchmarkError> {
+        let call = last_reveal::<T>();
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
+    }
+
+    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to lock.
+    #[benchmark]
+    fn replace_members() {
+        let until = TrustLock::<T>::now();
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        round.dropped.clear();
+        lock_all::<T>(&mut round);
+        Rounds::<T>::insert(TASK, round);
+
+        let unfit = BIDS_MAX - REDUNDANCY_MAX;
+        let reserves: Vec<_> = (0..BIDS_MAX)
+            .map(|rank| {
+                let (provider, agent) = (account("reserve", rank, 0), account("agent of reserve", rank, 0));
+                if rank >= unfit {
+                    T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
+                }
+                Assignment {
+                    provider,
+                    price: One::one(),
+                }
+            })
+            .collect();
+        let mut vacancies: Vec<usize> = (0..REDUNDANCY_MAX as usize).rev().collect();
+
+        #[block]
+        {
+            if let Some(mut round) = Rounds::<T>::get(TASK) {
+                Pallet::<T>::fill(TASK, &mut round, &mut vacancies, &reserves);
+                Pallet::<T>::start_committing_again(TASK, &mut round);
+                Rounds::<T>::insert(TASK, round);
+            }
+        }
+
+        assert!(vacancies.is_empty());
+    }
+
+    #[benchmark]
+    fn close() {
+        let until = TrustLock::<T>::now();
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| {
+            MemberProgress::Revealed(claim(0))
+        });
+        let verdict = verdict::verdict(&round);
+        round.phase = RoundPhase::Challengeable { until, verdict };
+        lock_all::<T>(&mut round);
+        for member in &round.members {
+            Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
+        }
+        Rounds::<T>::insert(TASK, round);
+
+        #[block]
+        {
+            if let Some(round) = Rounds::<T>::get(TASK) {
+                Pallet::<T>::close(TASK, &round);
+            }
+        }
+
+        assert!(!Rounds::<T>::contains_key(TASK));
+    }
+
+    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to bring up to date.
+    #[benchmark]
+    fn convict_silent() {
+        at::<T>(One::one());
+        let mut round = challengeable::<T>(&claim(0), |_| None);
+        for member in round.members.iter_mut().take(CONVICTED_AT_ONCE) {
+            member.progress = MemberProgress::Committed(H256::repeat_byte(2));
+            member.missed_reveal = true;
+        }
+        round.openings_until = Some(Zero::zero());
+
+        #[block]
+        {
+            assert!(Pallet::<T>::convict_silent(TASK, &mut round));
+            Rounds::<T>::insert(TASK, round);
+        }
+
+        assert_eq!(NextSlashId::<T>::get(), CONVICTED_AT_ONCE as u32);
+    }
+
+    /// As many auditors as are found at fault in one step. None has missed a deadline before.
+    #[benchmark]
+    fn convict_absent() {
+        at::<T>(One::one());
+        let mut round = challengeable::<T>(&claim(0), |_| None);
+        for audit in round.audits.iter_mut() {
+            audit.state = AuditState::Sealed(H256::repeat_byte(2));
+        }
+
+        #[block]
+        {
+            assert!(Pallet::<T>::convict_absent(TASK, &mut round));
+            Rounds::<T>::insert(TASK, round);
+        }
+
+        assert_eq!(NextSlashId::<T>::get(), CONVICTED_AT_ONCE as u32);
+    }
+
+    /// One sr25519 VRF is verified.
+    #[benchmark]
+    fn announce_audit() {
+        let (agent, proof) = T::Draws::for_benchmark();
+        let (verifier, agent) = verifier_of::<T>(agent);
+        let until = TrustLock::<T>::now();
+        let round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
+            MemberProgress::Committed(H256::repeat_byte(2))
+        });
+        Rounds::<T>::insert(TASK, round);
+        let provider: T::AccountId = account("provider", 0, 0);
+        let seal = H256::repeat_byte(3);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, provider, proof, seal);
+
+        let audits = Rounds::<T>::get(TASK).map(|round| round.audits);
+        assert!(audits.is_some_and(|audits| audits.iter().any(|audit| audit.verifier == verifier)));
+    }
+
+    #[benchmark]
+    fn reveal_audit() {
+        let call = differing_audit::<T>();
+
+        #[block]
+        {
+            frame_support::assert_ok!(call.dispatch_bypass_filter(RawOrigin::Authorized.into()));
+        }
+
+        assert!(is_disputed::<T>());
+    }
+
+    #[benchmark]
+    fn authorize_reveal_audit() -> Result<(), BenchmarkError> {
+        let call = last_audit::<T>();
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
+    }
+
+    /// By the client, in the place of somebody else.
+    #[benchmark]
+    fn demand() {
+        at::<T>(One::one());
+        let round = challengeable::<T>(&claim(0), |_| None);
+        Rounds::<T>::insert(TASK, round);
+        let by: T::AccountId = account("client", 0, 0);
+        asset::endow::<T>(&by, stake::<T>());
+        T::Outcome::post_for_benchmark(TASK, &by, Default::default());
+        let provider: T::AccountId = account("provider", 0, 0);
+        let other: T::AccountId = account("other", 0, 0);
+        let price = T::SupplyPrice::get();
+        asset::endow::<T>(&other, stake::<T>());
+        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &other, price));
+        let displaced = Demand {
+            by: other,
+            segment: 1,
+            price,
+            until: TrustLock::<T>::now(),
+        };
+        Demands::<T>::insert(TASK, &provider, displaced);
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(by), TASK, provider.clone(), 0);
+
+        assert_eq!(
+            Demands::<T>::get(TASK, provider).map(|wanted| wanted.segment),
+            Some(0)
+        );
+    }
+
+    /// A segment of an output of more than a mebibyte, whose length a court knows.
+    #[benchmark]
+    fn supply() {
+        let (provider, agent) = agent_of::<T>(0);
+        let (said, output) = embedded::<T>();
+        let round = challengeable::<T>(&said, |_| None);
+        Rounds::<T>::insert(TASK, round);
+        let by: T::AccountId = account("client", 0, 0);
+        let price = T::Balance::from(1_000_000u32);
+        asset::endow::<T>(&by, price);
+        frame_support::assert_ok!(asset::hold::<T>(HoldReason::Demand, &by, price));
+        let until = TrustLock::<T>::now();
+        let demanded = Demand {
+            by,
+            segment: 5,
+            price,
+            until,
+        };
+        Demands::<T>::insert(TASK, &provider, demanded);
+        let opening = SegmentOpening::new(&output, 5).expect("there is such a segment");
+        let output_bytes = output.len() as u32;
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, output_bytes, opening);
+
+        assert!(!Demands::<T>::contains_key(TASK, provider));
+    }
+
+    /// Two signatures are checked, and the provider is convicted among the most convictions that are kept.
+    #[benchmark]
+    fn report_equivocation() {
+        let provider: T::AccountId = account("provider", 0, 0);
+        let promise = |output| CommitStatement {
+            task: TASK,
+            provider: provider.clone(),
+            commitment: H256::repeat_byte(2),
+            output: H256::repeat_byte(output),
+        };
+        let (one, other) = (promise(1), promise(2));
+        let genesis = Pallet::<T>::genesis();
+        let (agent, signatures) =
+            T::Signatures::for_benchmark(&[one.message(&genesis), other.message(&genesis)]);
+        at::<T>(One::one());
+        T::Stake::endow(&provider, &agent, Role::Provider, stake::<T>());
+        let round = challengeable::<T>(&claim(0), |_| None);
+        Rounds::<T>::insert(TASK, round);
+        fill_convictions::<T>(One::one());
+        let mut signed = [one, other]
+            .into_iter()
+            .zip(signatures)
+            .map(|(statement, signature)| SignedStatement {
+                statement,
+                agent: agent.clone(),
+                signature,
+            });
+        let one = signed.next().expect("there are two");
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), one, signed.next());
+
+        assert!(Slashes::<T>::contains_key(0));
+    }
+
+    #[benchmark]
+    fn demand_input() {
+        let (_, agent) = agent_of::<T>(0);
+        Rounds::<T>::insert(TASK, working_round::<T>());
+        asset::endow::<T>(&agent, stake::<T>());
+        post::<T>();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), TASK, 0);
+
+        assert!(Rounds::<T>::get(TASK).is_some_and(|round| round.input_demand.is_some()));
+    }
+
+    /// A segment of the longest input that there can be: its proof is as long as one gets.
+    #[benchmark]
+    fn supply_input() {
+        agent_of::<T>(0);
+        let mut round = working_round::<T>();
+        demanded::<T>(&mut round);
+        Rounds::<T>::insert(TASK, round);
+        let opening = post::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(caller), TASK, opening);
+
+        assert!(Rounds::<T>::get(TASK).is_some_and(|round| round.input_demand.is_none()));
+    }
+
+    #[benchmark]
+    fn withhold_input() {
+        put_withheld::<T>();
+
+        #[block]
+        {
+            if let Some(round) = Rounds::<T>::get(TASK) {
+                Pallet::<T>::end_withheld(TASK, round);
+            }
+        }
+
+        assert!(!Rounds::<T>::contains_key(TASK));
+    }
+}

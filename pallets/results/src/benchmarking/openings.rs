@@ -1,0 +1,95 @@
+//! Openings that take longest to be found right.
+
+use frame_benchmarking::{account, BenchmarkError};
+use frame_support::{assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
+use sp_core::H256;
+use sp_runtime::traits::One;
+use surety_audit_economics::audit_seal;
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    limits::{AUDITS_MAX, REDUNDANCY_MAX},
+    task::{MemberProgress, ResultClaim, RoundPhase},
+    trust::{Audit, AuditState},
+};
+
+use super::setup::{agent_of, challengeable, claim, disputable, full_round, TASK};
+use crate::{Call, Config, Rounds};
+
+const SALT: H256 = H256::repeat_byte(3);
+
+/// What a pool does with it.
+pub(super) fn authorize<T: Config>(call: &Call<T>) -> Result<(), BenchmarkError> {
+    call.authorize(TransactionSource::External)
+        .ok_or("no signature is asked for")??;
+    Ok(())
+}
+
+/// By the last member of a full round, whose claim a court looks at.
+pub(super) fn last_reveal<T: Config>() -> Call<T> {
+    let claim = disputable::<T>();
+    let (provider, _) = agent_of::<T>(REDUNDANCY_MAX - 1);
+    let until = TrustLock::<T>::now();
+    let sealed = surety_proofs::commitment(TASK, &provider, &claim, &SALT);
+    let round = full_round::<T>(RoundPhase::Revealing { until }, |_| {
+        MemberProgress::Committed(sealed)
+    });
+    Rounds::<T>::insert(TASK, round);
+    Call::reveal {
+        task: TASK,
+        provider,
+        claim,
+        salt: SALT,
+    }
+}
+
+/// Of an audit of a full round that found another result, so that it opens a dispute.
+pub(super) fn differing_audit<T: Config>() -> Call<T> {
+    let said = disputable::<T>();
+    let verifier: T::AccountId = account("auditor", 0, 0);
+    let provider: T::AccountId = account("provider", 0, 0);
+    let mut round = challengeable::<T>(&said, |_| None);
+    let claim = ResultClaim {
+        output: H256::repeat_byte(9),
+        ..said
+    };
+    let seal = audit_seal(TASK, &provider, &verifier, &claim, &SALT);
+    assert_ok!(round.audits.try_push(Audit {
+        verifier: verifier.clone(),
+        provider: provider.clone(),
+        bond: One::one(),
+        state: AuditState::Sealed(seal),
+    }));
+    Rounds::<T>::insert(TASK, round);
+    Call::reveal_audit {
+        task: TASK,
+        provider,
+        verifier,
+        claim,
+        salt: SALT,
+    }
+}
+
+/// Of the last of the most audits that a full round takes, of its last member.
+pub(super) fn last_audit<T: Config>() -> Call<T> {
+    let provider: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
+    let verifier = |place: u32| account::<T::AccountId>("auditor", place, 0);
+    let mut round = challengeable::<T>(&claim(0), |_| None);
+    round.audits.clear();
+    for place in 0..AUDITS_MAX {
+        let seal = audit_seal(TASK, &provider, &verifier(place), &claim(0), &SALT);
+        assert_ok!(round.audits.try_push(Audit {
+            verifier: verifier(place),
+            provider: provider.clone(),
+            bond: One::one(),
+            state: AuditState::Sealed(seal),
+        }));
+    }
+    Rounds::<T>::insert(TASK, round);
+    Call::reveal_audit {
+        task: TASK,
+        provider,
+        verifier: verifier(AUDITS_MAX - 1),
+        claim: claim(0),
+        salt: SALT,
+    }
+}

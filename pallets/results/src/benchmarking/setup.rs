@@ -1,0 +1,144 @@
+//! The rounds that cost most, for the benchmarks of pallets that build on this one, too.
+
+use alloc::vec::Vec;
+use frame_benchmarking::v2::account;
+use frame_support::BoundedVec;
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_core::H256;
+use sp_runtime::{
+    traits::{BlockNumberProvider, Bounded, One, Zero},
+    Saturating,
+};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_proofs::content_hash;
+use surety_types::{
+    limits::{AUDITS_MAX, REDUNDANCY_MAX},
+    model::Operation,
+    stake::Role,
+    task::{AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
+    traits::StakeLedger,
+    trust::{Audit, AuditState},
+    TaskId,
+};
+
+use crate::{types::DisputeReferee, verdict, Config, Facts, RoundOf};
+
+/// The task of all benchmarks.
+pub const TASK: TaskId = 7;
+
+/// Stake of the caller: 1,000 SURE. The calls lock and unlock nothing, so that only its being there counts.
+pub fn stake<T: Config>() -> T::Balance {
+    T::Balance::from(1_000_000_000u32).saturating_mul(1_000_000u32.into())
+}
+
+/// A claim that nobody can dispute.
+pub fn claim(output: u8) -> ResultClaim {
+    ResultClaim {
+        output: H256::repeat_byte(output),
+        trace_root: H256::repeat_byte(1),
+        units: 1,
+    }
+}
+
+/// A round of the most members, all of them as far as `progress` says of their seats.
+pub fn full_round<T: Config>(
+    phase: RoundPhase<T::AccountId, BlockNumberFor<T>>,
+    progress: impl Fn(u32) -> MemberProgress,
+) -> RoundOf<T> {
+    let members: Vec<_> = (0..REDUNDANCY_MAX)
+        .map(|seat| RoundMember {
+            progress: progress(seat),
+            ..RoundMember::new(account("provider", seat, 0), One::one(), T::Balance::max_value())
+        })
+        .collect();
+    let dropped: Vec<_> = (0..REDUNDANCY_MAX)
+        .map(|seat| account("dropped", seat, 0))
+        .collect();
+    let audits: Vec<_> = (1..AUDITS_MAX)
+        .map(|place| Audit {
+            verifier: account("verifier", place, 0),
+            provider: account("provider", place % REDUNDANCY_MAX, 0),
+            bond: Zero::zero(),
+            state: AuditState::Confirmed,
+        })
+        .collect();
+    Round {
+        members: BoundedVec::truncate_from(members),
+        dropped: BoundedVec::truncate_from(dropped),
+        audits: BoundedVec::truncate_from(audits),
+        phase,
+        draw: Some(AuditDraw {
+            seed: H256::repeat_byte(4),
+            verifier_stake: One::one(),
+            tranche: 0,
+            is_short: false,
+        }),
+        ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
+    }
+}
+
+/// A round of which everybody has revealed, `claim` or what `other` says of its seat.
+pub fn challengeable<T: Config>(
+    claim: &ResultClaim,
+    other: impl Fn(u32) -> Option<ResultClaim>,
+) -> RoundOf<T> {
+    let until = TrustLock::<T>::now();
+    let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
+        MemberProgress::Revealed(other(seat).unwrap_or_else(|| claim.clone()))
+    });
+    let verdict = verdict::verdict(&round);
+    round.phase = RoundPhase::Challengeable { until, verdict };
+    round.openings_until = Some(until);
+    round
+}
+
+/// It is this block, and this time.
+pub fn at<T: Config>(block: BlockNumberFor<T>) {
+    frame_system::Pallet::<T>::set_block_number(block);
+    T::BlockNumberProvider::set_block_number(block);
+}
+
+/// The verifier that audits the first provider, and its agent.
+pub fn verifier_of<T: Config>(agent: T::AccountId) -> (T::AccountId, T::AccountId) {
+    at::<T>(One::one());
+    let stash = account("auditor", 0, 0);
+    T::Stake::endow(&stash, &agent, Role::Verifier, stake::<T>());
+    (stash, agent)
+}
+
+/// A claim about [`TASK`] that can be disputed, about the largest model that can be registered.
+pub fn disputable<T: Config>() -> ResultClaim {
+    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Generate);
+    Facts::<T>::insert(TASK, facts);
+    claim
+}
+
+/// An output as long as one of the largest encoder is, and a claim of it about [`TASK`].
+pub fn embedded<T: Config>() -> (ResultClaim, Vec<u8>) {
+    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Embed);
+    let bytes = T::Referee::output_bytes(&facts, &claim).expect("it follows from the claim");
+    Facts::<T>::insert(TASK, facts);
+    let output: Vec<u8> = core::iter::repeat_n(7u8, bytes as usize).collect();
+    let claim = ResultClaim {
+        output: content_hash(&output),
+        ..claim
+    };
+    (claim, output)
+}
+
+/// The provider in `seat`, and its agent, in the block in which calls are measured.
+pub fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
+    at::<T>(One::one());
+    let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
+    T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
+    (stash, agent)
+}
+
+/// Gives every member stake, and locks some of it.
+pub fn lock_all<T: Config>(round: &mut RoundOf<T>) {
+    for (seat, member) in (0..REDUNDANCY_MAX).zip(round.members.iter_mut()) {
+        agent_of::<T>(seat);
+        member.lock = One::one();
+        frame_support::assert_ok!(T::Stake::lock(&member.provider, member.lock));
+    }
+}

@@ -1,0 +1,231 @@
+//! What verifiers do: announce audits and open them.
+
+use frame_support::{
+    dispatch::DispatchResult,
+    ensure,
+    pallet_prelude::{InvalidTransaction, TransactionSource, TransactionValidityWithRefund},
+    traits::Get,
+    weights::Weight,
+};
+use sp_core::H256;
+use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
+use surety_audit_economics::{audit_seal, draw, AuditInput, AuditThreshold};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    opening::pooled,
+    stake::Role,
+    task::{AuditDraw, ResultClaim, RoundPhase},
+    traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
+    trust::{Audit, AuditProof, AuditState},
+    TaskId,
+};
+
+use crate::{AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_announce_audit(
+        agent: &T::AccountId,
+        task: TaskId,
+        provider: &T::AccountId,
+        proof: &AuditProof,
+        seal: H256,
+    ) -> DispatchResult {
+        let verifier = Self::verifier_of(agent)?;
+        ensure!(!TrustLock::<T>::is_jailed(&verifier), Error::<T>::InJail);
+        let mut round = Self::round(task)?;
+        let drawing = Self::drawing(&round)?;
+        let expected = Self::auditors_wanted(&round, provider);
+        let member = Self::member(&mut round, provider)?.clone();
+        let commitment = match member.fault {
+            None => member.drawn_for(drawing.tranche),
+            Some(_) => None,
+        };
+        let input = AuditInput {
+            seed: drawing.seed,
+            task,
+            provider: provider.clone(),
+            commitment: commitment.ok_or(Error::<T>::NotDisputable)?,
+            tranche: drawing.tranche,
+        };
+        let known = round
+            .audits
+            .iter()
+            .any(|audit| is_of::<T>(audit, &verifier, provider));
+        ensure!(!known, Error::<T>::AlreadyAuditing);
+        ensure!(
+            Self::is_drawn(
+                agent,
+                &verifier,
+                &input,
+                (expected, drawing.verifier_stake),
+                proof
+            ),
+            Error::<T>::NotDrawn
+        );
+        let bond = member.price.saturating_mul(T::AuditBondMultiple::get().into());
+        let audit = Audit {
+            verifier: verifier.clone(),
+            provider: provider.clone(),
+            bond,
+            state: AuditState::Sealed(seal),
+        };
+        let room = round.audits.try_push(audit);
+        ensure!(room.is_ok(), Error::<T>::TooManyAudits);
+        T::Stake::lock(&verifier, bond)?;
+        Rounds::<T>::insert(task, round);
+        Self::deposit_event(Event::AuditAnnounced {
+            task,
+            provider: provider.clone(),
+            verifier,
+            tranche: drawing.tranche,
+            seal,
+        });
+        Ok(())
+    }
+
+    /// Whoever calls: the opening proves that it is what the verifier sealed.
+    pub(crate) fn do_reveal_audit(
+        task: TaskId,
+        provider: &T::AccountId,
+        verifier: &T::AccountId,
+        claim: ResultClaim,
+        salt: H256,
+    ) -> DispatchResult {
+        let mut round = Self::round(task)?;
+        ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
+        let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
+        let convicted = Self::member(&mut round, provider)?.fault.is_some();
+        if let Some(audit) = Self::audit(&mut round, verifier, provider) {
+            audit.state = match agrees {
+                true => AuditState::Confirmed,
+                false => AuditState::Differs,
+            };
+        }
+        TrustLock::<T>::note_presence(verifier);
+        Self::deposit_event(Event::AuditRevealed {
+            task,
+            provider: provider.clone(),
+            verifier: verifier.clone(),
+            claim,
+            agrees,
+        });
+        if !agrees && convicted {
+            Self::release_audit(&mut round, verifier, provider);
+        }
+        if matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            T::Disputes::match_up(task, &mut round);
+            // It may have been the last that the round waited for.
+            T::Clock::wake_after(task, TrustLock::<T>::now());
+        }
+        Rounds::<T>::insert(task, round);
+        Ok(())
+    }
+
+    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a block without a fee is
+    /// one opening for each announcement, which was paid for.
+    ///
+    /// Changes nothing. It costs the round and a hash.
+    ///
+    /// # Errors
+    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof` when it is not
+    /// opened by this, `Call` when there is none.
+    pub(crate) fn authorize_reveal_audit(
+        _: TransactionSource,
+        task: &TaskId,
+        provider: &T::AccountId,
+        verifier: &T::AccountId,
+        claim: &ResultClaim,
+        salt: &H256,
+    ) -> TransactionValidityWithRefund {
+        let round = Rounds::<T>::get(task).ok_or(InvalidTransaction::Call)?;
+        Self::ensure_audits_open(&round)?;
+        let opened = Self::ensure_opens_audit(&round, *task, (provider, verifier), claim, salt);
+        opened.map_err(|error| match error {
+            Error::NotRevealed => InvalidTransaction::Future,
+            Error::AlreadyRevealed => InvalidTransaction::Stale,
+            Error::SealMismatch => InvalidTransaction::BadProof,
+            _ => InvalidTransaction::Call,
+        })?;
+        let validity = pooled("Results.reveal_audit", *task, &(provider, verifier));
+        Ok((validity, Weight::zero()))
+    }
+
+    /// Whether seals of a round's audits can be opened now, in time or late.
+    fn ensure_audits_open(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
+        match round.phase {
+            RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
+            RoundPhase::Revealing { .. } => Ok(()),
+            RoundPhase::Challengeable { .. } => Self::ensure_openings_taken(round),
+        }
+    }
+
+    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they agree.
+    fn ensure_opens_audit(
+        round: &RoundOf<T>,
+        task: TaskId,
+        (provider, verifier): (&T::AccountId, &T::AccountId),
+        claim: &ResultClaim,
+        salt: &H256,
+    ) -> Result<bool, Error<T>> {
+        let mut members = round.members.iter();
+        let member = members.find(|member| member.provider == *provider);
+        let said = member.ok_or(Error::<T>::NotMember)?.claim();
+        let said = said.ok_or(Error::<T>::NotRevealed)?;
+        let mut audits = round.audits.iter();
+        let audit = audits.find(|audit| is_of::<T>(audit, verifier, provider));
+        let AuditState::Sealed(seal) = audit.ok_or(Error::<T>::NotAuditor)?.state else {
+            return Err(Error::<T>::AlreadyRevealed);
+        };
+        ensure!(
+            audit_seal(task, provider, verifier, claim, salt) == seal,
+            Error::<T>::SealMismatch
+        );
+        Ok(claim == said)
+    }
+
+    /// What auditors draw themselves with now, if they may.
+    fn drawing(round: &RoundOf<T>) -> Result<AuditDraw<T::Balance>, DispatchError> {
+        let drawing = round.draw.clone().filter(|draw| match round.phase {
+            RoundPhase::Auditing { until } => !TrustLock::<T>::has_passed(until),
+            RoundPhase::Challengeable { until, .. } => draw.tranche > 0 && !TrustLock::<T>::has_passed(until),
+            RoundPhase::Committing { .. } | RoundPhase::Revealing { .. } => false,
+        });
+        Ok(drawing.ok_or(Error::<T>::WrongPhase)?)
+    }
+
+    fn is_drawn(
+        agent: &T::AccountId,
+        verifier: &T::AccountId,
+        input: &AuditInput<T::AccountId>,
+        (expected, verifier_stake): (FixedU128, T::Balance),
+        proof: &AuditProof,
+    ) -> bool {
+        let fields = input.fields();
+        let output = T::Draws::output(agent, draw::LABEL, &draw::borrowed(&fields), draw::CONTEXT, proof);
+        let stake = T::Stake::bonded(verifier, Role::Verifier);
+        let threshold = AuditThreshold::weighted(expected, stake.into(), verifier_stake.into());
+        output.is_some_and(|output| threshold.draws(&output))
+    }
+
+    /// The audit of a provider by a verifier.
+    pub fn audit<'a>(
+        round: &'a mut RoundOf<T>,
+        verifier: &T::AccountId,
+        provider: &T::AccountId,
+    ) -> Option<&'a mut AuditOf<T>> {
+        let mut audits = round.audits.iter_mut();
+        audits.find(|audit| is_of::<T>(audit, verifier, provider))
+    }
+
+    /// Ends an audit with which nothing is wrong.
+    pub fn release_audit(round: &mut RoundOf<T>, verifier: &T::AccountId, provider: &T::AccountId) {
+        if let Some(audit) = Self::audit(round, verifier, provider) {
+            audit.state = AuditState::Over;
+            T::Stake::unlock(verifier, core::mem::take(&mut audit.bond));
+        }
+    }
+}
+
+fn is_of<T: Config>(audit: &AuditOf<T>, verifier: &T::AccountId, provider: &T::AccountId) -> bool {
+    audit.verifier == *verifier && audit.provider == *provider
+}

@@ -1,0 +1,153 @@
+//! Pieces of a task's input, demanded and supplied on chain: what a client can be shown to have withheld.
+//!
+//! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the input. The
+//! price comes back only when the client has withheld the piece, so that nobody gains time for nothing.
+
+use alloc::vec::Vec;
+use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
+use sp_runtime::traits::Saturating;
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_proofs::{segments, SegmentOpening};
+use surety_types::{
+    limits,
+    task::{FailureReason, MemberProgress, RoundPhase, Verdict},
+    traits::{TaskClock, TaskOutcome},
+    TaskId,
+};
+
+use crate::{asset, verdict, Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
+
+impl<T: Config> Pallet<T> {
+    pub(crate) fn do_demand_input(agent: T::AccountId, task: TaskId, segment: u32) -> DispatchResult {
+        let provider = Self::provider_of(&agent)?;
+        let mut round = Self::round(task)?;
+        let commit_until = match round.phase {
+            RoundPhase::Committing { until } if !TrustLock::<T>::has_passed(until) => Ok(until),
+            _ => Err(Error::<T>::WrongPhase),
+        }?;
+        let member = Self::member(&mut round, &provider)?;
+        ensure!(
+            member.progress == MemberProgress::Working,
+            Error::<T>::AlreadyCommitted
+        );
+        ensure!(member.fault.is_none(), Error::<T>::AlreadyAtFault);
+        ensure!(
+            member.input_demands < limits::INPUT_DEMANDS_MAX,
+            Error::<T>::TooManyDemands
+        );
+        member.input_demands = member.input_demands.saturating_add(1);
+        ensure!(round.input_demand.is_none(), Error::<T>::AlreadyDemanded);
+        ensure!(!verdict::has_quorum(&round), Error::<T>::EnoughCommitted);
+        let (_, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
+        ensure!(segment < segments(input_bytes), Error::<T>::NoSuchSegment);
+        let price = T::SupplyPrice::get();
+        asset::hold::<T>(HoldReason::Demand, &agent, price)?;
+
+        let window = T::InputWindow::get();
+        let until = TrustLock::<T>::window_end(window);
+        // Whoever waits for the input has as much time left afterwards as it has now.
+        let commit_until = commit_until.saturating_add(window);
+        round.phase = RoundPhase::Committing { until: commit_until };
+        round.input_demand = Some(InputDemandOf::<T> {
+            provider: provider.clone(),
+            by: agent,
+            segment,
+            price,
+            until,
+        });
+        Rounds::<T>::insert(task, round);
+        T::Clock::wake_after(task, until);
+        T::Clock::wake_after(task, commit_until);
+        Self::deposit_event(Event::InputDemanded {
+            task,
+            provider,
+            segment,
+            until,
+            commit_until,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn do_supply_input(
+        by: T::AccountId,
+        task: TaskId,
+        opening: &SegmentOpening,
+    ) -> DispatchResult {
+        let mut round = Self::round(task)?;
+        let demand = round.input_demand.take().ok_or(Error::<T>::NotDemanded)?;
+        ensure!(!TrustLock::<T>::has_passed(demand.until), Error::<T>::WrongPhase);
+        let (input, input_bytes) = T::Outcome::input(task).ok_or(Error::<T>::UnknownRound)?;
+        let segment = opening.segment;
+        ensure!(
+            segment == demand.segment && opening.row_digest(input_bytes) == Some(input),
+            Error::<T>::WrongSegment
+        );
+        Rounds::<T>::insert(task, round);
+        Self::pay_for_input(task, &demand);
+        Self::deposit_event(Event::InputSupplied { task, segment, by });
+        Ok(())
+    }
+
+    /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has. The input was to
+    /// be had then, and the client is paid as if it had supplied the piece.
+    pub(crate) fn lift_input_demand(task: TaskId, round: &mut RoundOf<T>) {
+        let is_needed = |demand: &InputDemandOf<T>| {
+            let mut members = round.members.iter();
+            let waits = members.any(|member| {
+                member.provider == demand.provider && member.progress == MemberProgress::Working
+            });
+            waits && !verdict::has_quorum(round)
+        };
+        if round.input_demand.as_ref().is_none_or(is_needed) {
+            return;
+        }
+        let Some(demand) = round.input_demand.take() else {
+            return;
+        };
+        Self::pay_for_input(task, &demand);
+        let provider = demand.provider;
+        Self::deposit_event(Event::InputDemandLifted { task, provider });
+    }
+
+    /// The client's, whoever supplied the piece: a provider cannot get its price back through an accomplice.
+    fn pay_for_input(task: TaskId, demand: &InputDemandOf<T>) {
+        match T::Outcome::client(task) {
+            Some(client) => {
+                asset::hand_over::<T>(HoldReason::Demand, &demand.by, &client, demand.price);
+            }
+            // Cannot be: a task with a round is known.
+            None => asset::release::<T>(HoldReason::Demand, &demand.by, demand.price),
+        }
+    }
+
+    /// Whether the open demand has not been met in time.
+    pub(crate) fn is_input_withheld(round: &RoundOf<T>) -> bool {
+        let demand = round.input_demand.as_ref();
+        demand.is_some_and(|demand| TrustLock::<T>::has_passed(demand.until))
+    }
+
+    /// Ends the round of a client that has withheld its input.
+    pub(crate) fn fail_withheld(task: TaskId, round: RoundOf<T>) -> DispatchResult {
+        let waited = round.members.iter().filter(|member| member.fault.is_none());
+        let providers: Vec<_> = waited.map(|member| member.provider.clone()).collect();
+        Self::end_withheld(task, round);
+        T::Outcome::withheld(task, &providers)
+    }
+
+    /// Everything about it but the task's and the client's part.
+    pub(crate) fn end_withheld(task: TaskId, mut round: RoundOf<T>) {
+        if let Some(demand) = round.input_demand.take() {
+            asset::release::<T>(HoldReason::Demand, &demand.by, demand.price);
+            Self::deposit_event(Event::InputWithheld {
+                task,
+                provider: demand.provider,
+                segment: demand.segment,
+            });
+        }
+        Self::deposit_event(Event::VerdictReached {
+            task,
+            verdict: Verdict::Failed(FailureReason::InputWithheld),
+        });
+        Self::close(task, &round);
+    }
+}

@@ -1,0 +1,120 @@
+//! What was sealed and not opened in time: commitments and audits.
+//!
+//! A missed window costs a provider its pay and some time without tasks, and an auditor nothing: a line may have been down,
+//! and an honest worker loses no stake for that. That the seal is opened at all is demanded until
+//! [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond that is a fault: if it
+//! were cheaper than a wrong answer, whoever sees that it is audited would be silent.
+
+use alloc::vec::Vec;
+use frame_support::traits::Get;
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    task::{RoundMember, RoundPhase},
+    traits::TaskClock,
+    trust::{AuditState, FaultKind},
+    TaskId,
+};
+
+use crate::{AuditOf, Config, Event, MemberOf, Pallet, RoundDisputes, RoundOf};
+
+/// Most that are found at fault for silence in one step of a round. The rest are in the next.
+pub const CONVICTED_AT_ONCE: usize = 8;
+
+impl<T: Config> Pallet<T> {
+    /// Notes who has committed and not revealed when the window for that is over.
+    pub(crate) fn note_missed_reveals(task: TaskId, round: &mut RoundOf<T>) {
+        let late = round.members.iter_mut().filter(|member| member.owes_opening());
+        late.for_each(|member| Self::note_missed_reveal(task, member));
+    }
+
+    pub(crate) fn note_missed_reveal(task: TaskId, member: &mut MemberOf<T>) {
+        member.missed_reveal = true;
+        let provider = member.provider.clone();
+        TrustLock::<T>::note_missed(&provider);
+        Self::deposit_event(Event::RevealMissed { task, provider });
+    }
+
+    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, what it says may contradict
+    /// others, and everybody has the whole time to challenge a verdict that it changes.
+    pub(crate) fn after_late_reveal(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
+        let is_audited = |audit: &AuditOf<T>| audit.provider == *provider && is_sealed::<T>(audit);
+        if round.audits.iter().any(is_audited) {
+            round.openings_until = round
+                .openings_until
+                .max(Some(TrustLock::<T>::window_end(T::OpeningWindow::get())));
+        }
+        if Self::update_verdict(task, round) {
+            let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
+            if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
+                *until = window.max(*until);
+            }
+            T::Clock::wake_after(task, window);
+        }
+        T::Disputes::match_up(task, round);
+        T::Clock::wake_after(task, TrustLock::<T>::now());
+    }
+
+    /// Until when the round waits for something to be opened, if it does.
+    pub(crate) fn awaits_openings(round: &RoundOf<T>) -> Option<BlockNumberFor<T>> {
+        let until = round
+            .openings_until
+            .filter(|until| !TrustLock::<T>::has_passed(*until))?;
+        let revealed = |provider: &T::AccountId| {
+            let mut members = round.members.iter();
+            members.any(|member| member.provider == *provider && member.claim().is_some())
+        };
+        // Who never revealed has given its auditor nothing to open its seal for.
+        let audited = |audit: &AuditOf<T>| is_sealed::<T>(audit) && revealed(&audit.provider);
+        (round.members.iter().any(is_late) || round.audits.iter().any(audited)).then_some(until)
+    }
+
+    /// Finds those at fault that have not opened their commitments within the long window either, a few at a time. Says whether
+    /// there were any.
+    pub(crate) fn convict_silent(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        if !round.openings_until.is_some_and(TrustLock::<T>::has_passed) {
+            return false;
+        }
+        let late = round.members.iter().filter(|member| is_late(member));
+        let late: Vec<_> = late
+            .map(|member| member.provider.clone())
+            .take(CONVICTED_AT_ONCE)
+            .collect();
+        for provider in &late {
+            Self::convict_provider(task, round, provider, FaultKind::NoReveal, None);
+        }
+        if !late.is_empty() {
+            Self::update_verdict(task, round);
+        }
+        !late.is_empty()
+    }
+
+    /// Finds auditors at fault that announced and never opened their seals, a few at a time. Says whether there were any.
+    pub(crate) fn convict_absent(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let owed = round.audits.iter().filter_map(|audit| {
+            let mut members = round.members.iter();
+            let member = members.find(|member| member.provider == audit.provider)?;
+            // Who never revealed has given its auditor nothing to compare with.
+            (is_sealed::<T>(audit) && member.claim().is_some())
+                .then(|| (audit.clone(), member.counted_claim().is_some()))
+        });
+        let owed: Vec<_> = owed.take(CONVICTED_AT_ONCE).collect();
+        for (audit, counts) in &owed {
+            if let Some(draw) = &mut round.draw {
+                draw.is_short |= counts;
+            }
+            let auditor = (&audit.verifier, &audit.provider);
+            Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
+        }
+        !owed.is_empty()
+    }
+}
+
+/// Whether it has missed the window for revealing and still not opened its commitment.
+fn is_late<A, B>(member: &RoundMember<A, B>) -> bool {
+    member.missed_reveal && member.owes_opening()
+}
+
+fn is_sealed<T: Config>(audit: &AuditOf<T>) -> bool {
+    matches!(audit.state, AuditState::Sealed(_))
+}

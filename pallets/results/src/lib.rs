@@ -1,0 +1,637 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+pub mod asset;
+mod audit_pay;
+#[cfg(feature = "runtime-benchmarks")]
+pub mod benchmarking;
+mod calls;
+mod faults;
+mod hooks;
+mod late;
+mod security;
+mod transitions;
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+mod try_state;
+mod types;
+mod verdict;
+mod weight;
+pub mod weights;
+
+pub use hooks::RoundDisputes;
+pub use late::CONVICTED_AT_ONCE;
+pub use pallet::*;
+pub use transitions::accepted;
+#[cfg(feature = "runtime-benchmarks")]
+pub use types::LongCell;
+pub use types::{describe, DisputeReferee, PhaseName};
+pub use weights::WeightInfo;
+
+use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::{
+    task::{Round, RoundMember},
+    trust::{Audit, Demand, InputDemand},
+};
+
+/// A round in this runtime's types.
+pub type RoundOf<T> = Round<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// A provider of a round in this runtime's types.
+pub type MemberOf<T> =
+    RoundMember<<T as frame_system::Config>::AccountId, <T as surety_pallet_trust_lock::Config>::Balance>;
+
+/// An audit in this runtime's types.
+pub type AuditOf<T> =
+    Audit<<T as frame_system::Config>::AccountId, <T as surety_pallet_trust_lock::Config>::Balance>;
+
+/// A demand in this runtime's types.
+pub type DemandOf<T> = Demand<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// A demand of input in this runtime's types.
+pub type InputDemandOf<T> = InputDemand<
+    <T as frame_system::Config>::AccountId,
+    <T as surety_pallet_trust_lock::Config>::Balance,
+    BlockNumberFor<T>,
+>;
+
+/// What a court knows of a task, in this runtime's types.
+pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
+
+#[frame_support::pallet]
+#[allow(unused_qualifications)] // In what the macro writes.
+pub mod pallet {
+    use super::*;
+    use frame_support::pallet_prelude::*;
+    use frame_system::pallet_prelude::*;
+    use sp_core::H256;
+    use sp_runtime::{FixedU128, Permill};
+    use surety_proofs::{SegmentOpening, SignedStatement};
+    use surety_types::{
+        task::{ResultClaim, Verdict},
+        traits::{DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
+        trust::{AuditProof, CommitNote, FaultKind},
+        TaskId,
+    };
+
+    const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
+
+    /// Rounds of all running tasks.
+    #[pallet::pallet]
+    #[pallet::storage_version(STORAGE_VERSION)]
+    pub struct Pallet<T>(_);
+
+    /// What the runtime provides.
+    #[pallet::config]
+    pub trait Config:
+        frame_system::Config<RuntimeEvent: From<Event<Self>>>
+        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
+    {
+        /// Disputes about results.
+        type Disputes: RoundDisputes<RoundOf<Self>>;
+
+        /// Who hears the verdict, and has reserves.
+        type Outcome: TaskOutcome<Self::AccountId, Self::Balance>;
+
+        /// Who wakes rounds up.
+        type Clock: TaskClock<BlockNumberFor<Self>>;
+
+        /// Blocks in which providers compute and commit.
+        type CommitWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks between the last commitment and the first reveal.
+        type AuditWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks in which commitments are opened. Who does not is not paid.
+        type RevealWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks after the verdict in which whatever was sealed has to be opened. Who does not loses stake.
+        type OpeningWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks for which a verdict can be challenged.
+        type ChallengeWindow: Get<BlockNumberFor<Self>>;
+
+        /// How many times its price a provider locks for a task.
+        type LockMultiple: Get<u32>;
+
+        /// What traces are made of, and who computes their cells again.
+        type Referee: DisputeReferee;
+
+        /// Checks that verifiers drew themselves.
+        type Draws: DrawVerifier<Self::AccountId>;
+
+        /// Randomness of the present epoch. Never that of a block, which its author knows early.
+        type EpochRandomness: Get<H256>;
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        type AuditorsBasic: Get<FixedU128>;
+
+        /// Auditors expected for a provider's result in a task at the standard level.
+        type AuditorsExpected: Get<FixedU128>;
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        type AuditorsHigh: Get<FixedU128>;
+
+        /// Auditors expected for the result of a provider without a clean task.
+        type AuditorsNewcomer: Get<FixedU128>;
+
+        /// Part of the verifiers' stake that may be corrupt.
+        type VerifiersCorrupt: Get<Permill>;
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        type AuditAccuracy: Get<Permill>;
+
+        /// How many times a provider's price its auditor locks.
+        type AuditBondMultiple: Get<u32>;
+
+        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or the client.
+        type SupplyPrice: Get<Self::Balance>;
+
+        /// Blocks in which a provider has to supply what was demanded.
+        type SupplyWindow: Get<BlockNumberFor<Self>>;
+
+        /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's deadline moves on by as
+        /// much.
+        type InputWindow: Get<BlockNumberFor<Self>>;
+
+        /// Checks what agents signed off chain.
+        type Signatures: SignatureVerifier<Self::AccountId>;
+
+        /// Weights of the calls.
+        type WeightInfo: WeightInfo;
+    }
+
+    /// Why money is held.
+    #[pallet::composite_enum]
+    pub enum HoldReason {
+        /// For a piece of output or input that was demanded.
+        Demand,
+    }
+
+    /// Rounds by task, while they last.
+    ///
+    /// Task ids are given out in order by the chain, so that nobody can choose keys that collide.
+    #[pallet::storage]
+    pub type Rounds<T: Config> = StorageMap<_, Twox64Concat, TaskId, RoundOf<T>>;
+
+    /// What the court of a round's disputes knows of its task. Nothing where there is no court.
+    #[pallet::storage]
+    pub type Facts<T: Config> = StorageMap<_, Twox64Concat, TaskId, FactsOf<T>>;
+
+    /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
+    #[pallet::storage]
+    pub type Demands<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, DemandOf<T>>;
+
+    /// What providers of rounds committed to and which of their agents did, by task and the provider's stash.
+    #[pallet::storage]
+    pub type CommitNotes<T: Config> =
+        StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, CommitNote<T::AccountId>>;
+
+    #[pallet::hooks]
+    impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
+        #[cfg(feature = "std")]
+        fn integrity_test() {
+            Self::check_configuration();
+        }
+
+        #[cfg(feature = "try-runtime")]
+        fn try_state(_now: BlockNumberFor<T>) -> Result<(), sp_runtime::TryRuntimeError> {
+            Self::do_try_state()
+        }
+    }
+
+    /// What the pallet tells the world.
+    #[pallet::event]
+    #[pallet::generate_deposit(pub(super) fn deposit_event)]
+    pub enum Event<T: Config> {
+        /// Providers were put to work on a task, and their stake was locked.
+        RoundOpened {
+            /// The task.
+            task: TaskId,
+            /// Last time for commitments.
+            until: BlockNumberFor<T>,
+        },
+        /// A provider committed to a result.
+        Committed {
+            /// For which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// What it will have to open.
+            commitment: H256,
+        },
+        /// A provider that committed nothing in time was replaced, and its stake unlocked.
+        ProviderReplaced {
+            /// On which task.
+            task: TaskId,
+            /// Who is off it.
+            dropped: T::AccountId,
+            /// Who is on it now.
+            by: T::AccountId,
+        },
+        /// A round entered a phase, or the same one again with providers replaced.
+        PhaseChanged {
+            /// Of which task.
+            task: TaskId,
+            /// The phase it is in now.
+            phase: PhaseName,
+            /// Last time of that phase.
+            until: BlockNumberFor<T>,
+        },
+        /// A provider opened its commitment.
+        Revealed {
+            /// For which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// What it had committed to.
+            claim: ResultClaim,
+        },
+        /// A provider has not opened its commitment in time, and is not paid. It still has to.
+        RevealMissed {
+            /// For which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// It is known how the task went, or known better than before. Carried out when the challenge window has
+        /// passed and no dispute is open.
+        VerdictReached {
+            /// Which task.
+            task: TaskId,
+            /// The verdict, with everybody's part in it.
+            verdict: Verdict<T::AccountId>,
+        },
+        /// The round is over, and the stake behind it unlocked.
+        RoundClosed {
+            /// Of which task.
+            task: TaskId,
+        },
+        /// A verifier drew itself and sealed its own result; its bond was locked.
+        AuditAnnounced {
+            /// For which task.
+            task: TaskId,
+            /// The stash of the provider that it audits.
+            provider: T::AccountId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// How often auditors had been drawn again.
+            tranche: u8,
+            /// What it will have to open.
+            seal: H256,
+        },
+        /// A verifier opened its seal.
+        AuditRevealed {
+            /// For which task.
+            task: TaskId,
+            /// The stash of the provider that it audited.
+            provider: T::AccountId,
+            /// The verifier's stash.
+            verifier: T::AccountId,
+            /// What it computed.
+            claim: ResultClaim,
+            /// Whether that is what the provider said.
+            agrees: bool,
+        },
+        /// Auditors never opened their seals, so others may draw themselves.
+        AuditorsDrawnAgain {
+            /// For which task.
+            task: TaskId,
+            /// How often that has been so.
+            tranche: u8,
+            /// Last time for them.
+            until: BlockNumberFor<T>,
+        },
+        /// Somebody was found at fault.
+        FaultFound {
+            /// On which task.
+            task: TaskId,
+            /// Its stash.
+            offender: T::AccountId,
+            /// What it did.
+            kind: FaultKind,
+        },
+        /// A piece of output has to be supplied on chain.
+        DataDemanded {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Who wants it.
+            by: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Last time for it.
+            until: BlockNumberFor<T>,
+        },
+        /// A piece of output was supplied. It is in the extrinsic.
+        DataSupplied {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+        },
+        /// A piece of a task's input has to be supplied on chain. The time for commitments moves on meanwhile.
+        InputDemanded {
+            /// Of which task.
+            task: TaskId,
+            /// The stash of the provider that wants it.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Last time for it.
+            until: BlockNumberFor<T>,
+            /// Last time for commitments now.
+            commit_until: BlockNumberFor<T>,
+        },
+        /// A piece of input was supplied. It is in the extrinsic.
+        InputSupplied {
+            /// Of which task.
+            task: TaskId,
+            /// Which 1 KiB.
+            segment: u32,
+            /// Who supplied it.
+            by: T::AccountId,
+        },
+        /// What was demanded is needed no more: the provider that had demanded it, or a majority, has committed.
+        InputDemandLifted {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+        },
+        /// A piece of input was not supplied in time: the task fails, and its client loses its lock.
+        InputWithheld {
+            /// Of which task.
+            task: TaskId,
+            /// The stash of the provider that had demanded it.
+            provider: T::AccountId,
+            /// Which 1 KiB.
+            segment: u32,
+        },
+        /// Somebody showed that a provider said two different things of one task.
+        EquivocationReported {
+            /// Of which task.
+            task: TaskId,
+            /// The provider's stash.
+            provider: T::AccountId,
+            /// Who showed it.
+            by: T::AccountId,
+        },
+    }
+
+    /// Why calls do nothing.
+    #[pallet::error]
+    pub enum Error<T> {
+        /// The task has a round already.
+        RoundExists,
+        /// The task has no round.
+        UnknownRound,
+        /// The redundancy is not the number of providers, or is zero.
+        WrongMemberCount,
+        /// A provider is assigned to the task twice.
+        DuplicateMember,
+        /// The signer is not the agent of a provider.
+        NotProviderAgent,
+        /// The provider is not on this task, or not any more.
+        NotMember,
+        /// The round is not in the phase for this call, or its time is over.
+        WrongPhase,
+        /// The provider has committed before.
+        AlreadyCommitted,
+        /// The provider has not committed.
+        NotCommitted,
+        /// The provider has revealed before.
+        AlreadyRevealed,
+        /// Claim and salt do not open the commitment.
+        CommitmentMismatch,
+        /// The claim reports more units than the client pays for.
+        TooManyUnits,
+        /// No result of the task can be like this claim.
+        ImpossibleClaim,
+        /// The signer is not the agent of a verifier.
+        NotVerifierAgent,
+        /// The stash was at fault, or missed a deadline, and gets no work for a while.
+        InJail,
+        /// The proof does not show that the verifier drew itself, or it did not.
+        NotDrawn,
+        /// The verifier audits this provider already.
+        AlreadyAuditing,
+        /// The task has all the audits it can take.
+        TooManyAudits,
+        /// The verifier does not audit this provider.
+        NotAuditor,
+        /// The provider has not revealed.
+        NotRevealed,
+        /// Claim and salt do not open the seal.
+        SealMismatch,
+        /// The provider's result has no trace that can be played over, or no longer counts.
+        NotDisputable,
+        /// Something else has to be supplied first, by the provider or of the input.
+        AlreadyDemanded,
+        /// The task has all the demands that it can take, or the provider has demanded all the input it can.
+        TooManyDemands,
+        /// Nothing is demanded of the provider, or of the input.
+        NotDemanded,
+        /// This is not the piece of the output or input that was demanded.
+        WrongSegment,
+        /// More is at risk than the stake of all providers could secure.
+        ValueAtRiskTooHigh,
+        /// As the parameters are, no stake would make cheating a loss.
+        NeverPunished,
+        /// The statements do not contradict each other, or the chain.
+        NoEquivocation,
+        /// The key that signed is not the provider's agent, and was not when it committed.
+        WrongSigner,
+        /// The signature is not of this statement for this chain.
+        BadSignature,
+        /// The provider was found at fault before.
+        AlreadyAtFault,
+        /// The task's input has no such piece.
+        NoSuchSegment,
+        /// A majority has committed: the input is to be had.
+        EnoughCommitted,
+    }
+
+    #[pallet::call]
+    impl<T: Config> Pallet<T> {
+        /// Commits the signer's stash to a result of `task` without showing it.
+        ///
+        /// `commitment` is [`surety_proofs::commitment`] of the task, the **stash**, the claim and a salt. It
+        /// cannot be taken back or changed. The last commitment opens the audit window.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`, `AlreadyCommitted`.
+        #[pallet::call_index(0)]
+        #[pallet::weight((<T as Config>::WeightInfo::commit(), DispatchClass::Operational))]
+        pub fn commit(origin: OriginFor<T>, task: TaskId, commitment: H256) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_commit(&agent, task, commitment)
+        }
+
+        /// Opens the commitment of the stash `provider`. Without signature and fee, as a general transaction: the opening
+        /// proves itself, and anybody may pass it on. One that would fail enters no block, so that there is at most one for
+        /// each commitment, which was paid for.
+        ///
+        /// Possible as soon as the audit window has passed. The last reveal brings the verdict. Who reveals later than the
+        /// window for it is not paid, and can until [`Round::openings_until`](surety_types::task::Round::openings_until).
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`, `AlreadyRevealed`,
+        /// `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`; `BadOrigin` when it is signed. Pools refuse it instead:
+        /// as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when the opening is not the right
+        /// one, as `Call` when there is nothing to open.
+        #[pallet::call_index(1)]
+        #[pallet::weight((<T as Config>::WeightInfo::reveal(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal)]
+        #[pallet::weight_of_authorize(<T as Config>::WeightInfo::authorize_reveal())]
+        pub fn reveal(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            claim: ResultClaim,
+            salt: H256,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal(task, provider, claim, salt)
+        }
+
+        /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
+        ///
+        /// `proof` is of the VRF of the signer's key over [`surety_audit_economics::AuditInput`], whose output has to be
+        /// below the threshold for the stash's stake. `seal` is [`surety_audit_economics::audit_seal`]. Locks the bond.
+        ///
+        /// # Errors
+        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,
+        /// `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's own when the bond
+        /// cannot be locked.
+        #[pallet::call_index(2)]
+        #[pallet::weight(<T as Config>::WeightInfo::announce_audit())]
+        pub fn announce_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            proof: AuditProof,
+            seal: H256,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_announce_audit(&agent, task, &provider, &proof, seal)
+        }
+
+        /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like
+        /// [`Pallet::reveal`]. Possible once the provider has revealed, until
+        /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the provider's opens a
+        /// dispute.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`, `SealMismatch`;
+        /// `BadOrigin` when it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
+        #[pallet::call_index(3)]
+        #[pallet::weight((<T as Config>::WeightInfo::reveal_audit(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal_audit)]
+        #[pallet::weight_of_authorize(<T as Config>::WeightInfo::authorize_reveal_audit())]
+        pub fn reveal_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            verifier: T::AccountId,
+            claim: ResultClaim,
+            salt: H256,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal_audit(task, &provider, &verifier, claim, salt)
+        }
+
+        /// Demands that a provider shows a piece of its output on chain. Anybody may, one piece at a time; a demand of the task's
+        /// client takes the place of anybody else's, which gets its price back. Costs a price that the provider
+        /// earns by it. A provider that does not supply it in time has withheld it, and loses its lock.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `AlreadyDemanded`, `TooManyDemands`; the
+        /// currency's own.
+        #[pallet::call_index(4)]
+        #[pallet::weight(<T as Config>::WeightInfo::demand())]
+        pub fn demand(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            segment: u32,
+        ) -> DispatchResult {
+            let by = ensure_signed(origin)?;
+            Self::do_demand(by, task, &provider, segment)
+        }
+
+        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of `output_bytes`
+        /// bytes. The last piece does where the output has fewer.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
+        /// `WrongSegment`.
+        #[pallet::call_index(5)]
+        #[pallet::weight((<T as Config>::WeightInfo::supply(), DispatchClass::Operational))]
+        pub fn supply(
+            origin: OriginFor<T>,
+            task: TaskId,
+            output_bytes: u32,
+            opening: SegmentOpening,
+        ) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_supply(&agent, task, output_bytes, &opening)
+        }
+
+        /// Shows that a provider signed two different statements about one task, or, without the second one, a statement
+        /// that is not what it committed to or revealed on chain. Anybody may; who does gets the finder's share of the
+        /// slash. Possible as long as the task has its round.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
+        #[pallet::call_index(6)]
+        #[pallet::weight(<T as Config>::WeightInfo::report_equivocation())]
+        pub fn report_equivocation(
+            origin: OriginFor<T>,
+            statement: SignedStatement<T::AccountId>,
+            other: Option<SignedStatement<T::AccountId>>,
+        ) -> DispatchResult {
+            let reporter = ensure_signed(origin)?;
+            Self::do_report_equivocation(reporter, statement, other)
+        }
+
+        /// Demands, for the signer's stash, that a piece of the task's input is shown on chain: for a provider that cannot
+        /// fetch it. The price is the client's, unless the piece is not supplied in time: then the task fails, the client
+        /// loses its lock, and the signer has the price back. The time for commitments moves on by as much as the client
+        /// has.
+        ///
+        /// # Errors
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `AlreadyCommitted`, `AlreadyAtFault`,
+        /// `TooManyDemands`, `AlreadyDemanded`, `EnoughCommitted`, `NoSuchSegment`; the currency's own.
+        #[pallet::call_index(7)]
+        #[pallet::weight((<T as Config>::WeightInfo::demand_input(), DispatchClass::Operational))]
+        pub fn demand_input(origin: OriginFor<T>, task: TaskId, segment: u32) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_demand_input(agent, task, segment)
+        }
+
+        /// Supplies the piece of a task's input that was demanded. Anybody may: it proves itself.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotDemanded`, `WrongPhase` when it is too late, `WrongSegment`.
+        #[pallet::call_index(8)]
+        #[pallet::weight((<T as Config>::WeightInfo::supply_input(), DispatchClass::Operational))]
+        pub fn supply_input(origin: OriginFor<T>, task: TaskId, opening: SegmentOpening) -> DispatchResult {
+            let by = ensure_signed(origin)?;
+            Self::do_supply_input(by, task, &opening)
+        }
+    }
+}

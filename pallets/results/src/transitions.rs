@@ -1,0 +1,426 @@
+//! Phase changes.
+//!
+//! ```text
+//! phase          ends                              next
+//! Committing     all committed                     Auditing
+//!                time, seats filled from reserves  Committing
+//!                time, majority committed          Auditing
+//!                time                              Challengeable, Failed(NotEnoughResults)
+//!                time, input demanded in vain      none: locks released, Failed(InputWithheld) handed over
+//! Auditing       time                              Revealing
+//! Revealing      all commitments opened, or time   Challengeable
+//! Challengeable  time, auditors that never opened  Challengeable, auditors drawn again
+//!                time, nothing open                none: locks released, verdict handed over
+//! ```
+//!
+//! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of its own is
+//! open, or something that was sealed is not. Each of those ends by time alone, too: by a side's clock, by the decision
+//! window, by the supply window, by the opening window.
+//!
+//! Time is that of [`Config::BlockNumberProvider`], which may stand still, and may leap.
+//!
+//! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few demands that a
+//! member may make. A demand's time is over before the phase's.
+//!
+//! A new phase ends in this block at the earliest, and what is due is due after its block. One call of
+//! [`Pallet::do_advance`] is therefore one change of phase at most, and its cost is bounded.
+
+use alloc::vec::Vec;
+use frame_support::{dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get};
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::{DispatchError, Saturating};
+use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_types::{
+    limits,
+    stake::Role,
+    task::{
+        Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
+        SecurityLevel, Verdict,
+    },
+    traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    trust::FaultKind,
+    ContentHash, TaskId,
+};
+
+use crate::{
+    audit_pay::audits_to_pay,
+    types::{describe, DisputeReferee},
+    verdict, Config, Error, Event, Facts, Pallet, RoundDisputes, RoundOf, Rounds,
+};
+
+pub(crate) type AssignmentOf<T> =
+    Assignment<<T as frame_system::Config>::AccountId, <T as surety_pallet_trust_lock::Config>::Balance>;
+
+impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Pallet<T> {
+    fn secure(
+        price: T::Balance,
+        redundancy: u32,
+        security: &Security,
+    ) -> Result<SecurityLevel, DispatchError> {
+        Self::do_secure(price, redundancy, security)
+    }
+
+    fn lock_for(price: T::Balance, security: &Security) -> T::Balance {
+        Self::do_lock_for(price, security)
+    }
+
+    fn open(
+        task: TaskId,
+        redundancy: u32,
+        units_max: u32,
+        security: Security,
+        assignments: &PerMember<AssignmentOf<T>>,
+    ) -> DispatchResult {
+        with_storage_layer(|| Self::do_open(task, redundancy, units_max, security, assignments))
+    }
+
+    fn advance(task: TaskId) -> DispatchResult {
+        with_storage_layer(|| Self::do_advance(task))
+    }
+}
+
+impl<T: Config> Pallet<T> {
+    fn do_open(
+        task: TaskId,
+        redundancy: u32,
+        units_max: u32,
+        security: Security,
+        assignments: &PerMember<AssignmentOf<T>>,
+    ) -> DispatchResult {
+        ensure!(!Rounds::<T>::contains_key(task), Error::<T>::RoundExists);
+        let seats = u32::try_from(assignments.len()).unwrap_or(u32::MAX);
+        ensure!(
+            redundancy > 0 && seats == redundancy,
+            Error::<T>::WrongMemberCount
+        );
+
+        let until = TrustLock::<T>::window_end(T::CommitWindow::get());
+        let mut round = Round::new(redundancy, units_max, until);
+        round.security = security;
+        for assignment in assignments {
+            ensure!(
+                !is_known::<T>(&round, &assignment.provider),
+                Error::<T>::DuplicateMember
+            );
+            let member = Self::seat(assignment, &security)?;
+            round
+                .members
+                .try_push(member)
+                .map_err(|_| Error::<T>::WrongMemberCount)?;
+        }
+        if let Some(facts) = T::Referee::facts(task)? {
+            Facts::<T>::insert(task, facts);
+        }
+        Rounds::<T>::insert(task, round);
+        T::Clock::wake_after(task, until);
+        Self::deposit_event(Event::RoundOpened { task, until });
+        Ok(())
+    }
+
+    fn do_advance(task: TaskId) -> DispatchResult {
+        let Some(mut round) = Rounds::<T>::get(task) else {
+            return Ok(());
+        };
+        if matches!(round.phase, RoundPhase::Challengeable { .. }) {
+            return Self::advance_challengeable(task, round);
+        }
+        if Self::is_input_withheld(&round) {
+            return Self::fail_withheld(task, round);
+        }
+        let (_, until) = describe(&round.phase);
+        if !TrustLock::<T>::has_passed(until) {
+            return Ok(());
+        }
+        match &round.phase {
+            RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
+            RoundPhase::Auditing { .. } => Self::start_revealing(task, &mut round),
+            RoundPhase::Revealing { .. } | RoundPhase::Challengeable { .. } => {
+                Self::conclude(task, &mut round)
+            }
+        }
+        Rounds::<T>::insert(task, round);
+        Ok(())
+    }
+
+    /// Does one thing that is due, or closes the round when nothing is left.
+    fn advance_challengeable(task: TaskId, mut round: RoundOf<T>) -> DispatchResult {
+        let is_over = TrustLock::<T>::has_passed(describe(&round.phase).1);
+        if let Some(id) = Self::due_dispute(&round) {
+            if T::Disputes::poll(id, &mut round) {
+                return Ok(());
+            }
+            // Cannot be: both are written together.
+            round.disputes.retain(|open| open.id != id);
+        } else if !T::Disputes::match_up(task, &mut round)
+            && !Self::end_demand(task, &mut round)
+            && !Self::convict_silent(task, &mut round)
+        {
+            let is_quiet = round.disputes.is_empty() && !Self::has_demands(task, &round);
+            if !is_over || !is_quiet {
+                return Ok(());
+            }
+            if let Some(until) = Self::awaits_openings(&round) {
+                T::Clock::wake_after(task, until);
+                return Ok(());
+            }
+            if !Self::convict_absent(task, &mut round) && !Self::draw_again(task, &mut round) {
+                return Self::close_and_tell(task, &round);
+            }
+        }
+        T::Clock::wake_after(task, TrustLock::<T>::now());
+        Rounds::<T>::insert(task, round);
+        Ok(())
+    }
+
+    fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> DispatchResult {
+        let verdict = verdict::verdict(round);
+        let audits = audits_to_pay::<T>(round, &verdict);
+        Self::close(task, round);
+        T::Outcome::decided(task, verdict, &audits)
+    }
+
+    /// Lets others draw themselves if an auditor of a result that counts never opened its seal. Says whether it did.
+    fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let tranche = round
+            .draw
+            .as_mut()
+            .filter(|draw| draw.is_short && draw.tranche < limits::TRANCHES_MAX);
+        let Some(draw) = tranche else { return false };
+        draw.is_short = false;
+        draw.tranche = draw.tranche.saturating_add(1);
+        let tranche = draw.tranche;
+        let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
+        if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
+            *until = window;
+        }
+        round.openings_until = Some(window.saturating_add(T::OpeningWindow::get()));
+        T::Clock::wake_after(task, window);
+        Self::deposit_event(Event::AuditorsDrawnAgain {
+            task,
+            tranche,
+            until: window,
+        });
+        true
+    }
+
+    pub(crate) fn start_committing_again(task: TaskId, round: &mut RoundOf<T>) {
+        let until = TrustLock::<T>::window_end(T::CommitWindow::get());
+        Self::enter(task, round, RoundPhase::Committing { until });
+    }
+
+    /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round can still
+    /// change what it committed to.
+    pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
+        round.draw = Some(AuditDraw {
+            seed: T::EpochRandomness::get(),
+            verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+            tranche: 0,
+            is_short: false,
+        });
+        let until = TrustLock::<T>::window_end(T::AuditWindow::get());
+        Self::enter(task, round, RoundPhase::Auditing { until });
+    }
+
+    pub(crate) fn start_revealing(task: TaskId, round: &mut RoundOf<T>) {
+        let until = TrustLock::<T>::window_end(T::RevealWindow::get());
+        Self::enter(task, round, RoundPhase::Revealing { until });
+    }
+
+    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is not paid, and owes it.
+    pub(crate) fn conclude(task: TaskId, round: &mut RoundOf<T>) {
+        if matches!(round.phase, RoundPhase::Revealing { .. }) {
+            Self::note_missed_reveals(task, round);
+            round.openings_until = Some(TrustLock::<T>::window_end(T::OpeningWindow::get()));
+        }
+        let verdict = verdict::verdict(round);
+        round.announced = accepted(&verdict);
+        Self::deposit_event(Event::VerdictReached {
+            task,
+            verdict: verdict.clone(),
+        });
+        let until = TrustLock::<T>::window_end(T::ChallengeWindow::get());
+        Self::enter(task, round, RoundPhase::Challengeable { until, verdict });
+        if T::Disputes::match_up(task, round) {
+            T::Clock::wake_after(task, TrustLock::<T>::now());
+        }
+    }
+
+    fn end_committing(task: TaskId, round: &mut RoundOf<T>) {
+        if Self::replace_missing(task, round) {
+            Self::start_committing_again(task, round);
+            return;
+        }
+        // Where nobody has committed, the input may be one that nobody can compute on: the client's doing.
+        if verdict::committed(round) > 0 {
+            for member in &round.members {
+                if member.progress == MemberProgress::Working {
+                    TrustLock::<T>::note_missed(&member.provider);
+                }
+            }
+        }
+        if verdict::has_quorum(round) {
+            Self::start_auditing(task, round);
+        } else {
+            Self::conclude(task, round);
+        }
+    }
+
+    /// Releases the locks, makes good for a wrong verdict that was announced, and forgets the round.
+    pub(crate) fn close(task: TaskId, round: &RoundOf<T>) {
+        let verdict = verdict::verdict(round);
+        for member in &round.members {
+            T::Stake::unlock(&member.provider, member.lock);
+            if matches!(&verdict, Verdict::Agreed { majority, .. } if majority.contains(&member.provider)) {
+                TrustLock::<T>::note_clean_task(&member.provider);
+            }
+        }
+        for audit in &round.audits {
+            T::Stake::unlock(&audit.verifier, audit.bond);
+        }
+        if round.announced.is_some() && accepted(&verdict) != round.announced {
+            Self::insure(task, round);
+        }
+        Rounds::<T>::remove(task);
+        Facts::<T>::remove(task);
+        Self::forget_commitments(task, &round.members);
+        Self::deposit_event(Event::RoundClosed { task });
+    }
+
+    /// Pays the client as much as the dearest of those who told it a wrong result would have got.
+    fn insure(task: TaskId, round: &RoundOf<T>) {
+        let at_fault = round
+            .members
+            .iter()
+            .filter(|member| member.fault.is_some_and(FaultKind::is_grave));
+        let price = at_fault.map(|member| member.price).max();
+        let (Some(price), Some(client)) = (price, T::Outcome::client(task)) else {
+            return;
+        };
+        TrustLock::<T>::insure(task, client, price);
+    }
+
+    fn enter(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
+        let (name, until) = describe(&phase);
+        round.phase = phase;
+        T::Clock::wake_after(task, until);
+        Self::deposit_event(Event::PhaseChanged {
+            task,
+            phase: name,
+            until,
+        });
+    }
+
+    /// Gives the seats of members that committed nothing to reserves, as far as there are any. Says whether it gave
+    /// any. A member that nobody replaces keeps its seat, and its chance in the next window.
+    fn replace_missing(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let room = (limits::REDUNDANCY_MAX as usize).saturating_sub(round.dropped.len());
+        let working = |member: &RoundMember<_, _>| member.progress == MemberProgress::Working;
+        let seats = round
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| working(member));
+        let mut vacancies: Vec<usize> = seats.map(|(seat, _)| seat).take(room).collect();
+        vacancies.reverse();
+        let vacant = vacancies.len();
+        // Reserves may turn out not to be fit. Every batch uses some up, and there never were more than bids.
+        for _ in 0..limits::BIDS_MAX {
+            let wanted = u32::try_from(vacancies.len()).unwrap_or(u32::MAX);
+            let reserves = if wanted == 0 {
+                Vec::new()
+            } else {
+                T::Outcome::take_reserves(task, wanted)
+            };
+            if reserves.is_empty() {
+                break;
+            }
+            Self::fill(task, round, &mut vacancies, &reserves);
+        }
+        vacancies.len() < vacant
+    }
+
+    /// Seats `reserves`, as far as they are fit, from the end of `vacancies`.
+    pub(crate) fn fill(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        vacancies: &mut Vec<usize>,
+        reserves: &[AssignmentOf<T>],
+    ) {
+        for reserve in reserves {
+            let Some(seat) = vacancies.last() else { break };
+            if Self::replace(task, round, *seat, reserve) {
+                vacancies.pop();
+            }
+        }
+    }
+
+    /// Puts `reserve` in the place of the member in `seat`. Says whether that was possible.
+    fn replace(task: TaskId, round: &mut RoundOf<T>, seat: usize, reserve: &AssignmentOf<T>) -> bool {
+        let Some(leaver) = round.members.get(seat).map(|member| member.provider.clone()) else {
+            return false;
+        };
+        if is_known::<T>(round, &reserve.provider) || round.dropped.try_push(leaver.clone()).is_err() {
+            return false;
+        }
+        let (Ok(newcomer), Some(member)) =
+            (Self::seat(reserve, &round.security), round.members.get_mut(seat))
+        else {
+            round.dropped.pop();
+            return false;
+        };
+        let by = newcomer.provider.clone();
+        let RoundMember { lock, .. } = core::mem::replace(member, newcomer);
+        T::Stake::unlock(&leaver, lock);
+        if verdict::committed(round) > 0 {
+            TrustLock::<T>::note_missed(&leaver);
+        }
+        Self::deposit_event(Event::ProviderReplaced {
+            task,
+            dropped: leaver,
+            by,
+        });
+        true
+    }
+
+    /// Locks the stake that the assignment asks for.
+    fn seat(
+        assignment: &AssignmentOf<T>,
+        security: &Security,
+    ) -> Result<RoundMember<T::AccountId, T::Balance>, DispatchError> {
+        let lock = Self::do_lock_for(assignment.price, security);
+        T::Stake::lock(&assignment.provider, lock)?;
+        Ok(RoundMember::new(
+            assignment.provider.clone(),
+            assignment.price,
+            lock,
+        ))
+    }
+
+    /// Brings the verdict up to what the round's results come to now. Says whether it has changed.
+    pub fn update_verdict(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let now = verdict::verdict(round);
+        let RoundPhase::Challengeable { verdict, .. } = &mut round.phase else {
+            return false;
+        };
+        if *verdict == now {
+            return false;
+        }
+        *verdict = now.clone();
+        round.announced = round.announced.or(accepted(&now));
+        Self::deposit_event(Event::VerdictReached { task, verdict: now });
+        true
+    }
+}
+
+/// Whether `provider` is on the round, or was.
+fn is_known<T: Config>(round: &RoundOf<T>, provider: &T::AccountId) -> bool {
+    round.members.iter().any(|member| member.provider == *provider) || round.dropped.contains(provider)
+}
+
+/// The output that a verdict accepts.
+pub fn accepted<A>(verdict: &Verdict<A>) -> Option<ContentHash> {
+    match verdict {
+        Verdict::Agreed { claim, .. } => Some(claim.output),
+        Verdict::Failed(_) => None,
+    }
+}

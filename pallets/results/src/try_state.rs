@@ -1,0 +1,232 @@
+//! What must hold between any two blocks, one function an invariant. The ids are explained in the README.
+
+use alloc::collections::BTreeMap;
+use frame_support::ensure;
+use sp_runtime::{
+    traits::{Saturating, Zero},
+    TryRuntimeError,
+};
+use surety_types::{
+    limits,
+    task::{MemberProgress, RoundPhase, Verdict},
+    trust::{AuditState, FaultKind},
+};
+
+use crate::{asset, verdict, CommitNotes, Config, Demands, Facts, HoldReason, Pallet, RoundOf, Rounds};
+
+impl<T: Config> Pallet<T> {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// Says which does not hold.
+    pub fn do_try_state() -> Result<(), TryRuntimeError> {
+        Rounds::<T>::iter_values().try_for_each(|round| {
+            results_1_members_are_different::<T>(&round)?;
+            results_2_progress_fits_the_phase::<T>(&round)?;
+            results_3_the_verdict_follows_from_the_reveals::<T>(&round)?;
+            results_4_claims_stay_within_the_units_paid_for::<T>(&round)?;
+            results_5_audits_are_one_of_a_pair::<T>(&round)?;
+            results_6_the_convicted_win_nothing::<T>(&round)?;
+            results_10_input_is_demanded_by_who_waits_for_it::<T>(&round)?;
+            results_11_who_was_late_owes_its_opening::<T>(&round)
+        })?;
+        results_7_holds_are_prices_of_demands::<T>()?;
+        results_8_facts_are_of_rounds::<T>()?;
+        results_9_notes_are_of_who_committed::<T>()
+    }
+}
+
+fn results_1_members_are_different<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let seats = u32::try_from(round.members.len()).unwrap_or(u32::MAX);
+    ensure!(
+        seats > 0 && seats == round.redundancy,
+        "RESULTS-1: a round with the wrong number of members"
+    );
+    for (seat, member) in round.members.iter().enumerate() {
+        let earlier = round.members.iter().take(seat).map(|other| &other.provider);
+        let mut others = earlier.chain(&round.dropped);
+        ensure!(
+            !others.any(|other| *other == member.provider),
+            "RESULTS-1: a provider twice in a round"
+        );
+    }
+    Ok(())
+}
+
+fn results_2_progress_fits_the_phase<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let some =
+        |wanted: fn(&MemberProgress) -> bool| round.members.iter().any(|member| wanted(&member.progress));
+    let some_working = some(|progress| matches!(progress, MemberProgress::Working));
+    let some_sealed = some(|progress| matches!(progress, MemberProgress::Committed(_)));
+    let some_revealed = some(|progress| matches!(progress, MemberProgress::Revealed(_)));
+    let fits = match round.phase {
+        RoundPhase::Committing { .. } => some_working && !some_revealed,
+        RoundPhase::Auditing { .. } => verdict::has_quorum(round) && !some_revealed,
+        RoundPhase::Revealing { .. } => verdict::has_quorum(round) && some_sealed,
+        RoundPhase::Challengeable { .. } => true,
+    };
+    ensure!(
+        fits,
+        "RESULTS-2: members are further than the phase allows, or the phase should be over"
+    );
+    Ok(())
+}
+
+fn results_3_the_verdict_follows_from_the_reveals<T: Config>(
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    if let RoundPhase::Challengeable { verdict, .. } = &round.phase {
+        ensure!(
+            *verdict == verdict::verdict(round),
+            "RESULTS-3: a verdict that the reveals do not make"
+        );
+    }
+    Ok(())
+}
+
+fn results_4_claims_stay_within_the_units_paid_for<T: Config>(
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    let fits = |progress: &MemberProgress| match progress {
+        MemberProgress::Revealed(claim) => claim.units <= round.units_max,
+        MemberProgress::Working | MemberProgress::Committed(_) => true,
+    };
+    ensure!(
+        round.members.iter().all(|member| fits(&member.progress)),
+        "RESULTS-4: a claim of too many units"
+    );
+    Ok(())
+}
+
+fn results_5_audits_are_one_of_a_pair<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    for (place, audit) in round.audits.iter().enumerate() {
+        let mut earlier = round.audits.iter().take(place);
+        ensure!(
+            !earlier.any(|other| other.verifier == audit.verifier && other.provider == audit.provider),
+            "RESULTS-5: a verifier audits a provider twice"
+        );
+        let over = audit.state == AuditState::Over;
+        ensure!(
+            !over || audit.bond.is_zero(),
+            "RESULTS-5: an audit that is over has a bond"
+        );
+    }
+    Ok(())
+}
+
+fn results_6_the_convicted_win_nothing<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let RoundPhase::Challengeable {
+        verdict: Verdict::Agreed { majority, .. },
+        ..
+    } = &round.phase
+    else {
+        return Ok(());
+    };
+    let convicted = |provider: &T::AccountId| {
+        let mut members = round.members.iter();
+        members.any(|member| member.provider == *provider && member.fault.is_some())
+    };
+    ensure!(
+        !majority.iter().any(convicted),
+        "RESULTS-6: somebody at fault is to be paid"
+    );
+    Ok(())
+}
+
+fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeError> {
+    let mut prices = BTreeMap::<T::AccountId, T::Balance>::new();
+    let of_outputs = Demands::<T>::iter_values().map(|demand| (demand.by, demand.price));
+    let of_inputs = Rounds::<T>::iter_values().filter_map(|round| round.input_demand);
+    for (by, price) in of_outputs.chain(of_inputs.map(|demand| (demand.by, demand.price))) {
+        let sum = prices.entry(by).or_insert_with(Zero::zero);
+        *sum = sum.saturating_add(price);
+    }
+    for (by, price) in prices {
+        ensure!(
+            asset::held::<T>(HoldReason::Demand, &by) == price,
+            "RESULTS-7: a hold differs from the prices of demands"
+        );
+    }
+    for (task, _, _) in Demands::<T>::iter() {
+        ensure!(
+            Rounds::<T>::contains_key(task),
+            "RESULTS-7: a demand without a round"
+        );
+    }
+    Ok(())
+}
+
+fn results_8_facts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+    for task in Facts::<T>::iter_keys() {
+        ensure!(
+            Rounds::<T>::contains_key(task),
+            "RESULTS-8: facts of a task that has no round"
+        );
+    }
+    Ok(())
+}
+
+fn results_9_notes_are_of_who_committed<T: Config>() -> Result<(), TryRuntimeError> {
+    for (task, provider, note) in CommitNotes::<T>::iter() {
+        let members = Rounds::<T>::get(task).map(|round| round.members);
+        let fits = |progress: &MemberProgress| match progress {
+            MemberProgress::Working => false,
+            MemberProgress::Committed(commitment) => *commitment == note.commitment,
+            MemberProgress::Revealed(_) => true,
+        };
+        let mut members = members.into_iter().flatten();
+        ensure!(
+            members.any(|member| member.provider == provider && fits(&member.progress)),
+            "RESULTS-9: a note of a commitment that nobody made"
+        );
+    }
+    Ok(())
+}
+
+fn results_10_input_is_demanded_by_who_waits_for_it<T: Config>(
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    ensure!(
+        round
+            .members
+            .iter()
+            .all(|member| member.input_demands <= limits::INPUT_DEMANDS_MAX),
+        "RESULTS-10: a provider that demanded too often"
+    );
+    let Some(demand) = &round.input_demand else {
+        return Ok(());
+    };
+    let in_time = matches!(round.phase, RoundPhase::Committing { until } if demand.until <= until);
+    let mut members = round.members.iter();
+    let waits = members.any(|member| {
+        let is_working = member.progress == MemberProgress::Working;
+        member.provider == demand.provider && is_working && member.input_demands > 0
+    });
+    ensure!(
+        in_time && waits && !verdict::has_quorum(round),
+        "RESULTS-10: a demand of input that nobody needs"
+    );
+    Ok(())
+}
+
+fn results_11_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
+    // Who opens late may do so before anybody has ended the phase.
+    let asked = matches!(round.phase, RoundPhase::Revealing { .. }) || round.openings_until.is_some();
+    ensure!(
+        challengeable || round.openings_until.is_none(),
+        "RESULTS-11: a time for late openings before there is a verdict"
+    );
+    for member in &round.members {
+        let late = member.missed_reveal;
+        ensure!(
+            !late || (asked && member.progress != MemberProgress::Working),
+            "RESULTS-11: a provider is late for what is not asked of it"
+        );
+        ensure!(
+            late || member.fault != Some(FaultKind::NoReveal),
+            "RESULTS-11: a provider is convicted of silence that was not late"
+        );
+    }
+    Ok(())
+}

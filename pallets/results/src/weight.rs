@@ -1,0 +1,68 @@
+//! What blocks have to have room for, and whether they do.
+
+use frame_support::{dispatch::DispatchClass, traits::Get, weights::Weight};
+use frame_system::pallet_prelude::BlockNumberFor;
+
+use crate::{Config, Pallet, RoundDisputes, WeightInfo};
+
+impl<T: Config> Pallet<T> {
+    /// Most that one [`TaskTrust::advance`](surety_types::traits::TaskTrust::advance) costs, without what it asks of
+    /// [`Config::Outcome`].
+    ///
+    /// A change of phase that a call can bring as well costs no more than the call.
+    pub fn advance_weight() -> Weight {
+        <T as Config>::WeightInfo::replace_members()
+            .max(<T as Config>::WeightInfo::close())
+            .max(<T as Config>::WeightInfo::withhold_input())
+            .max(<T as Config>::WeightInfo::commit())
+            .max(<T as Config>::WeightInfo::reveal())
+            .max(<T as Config>::WeightInfo::convict_silent())
+            .max(<T as Config>::WeightInfo::convict_absent())
+            .max(T::Disputes::poll_weight())
+    }
+
+    /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
+    /// commitments, demands of input, pieces of data, openings.
+    pub fn answer_weight() -> Weight {
+        let reveal =
+            <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
+        let audit = <T as Config>::WeightInfo::reveal_audit()
+            .saturating_add(<T as Config>::WeightInfo::authorize_reveal_audit());
+        <T as Config>::WeightInfo::commit()
+            .max(<T as Config>::WeightInfo::supply())
+            .max(<T as Config>::WeightInfo::demand_input())
+            .max(<T as Config>::WeightInfo::supply_input())
+            .max(reveal)
+            .max(audit)
+            .max(T::Disputes::answer_weight())
+    }
+
+    /// Checks relations between the parameters on which progress depends.
+    #[cfg(feature = "std")]
+    pub(crate) fn check_configuration() {
+        let one = BlockNumberFor::<T>::from(1u32);
+        assert!(
+            T::InputWindow::get() >= one,
+            "a client needs time to supply its input"
+        );
+        let seals = [
+            (T::OpeningWindow::get(), T::RevealWindow::get()),
+            (T::OpeningWindow::get(), T::ChallengeWindow::get()),
+        ];
+        assert!(
+            seals.iter().all(|(long, short)| long >= short),
+            "who was late needs no less time to open what it sealed than who was not"
+        );
+        let block = T::BlockWeights::get().max_block;
+        let dearest = Self::advance_weight().max(Self::answer_weight());
+        let room = T::BlockWeights::get().get(DispatchClass::Operational).reserved;
+        assert!(
+            room.is_none_or(|room| Self::answer_weight().all_lte(room)),
+            "blocks keep too little room for an answer"
+        );
+        assert!(
+            dearest.saturating_mul(4).all_lte(block),
+            "one step of a round ({dearest:?}) takes more than a quarter of a block ({block:?})"
+        );
+    }
+}

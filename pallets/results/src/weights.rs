@@ -1,0 +1,122 @@
+//! What the calls cost. The runtime's figures come from `benchmarking.rs` and are kept with the runtime.
+
+use frame_support::weights::Weight;
+
+/// Weights of the calls and of what time brings about, at the bounds.
+pub trait WeightInfo {
+    /// The last commitment of a full round: the audit window opens.
+    fn commit() -> Weight;
+
+    /// The last reveal of a full round: the verdict is reached.
+    fn reveal() -> Weight;
+
+    /// An opening of a full round is found to be right.
+    fn authorize_reveal() -> Weight;
+
+    /// The last audit that a full round takes.
+    fn announce_audit() -> Weight;
+
+    /// An audit of a full round that differs: its dispute is opened.
+    fn reveal_audit() -> Weight;
+
+    /// The opening of the last audit of a full round is found to be right.
+    fn authorize_reveal_audit() -> Weight;
+
+    /// A demand to a provider of a full round.
+    fn demand() -> Weight;
+
+    /// The largest piece of output is supplied.
+    fn supply() -> Weight;
+
+    /// The most members are found at fault that one step of a full round takes, for silence.
+    fn convict_silent() -> Weight;
+
+    /// The same of auditors.
+    fn convict_absent() -> Weight;
+
+    /// A commit window that ends with nobody having committed: the most reserves are looked at, and every seat is
+    /// filled again.
+    fn replace_members() -> Weight;
+
+    /// The end of a full round: every lock is released.
+    fn close() -> Weight;
+
+    /// Two statements are checked, and a provider of a full round is convicted.
+    fn report_equivocation() -> Weight;
+
+    /// A demand of input by a member of a full round.
+    fn demand_input() -> Weight;
+
+    /// A piece of the largest input is supplied to a full round.
+    fn supply_input() -> Weight;
+
+    /// The end of a full round whose input was withheld: every lock is released.
+    fn withhold_input() -> Weight;
+}
+
+/// For tests, which do not run out of weight.
+impl WeightInfo for () {
+    fn commit() -> Weight {
+        Weight::zero()
+    }
+
+    fn reveal() -> Weight {
+        Weight::zero()
+    }
+
+    fn authorize_reveal() -> Weight {
+        Weight::zero()
+    }
+
+    fn announce_audit() -> Weight {
+        Weight::zero()
+    }
+
+    fn reveal_audit() -> Weight {
+        Weight::zero()
+    }
+
+    fn authorize_reveal_audit() -> Weight {
+        Weight::zero()
+    }
+
+    fn demand() -> Weight {
+        Weight::zero()
+    }
+
+    fn supply() -> Weight {
+        Weight::zero()
+    }
+
+    fn convict_silent() -> Weight {
+        Weight::zero()
+    }
+
+    fn convict_absent() -> Weight {
+        Weight::zero()
+    }
+
+    fn replace_members() -> Weight {
+        Weight::zero()
+    }
+
+    fn close() -> Weight {
+        Weight::zero()
+    }
+
+    fn report_equivocation() -> Weight {
+        Weight::zero()
+    }
+
+    fn demand_input() -> Weight {
+        Weight::zero()
+    }
+
+    fn supply_input() -> Weight {
+        Weight::zero()
+    }
+
+    fn withhold_input() -> Weight {
+        Weight::zero()
+    }
+}

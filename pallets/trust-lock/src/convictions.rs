@@ -1,0 +1,156 @@
+//! What a fault costs: a slash is written down, and the offender gets no work for a while.
+
+use alloc::vec::Vec;
+use codec::Encode;
+use frame_support::traits::Get;
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::{
+    traits::{BlockNumberProvider, Saturating},
+    Perquintill,
+};
+use surety_types::{
+    stake::Role,
+    traits::StakeLedger,
+    trust::{Conviction, FaultKind, Slash},
+    TaskId,
+};
+
+use crate::{slashes::quintillionths, Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes};
+
+/// A fault that was proven, and who gains by that.
+#[derive(Clone, Debug)]
+pub struct Offence<AccountId, Balance> {
+    /// On which task.
+    pub task: TaskId,
+    /// The offender's stash.
+    pub offender: AccountId,
+    /// What it did.
+    pub kind: FaultKind,
+    /// What it had locked for that, in plancks. All of it is lost.
+    pub lock: Balance,
+    /// Who proved it, if anybody did.
+    pub finder: Option<AccountId>,
+    /// The client that was told or promised something wrong, if one was.
+    pub client: Option<AccountId>,
+}
+
+impl<T: Config> Pallet<T> {
+    /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long as it costs.
+    pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
+        let offender = &offence.offender;
+        let mut part = Perquintill::zero();
+        match offence.kind {
+            FaultKind::Undecided => return,
+            FaultKind::NoReveal => Self::lose_record(offender),
+            FaultKind::AuditNoShow => Self::note_missed(offender),
+            FaultKind::FalseAudit | FaultKind::ConfirmedWrong => Self::jail(offender),
+            FaultKind::WrongResult
+            | FaultKind::LostDispute
+            | FaultKind::WithheldData
+            | FaultKind::Equivocation => {
+                part = quintillionths(T::StakePart::get());
+                Self::lose_record(offender);
+                Self::note_conviction(offender);
+                Self::jail(offender);
+            }
+        }
+        Self::defer_slash(offence, part);
+    }
+
+    fn defer_slash(offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
+        let id = NextSlashId::<T>::mutate(|next| {
+            let id = *next;
+            *next = next.saturating_add(1);
+            id
+        });
+        let now = Self::now();
+        let until = now.saturating_add(T::SlashDeferral::get());
+        let Offence {
+            task,
+            offender,
+            kind,
+            lock,
+            finder,
+            client,
+        } = offence;
+        let slash: SlashOf<T> = Slash {
+            task,
+            offender: offender.clone(),
+            kind,
+            lock,
+            part,
+            finder,
+            client,
+            proven_at: now,
+            until,
+        };
+        Slashes::<T>::insert(id, slash);
+        Self::deposit_event(Event::SlashDeferred {
+            slash: id,
+            task,
+            offender,
+            kind,
+            lock,
+            until,
+        });
+    }
+
+    fn note_conviction(provider: &T::AccountId) {
+        let now = Self::now();
+        let conviction = Conviction {
+            offender: provider.clone(),
+            stake: T::Stake::stake(provider),
+            at: now,
+        };
+        let kept = T::CorrelationWindow::get().saturating_add(T::SlashDeferral::get());
+        Convictions::<T>::mutate(|convictions| {
+            convictions.retain(|known| known.at.saturating_add(kept) >= now);
+            if convictions.is_full() {
+                convictions.remove(0);
+            }
+            // Room was made for it.
+            let pushed = convictions.try_push(conviction);
+            debug_assert!(pushed.is_ok());
+        });
+    }
+
+    /// Stake of everybody else who was convicted within the window around `at`, each once.
+    pub(crate) fn convicted_with(offender: &T::AccountId, at: BlockNumberFor<T>) -> u128 {
+        let window = T::CorrelationWindow::get();
+        let near = |other: BlockNumberFor<T>| {
+            at.saturating_add(window) >= other && other.saturating_add(window) >= at
+        };
+        let convictions = Convictions::<T>::get();
+        let mut others: Vec<_> = convictions
+            .iter()
+            .filter(|known| known.offender != *offender && near(known.at))
+            .map(|known| (&known.offender, Into::<u128>::into(known.stake)))
+            .collect();
+        // The largest stake of each comes first.
+        others
+            .sort_by(|(one, stake), (other, least)| one.encode().cmp(&other.encode()).then(least.cmp(stake)));
+        others.dedup_by(|(later, _), (earlier, _)| later == earlier);
+        others
+            .iter()
+            .fold(0, |sum: u128, (_, stake)| sum.saturating_add(*stake))
+    }
+
+    pub(crate) fn provider_stake() -> u128 {
+        T::Stake::bonded_in_all(Role::Provider).into()
+    }
+
+    /// What the clock shows.
+    pub fn now() -> BlockNumberFor<T> {
+        T::BlockNumberProvider::current_block_number()
+    }
+
+    /// Whether a last time is over.
+    pub fn has_passed(until: BlockNumberFor<T>) -> bool {
+        Self::now() > until
+    }
+
+    /// The last time of a window that begins now.
+    pub fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
+        Self::now().saturating_add(window)
+    }
+}
