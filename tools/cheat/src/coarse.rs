@@ -27,7 +27,12 @@ fn coarsen(file: &mut [u8]) -> Option<()> {
     let header_bytes = usize::try_from(u64::from_le_bytes(*file.first_chunk()?)).ok()?;
     let data = header_bytes.checked_add(8)?;
     let header: serde_json::Value = serde_json::from_slice(file.get(8..data)?).ok()?;
-    for tensor in header.as_object()?.values() {
+    // What the format's authors put beside the tensors is under this name.
+    let tensors = header
+        .as_object()?
+        .iter()
+        .filter(|(name, _)| *name != "__metadata__");
+    for (_, tensor) in tensors {
         let dtype = tensor.get("dtype").and_then(|dtype| dtype.as_str());
         let offset = |at: usize| usize::try_from(tensor.get("data_offsets")?.get(at)?.as_u64()?).ok();
         let range = data.checked_add(offset(0)?)?..data.checked_add(offset(1)?)?;
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn coarse_weights_have_four_bits_and_everything_else_stays() {
-        let header = br#"{"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"c":{"dtype":"I16","shape":[2],"data_offsets":[8,12]}}"#;
+        let header = br#"{"__metadata__":{"format":"pt"},"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"c":{"dtype":"I16","shape":[2],"data_offsets":[8,12]}}"#;
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
         file.extend_from_slice(header);
         file.extend([15, 16, 0xf1, 0x91, 1, 2, 3, 4]);
