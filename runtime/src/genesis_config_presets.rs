@@ -105,28 +105,34 @@ fn short_windows() -> Overrides {
             finished_retention: Some(3_600),
             ..Default::default()
         },
-        trust_lock: genesis_parameters::TrustLock {
+        results: genesis_parameters::Results {
             commit_window: Some(45),
             audit_window: Some(12),
             reveal_window: Some(45),
             opening_window: Some(60),
             challenge_window: Some(10),
             lock_multiple: Some(2),
-            probation_tasks: Some(20),
             audit_bond_multiple: Some(2),
-            dispute_clock: Some(60),
-            decision_window: Some(40),
             supply_window: Some(60),
             input_window: Some(45),
-            slash_deferral: Some(15),
-            correlation_window: Some(300),
-            jail_period: Some(300),
+            // All verifiers are ours: the lock stays what a small stake can bear.
+            verifiers_corrupt: Some(Permill::zero()),
+            ..Default::default()
+        },
+        disputes: genesis_parameters::Disputes {
+            dispute_clock: Some(60),
+            decision_window: Some(40),
             seat_window: Some(30),
             vote_window: Some(30),
             // Nobody has to wait for a committee before it can be tried out. Keys are not safe against being chosen then.
             seat_seasoning: Some(0),
-            // All verifiers are ours: the lock stays what a small stake can bear.
-            verifiers_corrupt: Some(Permill::zero()),
+            ..Default::default()
+        },
+        trust_lock: genesis_parameters::TrustLock {
+            probation_tasks: Some(20),
+            slash_deferral: Some(15),
+            correlation_window: Some(300),
+            jail_period: Some(300),
             ..Default::default()
         },
         ..Default::default()

@@ -118,7 +118,7 @@ overrides! {
         redundancy_max: RedundancyMax(u32),
         finished_retention: FinishedRetention(BlockNumber),
     }
-    trust_lock: TrustLock {
+    results: Results {
         commit_window: CommitWindow(BlockNumber),
         audit_window: AuditWindow(BlockNumber),
         reveal_window: RevealWindow(BlockNumber),
@@ -126,29 +126,33 @@ overrides! {
         lock_multiple: LockMultiple(u32),
         auditors_expected: AuditorsExpected(FixedU128),
         auditors_newcomer: AuditorsNewcomer(FixedU128),
-        probation_tasks: ProbationTasks(u32),
         audit_bond_multiple: AuditBondMultiple(u32),
-        challenge_bond_multiple: ChallengeBondMultiple(u32),
-        defence_cost: DefenceCost(Balance),
-        dispute_clock: DisputeClock(u32),
-        decision_window: DecisionWindow(BlockNumber),
         supply_price: SupplyPrice(Balance),
         supply_window: SupplyWindow(BlockNumber),
-        slash_deferral: SlashDeferral(BlockNumber),
-        stake_part: StakePart(Permill),
-        finder_share: FinderShare(Permill),
-        client_share: ClientShare(Permill),
-        correlation_window: CorrelationWindow(BlockNumber),
-        jail_period: JailPeriod(BlockNumber),
-        seat_window: SeatWindow(u32),
-        vote_window: VoteWindow(u32),
-        seat_seasoning: SeatSeasoning(u32),
         input_window: InputWindow(BlockNumber),
         opening_window: OpeningWindow(BlockNumber),
         auditors_basic: AuditorsBasic(FixedU128),
         auditors_high: AuditorsHigh(FixedU128),
         verifiers_corrupt: VerifiersCorrupt(Permill),
         audit_accuracy: AuditAccuracy(Permill),
+    }
+    disputes: Disputes {
+        challenge_bond_multiple: ChallengeBondMultiple(u32),
+        defence_cost: DefenceCost(Balance),
+        dispute_clock: DisputeClock(u32),
+        decision_window: DecisionWindow(BlockNumber),
+        seat_window: SeatWindow(u32),
+        vote_window: VoteWindow(u32),
+        seat_seasoning: SeatSeasoning(u32),
+    }
+    trust_lock: TrustLock {
+        probation_tasks: ProbationTasks(u32),
+        slash_deferral: SlashDeferral(BlockNumber),
+        stake_part: StakePart(Permill),
+        finder_share: FinderShare(Permill),
+        client_share: ClientShare(Permill),
+        correlation_window: CorrelationWindow(BlockNumber),
+        jail_period: JailPeriod(BlockNumber),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),

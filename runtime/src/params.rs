@@ -91,127 +91,33 @@ pub mod dynamic {
     #[dynamic_pallet_params]
     #[codec(index = 4)]
     pub mod trust_lock {
-        /// Blocks for computing and committing.
-        #[codec(index = 0)]
-        pub static CommitWindow: BlockNumber = 10 * MINUTES;
-
-        /// Blocks for auditors, between the last commitment and the first reveal.
-        #[codec(index = 1)]
-        pub static AuditWindow: BlockNumber = 2 * MINUTES;
-
-        /// Blocks for opening commitments. Over as soon as all are open. Who is late is not paid.
-        #[codec(index = 2)]
-        pub static RevealWindow: BlockNumber = 10 * MINUTES;
-
-        /// Blocks for challenging a verdict.
-        #[codec(index = 3)]
-        pub static ChallengeWindow: BlockNumber = HOURS;
-
-        /// Stake locked for a task, as a multiple of its price.
-        #[codec(index = 4)]
-        pub static LockMultiple: u32 = 40;
-
-        /// Auditors expected for a provider's result in a task at the standard level.
-        #[codec(index = 5)]
-        pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
-
-        /// Auditors expected for the result of a provider that has no clean task yet, or was at fault.
-        #[codec(index = 6)]
-        pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
-
         /// Clean tasks in a row after which a provider is audited like anybody else.
-        #[codec(index = 7)]
+        #[codec(index = 0)]
         pub static ProbationTasks: u32 = 200;
 
-        /// Stake that an auditor locks, as a multiple of the provider's price.
-        #[codec(index = 8)]
-        pub static AuditBondMultiple: u32 = 20;
-
-        /// What a challenger puts on hold at least, as a multiple of the provider's price.
-        #[codec(index = 10)]
-        pub static ChallengeBondMultiple: u32 = 5;
-
-        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
-        #[codec(index = 11)]
-        pub static DefenceCost: Balance = 100 * MILLI_SURE;
-
-        /// Blocks that each side of a dispute has in all.
-        #[codec(index = 12)]
-        pub static DisputeClock: u32 = 30 * MINUTES;
-
-        /// Blocks for which a dispute about a cell that no block can compute waits to be decided.
-        #[codec(index = 13)]
-        pub static DecisionWindow: BlockNumber = 6 * HOURS;
-
-        /// What a piece of output costs that is demanded on chain, in plancks.
-        #[codec(index = 14)]
-        pub static SupplyPrice: Balance = 10 * MILLI_SURE;
-
-        /// Blocks in which a provider has to supply what was demanded.
-        #[codec(index = 15)]
-        pub static SupplyWindow: BlockNumber = 30 * MINUTES;
-
         /// Blocks for which a slash can be vetoed before it is carried out.
-        #[codec(index = 16)]
+        #[codec(index = 1)]
         pub static SlashDeferral: BlockNumber = DAYS;
 
         /// Part of its other stake that a provider loses with its lock when its fault stands alone.
-        #[codec(index = 17)]
+        #[codec(index = 2)]
         pub static StakePart: Permill = Permill::from_percent(5);
 
         /// Part of a slash for whoever proved the fault.
-        #[codec(index = 19)]
+        #[codec(index = 3)]
         pub static FinderShare: Permill = Permill::from_percent(30);
 
         /// Part of a slash for the client, or the insurance pool. What is left of a slash is burned.
-        #[codec(index = 20)]
+        #[codec(index = 4)]
         pub static ClientShare: Permill = Permill::from_percent(20);
 
         /// Blocks within which faults make each other dearer.
-        #[codec(index = 21)]
+        #[codec(index = 5)]
         pub static CorrelationWindow: BlockNumber = DAYS;
 
         /// Blocks for which an offender gets no work.
-        #[codec(index = 22)]
+        #[codec(index = 6)]
         pub static JailPeriod: BlockNumber = 7 * DAYS;
-
-        /// Blocks in which seats of a committee are taken. Its members compute meanwhile.
-        #[codec(index = 30)]
-        pub static SeatWindow: u32 = 20 * MINUTES;
-
-        /// Blocks in which the members of a committee open their answers.
-        #[codec(index = 31)]
-        pub static VoteWindow: u32 = 10 * MINUTES;
-
-        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
-        /// epoch's randomness is made in the one before the last: three epochs.
-        #[codec(index = 32)]
-        pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
-
-        /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
-        #[codec(index = 35)]
-        pub static InputWindow: BlockNumber = 10 * MINUTES;
-
-        /// Blocks after a verdict in which whatever was sealed for it has to be opened: audits, and commitments that were not
-        /// opened in time. Only silence beyond it costs stake.
-        #[codec(index = 36)]
-        pub static OpeningWindow: BlockNumber = 6 * HOURS;
-
-        /// Auditors expected for a provider's result in a task at the basic level.
-        #[codec(index = 40)]
-        pub static AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
-
-        /// Auditors expected for a provider's result in a task at the high level.
-        #[codec(index = 41)]
-        pub static AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
-
-        /// Part of the verifiers' stake that may be corrupt: a third, rounded up.
-        #[codec(index = 42)]
-        pub static VerifiersCorrupt: Permill = Permill::from_parts(333_334);
-
-        /// How likely an honest audit of a wrong result is to end in a conviction.
-        #[codec(index = 43)]
-        pub static AuditAccuracy: Permill = Permill::from_percent(95);
     }
 
     /// Parameters of billing.
@@ -245,6 +151,110 @@ pub mod dynamic {
         /// Part of its task's cap that a client locks beside it.
         #[codec(index = 6)]
         pub static ClientLock: Permill = Permill::from_percent(25);
+    }
+
+    /// Parameters of results.
+    #[dynamic_pallet_params]
+    #[codec(index = 6)]
+    pub mod results {
+        /// Blocks for computing and committing.
+        #[codec(index = 0)]
+        pub static CommitWindow: BlockNumber = 10 * MINUTES;
+
+        /// Blocks for auditors, between the last commitment and the first reveal.
+        #[codec(index = 1)]
+        pub static AuditWindow: BlockNumber = 2 * MINUTES;
+
+        /// Blocks for opening commitments. Over as soon as all are open. Who is late is not paid.
+        #[codec(index = 2)]
+        pub static RevealWindow: BlockNumber = 10 * MINUTES;
+
+        /// Blocks for challenging a verdict.
+        #[codec(index = 3)]
+        pub static ChallengeWindow: BlockNumber = HOURS;
+
+        /// Stake locked for a task, as a multiple of its price.
+        #[codec(index = 4)]
+        pub static LockMultiple: u32 = 40;
+
+        /// Auditors expected for a provider's result in a task at the standard level.
+        #[codec(index = 5)]
+        pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
+
+        /// Auditors expected for the result of a provider that has no clean task yet, or was at fault.
+        #[codec(index = 6)]
+        pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+
+        /// Stake that an auditor locks, as a multiple of the provider's price.
+        #[codec(index = 7)]
+        pub static AuditBondMultiple: u32 = 20;
+
+        /// What a piece of output costs that is demanded on chain, in plancks.
+        #[codec(index = 8)]
+        pub static SupplyPrice: Balance = 10 * MILLI_SURE;
+
+        /// Blocks in which a provider has to supply what was demanded.
+        #[codec(index = 9)]
+        pub static SupplyWindow: BlockNumber = 30 * MINUTES;
+
+        /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
+        #[codec(index = 10)]
+        pub static InputWindow: BlockNumber = 10 * MINUTES;
+
+        /// Blocks after a verdict in which whatever was sealed for it has to be opened: audits, and commitments that were not
+        /// opened in time. Only silence beyond it costs stake.
+        #[codec(index = 11)]
+        pub static OpeningWindow: BlockNumber = 6 * HOURS;
+
+        /// Auditors expected for a provider's result in a task at the basic level.
+        #[codec(index = 12)]
+        pub static AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+
+        /// Auditors expected for a provider's result in a task at the high level.
+        #[codec(index = 13)]
+        pub static AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+
+        /// Part of the verifiers' stake that may be corrupt: a third, rounded up.
+        #[codec(index = 14)]
+        pub static VerifiersCorrupt: Permill = Permill::from_parts(333_334);
+
+        /// How likely an honest audit of a wrong result is to end in a conviction.
+        #[codec(index = 15)]
+        pub static AuditAccuracy: Permill = Permill::from_percent(95);
+    }
+
+    /// Parameters of disputes.
+    #[dynamic_pallet_params]
+    #[codec(index = 7)]
+    pub mod disputes {
+        /// What a challenger puts on hold at least, as a multiple of the provider's price.
+        #[codec(index = 0)]
+        pub static ChallengeBondMultiple: u32 = 5;
+
+        /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
+        #[codec(index = 1)]
+        pub static DefenceCost: Balance = 100 * MILLI_SURE;
+
+        /// Blocks that each side of a dispute has in all.
+        #[codec(index = 2)]
+        pub static DisputeClock: u32 = 30 * MINUTES;
+
+        /// Blocks for which a dispute about a cell that no block can compute waits to be decided.
+        #[codec(index = 3)]
+        pub static DecisionWindow: BlockNumber = 6 * HOURS;
+
+        /// Blocks in which seats of a committee are taken. Its members compute meanwhile.
+        #[codec(index = 4)]
+        pub static SeatWindow: u32 = 20 * MINUTES;
+
+        /// Blocks in which the members of a committee open their answers.
+        #[codec(index = 5)]
+        pub static VoteWindow: u32 = 10 * MINUTES;
+
+        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
+        /// epoch's randomness is made in the one before the last: three epochs.
+        #[codec(index = 6)]
+        pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
     }
 }
 

@@ -11,7 +11,7 @@ PRESETS = ("dev", "local", "testnet")
 # The blocks of a unit, as in runtime/src/units.rs.
 UNITS = {"MINUTES": 30, "HOURS": 30 * 60, "DAYS": 30 * 60 * 24}
 # Of the pallets that decide how long a verdict takes, by the name of their group in the specifications.
-GROUPS = {"trust_lock": "trustLock", "staking": "staking"}
+GROUPS = {"results": "results", "disputes": "disputes", "trust_lock": "trustLock", "staking": "staking"}
 # What the simulation takes for windows that the runtime does not have.
 ABSENT = {"DisputeClock": 600, "SlashDeferral": 24 * UNITS["HOURS"]}
 

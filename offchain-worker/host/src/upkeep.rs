@@ -65,7 +65,7 @@ async fn stake(tools: &Tools) -> Result<Event, ChainError> {
     let stake = chain.stake(When::Finalised, &tools.stash).await?;
     Ok(Event::Stake {
         free: stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked)),
-        lock_per_price: parameter(chain, "TrustLock", "LockMultiple", LOCK_MULTIPLE).await?,
+        lock_per_price: parameter(chain, "Results", "LockMultiple", LOCK_MULTIPLE).await?,
     })
 }
 

@@ -61,7 +61,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
     type JailPeriod = dynamic::trust_lock::JailPeriod;
     type ProbationTasks = dynamic::trust_lock::ProbationTasks;
-    type SuspensionPeriod = dynamic::trust_lock::CommitWindow;
+    type SuspensionPeriod = dynamic::results::CommitWindow;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
 }
 
@@ -71,22 +71,22 @@ impl surety_pallet_results::Config for Runtime {
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
     type EpochRandomness = EpochRandomness;
-    type CommitWindow = dynamic::trust_lock::CommitWindow;
-    type AuditWindow = dynamic::trust_lock::AuditWindow;
-    type RevealWindow = dynamic::trust_lock::RevealWindow;
-    type OpeningWindow = dynamic::trust_lock::OpeningWindow;
-    type ChallengeWindow = dynamic::trust_lock::ChallengeWindow;
-    type LockMultiple = dynamic::trust_lock::LockMultiple;
-    type AuditorsExpected = dynamic::trust_lock::AuditorsExpected;
-    type AuditorsNewcomer = dynamic::trust_lock::AuditorsNewcomer;
-    type AuditBondMultiple = dynamic::trust_lock::AuditBondMultiple;
-    type SupplyPrice = dynamic::trust_lock::SupplyPrice;
-    type SupplyWindow = dynamic::trust_lock::SupplyWindow;
-    type InputWindow = dynamic::trust_lock::InputWindow;
-    type AuditorsBasic = dynamic::trust_lock::AuditorsBasic;
-    type AuditorsHigh = dynamic::trust_lock::AuditorsHigh;
-    type VerifiersCorrupt = dynamic::trust_lock::VerifiersCorrupt;
-    type AuditAccuracy = dynamic::trust_lock::AuditAccuracy;
+    type CommitWindow = dynamic::results::CommitWindow;
+    type AuditWindow = dynamic::results::AuditWindow;
+    type RevealWindow = dynamic::results::RevealWindow;
+    type OpeningWindow = dynamic::results::OpeningWindow;
+    type ChallengeWindow = dynamic::results::ChallengeWindow;
+    type LockMultiple = dynamic::results::LockMultiple;
+    type AuditorsExpected = dynamic::results::AuditorsExpected;
+    type AuditorsNewcomer = dynamic::results::AuditorsNewcomer;
+    type AuditBondMultiple = dynamic::results::AuditBondMultiple;
+    type SupplyPrice = dynamic::results::SupplyPrice;
+    type SupplyWindow = dynamic::results::SupplyWindow;
+    type InputWindow = dynamic::results::InputWindow;
+    type AuditorsBasic = dynamic::results::AuditorsBasic;
+    type AuditorsHigh = dynamic::results::AuditorsHigh;
+    type VerifiersCorrupt = dynamic::results::VerifiersCorrupt;
+    type AuditAccuracy = dynamic::results::AuditAccuracy;
     type Signatures = Sr25519Signatures;
     type Disputes = Disputes;
     type WeightInfo = weights::surety_pallet_results::WeightInfo<Runtime>;
@@ -95,13 +95,13 @@ impl surety_pallet_results::Config for Runtime {
 impl surety_pallet_disputes::Config for Runtime {
     // As for vetoes.
     type DecideOrigin = EnsureRoot<AccountId>;
-    type ChallengeBondMultiple = dynamic::trust_lock::ChallengeBondMultiple;
-    type DefenceCost = dynamic::trust_lock::DefenceCost;
-    type DisputeClock = dynamic::trust_lock::DisputeClock;
-    type DecisionWindow = dynamic::trust_lock::DecisionWindow;
-    type SeatWindow = dynamic::trust_lock::SeatWindow;
-    type VoteWindow = dynamic::trust_lock::VoteWindow;
-    type SeatSeasoning = dynamic::trust_lock::SeatSeasoning;
+    type ChallengeBondMultiple = dynamic::disputes::ChallengeBondMultiple;
+    type DefenceCost = dynamic::disputes::DefenceCost;
+    type DisputeClock = dynamic::disputes::DisputeClock;
+    type DecisionWindow = dynamic::disputes::DecisionWindow;
+    type SeatWindow = dynamic::disputes::SeatWindow;
+    type VoteWindow = dynamic::disputes::VoteWindow;
+    type SeatSeasoning = dynamic::disputes::SeatSeasoning;
     type WeightInfo = weights::surety_pallet_disputes::WeightInfo<Runtime>;
 }
 

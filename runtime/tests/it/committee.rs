@@ -19,7 +19,7 @@ use surety_dispute_game::{
 use surety_pallet_disputes::{Call, Committees, Event};
 use surety_pallet_trust_lock::Slashes;
 use surety_runtime::{
-    configs::trust::Sr25519Draws, params::dynamic::trust_lock, units::EPOCH_SLOTS, AccountId, Runtime,
+    configs::trust::Sr25519Draws, params::dynamic::disputes, units::EPOCH_SLOTS, AccountId, Runtime,
     RuntimeCall, RuntimeEvent, Staking,
 };
 use surety_types::{
@@ -206,9 +206,9 @@ fn keys_are_older_than_what_is_drawn_with_wherever_money_is_real() {
     let mut chain = Chain::new("testnet");
     let (seasoning, seats, decision) = chain.query(|| {
         (
-            trust_lock::SeatSeasoning::get(),
-            9 * (trust_lock::SeatWindow::get() + trust_lock::VoteWindow::get()),
-            trust_lock::DecisionWindow::get(),
+            disputes::SeatSeasoning::get(),
+            9 * (disputes::SeatWindow::get() + disputes::VoteWindow::get()),
+            disputes::DecisionWindow::get(),
         )
     });
     // An epoch's randomness is made in the epoch before the last one.

@@ -3,7 +3,7 @@
 use frame_support::traits::Get;
 use surety_pallet_results::{Call, Rounds};
 use surety_proofs::{content_hash, SegmentOpening};
-use surety_runtime::{params::dynamic::trust_lock, Balance, Runtime, RuntimeCall};
+use surety_runtime::{params::dynamic::results, Balance, Runtime, RuntimeCall};
 use surety_types::{
     task::{FailureReason, TaskSpec, TaskState},
     TaskId,
@@ -69,7 +69,7 @@ fn a_client_that_shows_the_piece_is_paid_for_it_and_gets_its_result() {
     let opening = SegmentOpening::new(&input(), 1).unwrap();
     // Anybody may: here one that has fetched it.
     chain.call(members[1].agent, Call::supply_input { task, opening });
-    let price = chain.query(trust_lock::SupplyPrice::get);
+    let price = chain.query(results::SupplyPrice::get);
     assert_eq!(chain.free(&account(CLIENT)), client + price);
     assert!(chain.query(|| Rounds::<Runtime>::get(task).unwrap().input_demand.is_none()));
 

@@ -5,7 +5,7 @@ use frame_support::traits::{Get, IntegrityTest};
 use sp_runtime::BuildStorage;
 use surety_runtime::{
     apis, genesis_config_presets,
-    params::dynamic::{auction, billing, staking, trust_lock},
+    params::dynamic::{auction, billing, disputes, results, staking, trust_lock},
     units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
     AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
 };
@@ -72,16 +72,16 @@ fn windows_are_short_in_development_and_long_in_production() {
             assert_eq!(auction::RevealWindow::get(), 8);
             assert_eq!(auction::LateRevealWindow::get(), 45);
             assert_eq!(auction::FinishedRetention::get(), 3_600);
-            assert_eq!(trust_lock::CommitWindow::get(), 45);
-            assert_eq!(trust_lock::AuditWindow::get(), 12);
-            assert_eq!(trust_lock::RevealWindow::get(), 45);
-            assert_eq!(trust_lock::ChallengeWindow::get(), 10);
-            assert_eq!(trust_lock::LockMultiple::get(), 2);
+            assert_eq!(results::CommitWindow::get(), 45);
+            assert_eq!(results::AuditWindow::get(), 12);
+            assert_eq!(results::RevealWindow::get(), 45);
+            assert_eq!(results::ChallengeWindow::get(), 10);
+            assert_eq!(results::LockMultiple::get(), 2);
         });
     }
     preset("testnet", || {
-        assert_eq!(trust_lock::ChallengeWindow::get(), 1_800);
-        assert_eq!(trust_lock::LockMultiple::get(), 40);
+        assert_eq!(results::ChallengeWindow::get(), 1_800);
+        assert_eq!(results::LockMultiple::get(), 40);
         assert_eq!(pallet_parameters::Parameters::<Runtime>::iter().count(), 0);
     });
     preset("testnet", || {
@@ -97,12 +97,12 @@ fn costly_windows() -> [(&'static str, u32); 8] {
             "opening bids",
             auction::RevealWindow::get() + auction::LateRevealWindow::get(),
         ),
-        ("committing", trust_lock::CommitWindow::get()),
-        ("revealing", trust_lock::RevealWindow::get()),
-        ("opening late", trust_lock::OpeningWindow::get()),
-        ("supplying output", trust_lock::SupplyWindow::get()),
-        ("supplying input", trust_lock::InputWindow::get()),
-        ("a side of a dispute", trust_lock::DisputeClock::get()),
+        ("committing", results::CommitWindow::get()),
+        ("revealing", results::RevealWindow::get()),
+        ("opening late", results::OpeningWindow::get()),
+        ("supplying output", results::SupplyWindow::get()),
+        ("supplying input", results::InputWindow::get()),
+        ("a side of a dispute", disputes::DisputeClock::get()),
         ("unbonding", staking::UnbondingPeriod::get()),
     ]
 }
@@ -120,9 +120,7 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
             }
         });
     }
-    preset("testnet", || {
-        assert!(trust_lock::OpeningWindow::get() >= 6 * HOURS)
-    });
+    preset("testnet", || assert!(results::OpeningWindow::get() >= 6 * HOURS));
 }
 
 #[test]
@@ -130,9 +128,9 @@ fn stake_stays_until_nothing_can_come_of_what_it_did() {
     for name in genesis_config_presets::preset_names() {
         preset(&name, || {
             // A result is opened as late as can be, its auditor opens as late as can be, and the dispute takes all its time.
-            let openings = 2 * trust_lock::OpeningWindow::get();
-            let dispute = 2 * trust_lock::DisputeClock::get() + trust_lock::DecisionWindow::get();
-            let longest = trust_lock::ChallengeWindow::get() + openings + dispute;
+            let openings = 2 * results::OpeningWindow::get();
+            let dispute = 2 * disputes::DisputeClock::get() + disputes::DecisionWindow::get();
+            let longest = results::ChallengeWindow::get() + openings + dispute;
             assert!(staking::UnbondingPeriod::get() > longest, "{name}: {longest}");
         });
     }

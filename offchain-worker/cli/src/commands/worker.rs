@@ -35,7 +35,7 @@ const COMMIT_WINDOW: u32 = 300;
 
 /// How long the chain gives a provider to compute and commit, in seconds.
 pub(super) async fn commit_seconds(chain: &dyn Chain) -> std::result::Result<u32, ChainError> {
-    let window = parameter(chain, "TrustLock", "CommitWindow", COMMIT_WINDOW).await?;
+    let window = parameter(chain, "Results", "CommitWindow", COMMIT_WINDOW).await?;
     Ok(window.saturating_mul(BLOCK_SECONDS))
 }
 
