@@ -5,7 +5,7 @@ use frame_support::traits::{Get, IntegrityTest};
 use sp_runtime::BuildStorage;
 use surety_runtime::{
     apis, genesis_config_presets,
-    params::dynamic::{auction, billing, disputes, results, staking, trust_lock},
+    params::dynamic::{auction, billing, disputes, results, staking},
     units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
     AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
 };
