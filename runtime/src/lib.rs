@@ -2,6 +2,14 @@
 //! the node under [`apis`], the numbers that governance may change under [`params`].
 
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 // The runtime macros generate hundreds of match arms in one expression.
 #![recursion_limit = "512"]
 // They document nothing that they make either. The modules that are written by hand ask for docs themselves.

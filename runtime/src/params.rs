@@ -6,6 +6,8 @@
 //! The values here are production's. Genesis presets override some of them through
 //! [`genesis_parameters`](crate::genesis_parameters); ADR 0003 says why.
 
+#![allow(clippy::arithmetic_side_effects, reason = "constants of the configuration")]
+
 use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
 use sp_runtime::{FixedU128, Permill};
 

@@ -28,6 +28,10 @@ pub const HOURS: BlockNumber = 60 * MINUTES;
 pub const DAYS: BlockNumber = 24 * HOURS;
 
 /// Deposit for something kept in storage: per entry and per byte, so that filling the state is dear.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of 32 bits times a constant are in 128"
+)]
 pub const fn deposit(items: u32, bytes: u32) -> Balance {
     items as Balance * 200 * MILLI_SURE + bytes as Balance * MILLI_SURE
 }

@@ -41,6 +41,7 @@ impl<Balance: AtLeast32BitUnsigned + Copy> FeeTerms<Balance> {
     ///
     /// Looks for it by halving: the cost never falls as the price rises, so that this holds for any rounding of
     /// the fee, in at most as many steps as a balance has bits.
+    #[allow(clippy::arithmetic_side_effects, reason = "the divisor is two")]
     pub fn price_limit(&self, cap: Balance, redundancy: u32) -> Option<Balance> {
         let one = Balance::one();
         let two = one.saturating_add(one);

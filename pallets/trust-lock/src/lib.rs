@@ -1,5 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 extern crate alloc;
 
@@ -144,6 +152,7 @@ pub mod pallet {
         }
 
         #[cfg(feature = "std")]
+        #[allow(clippy::arithmetic_side_effects, reason = "parts per million, in a test")]
         fn integrity_test() {
             let shares = T::FinderShare::get().deconstruct() + T::ClientShare::get().deconstruct();
             assert!(shares < 1_000_000, "some of a slash has to be burned");

@@ -28,6 +28,7 @@ const TERMS: u128 = 20;
 /// - Dividing by 2^n rounds down by less than 1.
 ///
 /// In all less than 4.1 u = 0.23 * 10^-18; rounding down to 10^-18 takes less than one unit more.
+#[allow(clippy::arithmetic_side_effects, reason = "no divisor is zero")]
 pub fn exp_minus(x: FixedU128) -> Perquintill {
     if x.into_inner() >= ZERO_FROM {
         return Perquintill::zero();

@@ -20,6 +20,10 @@ pub struct Terms {
 }
 
 impl Terms {
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums and products of 128 bits are in 256"
+    )]
     fn gain(&self) -> U256 {
         U256::from(self.saved) + U256::from(self.outside)
     }
@@ -29,6 +33,10 @@ impl Terms {
 ///
 /// `caught` is the probability of being convicted when cheating (p d). `lost` counts only what a convicted cheat really
 /// loses, which is the burned part of its lock: the rest goes to the finder and the client, and both may be itself.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums and products of 128 bits are in 256"
+)]
 pub fn honesty_pays(caught: Perquintill, terms: &Terms, lost: u128) -> bool {
     let risk = U256::from(terms.reward) + U256::from(lost);
     // At most 2^60 * 2^129, and 2^129 * 2^60.
@@ -36,6 +44,10 @@ pub fn honesty_pays(caught: Perquintill, terms: &Terms, lost: u128) -> bool {
 }
 
 /// The least loss, in plancks, with which [`honesty_pays`]. None when no amount would do, or none below 2^128.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums and products of 128 bits are in 256"
+)]
 pub fn least_loss(caught: Perquintill, terms: &Terms) -> Option<u128> {
     let scaled = terms.gain() * U256::from(FixedU128::DIV);
     let risk = scaled.checked_div(caught.deconstruct().into())? + U256::one();
@@ -104,6 +116,10 @@ impl AuditPolicy {
     ///
     /// # Errors
     /// [`Refusal::NeverPunished`] when no lock would do. A lock above `u128::MAX` is [`Refusal::BeyondStake`].
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums and products of 128 bits are in 256"
+    )]
     pub fn least_lock(&self, expected: FixedU128, terms: &Terms) -> Result<u128, Refusal> {
         let caught = self.caught(expected);
         if caught.is_zero() || self.burned.is_zero() {

@@ -4,6 +4,10 @@ use alloc::vec::Vec;
 use surety_types::task::ResultClaim;
 
 /// How many of `k` results must be equal: more than half.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "half of a number and one is no more than that number and one"
+)]
 pub const fn majority(k: u32) -> u32 {
     k / 2 + 1
 }

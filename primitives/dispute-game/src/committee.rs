@@ -189,6 +189,10 @@ pub fn seat_rank(output: &[u8; 32], stake: u128) -> u128 {
 }
 
 /// The place of a voter when all are summoned: those with most stake come first.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "nothing is more than the largest number"
+)]
 pub const fn vote_rank(stake: u128) -> u128 {
     u128::MAX - stake
 }

@@ -54,6 +54,10 @@ pub const ROUNDS_MAX: u32 = 8;
 const ANSWERS_MAX: u32 = SEATS * ROUNDS_MAX;
 
 /// How many of `voters` decide a vote: more than two thirds.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "a third of a number is less than it"
+)]
 pub const fn supermajority(voters: u32) -> u32 {
     voters - voters.saturating_sub(1) / 3
 }

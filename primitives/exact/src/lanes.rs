@@ -5,6 +5,14 @@ pub const LANES: usize = 16;
 
 /// Adds the partial sums up, upper half to lower half, until one is left.
 #[inline(always)]
+#[allow(
+    clippy::indexing_slicing,
+    reason = "places below a fixed length, and sums of floats"
+)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "places below a fixed length, and sums of floats"
+)]
 pub fn fold(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {

@@ -1,5 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 // Its x87 registers keep more digits than f32 has: the bits would differ.
 #[cfg(all(target_arch = "x86", not(target_feature = "sse2")))]

@@ -8,6 +8,7 @@ use crate::{finite, sqrt, Fault};
 ///
 /// # Errors
 /// [`Fault::Shape`] when `rows` holds no whole positive number of rows, [`Fault::NotFinite`] when a result is.
+#[allow(clippy::arithmetic_side_effects, reason = "the width was checked above")]
 pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), Fault> {
     let width = out.len();
     if width == 0 || rows.is_empty() || !rows.len().is_multiple_of(width) {

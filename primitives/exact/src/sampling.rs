@@ -42,6 +42,10 @@ pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
 ///
 /// # Errors
 /// [`Fault::Shape`] for no logits or a scratch of another length, [`Fault::NotFinite`] when a logit is not.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "at most 2^32 weights below 2^31 are added, and products of 64 bits are in 128"
+)]
 pub fn sample(logits: &[f32], how: &Sampling, random: u64, order: &mut [u32]) -> Result<u32, Fault> {
     if how.temperature_milli == 0 {
         return greedy(logits);
@@ -86,6 +90,10 @@ fn logit(logits: &[f32], token: u32) -> f32 {
 }
 
 /// The tokens of the `top_k` largest logits, in order.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "at most 2^32 weights below 2^31 are added, and products of 64 bits are in 128"
+)]
 fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32], Fault> {
     if order.len() != logits.len() {
         return Err(Fault::Shape);

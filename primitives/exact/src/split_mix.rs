@@ -19,6 +19,7 @@ impl SplitMix64 {
     }
 
     /// Below `bound`; 0 when that is 0. Off from even by less than `bound` / 2^64.
+    #[allow(clippy::arithmetic_side_effects, reason = "a product of 64 bits is in 128")]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }

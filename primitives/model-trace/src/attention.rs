@@ -14,6 +14,10 @@ use crate::{
 
 impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     /// A query's or key's number, turned by its position.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     pub fn rotate(&mut self, of: Op, cell: u32) -> Found<I::Error> {
         let half = (self.plan.dims().head_dim / 2).max(1);
         let position = self.plan.positions().start.saturating_add(self.row);
@@ -34,6 +38,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     /// The head of a cell of `[heads][P]`, and its position; no position where the row does not see it.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     fn head_and_position(&self, cell: u32) -> (u32, Option<u32>) {
         let seen = self.plan.positions().end.max(1);
         let position = cell % seen;
@@ -43,6 +51,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         )
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     pub fn score(&mut self, cell: u32) -> Found<I::Error> {
         let (head, Some(position)) = self.head_and_position(cell) else {
             return Ok(0.0);
@@ -98,6 +110,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         self.number(Some(from), row, first.saturating_add(self.row))
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     pub fn attention(&mut self, cell: u32) -> Found<I::Error> {
         let (dims, layer) = (self.plan.dims(), self.step.layer);
         let (head, place) = (cell / dims.head_dim, cell % dims.head_dim);

@@ -284,6 +284,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     /// A byte of a value, or a scale, of a quantised row: it depends on its group alone.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     fn quantise(
         &mut self,
         width: u32,
@@ -396,6 +400,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         }
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
     fn recorded(&mut self, cell: u32) -> Found<I::Error> {
         let (dims, last) = (self.plan.dims(), self.plan.last_layer());
         if self.plan.pools() {

@@ -82,6 +82,10 @@ impl Inputs<'static> for Measure<'_> {
         })
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a depth in bits, and sizes of single pieces"
+    )]
     fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'static>, TooLong> {
         let layout = self.ground.layout;
         let shape = tensor.shape(layout.architecture());

@@ -104,6 +104,10 @@ impl<'l> LeafPlan<'l> {
     }
 
     /// Number of steps, [`Op::Record`] included.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "few kinds of leaves, and places within ranges"
+    )]
     pub fn steps(&self) -> u32 {
         let Program { before, each, after } = self.program;
         let layers = (each.len() as u32).saturating_mul(self.layers.len() as u32);
@@ -111,6 +115,10 @@ impl<'l> LeafPlan<'l> {
     }
 
     /// The rows of every kind of step: layers are alike, so that the first stands for all.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "few kinds of leaves, and places within ranges"
+    )]
     pub(super) fn into_kinds(self) -> impl Iterator<Item = Option<RowsShape>> + 'l {
         let Program { before, each, after } = self.program;
         let first = (before.len() + each.len()) as u32;
@@ -136,6 +144,10 @@ impl<'l> LeafPlan<'l> {
     }
 
     /// The number of a step; nothing when the leaf has no such step.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "few kinds of leaves, and places within ranges"
+    )]
     pub fn number(&self, layer: u32, op: Op) -> Option<u32> {
         let Program { before, each, after } = self.program;
         let find = |ops: &[Op]| {

@@ -160,6 +160,10 @@ impl<'o> Reader<'o, '_> {
     }
 
     /// Words of a row.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the piece begins no later than the words"
+    )]
     fn words<T>(
         &mut self,
         from: Source,

@@ -57,6 +57,7 @@ fn part<T>(values: &[T], row: u32, width: u32) -> Option<&[T]> {
 
 impl Rows {
     /// Nothing yet, of this shape; `precision` of quantised values, `real` where words are `f32`.
+    #[allow(clippy::arithmetic_side_effects, reason = "a precision has at least one byte")]
     pub(super) fn empty(shape: &RowsShape, precision: Precision, real: bool) -> Self {
         match (shape.quantised, real) {
             (Some(bytes), _) => Self::Quantised {

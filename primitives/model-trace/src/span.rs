@@ -23,6 +23,7 @@ impl Branch {
     }
 
     /// Its two halves; the left one is the largest complete tree. Nothing for a leaf.
+    #[allow(clippy::arithmetic_side_effects, reason = "places within a span")]
     fn halves(self) -> Option<[Self; 2]> {
         if self.leaves < 2 {
             return None;
@@ -43,6 +44,7 @@ fn top(span: &Range<u32>, leaves: u32) -> Option<Branch> {
 
 /// How many hashes lead from a span of leaves to the root; nothing when there is no such span.
 pub(super) fn siblings(span: &Range<u32>, leaves: u32) -> Option<u32> {
+    #[allow(clippy::arithmetic_side_effects, reason = "places within a span")]
     fn count(branch: Branch, span: &Range<u32>) -> u32 {
         match (branch.is_outside(span), branch.halves()) {
             (true, _) => 1,

@@ -55,7 +55,7 @@ impl Stream {
             self.at = 0;
         }
         let byte = self.block.get(self.at).copied().unwrap_or_default();
-        self.at += 1;
+        self.at = self.at.saturating_add(1);
         byte
     }
 

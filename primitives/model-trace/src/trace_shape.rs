@@ -99,6 +99,10 @@ impl TraceShape {
     }
 
     /// The stride that a layer is in.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "places within ranges, and no divisor is zero"
+    )]
     pub fn stride_of(&self, layer: u32) -> Option<u32> {
         (layer < self.layers).then(|| layer / self.stride.max(1))
     }
@@ -138,6 +142,10 @@ impl TraceShape {
     }
 
     /// Where in a row of its stride a layer's key is.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "places within ranges, and no divisor is zero"
+    )]
     pub fn key(&self, layer: u32) -> Option<Range<u32>> {
         let before = layer - self.layers_of(self.stride_of(layer)?).start;
         let start = self.numbers(before)?.checked_mul(NUMBER)?;

@@ -33,6 +33,10 @@ pub fn node_hash(left: &H256, right: &H256) -> H256 {
 }
 
 /// Root over `leaves` in their order. Keeps one hash per level in memory, however many leaves there are.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "a tree is no higher than a number of leaves has bits"
+)]
 pub fn merkle_root(leaves: impl Iterator<Item = H256>) -> H256 {
     // Roots of complete subtrees, left to right, with their heights: strictly falling between two leaves.
     let mut subtrees: Vec<(u32, H256)> = Vec::new();

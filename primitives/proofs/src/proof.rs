@@ -21,6 +21,7 @@ pub struct Proof(pub BoundedVec<H256, ConstU32<DEPTH_MAX>>);
 
 impl Proof {
     /// The proof of leaf `index`; nothing when there is no such leaf, or more than 2^32 - 1 of them.
+    #[allow(clippy::arithmetic_side_effects, reason = "places of leaves that there are")]
     pub fn new(leaves: &[H256], index: u32) -> Option<Self> {
         let mut range = 0..u32::try_from(leaves.len()).ok()? as usize;
         let index = index as usize;
@@ -45,6 +46,7 @@ impl Proof {
 
     /// The root that the proof leads to from a leaf; nothing when a tree of so many leaves has no such place or the
     /// way there has another length.
+    #[allow(clippy::arithmetic_side_effects, reason = "places of leaves that there are")]
     pub fn root(&self, leaf: &H256, index: u32, leaves: u32) -> Option<H256> {
         if index >= leaves {
             return None;

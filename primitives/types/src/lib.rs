@@ -4,6 +4,14 @@
 //! what a pallet needs, not for the pallet that happens to provide it.
 
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 extern crate alloc;
 

@@ -1,5 +1,7 @@
 //! Who makes blocks, who finalises them, and what happens to those who sign two of a kind.
 
+#![allow(clippy::arithmetic_side_effects, reason = "constants of the configuration")]
+
 use alloc::vec::Vec;
 use frame_support::{
     dispatch::DispatchClass,

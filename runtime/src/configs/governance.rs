@@ -1,5 +1,7 @@
 //! Who may do what for whom, and what root alone may do.
 
+#![allow(clippy::arithmetic_side_effects, reason = "constants of the configuration")]
+
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use frame_support::{
     parameter_types,

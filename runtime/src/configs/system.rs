@@ -1,5 +1,7 @@
 //! Blocks, accounts, money and fees.
 
+#![allow(clippy::arithmetic_side_effects, reason = "constants of the configuration")]
+
 use frame_support::{
     derive_impl,
     dispatch::DispatchClass,
@@ -120,7 +122,6 @@ pub struct WeightToFee;
 
 impl WeightToFeePolynomial for WeightToFee {
     type Balance = Balance;
-
     fn polynomial() -> WeightToFeeCoefficients<Self::Balance> {
         let numerator = MILLI_SURE / 10;
         let denominator = Balance::from(ExtrinsicBaseWeight::get().ref_time());

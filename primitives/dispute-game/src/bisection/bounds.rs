@@ -23,6 +23,10 @@ const PICK: u32 = MOVE + 2;
 
 /// Most bytes that an opening of a cell of this step may have, so that no game that comes to one takes more than
 /// [`BYTES_MAX`]; at most [`OPENING_BYTES_MAX`]. Nothing when there is no such step, or none that can be played over.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of single moves, which are bounded by far less"
+)]
 pub fn opening_room(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Option<u32> {
     let rows = playable_rows(shape, leaf, length, step)?;
     let show = MOVE + BYTES + rows.row_bytes.min(SEGMENT_BYTES);
@@ -44,6 +48,10 @@ pub fn opening_room(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Op
 }
 
 /// To go down a tree of so many leaves: postings and namings.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of single moves, which are bounded by far less"
+)]
 fn trees(leaves: u32) -> u32 {
     let step = |children: u32| {
         let name = if children > 1 { NAME } else { 0 };
@@ -54,6 +62,10 @@ fn trees(leaves: u32) -> u32 {
 }
 
 /// To enter a leaf and go down the tree of its steps.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of single moves, which are bounded by far less"
+)]
 fn entry(shape: &impl Shape, leaf: u32, length: u32) -> Option<u32> {
     let at = shape.leaf(leaf)?;
     let shown = match at.length {
@@ -74,6 +86,10 @@ fn entry(shape: &impl Shape, leaf: u32, length: u32) -> Option<u32> {
     Some(entered + below)
 }
 
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of single moves, which are bounded by far less"
+)]
 fn length_opening(shape: &impl Shape) -> Option<u32> {
     let Length::Known(length) = shape.leaf(0)?.length else {
         return None;
@@ -85,6 +101,10 @@ fn length_opening(shape: &impl Shape) -> Option<u32> {
 }
 
 /// A proof under the root over so many leaves.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of single moves, which are bounded by far less"
+)]
 fn proof(leaves: u32) -> u32 {
     let depth = leaves
         .saturating_sub(1)

@@ -102,6 +102,10 @@ impl RowsShape {
     }
 
     /// Cells of a row.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "quantised values are at most as many as a row has bytes"
+    )]
     pub fn cells(&self) -> u32 {
         let values = self.quantised.unwrap_or(0).min(self.row_bytes);
         let words = (self.row_bytes - values).div_ceil(WORD);

@@ -4,6 +4,8 @@
 //! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through two
 //! steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
 
+#![allow(clippy::arithmetic_side_effects, reason = "numbers of tests")]
+
 use super::dice::Dice;
 use crate::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
