@@ -240,9 +240,11 @@ impl Seat {
     }
 
     /// Whether this ballot is ours to answer; nothing while we have not drawn ourselves.
-    fn is_ours(&self, committee: &CommitteeRecord) -> Option<bool> {
+    fn is_ours(&self, committee: &CommitteeRecord, stash: &AccountId) -> Option<bool> {
         match committee.machine.stage() {
             Stage::Summoning => Some(true),
+            // The chain has no further drawn seat for who sealed an answer and did not open it.
+            Stage::Drawing if committee.machine.absent().contains(stash) => Some(false),
             Stage::Drawing => {
                 let (ballot, proof) = self.drawn.as_ref()?;
                 (*ballot == committee.machine.rounds()).then_some(proof.is_some())
@@ -262,7 +264,7 @@ impl Seat {
             // The same, in time for what comes.
             Shown::Candidate => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
             Shown::Opened => None,
-            Shown::Nothing => match (self.is_ours(committee), of_ballot) {
+            Shown::Nothing => match (self.is_ours(committee, &config.stash), of_ballot) {
                 (None, _) => Some(EffectKind::DrawSeat(id)),
                 (Some(false), _) => None,
                 (Some(true), Some(_)) => Some(EffectKind::Join(id)),
@@ -283,7 +285,7 @@ impl Seat {
             // One that we do not remember cannot be opened with another answer.
             Shown::Sealed(shown) => shown == seal,
             Shown::Candidate | Shown::Opened => false,
-            Shown::Nothing => self.is_ours(committee) == Some(true),
+            Shown::Nothing => self.is_ours(committee, &config.stash) == Some(true),
         };
         wanted.then_some(Made {
             ballot,

@@ -408,12 +408,12 @@ pub mod pallet {
             Self::do_join_committee(&agent, dispute, ballot, proof, seal)
         }
 
-        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like [`Pallet::reveal`]. The last
+        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like `Results.reveal`. The last
         /// one ends the ballot.
         ///
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`, `SealMismatch`; `BadOrigin` when
-        /// it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
+        /// it is signed. Pools refuse it instead, as they do `Results.reveal`.
         #[pallet::call_index(5)]
         #[pallet::weight((<T as Config>::WeightInfo::reveal_vote(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal_vote)]

@@ -155,7 +155,7 @@ impl<T: Config> Pallet<T> {
             && !Self::end_demand(task, &mut round)
             && !Self::convict_silent(task, &mut round)
         {
-            let is_quiet = round.disputes.is_empty() && !Self::has_demands(task, &round);
+            let is_quiet = round.disputes.is_empty() && !Self::has_demands(task);
             if !is_over || !is_quiet {
                 return Ok(());
             }

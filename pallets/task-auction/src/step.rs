@@ -185,7 +185,11 @@ impl<T: Config> Pallet<T> {
         task: TaskOf<T>,
         since: BlockNumberFor<T>,
     ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
-        let drawn = with_storage_layer(|| Self::try_draw(id, &task, since));
+        // One that could not be called off in time is no draw any more: its next entropy would be a matter of choice.
+        let drawn = match Draws::<T>::contains_key(id) {
+            true => with_storage_layer(|| Self::try_draw(id, &task, since)),
+            false => Ok(None),
+        };
         match drawn {
             Ok(Some(step)) => Ok(step),
             _ if is_overdue::<T>(since) => {

@@ -31,7 +31,7 @@ pub const DISPUTES_MAX: u32 = 32;
 /// before, so that nobody can use them up cheaply.
 pub const CHALLENGES_MAX: u32 = 16;
 
-/// Most pieces of output demanded of the providers of one task, of all of them.
+/// Most pieces of output that others than its client demand of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;
 
 /// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its own cannot use

@@ -368,7 +368,7 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub disputes: BoundedVec<OpenDispute<BlockNumber>, ConstU32<{ limits::DISPUTES_MAX }>>,
     /// Challenges so far by accounts that are neither providers nor auditors of the round.
     pub challenges: u32,
-    /// Pieces of output demanded so far.
+    /// Pieces of output that others than the client have demanded so far.
     pub demands: u32,
     /// The first output that a verdict accepted, if one did: what the client was told.
     pub announced: Option<ContentHash>,

@@ -193,7 +193,7 @@ pub struct Settlement<Balance> {
     pub refund: Balance,
 }
 
-/// Decides who was right. Provided by trust-lock.
+/// Decides who was right. Provided by results.
 pub trait TaskTrust<AccountId, Balance, BlockNumber> {
     /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers up to
     /// `price`: not below the one asked for.

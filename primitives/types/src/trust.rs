@@ -1,4 +1,4 @@
-//! Audits, faults, slashes and demands, as the trust lock keeps them.
+//! Audits, faults, slashes and demands, as results, disputes and trust-lock keep them.
 //!
 //! A dispute's record holds its game and is therefore in `surety_dispute_game::dispute`.
 

@@ -189,6 +189,20 @@ fn the_client_comes_before_whoever_would_keep_it_out() {
 }
 
 #[test]
+fn a_round_waits_for_what_its_client_demanded_and_whoever_withholds_it_is_convicted() {
+    after(&[9], || {
+        let owner = MockOutcome::CLIENT;
+        let _ = <Balances as Mutate<_>>::mint_into(&owner, MONEY);
+        pass(CHALLENGE_WINDOW);
+        assert_ok!(demand(owner, 1, 0));
+        pass(SUPPLY_WINDOW);
+        assert!(round().is_some());
+        pass(2);
+        assert_eq!(faults(), [(1, FaultKind::WithheldData)]);
+    });
+}
+
+#[test]
 fn a_stranger_does_not_take_the_clients_place() {
     after(&[9], || {
         let owner = MockOutcome::CLIENT;

@@ -1,6 +1,7 @@
 //! Hostile accounts may call whatever they like, in any order and at any time. Who is honest and plays its disputes
 //! loses nothing, no money appears or goes missing, and everything ends by time alone.
 
+use frame_support::traits::fungible::Mutate;
 use proptest::{collection::vec, prelude::*};
 use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
@@ -44,6 +45,7 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
     let member = move || 1..=members;
     let verifier = || HOSTILE_VERIFIER..HOSTILE_VERIFIER + 3;
     let stranger = || FIRST_STRANGER..FIRST_STRANGER + 4;
+    let demander = || prop_oneof![3 => stranger(), 1 => Just(MockOutcome::CLIENT)];
     let result = || prop_oneof![Just(TRUTH), Just(8), Just(7), Just(TOKENS)];
     let dispute = || 0u32..12;
     prop_oneof![
@@ -52,7 +54,7 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
         3 => (verifier(), member(), result()).prop_map(|(who, of, result)| Step::Announce(who, of, result)),
         3 => (verifier(), member(), result()).prop_map(|(who, of, result)| Step::RevealAudit(who, of, result)),
         3 => (stranger(), member()).prop_map(|(who, of)| Step::Challenge(who, of)),
-        2 => (stranger(), member(), 0u32..4).prop_map(|(who, of, piece)| Step::Demand(who, of, piece)),
+        2 => (demander(), member(), 0u32..4).prop_map(|(who, of, piece)| Step::Demand(who, of, piece)),
         1 => (member(), result(), 0u32..3).prop_map(|(who, result, piece)| Step::Supply(who, result, piece)),
         2 => (member(), 0u32..4).prop_map(|(who, piece)| Step::DemandInput(who, piece)),
         1 => (0u32..3).prop_map(Step::SupplyJunk),
@@ -238,6 +240,7 @@ proptest! {
             post_input();
             let honest: Vec<_> = (1..).zip(honest).filter(|(_, honest)| *honest).map(|(stash, _)| stash).collect();
             let world = World { honest };
+            let _ = <Balances as Mutate<_>>::mint_into(&MockOutcome::CLIENT, MONEY);
             let issued = money_in_all();
             for step in steps {
                 world.take(step);

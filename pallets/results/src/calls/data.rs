@@ -134,7 +134,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Whether something is demanded of a provider of the round.
-    pub(crate) fn has_demands(task: TaskId, round: &RoundOf<T>) -> bool {
-        round.demands > 0 && Demands::<T>::iter_prefix_values(task).next().is_some()
+    pub(crate) fn has_demands(task: TaskId) -> bool {
+        Demands::<T>::iter_prefix_values(task).next().is_some()
     }
 }
