@@ -3,7 +3,7 @@
 //! ```text
 //!            play                      play, time of a side          ┌ judged, decided, conceded, out of time: the loser
 //!  open ───────────> Posting .. Opening ──────────────────────> over ┤ is convicted, or loses its bond
-//!                        └──> Beyond ── the committee decides ──^    └ undecided: nobody loses stake
+//!                        └──> NeedsCommittee ── it decides ─────^    └ undecided: nobody loses stake
 //!                               ├────── decide_dispute ─────────^
 //!                               └─ it does not, DecisionWindow ─^
 //! ```
@@ -73,7 +73,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Results::<T>::round(dispute.task)?;
         ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
         let decided = dispute.game.decided(winner).is_ok();
-        ensure!(decided, Error::<T>::NotBeyond);
+        ensure!(decided, Error::<T>::NotReferred);
         let outcome = dispute.game.outcome();
         Self::finish(&mut round, id, dispute, outcome);
         Ok(())
@@ -88,7 +88,7 @@ impl<T: Config> Pallet<T> {
         Self::tick(&mut dispute);
         let sits = Self::run_committee(id, &mut dispute);
         let waited = dispute
-            .beyond_since
+            .referred_at
             .is_some_and(|since| TrustLock::<T>::has_passed(since.saturating_add(T::DecisionWindow::get())));
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(round, id, dispute, Some(outcome)),
@@ -146,19 +146,19 @@ impl<T: Config> Pallet<T> {
     }
 
     fn note_cell(id: DisputeId, dispute: &mut DisputeOf<T>) {
-        let (cell, beyond) = match dispute.game.state() {
+        let (cell, needs_committee) = match dispute.game.state() {
             State::Opening { cell } => (*cell, false),
-            State::Beyond { cell } => (*cell, true),
+            State::NeedsCommittee { cell } => (*cell, true),
             _ => return,
         };
-        if beyond {
-            dispute.beyond_since = Some(TrustLock::<T>::now());
+        if needs_committee {
+            dispute.referred_at = Some(TrustLock::<T>::now());
             Self::convene(id, dispute, &cell);
         }
         Self::deposit_event(Event::CellReached {
             dispute: id,
             cell,
-            beyond,
+            needs_committee,
         });
     }
 

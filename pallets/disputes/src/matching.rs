@@ -236,7 +236,7 @@ impl<T: Config> Pallet<T> {
             // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),
             ticked_at: TrustLock::<T>::now(),
-            beyond_since: None,
+            referred_at: None,
         };
         let due = Self::due(id, &dispute);
         // There was room, or a dispute was taken out just before.
@@ -263,7 +263,7 @@ impl<T: Config> Pallet<T> {
                 Some(committee) if committee.machine.decision().is_some() => now,
                 Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
                 None => {
-                    let since = dispute.beyond_since.unwrap_or(now);
+                    let since = dispute.referred_at.unwrap_or(now);
                     since.saturating_add(T::DecisionWindow::get())
                 }
             },

@@ -77,7 +77,7 @@ pub(super) fn dispute_about<T: Config>(
         moves: 0,
         opened_at: frame_system::Pallet::<T>::block_number(),
         ticked_at: TrustLock::<T>::now(),
-        beyond_since: None,
+        referred_at: None,
     };
     let open = OpenDispute {
         id: 0,

@@ -49,7 +49,9 @@ fn the_liar_is_found_cell_by_cell_and_loses_its_whole_lock() {
         let events = events();
         let cell = events.iter().find_map(|event| match event {
             RuntimeEvent::Disputes(DisputesEvent::CellReached {
-                cell, beyond: false, ..
+                cell,
+                needs_committee: false,
+                ..
             }) => Some(*cell),
             _ => None,
         });
