@@ -17,7 +17,7 @@ use sp_runtime::{
     SaturatedConversion,
 };
 use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
-use surety_pallet_results::{asset, DisputeReferee, Facts, Pallet as Results, RoundOf, Rounds};
+use surety_pallet_results::{asset, DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     stake::Role,
@@ -42,9 +42,9 @@ impl<T: Config> Pallet<T> {
         Self::tick(&mut dispute);
         // Nothing is carried out by a move that comes too late: it would be undone with it.
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);
-        let facts = Facts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
-        let court = T::Referee::court(&facts, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
-        let stepped = dispute.game.step(side, played, &court, &court);
+        let context = DisputeContexts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
+        let referee = T::Referee::claim_referee(&context, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
+        let stepped = dispute.game.step(side, played, &referee, &referee);
         stepped.map_err(refusal::<T>)?;
         dispute.moves = dispute.moves.saturating_add(1);
         Self::deposit_event(Event::MovePlayed {
@@ -64,7 +64,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_advance_dispute(id: DisputeId) -> DispatchResult {
         let dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
         let mut round = Results::<T>::round(dispute.task)?;
-        ensure!(Self::look_at(&mut round, id, dispute), Error::<T>::NotDue);
+        ensure!(Self::poll_dispute(&mut round, id, dispute), Error::<T>::NotDue);
         Ok(())
     }
 
@@ -79,8 +79,8 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Ends a dispute if that is due, and writes down when to look at it again if not. Says whether it has ended.
-    pub(crate) fn look_at(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
+    /// Ends a dispute if that is due, and writes down when to poll it again if not. Says whether it has ended.
+    pub(crate) fn poll_dispute(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
         if is_moot::<T>(round, &dispute) {
             Self::close_moot(round, id, dispute);
             return true;
@@ -169,7 +169,7 @@ impl<T: Config> Pallet<T> {
         mut dispute: DisputeOf<T>,
         outcome: Option<Outcome>,
     ) {
-        Self::take_out(round, id, &dispute, outcome);
+        Self::close(round, id, &dispute, outcome);
         match outcome {
             Some(Outcome {
                 winner: Side::Challenger,
@@ -177,7 +177,7 @@ impl<T: Config> Pallet<T> {
             }) => {
                 dispute.proven |= is_proof(reason);
                 Self::convict_defender(round, &dispute, reason);
-                Self::go_on(round, id, dispute.clone());
+                Self::challenge_next(round, id, dispute.clone());
             }
             Some(Outcome {
                 winner: Side::Defender,
@@ -189,16 +189,17 @@ impl<T: Config> Pallet<T> {
     }
 
     fn close_moot(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
-        Self::take_out(round, id, &dispute, None);
+        Self::close(round, id, &dispute, None);
         let task = dispute.task;
         if stands::<T>(round, &dispute.challenger) {
             // The defender has lost to somebody else. Others may stand by the same claim.
-            Self::go_on(round, id, dispute);
+            Self::challenge_next(round, id, dispute);
         }
         Self::after_dispute(task, round);
     }
 
-    fn take_out(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
+    /// Removes a dispute and its committee, and tells of its end.
+    fn close(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
         Disputes::<T>::remove(id);
         Committees::<T>::remove(id);
         round.disputes.retain(|open| open.id != id);
@@ -209,7 +210,7 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Opens what follows, writes the round and has it looked at again.
+    /// Opens what follows, writes the round and has it polled again.
     fn after_dispute(task: TaskId, round: &mut RoundOf<T>) {
         Results::<T>::update_verdict(task, round);
         Self::do_match_up(task, round);
@@ -269,15 +270,15 @@ impl<T: Config> Pallet<T> {
                 }
             }
         }
-        Self::let_go(round, id, dispute);
+        Self::release_challenger(round, id, dispute);
     }
 
-    /// Has a challenger go on against the next that stands by the claim, or gives it back what it has at stake.
-    fn go_on(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+    /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when nobody is left.
+    fn challenge_next(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         let game = || Self::new_game(dispute.task, &dispute.claim);
         let next = Self::next_stander(round, &dispute).and_then(|next| Some((next, game()?)));
         let Some((defender, game)) = next else {
-            Self::let_go(round, id, &dispute);
+            Self::release_challenger(round, id, &dispute);
             return;
         };
         let contest = Contest {
@@ -297,7 +298,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn let_go(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+    /// Gives a challenger back what it has at stake.
+    fn release_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
         match &dispute.challenger {
             Party::Provider(_) => {}
             Party::Auditor { verifier, provider } => Results::<T>::release_audit(round, verifier, provider),

@@ -1,4 +1,4 @@
-//! A number that no block computes again is decided by verifiers, with the real court and real draws.
+//! A number that no block computes again is decided by verifiers, with the real referee and real draws.
 
 use codec::{Decode, Encode};
 use sp_core::{

@@ -1,4 +1,4 @@
-//! Whole disputes with the real court: a small model, whose results the runtime computes again cell by cell.
+//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by cell.
 
 use std::sync::Arc;
 

@@ -280,7 +280,7 @@ fn what_the_court_knows_is_kept_for_as_long_as_the_round() {
         play_out(&[(1, 9), (3, 8)]);
         assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
         pass(CHALLENGE_WINDOW + 1);
-        assert_eq!(Facts::<Test>::iter().count(), 0);
+        assert_eq!(DisputeContexts::<Test>::iter().count(), 0);
     });
 }
 
