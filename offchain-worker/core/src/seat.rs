@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use surety_audit_economics::SeatInput;
-use surety_dispute_game::snowflake::{seal, Stage, Vote};
+use surety_dispute_game::quorum_streak::{seal, Stage, Vote};
 use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
 
 use crate::{
@@ -78,7 +78,7 @@ impl Seats {
                 continue;
             };
             let seat = self.0.entry(*id).or_default();
-            if seat.tried.replace(committee.machine.rounds()) != Some(committee.machine.rounds()) {
+            if seat.tried.replace(committee.state.rounds()) != Some(committee.state.rounds()) {
                 for kind in [
                     EffectKind::DrawSeat(*id),
                     EffectKind::Join(*id),
@@ -111,7 +111,7 @@ impl Seats {
                     (opens.or(promises)?, newest)
                 }
             };
-            let until = clock.saturating_add(committee.machine.left());
+            let until = clock.saturating_add(committee.state.left());
             Some(Wanted::new(kind, until))
         })
     }
@@ -126,7 +126,7 @@ impl Seats {
                     input: SeatInput {
                         seed: committee.draw.seed,
                         dispute,
-                        ballot: committee.machine.rounds(),
+                        ballot: committee.state.rounds(),
                     },
                     verifier_stake: committee.draw.verifier_stake,
                 }
@@ -228,7 +228,7 @@ impl Seats {
 
 impl Seat {
     fn shown(&self, committee: &CommitteeRecord, stash: &AccountId) -> Shown {
-        match committee.machine.vote_of(stash) {
+        match committee.state.vote_of(stash) {
             Some(Vote::Committed(seal)) => return Shown::Sealed(seal),
             Some(Vote::Revealed(_)) => return Shown::Opened,
             Some(Vote::Missing) | None => {}
@@ -241,11 +241,11 @@ impl Seat {
 
     /// Whether this ballot is ours to answer; nothing while we have not drawn ourselves.
     fn is_ours(&self, committee: &CommitteeRecord) -> Option<bool> {
-        match committee.machine.stage() {
+        match committee.state.stage() {
             Stage::Summoning => Some(true),
             Stage::Drawing => {
                 let (ballot, proof) = self.drawn.as_ref()?;
-                (*ballot == committee.machine.rounds()).then_some(proof.is_some())
+                (*ballot == committee.state.rounds()).then_some(proof.is_some())
             }
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => Some(false),
         }
@@ -254,7 +254,7 @@ impl Seat {
     fn want(&self, committee: &CommitteeRecord, id: DisputeId, config: &Config) -> Option<EffectKind> {
         let of_ballot = self
             .sealed
-            .filter(|sealed| sealed.ballot == committee.machine.rounds());
+            .filter(|sealed| sealed.ballot == committee.state.rounds());
         match self.shown(committee, &config.stash) {
             Shown::Sealed(seal) => match of_ballot {
                 Some(sealed) => (sealed.seal == seal).then_some(EffectKind::Vote(id)),
@@ -275,12 +275,12 @@ impl Seat {
 
     fn make(&self, task: TaskId, dispute: DisputeId, config: &Config) -> Option<SealedVote> {
         let (value, (_, committee)) = (self.value?, self.seen.as_ref()?);
-        let ballot = committee.machine.rounds();
+        let ballot = committee.state.rounds();
         if self.sealed.is_some_and(|sealed| sealed.ballot == ballot) {
             return None;
         }
         let salt = config.salts.salt(task, Purpose::Vote(dispute, ballot));
-        let seal = seal(committee.machine.question(), ballot, &config.stash, value, salt);
+        let seal = seal(committee.state.question(), ballot, &config.stash, value, salt);
         let wanted = match self.shown(committee, &config.stash) {
             // One that we do not remember cannot be opened with another answer.
             Shown::Sealed(shown) => shown == seal,

@@ -56,7 +56,7 @@ pub mod pallet {
     use sp_core::H256;
     use surety_dispute_game::{
         bisection::{Cell, Move, Outcome, Side},
-        snowflake::Decision,
+        quorum_streak::Decision,
     };
     use surety_types::{
         task::ResultClaim,
@@ -381,7 +381,7 @@ pub mod pallet {
         /// [`surety_audit_economics::SeatInput`], whose output has to be below the threshold for the stash's stake; the
         /// best draws are seated when the time is over. Without one when all are summoned.
         ///
-        /// `seal` is [`surety_dispute_game::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// `seal` is [`surety_dispute_game::quorum_streak::seal`] of the committee's question, `ballot`, the **stash**,
         /// [`surety_dispute_game::committee::value_hash`] and a salt.
         ///
         /// # Errors

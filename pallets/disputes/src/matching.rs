@@ -260,8 +260,8 @@ impl<T: Config> Pallet<T> {
         match dispute.game.to_move() {
             Some(side) => now.saturating_add(left(side)),
             None => match Committees::<T>::get(id) {
-                Some(committee) if committee.machine.decision().is_some() => now,
-                Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
+                Some(committee) if committee.state.decision().is_some() => now,
+                Some(committee) => now.saturating_add(committee.state.left().saturated_into()),
                 None => {
                     let since = dispute.referred_at.unwrap_or(now);
                     since.saturating_add(T::DecisionWindow::get())

@@ -14,7 +14,7 @@ use surety_audit_economics::{
 use surety_dispute_game::{
     bisection::{challenge, defend, CellValue, Side, State},
     committee::{own_value, value_hash},
-    snowflake::{seal, Decision},
+    quorum_streak::{seal, Decision},
 };
 use surety_pallet_disputes::{Call, Committees, Event};
 use surety_pallet_trust_lock::Slashes;
@@ -103,12 +103,12 @@ fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
         dispute,
         ballot: 0,
         proof: None,
-        seal: seal(committee.machine.question(), 0, &account(stash), value, SALT),
+        seal: seal(committee.state.question(), 0, &account(stash), value, SALT),
     };
     chain.call(agent, join);
     let limit = chain.number() + 100;
     chain.run_until(limit, || {
-        Committees::<Runtime>::get(dispute).is_some_and(|committee| committee.machine.is_revealing())
+        Committees::<Runtime>::get(dispute).is_some_and(|committee| committee.state.is_revealing())
     });
     chain.call(
         agent,

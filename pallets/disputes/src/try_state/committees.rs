@@ -27,7 +27,7 @@ fn disputes_3_committees_are_of_games_that_wait<T: Config>(
         "DISPUTES-3: a committee about another value than the defender's"
     );
     ensure!(
-        committee.machine.decision().is_some() || committee.suspended == 0,
+        committee.state.decision().is_some() || committee.suspended == 0,
         "DISPUTES-3: a suspension before there is a decision"
     );
     Ok(dispute)

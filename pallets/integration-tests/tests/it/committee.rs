@@ -8,7 +8,7 @@ use sp_core::H256;
 use sp_runtime::DispatchError;
 use surety_dispute_game::{
     bisection::{Move, Side},
-    snowflake::Decision,
+    quorum_streak::Decision,
 };
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
@@ -42,7 +42,7 @@ fn a_cell_that_no_block_can_compute_calls_verifiers_together() {
     after(&[9, WRONG], || {
         events();
         play_out(&[(1, 9), (2, WRONG)]);
-        let question = committee().unwrap().machine.question();
+        let question = committee().unwrap().state.question();
         let convened = RuntimeEvent::Disputes(DisputesEvent::CommitteeConvened {
             dispute: DISPUTE,
             question,

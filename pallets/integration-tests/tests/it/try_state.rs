@@ -233,9 +233,9 @@ fn a_committee_that_nobody_waits_for_is_noticed() {
 }
 
 fn any_committee() -> CommitteeOf<Test> {
-    use surety_dispute_game::committee::{windows, Machine, SeatDraw};
+    use surety_dispute_game::committee::{windows, CommitteeState, SeatDraw};
     CommitteeOf::<Test> {
-        machine: Machine::new(Default::default(), windows(1, 1)),
+        state: CommitteeState::new(Default::default(), windows(1, 1)),
         claimed: Default::default(),
         draw: SeatDraw {
             seed: Default::default(),
@@ -261,7 +261,7 @@ fn candidates_that_do_not_fit_are_noticed() {
             .iter()
             .map(|candidate| (candidate.verifier, 1))
             .collect();
-        committee.machine.summon_weighed(verifiers, 0).unwrap();
+        committee.state.summon_weighed(verifiers, 0).unwrap();
     });
 }
 
