@@ -41,7 +41,7 @@ pub struct Reader {
     pub chain: Arc<dyn Chain>,
     /// The way to them.
     pub plane: Arc<dyn DataPlane>,
-    /// The task.
+    /// Task id.
     pub task: TaskId,
     /// Most tokens that there can be: what the client pays for.
     pub tokens_max: usize,

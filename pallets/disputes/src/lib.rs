@@ -147,24 +147,24 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// Two parties say different things, and play.
         DisputeOpened {
-            /// The dispute's number.
+            /// Dispute id.
             dispute: DisputeId,
-            /// About which task.
+            /// Task id.
             task: TaskId,
             /// Who stands by the claim.
             defender: PartyOf<T>,
             /// Who says that it is wrong.
             challenger: PartyOf<T>,
-            /// The claim.
+            /// Result in dispute.
             claim: ResultClaim,
             /// On hold on the challenger's account, in plancks.
             bond: T::Balance,
         },
         /// A move was made. What it was is in the extrinsic.
         MovePlayed {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// By which side.
+            /// Side that moved.
             side: Side,
             /// Its number in the dispute, from 1.
             number: u32,
@@ -173,7 +173,7 @@ pub mod pallet {
         },
         /// A dispute came to one cell.
         CellReached {
-            /// Which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What is in dispute now.
             cell: Cell,
@@ -182,38 +182,38 @@ pub mod pallet {
         },
         /// A dispute is over.
         DisputeEnded {
-            /// Which.
+            /// Dispute id.
             dispute: DisputeId,
-            /// About which task it was.
+            /// Task id.
             task: TaskId,
             /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost elsewhere.
             outcome: Option<Outcome>,
         },
         /// A challenger lost its bond.
         BondForfeited {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// Whose it was.
+            /// Challenger's account.
             challenger: T::AccountId,
-            /// Who got a part of it.
+            /// Account of the defender, which got a part of it.
             defender: T::AccountId,
-            /// That part, in plancks.
+            /// Part of the defender, in plancks.
             awarded: T::Balance,
-            /// What was burned, in plancks.
+            /// Part that was burned, in plancks.
             burned: T::Balance,
         },
         /// A challenger got its bond back.
         BondReturned {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// Whose it is.
+            /// Challenger's account.
             challenger: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: T::Balance,
         },
         /// Verifiers are called together about a cell that no block can compute again.
         CommitteeConvened {
-            /// Of which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What they are asked: their seals name it.
             question: H256,
@@ -222,11 +222,11 @@ pub mod pallet {
         },
         /// A verifier took a seat and sealed its answer. It keeps the seat unless others draw better.
         SeatTaken {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Ballots before this one.
             ballot: u32,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// What it will have to open.
             seal: H256,
@@ -235,7 +235,7 @@ pub mod pallet {
         },
         /// Seats are filled; answers are opened from now on.
         BallotOpened {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Ballots before this one.
             ballot: u32,
@@ -244,16 +244,16 @@ pub mod pallet {
         },
         /// A member opened its answer.
         VoteRevealed {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// Hash of the value that it computed.
             value: H256,
         },
         /// A ballot is over, or too few came for it.
         BallotEnded {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Rounds so far.
             rounds: u32,
@@ -264,7 +264,7 @@ pub mod pallet {
         },
         /// A committee is over.
         CommitteeEnded {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What it decided, if it did.
             decision: Decision,

@@ -40,7 +40,7 @@ pub struct SeatDraw<Balance, BlockNumber> {
 /// A verifier that has drawn itself, or came when all were summoned.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Candidate<AccountId> {
-    /// Its stash.
+    /// Verifier's stash.
     pub verifier: AccountId,
     /// Its place: those with the least are seated. See [`seat_rank`] and [`vote_rank`].
     pub rank: u128,

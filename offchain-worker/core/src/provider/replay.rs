@@ -14,13 +14,13 @@ pub enum ReplayError {
         "the journal contradicts itself on task {task}; restore it from a copy, or start with an empty one"
     )]
     Contradiction {
-        /// The task.
+        /// Task id.
         task: TaskId,
     },
     /// A provider's journal for a verifier, or the other way round.
     #[error("the journal's records of task {task} are of another role; use one home folder for each")]
     WrongRole {
-        /// The task.
+        /// Task id.
         task: TaskId,
     },
     /// A commitment or a seal that another stash made.
@@ -28,7 +28,7 @@ pub enum ReplayError {
         "the journal's result for task {task} was made for another stash; use one home folder for each stash"
     )]
     WrongStash {
-        /// The task.
+        /// Task id.
         task: TaskId,
     },
 }

@@ -121,9 +121,9 @@ impl StepsOpening {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct Outcome {
-    /// Who won.
+    /// Side that won.
     pub winner: Side,
-    /// Why.
+    /// How the game ended.
     pub reason: Reason,
 }
 
