@@ -108,7 +108,7 @@ pub enum CliError {
     /// There is no result yet.
     #[error("task {task} has no result yet: it is {state}; follow it with: surety task watch {task}")]
     NotDecided {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Where it is.
         state: String,
@@ -116,7 +116,7 @@ pub enum CliError {
     /// The task ended, and there is no result.
     #[error("task {task} ended without a result: {reason}; what was paid in has gone back")]
     NoResult {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Why.
         reason: String,
@@ -124,7 +124,7 @@ pub enum CliError {
     /// The task is settled, but nobody delivers its output.
     #[error("task {task} is settled, but its output could not be fetched:{attempts}")]
     Undelivered {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Who was asked, and what each did.
         attempts: String,

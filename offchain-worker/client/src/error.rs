@@ -30,7 +30,7 @@ pub enum ClientError {
     /// The task is settled, but nobody delivers its output.
     #[error("task {task} is settled, but its output could not be fetched:{attempts}")]
     Undelivered {
-        /// The task's number.
+        /// Task id.
         task: TaskId,
         /// Each provider that was asked, and what it did.
         attempts: String,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use surety_chain_client::{short, AccountId, Chain, When};
-use surety_network::{DataPlane, Fault, StreamEnd, StreamPage, StreamToken};
+use surety_network::{DataPlane, PeerError, StreamEnd, StreamPage, StreamToken};
 use surety_types::{multiaddr::Endpoint, TaskId};
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ pub struct Reader {
     pub chain: Arc<dyn Chain>,
     /// The way to them.
     pub plane: Arc<dyn DataPlane>,
-    /// The task.
+    /// Task id.
     pub task: TaskId,
     /// Most tokens that there can be: what the client pays for.
     pub tokens_max: usize,
@@ -178,8 +178,8 @@ impl Reader {
         for endpoint in endpoints {
             match self.plane.read_stream(self.task, endpoint, from).await {
                 Ok(page) => return Ok(page),
-                Err(Fault::NotFound) => left = Left::NotYet,
-                Err(fault @ Fault::Protocol(_)) => left = Left::ForGood(fault.to_string()),
+                Err(PeerError::NotFound) => left = Left::NotYet,
+                Err(fault @ PeerError::Protocol(_)) => left = Left::ForGood(fault.to_string()),
                 Err(fault) => left = Left::ForNow(fault.to_string()),
             }
         }

@@ -1,6 +1,6 @@
 //! Attention over cached keys and values.
 
-use surety_exact::{rsqrt, Fault};
+use surety_exact::{rsqrt, ArithmeticError};
 
 use crate::{
     backend::{Argument, GpuBackend, Shape},
@@ -67,7 +67,7 @@ struct Sight<'a, M: GpuBackend> {
 }
 
 impl<'a, M: GpuBackend> Mask<'a, M> {
-    fn sight(&self, rows: usize, cached: usize) -> Result<Sight<'a, M>, Fault> {
+    fn sight(&self, rows: usize, cached: usize) -> Result<Sight<'a, M>, ArithmeticError> {
         let (spans, first, step, reach, end) = match *self {
             Mask::Full => (None, size(cached)?, 0, cached, cached),
             Mask::Causal { first } => {
@@ -102,10 +102,10 @@ impl<M: GpuBackend> Kernels<M> {
     /// An empty cache for `capacity` positions.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for nothing to keep, or the machine's own.
+    /// [`ArithmeticError::Shape`] for nothing to keep, or the machine's own.
     pub fn cache(&mut self, kv_heads: usize, head_dim: usize, capacity: usize) -> Result<Cache<M>, Error> {
-        let width = kv_heads.checked_mul(head_dim).ok_or(Fault::Shape)?;
-        let all = width.checked_mul(capacity).ok_or(Fault::Shape)?;
+        let width = kv_heads.checked_mul(head_dim).ok_or(ArithmeticError::Shape)?;
+        let all = width.checked_mul(capacity).ok_or(ArithmeticError::Shape)?;
         fits(all > 0)?;
         size(capacity)?;
         let (keys, values) = (self.floats(all)?, self.floats(all)?);
@@ -122,7 +122,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// Puts rows of keys and values (`[rows][kv_heads * head_dim]`) behind those of the cache.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the parts do not fit together or the cache is full, or the machine's own.
+    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's own.
     pub fn append(
         &mut self,
         cache: &mut Cache<M>,
@@ -153,8 +153,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// `h / (heads / kv_heads)`.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// [`Fault::NotFinite`].
+    /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`ArithmeticError::NotFinite`].
     pub fn attention(
         &mut self,
         queries: &Floats<M>,
@@ -168,7 +168,7 @@ impl<M: GpuBackend> Kernels<M> {
         let rows = queries.rows(width)?;
         fits(out.len == queries.len)?;
         let sight = mask.sight(rows, cache.len)?;
-        let cells = heads.checked_mul(sight.reach).ok_or(Fault::Shape)?;
+        let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
         let most = (self.room / cells).clamp(1, GRID_MAX);
         Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows) * cells)?;
         Self::ensure(&mut self.machine, &mut self.totals, most.min(rows) * heads)?;
@@ -190,7 +190,7 @@ impl<M: GpuBackend> Kernels<M> {
         base: usize,
         count: usize,
     ) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(Fault::Shape)?;
+        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let blocks = sight.reach.div_ceil(BLOCK as usize);
         let shape = Shape {
             grid: [size(blocks)?, size(heads)?, size(count)?],
@@ -222,8 +222,8 @@ impl<M: GpuBackend> Kernels<M> {
         base: usize,
         count: usize,
     ) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(Fault::Shape)?;
-        let totals = self.totals.as_ref().ok_or(Fault::Shape)?;
+        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
+        let totals = self.totals.as_ref().ok_or(ArithmeticError::Shape)?;
         let shape = Shape {
             grid: [size(count * heads)?, 1, 1],
             block: BLOCK,
@@ -252,8 +252,8 @@ impl<M: GpuBackend> Kernels<M> {
         count: usize,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(Fault::Shape)?;
-        let totals = self.totals.as_ref().ok_or(Fault::Shape)?;
+        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
+        let totals = self.totals.as_ref().ok_or(ArithmeticError::Shape)?;
         let [spans, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&scores.memory),

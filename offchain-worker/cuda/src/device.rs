@@ -269,7 +269,7 @@ impl GpuBackend for Device {
 fn fits(bytes: usize, memory: &CudaSlice<u8>) -> Result<(), Error> {
     match bytes <= memory.len() {
         true => Ok(()),
-        false => Err(surety_exact::Fault::Shape.into()),
+        false => Err(surety_exact::ArithmeticError::Shape.into()),
     }
 }
 
@@ -278,7 +278,7 @@ fn int(value: u32) -> Result<i32, Error> {
 }
 
 fn too_large() -> Error {
-    surety_exact::Fault::Shape.into()
+    surety_exact::ArithmeticError::Shape.into()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Why a device gave no result.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -44,11 +44,11 @@ pub enum Error {
     Device(String),
     /// The numbers have no canonical result. Every honest machine finds the same.
     #[error("there is no canonical result: {0:?}")]
-    Fault(Fault),
+    Arithmetic(ArithmeticError),
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<ArithmeticError> for Error {
+    fn from(fault: ArithmeticError) -> Self {
+        Self::Arithmetic(fault)
     }
 }

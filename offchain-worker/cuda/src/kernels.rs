@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 
 use crate::{
     backend::{Argument, GpuBackend, Shape},
@@ -37,10 +37,10 @@ impl<M: GpuBackend> Floats<M> {
     }
 
     /// How many rows of a width these are.
-    pub(crate) fn rows(&self, width: usize) -> Result<usize, Fault> {
+    pub(crate) fn rows(&self, width: usize) -> Result<usize, ArithmeticError> {
         match width > 0 && self.len > 0 && self.len.is_multiple_of(width) {
             true => Ok(self.len / width),
-            false => Err(Fault::Shape),
+            false => Err(ArithmeticError::Shape),
         }
     }
 }
@@ -144,10 +144,10 @@ impl<M: GpuBackend> Kernels<M> {
     /// Copies ranges of rows to the machine.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for an empty range, or the machine's own.
+    /// [`ArithmeticError::Shape`] for an empty range, or the machine's own.
     pub fn spans(&mut self, spans: &[Range<u32>]) -> Result<Spans<M>, Error> {
         if spans.iter().any(|span| span.start >= span.end) {
-            return Err(Fault::Shape.into());
+            return Err(ArithmeticError::Shape.into());
         }
         let ends: Vec<u32> = spans.iter().flat_map(|span| [span.start, span.end]).collect();
         let reach = spans.iter().map(|span| span.end - span.start).max();
@@ -175,7 +175,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// Waits for the work given so far, and says whether all of it had a canonical result. Forgets the fault.
     ///
     /// # Errors
-    /// [`Fault::NotFinite`], [`Fault::ZeroNorm`], or the machine's own.
+    /// [`ArithmeticError::NotFinite`], [`ArithmeticError::ZeroNorm`], or the machine's own.
     pub fn check(&mut self) -> Result<(), Error> {
         let mut bytes = [0; 4];
         self.machine.read(&self.faults, &mut bytes)?;
@@ -185,8 +185,8 @@ impl<M: GpuBackend> Kernels<M> {
         }
         self.machine.write(&mut self.faults, &[0; 4])?;
         match faults {
-            ZERO_NORM => Err(Fault::ZeroNorm.into()),
-            _ => Err(Fault::NotFinite.into()),
+            ZERO_NORM => Err(ArithmeticError::ZeroNorm.into()),
+            _ => Err(ArithmeticError::NotFinite.into()),
         }
     }
 
@@ -214,17 +214,17 @@ impl<M: GpuBackend> Kernels<M> {
 }
 
 /// A size as kernels take it; a grid's x has one bit less.
-pub(crate) fn size(value: usize) -> Result<u32, Fault> {
+pub(crate) fn size(value: usize) -> Result<u32, ArithmeticError> {
     match i32::try_from(value) {
         Ok(value) => Ok(value.unsigned_abs()),
-        Err(_) => Err(Fault::Shape),
+        Err(_) => Err(ArithmeticError::Shape),
     }
 }
 
 /// Fails unless a condition on shapes holds.
-pub(crate) fn fits(condition: bool) -> Result<(), Fault> {
+pub(crate) fn fits(condition: bool) -> Result<(), ArithmeticError> {
     match condition {
         true => Ok(()),
-        false => Err(Fault::Shape),
+        false => Err(ArithmeticError::Shape),
     }
 }

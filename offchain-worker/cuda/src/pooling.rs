@@ -10,7 +10,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::mean_pool` of each span of rows: `out` is `[spans][width]`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// not finite.
     pub fn mean_pool(
         &mut self,
@@ -35,7 +35,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::l2_normalise` of every row of a width, in place.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] when there are no whole rows, or the machine's own. Checked later: not finite,
+    /// [`surety_exact::ArithmeticError::Shape`] when there are no whole rows, or the machine's own. Checked later: not finite,
     /// zero.
     pub fn l2_normalise(&mut self, rows: &mut Floats<M>, width: usize) -> Result<(), Error> {
         let shape = Shape {

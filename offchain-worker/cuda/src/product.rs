@@ -1,6 +1,6 @@
 //! Quantised matrix products.
 
-use surety_exact::{groups, Fault, Precision, GROUP};
+use surety_exact::{groups, ArithmeticError, Precision, GROUP};
 
 use crate::{
     backend::{Argument, GpuBackend, Product, Shape},
@@ -164,7 +164,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// Copies weights to the machine.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the parts do not fit together, or the machine's own.
+    /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
     pub fn pack(&mut self, weights: &Weights<'_>) -> Result<Packed<M>, Error> {
         let Weights {
             inputs,
@@ -205,8 +205,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// Quantises rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`, `exact::quantise_row`.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// [`Fault::NotFinite`].
+    /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`ArithmeticError::NotFinite`].
     pub fn quantise(
         &mut self,
         rows: &Floats<M>,
@@ -247,8 +247,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// `out[row][output] = exact::product_cell`.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// [`Fault::NotFinite`].
+    /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`ArithmeticError::NotFinite`].
     pub fn product(&mut self, rows: &Rows<M>, weights: &Packed<M>, out: &mut Floats<M>) -> Result<(), Error> {
         fits(rows.width == weights.inputs && rows.precision == weights.precision)?;
         fits(out.len == rows.count * weights.outputs)?;
@@ -270,7 +270,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// The groups' dot products of rows `first .. first + count`, into the scratch.
     fn dots(&mut self, rows: &Rows<M>, weights: &Packed<M>, first: usize, count: usize) -> Result<(), Error> {
         let (q, _) = rows.parts()?;
-        let out = self.scratch.as_ref().ok_or(Fault::Shape)?;
+        let out = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let (groups, stride) = (groups(rows.width), weights.stride());
         let own = match self.path {
             _ if weights.precision == Precision::Int12 => true,
@@ -328,7 +328,7 @@ impl<M: GpuBackend> Kernels<M> {
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
         let (_, scales) = rows.parts()?;
-        let dots = self.scratch.as_ref().ok_or(Fault::Shape)?;
+        let dots = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
         let blocks = weights.outputs.div_ceil(BLOCK as usize);
         let shape = Shape {
             grid: [size(blocks)?, size(count)?, 1],
@@ -354,7 +354,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// A table's row per token: `out[i][j] = q as f32 * scale`.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for a token that the table does not have or an output of another size, or the machine's own.
+    /// [`ArithmeticError::Shape`] for a token that the table does not have or an output of another size, or the machine's own.
     pub fn embed(
         &mut self,
         table: &Packed<M>,
@@ -381,10 +381,10 @@ impl<M: GpuBackend> Kernels<M> {
 }
 
 impl<M: GpuBackend> Rows<M> {
-    fn parts(&self) -> Result<(&M::Memory, &M::Memory), Fault> {
+    fn parts(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
         match (&self.q, &self.scales) {
             (Some((q, _)), Some(scales)) => Ok((q, &scales.memory)),
-            _ => Err(Fault::Shape),
+            _ => Err(ArithmeticError::Shape),
         }
     }
 }

@@ -15,7 +15,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// not finite.
     pub fn layer_norm(
         &mut self,
@@ -44,7 +44,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::rms_norm_row` of every row, which are as long as `weight`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own. Checked later:
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// not finite.
     pub fn rms_norm(
         &mut self,
@@ -87,7 +87,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `gate = exact::silu(gate) * up`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] unless both are of one length, or the machine's own.
+    /// [`surety_exact::ArithmeticError::Shape`] unless both are of one length, or the machine's own.
     pub fn swiglu(&mut self, gate: &mut Floats<M>, up: &Floats<M>) -> Result<(), Error> {
         self.map("swiglu", gate, Some(up))
     }
@@ -95,7 +95,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `into += other`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] unless both are of one length, or the machine's own.
+    /// [`surety_exact::ArithmeticError::Shape`] unless both are of one length, or the machine's own.
     pub fn add(&mut self, into: &mut Floats<M>, other: &Floats<M>) -> Result<(), Error> {
         self.map("accumulate", into, Some(other))
     }
@@ -115,7 +115,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// Copies rows of a width, by number.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] for a row that is not there or an output of another size, or the machine's own.
+    /// [`surety_exact::ArithmeticError::Shape`] for a row that is not there or an output of another size, or the machine's own.
     pub fn gather(
         &mut self,
         rows: &Floats<M>,
@@ -153,7 +153,7 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::rotate_row` of every head of every row in place. Row `i` is at position `first_position + i`.
     ///
     /// # Errors
-    /// [`surety_exact::Fault::Shape`] when the parts do not fit together, or the machine's own.
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
     pub fn rotate(
         &mut self,
         rows: &mut Floats<M>,

@@ -2,7 +2,7 @@
 //! would take more time than the products themselves.
 
 use candle_core::{bail, CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
-use surety_exact::{exp, softmax_row, sum, sum_of_squares, Fault};
+use surety_exact::{exp, softmax_row, sum, sum_of_squares, ArithmeticError};
 
 fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     let values = storage.as_slice::<f32>()?;
@@ -30,7 +30,7 @@ fn last(shape: &Shape) -> Result<usize> {
     }
 }
 
-fn not_finite(fault: Fault) -> candle_core::Error {
+fn not_finite(fault: ArithmeticError) -> candle_core::Error {
     candle_core::Error::Msg(format!(
         "training has diverged ({fault:?}); try a smaller learning rate"
     ))

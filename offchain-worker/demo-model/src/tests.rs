@@ -44,7 +44,7 @@ fn text() -> String {
     text
 }
 
-fn quietly(_: TrainEvent) -> ControlFlow<()> {
+fn go_on(_: TrainEvent) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -158,7 +158,7 @@ fn on_one_machine_the_number_of_threads_changes_nothing() {
             ..tiny()
         };
         let out = home.path().join(threads.to_string());
-        train(&text(), &options, &out, &mut quietly).unwrap();
+        train(&text(), &options, &out, &mut go_on).unwrap();
         fs::read(out.join("model.safetensors")).unwrap()
     };
     assert!(weights(1) == weights(3));
@@ -183,7 +183,7 @@ fn a_stopped_training_leaves_what_was_there() {
 fn no_folder_is_replaced_that_holds_anything_but_a_model() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("thesis.txt"), "years of work").unwrap();
-    let refused = train(&text(), &tiny(), home.path(), &mut quietly);
+    let refused = train(&text(), &tiny(), home.path(), &mut go_on);
     assert!(matches!(refused, Err(TrainError::Occupied { found, .. }) if found == "thesis.txt"));
     assert!(home.path().join("thesis.txt").exists());
 }
@@ -193,15 +193,15 @@ fn settings_that_make_no_network_are_refused() {
     let out = Path::new("nowhere");
     let mut heads = tiny();
     heads.dimensions.kv_heads = 3;
-    let refused = train(&text(), &heads, out, &mut quietly);
+    let refused = train(&text(), &heads, out, &mut go_on);
     assert!(matches!(refused, Err(TrainError::Heads { .. })));
     let mut window = tiny();
     window.window = 49;
-    let refused = train(&text(), &window, out, &mut quietly);
+    let refused = train(&text(), &window, out, &mut go_on);
     assert!(matches!(
         refused,
         Err(TrainError::OutOfRange { field: "window", .. })
     ));
-    let refused = train("Call me Ishmael.", &tiny(), out, &mut quietly);
+    let refused = train("Call me Ishmael.", &tiny(), out, &mut go_on);
     assert!(matches!(refused, Err(TrainError::TooShort { .. })));
 }

@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 use super::{compute::ComputeError, Tools};
 
 /// Runs a job that nobody can follow.
-pub(super) async fn quietly(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
+pub(super) async fn run(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
     Ok(tools.engines.submit(model, job)?.await?)
 }
 
 /// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could copy
 /// them. A client that does not listen costs nothing.
-pub(super) async fn aloud(
+pub(super) async fn run_streaming(
     tools: &Tools,
     task: TaskId,
     model: &ModelId,

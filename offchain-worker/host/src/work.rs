@@ -126,8 +126,8 @@ async fn try_compute(tools: &Tools, task: TaskId, work: Work) -> Result<ResultCl
         units_max: work.units_max,
     };
     let outcome = match work.operation {
-        Operation::Embed => stream::quietly(tools, &work.model, job).await,
-        Operation::Generate => stream::aloud(tools, task, &work.model, job, &work.client).await,
+        Operation::Embed => stream::run(tools, &work.model, job).await,
+        Operation::Generate => stream::run_streaming(tools, task, &work.model, job, &work.client).await,
     };
     let outcome = outcome?;
     // On disk before core hears of the result: what is committed to can be delivered.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, Fault};
+use surety_exact::{self as exact, ArithmeticError};
 
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
@@ -160,7 +160,7 @@ unsafe fn mix<F: Floats, const Q: usize, const C: usize>(
 
 /// [`exact::softmax_row`], with the largest score found in lanes: the order does not matter for that.
 #[inline(always)]
-fn softmax(scores: &mut [f32]) -> Result<f32, Fault> {
+fn softmax(scores: &mut [f32]) -> Result<f32, ArithmeticError> {
     let (chunks, rest) = scores.as_chunks::<LANES>();
     let (mut sizes, mut most) = ([0; LANES], [f32::MIN; LANES]);
     for chunk in chunks {
@@ -191,7 +191,7 @@ fn softmax(scores: &mut [f32]) -> Result<f32, Fault> {
         half /= 2;
     }
     if sizes[0] >= f32::INFINITY.to_bits() {
-        return Err(Fault::NotFinite);
+        return Err(ArithmeticError::NotFinite);
     }
     let max = most[0];
     for score in scores.iter_mut() {
@@ -268,7 +268,7 @@ unsafe fn together<F: Floats, const Q: usize, const W: usize>(
     kv_head: usize,
     query: usize,
     scratch: &mut [Sixteen],
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     let seen = job.seen(query + Q - 1);
     let blocks = seen.div_ceil(LANES);
     let (mut at, mut from, mut to) = (
@@ -308,7 +308,7 @@ unsafe fn together<F: Floats, const Q: usize, const W: usize>(
         finite &= columns::<F, Q, 1>(job, &weights, &totals, kv_head, seen, &at, &mut column);
         match finite {
             true => Ok(()),
-            false => Err(Fault::NotFinite),
+            false => Err(ArithmeticError::NotFinite),
         }
     }
 }
@@ -322,7 +322,7 @@ unsafe fn part<F: Floats, const Q: usize, const W: usize>(
     job: &Job<'_>,
     kv_head: usize,
     queries: Range<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     let blocks = job.seen(queries.end - 1).div_ceil(LANES);
     let mut scratch = vec![Sixteen([0.0; LANES]); Q * blocks];
     let mut query = queries.start;
@@ -343,7 +343,7 @@ unsafe fn part<F: Floats, const Q: usize, const W: usize>(
 macro_rules! part_for {
     ($name:ident, $machine:ty, $together:literal, $features:literal) => {
         #[target_feature(enable = $features)]
-        unsafe fn $name(job: &Job<'_>, kv_head: usize, queries: Range<usize>) -> Result<(), Fault> {
+        unsafe fn $name(job: &Job<'_>, kv_head: usize, queries: Range<usize>) -> Result<(), ArithmeticError> {
             // SAFETY: the caller's contract; the machine has the features that this function enables.
             unsafe { part::<<$machine as SimdIsa>::Floats, $together, $together>(job, kv_head, queries) }
         }
@@ -358,7 +358,7 @@ part_for!(part_neon, Neon, 2, "neon");
 
 /// # Safety
 /// Heads and queries are within the job and this task's own; `isa` is one of this machine's.
-unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) -> Result<(), Fault> {
+unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) -> Result<(), ArithmeticError> {
     // SAFETY: the caller's contract.
     unsafe {
         match isa {
@@ -377,20 +377,20 @@ unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) ->
 /// fewer. Scores are scaled by `1 / sqrt(head_dim)`.
 ///
 /// # Errors
-/// [`Fault::Shape`] when the widths do not fit together or a row sees positions that are not there,
-/// [`Fault::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] when the widths do not fit together or a row sees positions that are not there,
+/// [`ArithmeticError::NotFinite`] when a result is not.
 pub fn attention(
     queries: &[f32],
     cache: &Cache,
     heads: usize,
     mask: Mask,
     out: &mut [f32],
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     let (d, kv_heads) = (cache.head_dim(), cache.kv_heads());
-    let width = heads.checked_mul(d).ok_or(Fault::Shape)?;
+    let width = heads.checked_mul(d).ok_or(ArithmeticError::Shape)?;
     let fits = width > 0 && kv_heads > 0 && heads.is_multiple_of(kv_heads);
     if !fits || queries.len() != out.len() || !queries.len().is_multiple_of(width) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let rows = queries.len() / width;
     let seen = match mask {
@@ -401,7 +401,7 @@ pub fn attention(
         return Ok(());
     }
     if cache.is_empty() || seen.is_none_or(|seen| seen > cache.len()) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let job = Job {
         queries,

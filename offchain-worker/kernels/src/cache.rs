@@ -1,6 +1,6 @@
 //! Keys and values of a sequence.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 
 use crate::simd::{Sixteen, LANES};
 
@@ -46,20 +46,23 @@ impl Cache {
     /// Adds positions: rows of `kv_heads * head_dim` values.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for rows of another width or more than there is room for, [`Fault::NotFinite`] for a NaN or an
+    /// [`ArithmeticError::Shape`] for rows of another width or more than there is room for, [`ArithmeticError::NotFinite`] for a NaN or an
     /// infinity. Nothing is added then.
-    pub fn append(&mut self, keys: &[f32], values: &[f32]) -> Result<(), Fault> {
-        let width = self.kv_heads.checked_mul(self.head_dim).ok_or(Fault::Shape)?;
+    pub fn append(&mut self, keys: &[f32], values: &[f32]) -> Result<(), ArithmeticError> {
+        let width = self
+            .kv_heads
+            .checked_mul(self.head_dim)
+            .ok_or(ArithmeticError::Shape)?;
         if width == 0 || keys.len() != values.len() || !keys.len().is_multiple_of(width) {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         let rows = keys.len() / width;
         if rows > self.capacity - self.len {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         let size = |size: u32, value: &f32| size.max(value.to_bits() & 0x7fff_ffff);
         if values.iter().fold(keys.iter().fold(0, size), size) >= f32::INFINITY.to_bits() {
-            return Err(Fault::NotFinite);
+            return Err(ArithmeticError::NotFinite);
         }
         let blocks = (self.len + rows).div_ceil(LANES);
         let zeros = Sixteen([0.0; LANES]);

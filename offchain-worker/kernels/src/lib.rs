@@ -17,4 +17,4 @@ pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;
 pub use product::product;
 pub use rows::{add, gelu, gelu_tanh, swiglu, Rows};
-pub use surety_exact::{Fault, Precision, Turns, GROUP};
+pub use surety_exact::{ArithmeticError, Precision, Turns, GROUP};

@@ -1,22 +1,22 @@
 //! Normalisation and rotary positions, row by row.
 
-use surety_exact::{self as exact, Fault, Turns};
+use surety_exact::{self as exact, ArithmeticError, Turns};
 
 use crate::{
     isa::{current, per_isa},
     weights::Norm,
 };
 
-fn rows_of(rows: &[f32], by: &Norm, out: &[f32]) -> Result<usize, Fault> {
+fn rows_of(rows: &[f32], by: &Norm, out: &[f32]) -> Result<usize, ArithmeticError> {
     let width = by.weight.len();
     match width > 0 && rows.len() == out.len() && rows.len().is_multiple_of(width) {
         true => Ok(width),
-        false => Err(Fault::Shape),
+        false => Err(ArithmeticError::Shape),
     }
 }
 
 per_isa! {
-    fn layer_norm_rows(rows: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), Fault> {
+    fn layer_norm_rows(rows: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), ArithmeticError> {
         let width = weight.len();
         for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             exact::layer_norm_row(row, weight, bias, epsilon, out)?;
@@ -26,7 +26,7 @@ per_isa! {
 }
 
 per_isa! {
-    fn rms_norm_rows(rows: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), Fault> {
+    fn rms_norm_rows(rows: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), ArithmeticError> {
         let width = weight.len();
         for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             exact::rms_norm_row(row, weight, epsilon, out)?;
@@ -38,18 +38,18 @@ per_isa! {
 /// Layer norm of each row.
 ///
 /// # Errors
-/// [`Fault::Shape`] for a norm without a bias or of another width, [`Fault::NotFinite`] when a result is not.
-pub fn layer_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] for a norm without a bias or of another width, [`ArithmeticError::NotFinite`] when a result is not.
+pub fn layer_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), ArithmeticError> {
     rows_of(rows, by, out)?;
-    let bias = by.bias.as_ref().ok_or(Fault::Shape)?;
+    let bias = by.bias.as_ref().ok_or(ArithmeticError::Shape)?;
     layer_norm_rows(current(), rows, &by.weight, bias, by.epsilon, out)
 }
 
 /// RMS norm of each row.
 ///
 /// # Errors
-/// [`Fault::Shape`] for a norm of another width, [`Fault::NotFinite`] when a result is not.
-pub fn rms_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] for a norm of another width, [`ArithmeticError::NotFinite`] when a result is not.
+pub fn rms_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), ArithmeticError> {
     rows_of(rows, by, out)?;
     rms_norm_rows(current(), rows, &by.weight, by.epsilon, out)
 }
@@ -76,16 +76,21 @@ per_isa! {
 /// Rotates every head of every row, in place. Rows are `[heads][2 * turns.len()]`, one position after the other.
 ///
 /// # Errors
-/// [`Fault::Shape`] for rows of another width, or positions beyond `u32`.
-pub fn rotate(rows: &mut [f32], heads: usize, turns: &[Turns], first_position: u32) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] for rows of another width, or positions beyond `u32`.
+pub fn rotate(
+    rows: &mut [f32],
+    heads: usize,
+    turns: &[Turns],
+    first_position: u32,
+) -> Result<(), ArithmeticError> {
     let width = 2 * turns.len() * heads;
     if width == 0 || !rows.len().is_multiple_of(width) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let last = u32::try_from(rows.len() / width)
         .ok()
         .and_then(|count| first_position.checked_add(count));
-    last.ok_or(Fault::Shape)?;
+    last.ok_or(ArithmeticError::Shape)?;
     let (mut sines, mut cosines) = (vec![0.0; turns.len()], vec![0.0; turns.len()]);
     for (row, position) in rows.chunks_exact_mut(width).zip(first_position..) {
         rotate_position(current(), row, turns, position, (&mut sines, &mut cosines));

@@ -5,7 +5,7 @@
 //! machine's order. Inputs are padded with zeros to whole lines of an activation row ([`PAD`]), outputs to an even number
 //! of blocks.
 
-use surety_exact::{groups, Fault, Precision, GROUP};
+use surety_exact::{groups, ArithmeticError, Precision, GROUP};
 
 use crate::{
     simd::{Line, Sixteen, LANES},
@@ -50,8 +50,8 @@ impl Packed {
     /// Packs a linear layer.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when the lengths do not fit together, [`Fault::NotFinite`] for a scale or bias that is not.
-    pub fn new(linear: &Linear) -> Result<Self, Fault> {
+    /// [`ArithmeticError::Shape`] when the lengths do not fit together, [`ArithmeticError::NotFinite`] for a scale or bias that is not.
+    pub fn new(linear: &Linear) -> Result<Self, ArithmeticError> {
         let matrix = (linear.inputs, linear.outputs);
         Self::pack(matrix, &linear.q, &linear.scales, linear.bias.as_deref())
     }
@@ -60,7 +60,7 @@ impl Packed {
     ///
     /// # Errors
     /// Those of [`Packed::new`].
-    pub fn from_table(table: &Table) -> Result<Self, Fault> {
+    pub fn from_table(table: &Table) -> Result<Self, ArithmeticError> {
         Self::pack((table.width, table.rows), &table.q, &table.scales, None)
     }
 
@@ -69,20 +69,20 @@ impl Packed {
         q: &Quanta,
         scales: &[f32],
         bias: Option<&[f32]>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ArithmeticError> {
         let groups = groups(inputs);
         let lengths = [inputs.checked_mul(outputs), groups.checked_mul(outputs)];
         let fits =
             lengths == [Some(q.len()), Some(scales.len())] && bias.is_none_or(|bias| bias.len() == outputs);
         if !fits || inputs == 0 || outputs == 0 {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         if !scales
             .iter()
             .chain(bias.into_iter().flatten())
             .all(|value| value.is_finite())
         {
-            return Err(Fault::NotFinite);
+            return Err(ArithmeticError::NotFinite);
         }
         let steps = padded_bytes(q.precision(), inputs) / QUAD_BYTES;
         let blocks = outputs.div_ceil(LANES).next_multiple_of(2);

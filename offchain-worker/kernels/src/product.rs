@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{Fault, Precision};
+use surety_exact::{ArithmeticError, Precision};
 
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
@@ -314,11 +314,11 @@ unsafe fn run_int12(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
 /// `out[m][outputs] = rows * weights`.
 ///
 /// # Errors
-/// [`Fault::Shape`] when widths or precisions do not fit together, [`Fault::NotFinite`] when a result is not.
-pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] when widths or precisions do not fit together, [`ArithmeticError::NotFinite`] when a result is not.
+pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), ArithmeticError> {
     let same = rows.width() == weights.inputs() && rows.precision() == weights.precision();
     if !same || Some(out.len()) != rows.count().checked_mul(weights.outputs()) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let isa = current();
     let mut widened = Vec::new();
@@ -363,6 +363,6 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Fau
     };
     match finite {
         true => Ok(()),
-        false => Err(Fault::NotFinite),
+        false => Err(ArithmeticError::NotFinite),
     }
 }

@@ -1,7 +1,7 @@
 //! Quantised activations.
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, groups, Fault, Precision, Quantum, GROUP};
+use surety_exact::{self as exact, groups, ArithmeticError, Precision, Quantum, GROUP};
 
 use crate::{
     isa::{current, per_isa, Isa},
@@ -65,7 +65,10 @@ struct Part<'a> {
 
 /// Quantises rows that lie `stride` bytes apart, and notes `offset` of each group.
 #[inline(always)]
-fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> i32) -> Result<(), Fault> {
+fn quantise_rows<Q: InLines + Quantum>(
+    part: Part<'_>,
+    offset: impl Fn(&[Q]) -> i32,
+) -> Result<(), ArithmeticError> {
     let Part {
         rows,
         width,
@@ -102,7 +105,7 @@ fn quantise_rows<Q: InLines + Quantum>(part: Part<'_>, offset: impl Fn(&[Q]) -> 
 }
 
 per_isa! {
-    fn quantise_part(part: Part<'_>) -> Result<(), Fault> {
+    fn quantise_part(part: Part<'_>) -> Result<(), ArithmeticError> {
         match part.precision {
             Precision::Int8 => {
                 quantise_rows(part, |q: &[i8]| 128 * q.iter().map(|q| i32::from(*q)).sum::<i32>())
@@ -150,18 +153,18 @@ impl Rows {
     /// Quantises rows of `width` values, each multiplied by `smoothing_scale` first.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for another number of values or factors, [`Fault::NotFinite`] for a NaN or an infinity.
+    /// [`ArithmeticError::Shape`] for another number of values or factors, [`ArithmeticError::NotFinite`] for a NaN or an infinity.
     pub fn quantise(
         &mut self,
         rows: &[f32],
         width: usize,
         smoothing_scale: Option<&[f32]>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         if width == 0
             || !rows.len().is_multiple_of(width)
             || smoothing_scale.is_some_and(|scale| scale.len() != width)
         {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         self.count = rows.len() / width;
         self.width = width;
@@ -180,7 +183,12 @@ impl Rows {
     }
 
     /// Quantises into buffers that are large enough.
-    fn quantise_on(&mut self, isa: Isa, rows: &[f32], smoothing_scale: Option<&[f32]>) -> Result<(), Fault> {
+    fn quantise_on(
+        &mut self,
+        isa: Isa,
+        rows: &[f32],
+        smoothing_scale: Option<&[f32]>,
+    ) -> Result<(), ArithmeticError> {
         let (width, precision) = (self.width, self.precision);
         let (stride, groups) = (self.stride(), groups(width));
         let run = |((rows, lines), (scales, offsets)): ((_, _), (_, _))| {
@@ -327,10 +335,10 @@ pub fn gelu_tanh(values: &mut [f32]) {
 /// `gate = silu(gate) * up`.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless both are of one length.
-pub fn swiglu(gate: &mut [f32], up: &[f32]) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] unless both are of one length.
+pub fn swiglu(gate: &mut [f32], up: &[f32]) -> Result<(), ArithmeticError> {
     if gate.len() != up.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     stretches(gate, |isa, from, gate| swiglu_part(isa, gate, &up[from..]));
     Ok(())
@@ -339,10 +347,10 @@ pub fn swiglu(gate: &mut [f32], up: &[f32]) -> Result<(), Fault> {
 /// `into += other`.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless both are of one length.
-pub fn add(into: &mut [f32], other: &[f32]) -> Result<(), Fault> {
+/// [`ArithmeticError::Shape`] unless both are of one length.
+pub fn add(into: &mut [f32], other: &[f32]) -> Result<(), ArithmeticError> {
     if into.len() != other.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     stretches(into, |isa, from, into| add_part(isa, into, &other[from..]));
     Ok(())

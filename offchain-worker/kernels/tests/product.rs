@@ -10,7 +10,7 @@ use surety_exact::{groups, product_cell, Precision, GROUP};
 use surety_kernels::{
     product,
     weights::{Linear, Table},
-    with_isa, Fault, Isa, Packed, Rows,
+    with_isa, ArithmeticError, Isa, Packed, Rows,
 };
 
 fn layer(random: &mut Random, precision: Precision, inputs: usize, outputs: usize) -> Linear {
@@ -267,7 +267,7 @@ fn what_is_not_finite_is_a_fault() {
                     *rows.last_mut().unwrap() = bad;
                     assert_eq!(
                         Rows::new(precision).quantise(&rows, inputs, None),
-                        Err(Fault::NotFinite),
+                        Err(ArithmeticError::NotFinite),
                         "{isa:?}"
                     );
                 }
@@ -282,11 +282,11 @@ fn what_is_not_finite_is_a_fault() {
             for m in [1, 2, 3, 4, 5, 12, 33] {
                 let rows = quantised(&vec![1e6; m * inputs], precision, inputs);
                 let fault = product(&rows, &packed, &mut vec![0.0; m * outputs]);
-                assert_eq!(fault, Err(Fault::NotFinite), "{isa:?}");
+                assert_eq!(fault, Err(ArithmeticError::NotFinite), "{isa:?}");
             }
         });
         *layer.scales.last_mut().unwrap() = f32::NAN;
-        assert_eq!(Packed::new(&layer).err(), Some(Fault::NotFinite));
+        assert_eq!(Packed::new(&layer).err(), Some(ArithmeticError::NotFinite));
     }
 }
 
@@ -296,34 +296,37 @@ fn shapes_that_do_not_fit_are_faults() {
         let layer = layer(&mut Random::new(4), precision, 8, 3);
         let packed = Packed::new(&layer).unwrap();
         let rows = quantised(&[1.0; 16], precision, 8);
-        assert_eq!(product(&rows, &packed, &mut [0.0; 5]), Err(Fault::Shape));
+        assert_eq!(
+            product(&rows, &packed, &mut [0.0; 5]),
+            Err(ArithmeticError::Shape)
+        );
         assert_eq!(
             product(&quantised(&[1.0; 14], precision, 7), &packed, &mut [0.0; 6]),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         assert_eq!(
             Rows::new(precision).quantise(&[1.0; 7], 2, None),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         assert_eq!(
             Rows::new(precision).quantise(&[1.0; 8], 2, Some(&[1.0])),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         let other = PRECISIONS.into_iter().find(|other| *other != precision).unwrap();
         assert_eq!(
             product(&quantised(&[1.0; 16], other, 8), &packed, &mut [0.0; 6]),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         let short = Linear {
             scales: Vec::new(),
             ..layer.clone()
         };
-        assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
+        assert_eq!(Packed::new(&short).err(), Some(ArithmeticError::Shape));
         let short = Linear {
             outputs: usize::MAX,
             ..layer
         };
-        assert_eq!(Packed::new(&short).err(), Some(Fault::Shape));
+        assert_eq!(Packed::new(&short).err(), Some(ArithmeticError::Shape));
     }
 }
 

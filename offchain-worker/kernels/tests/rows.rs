@@ -7,7 +7,8 @@ use common::{bits, each_isa, threads, Random};
 use proptest::prelude::*;
 use surety_exact::{self as exact, Turns};
 use surety_kernels::{
-    add, attention, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, weights::Norm, Cache, Fault, Mask,
+    add, attention, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, weights::Norm, ArithmeticError,
+    Cache, Mask,
 };
 
 /// Values of every size, so that each branch of the functions is taken.
@@ -73,7 +74,7 @@ proptest! {
             assert_eq!(bits(&out), bits(&rms), "{isa:?}");
         });
         norm.bias = None;
-        prop_assert_eq!(layer_norm(&rows, &norm, &mut layer), Err(Fault::Shape));
+        prop_assert_eq!(layer_norm(&rows, &norm, &mut layer), Err(ArithmeticError::Shape));
     }
 }
 
@@ -95,10 +96,10 @@ fn rotating_is_the_definition() {
             assert_eq!(bits(&out), bits(&expected), "{isa:?}");
         });
         let mut odd = vec![0.0; heads * 2 * pairs + 1];
-        assert_eq!(rotate(&mut odd, heads, &turns, 0), Err(Fault::Shape));
+        assert_eq!(rotate(&mut odd, heads, &turns, 0), Err(ArithmeticError::Shape));
         assert_eq!(
             rotate(&mut rows.clone(), heads, &turns, u32::MAX),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
     }
 }
@@ -218,18 +219,24 @@ fn what_is_not_finite_or_does_not_fit_is_a_fault() {
         epsilon: 0.0,
     };
     let mut cache = Cache::new(2, 20, 3);
-    assert_eq!(cache.append(&[f32::NAN; 40], &[0.0; 40]), Err(Fault::NotFinite));
+    assert_eq!(
+        cache.append(&[f32::NAN; 40], &[0.0; 40]),
+        Err(ArithmeticError::NotFinite)
+    );
     assert_eq!(
         cache.append(&[0.0; 40], &[f32::INFINITY; 40]),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
-    assert_eq!(cache.append(&[0.0; 160], &[0.0; 160]), Err(Fault::Shape));
-    assert_eq!(cache.append(&[0.0; 41], &[0.0; 41]), Err(Fault::Shape));
+    assert_eq!(
+        cache.append(&[0.0; 160], &[0.0; 160]),
+        Err(ArithmeticError::Shape)
+    );
+    assert_eq!(cache.append(&[0.0; 41], &[0.0; 41]), Err(ArithmeticError::Shape));
     assert!(cache.is_empty());
     let mut out = [0.0; 40];
     assert_eq!(
         attention(&[1.0; 40], &cache, 2, Mask::Full, &mut out),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     cache.append(&[2.0; 120], &[1.0; 120]).unwrap();
     each_isa(|isa| {
@@ -239,30 +246,33 @@ fn what_is_not_finite_or_does_not_fit_is_a_fault() {
             row[39] = bad;
             assert_eq!(
                 attention(&row, &cache, 2, Mask::Full, &mut out),
-                Err(Fault::NotFinite),
+                Err(ArithmeticError::NotFinite),
                 "{isa:?} {bad}"
             );
             if bad != f32::MAX {
                 let faults = [layer_norm(&row, &norm, &mut out), rms_norm(&row, &norm, &mut out)];
-                assert_eq!(faults, [Err(Fault::NotFinite); 2], "{isa:?} {bad}");
+                assert_eq!(faults, [Err(ArithmeticError::NotFinite); 2], "{isa:?} {bad}");
             }
         }
         assert_eq!(
             attention(&[1.0; 40], &cache, 3, Mask::Full, &mut out),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         let late = Mask::Causal { first: 3 };
         assert_eq!(
             attention(&[1.0; 40], &cache, 2, late, &mut out),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
         let late = Mask::Causal { first: usize::MAX };
         assert_eq!(
             attention(&[1.0; 40], &cache, 2, late, &mut out),
-            Err(Fault::Shape)
+            Err(ArithmeticError::Shape)
         );
-        assert_eq!(layer_norm(&[0.0; 41], &norm, &mut [0.0; 41]), Err(Fault::Shape));
-        assert_eq!(swiglu(&mut [0.0; 2], &[0.0]), Err(Fault::Shape));
-        assert_eq!(add(&mut [0.0; 2], &[0.0; 3]), Err(Fault::Shape));
+        assert_eq!(
+            layer_norm(&[0.0; 41], &norm, &mut [0.0; 41]),
+            Err(ArithmeticError::Shape)
+        );
+        assert_eq!(swiglu(&mut [0.0; 2], &[0.0]), Err(ArithmeticError::Shape));
+        assert_eq!(add(&mut [0.0; 2], &[0.0; 3]), Err(ArithmeticError::Shape));
     });
 }

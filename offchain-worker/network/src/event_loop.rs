@@ -30,7 +30,7 @@ use crate::{
     announced::Announced,
     pace::Pace,
     places::{Guest, Named, Places},
-    plane::{Fault, Statement},
+    plane::{PeerError, Statement},
     shared::Shared,
     stream::StreamReader,
     wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
@@ -46,7 +46,7 @@ pub(crate) struct Behaviour {
     pub(crate) ping: ping::Behaviour,
 }
 
-pub(crate) type Reply<R> = oneshot::Sender<Result<R, Fault>>;
+pub(crate) type Reply<R> = oneshot::Sender<Result<R, PeerError>>;
 
 /// Something to ask a peer, and who waits for the answer.
 pub(crate) enum Question {
@@ -55,7 +55,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    fn fail(self, fault: Fault) {
+    fn fail(self, fault: PeerError) {
         match self {
             Self::Blob(_, reply) => answer(reply, Err(fault)),
             Self::Page(_, reply) => answer(reply, Err(fault)),
@@ -224,7 +224,7 @@ impl EventLoop {
 
     fn ask(&mut self, peer: PeerId, addresses: Vec<Multiaddr>, question: Question) {
         if !self.may_ask() {
-            question.fail(Fault::Busy);
+            question.fail(PeerError::Busy);
             return;
         }
         if self.swarm.is_connected(&peer) {
@@ -309,23 +309,23 @@ impl EventLoop {
     }
 }
 
-fn answer<R>(reply: Reply<R>, result: Result<R, Fault>) {
+fn answer<R>(reply: Reply<R>, result: Result<R, PeerError>) {
     if reply.send(result).is_err() {
         tracing::trace!("whoever asked no longer waits");
     }
 }
 
-fn dial_fault(error: &DialError) -> Fault {
+fn dial_fault(error: &DialError) -> PeerError {
     match error {
-        DialError::WrongPeerId { obtained, .. } => Fault::WrongPeer {
+        DialError::WrongPeerId { obtained, .. } => PeerError::WrongPeer {
             found: obtained.to_string(),
         },
-        DialError::LocalPeerId { .. } => Fault::Unreachable("this is the own address".into()),
+        DialError::LocalPeerId { .. } => PeerError::Unreachable("this is the own address".into()),
         DialError::Transport(causes) => {
             let text: Vec<String> = causes.iter().map(|(_, cause)| root_cause(cause)).collect();
-            Fault::Unreachable(text.join("; "))
+            PeerError::Unreachable(text.join("; "))
         }
-        other => Fault::Unreachable(root_cause(other)),
+        other => PeerError::Unreachable(root_cause(other)),
     }
 }
 
@@ -338,14 +338,14 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-fn request_fault(error: request_response::OutboundFailure, protocol: &StreamProtocol) -> Fault {
+fn request_fault(error: request_response::OutboundFailure, protocol: &StreamProtocol) -> PeerError {
     use request_response::OutboundFailure as Failure;
     match error {
-        Failure::Timeout => Fault::TimedOut,
-        Failure::DialFailure => Fault::Unreachable("cannot be dialled".into()),
-        Failure::ConnectionClosed => Fault::Unreachable("closed the connection".into()),
-        Failure::UnsupportedProtocols => Fault::Protocol(format!("does not speak {protocol}")),
-        Failure::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => Fault::Protocol(e.to_string()),
-        Failure::Io(e) => Fault::Unreachable(root_cause(&e)),
+        Failure::Timeout => PeerError::TimedOut,
+        Failure::DialFailure => PeerError::Unreachable("cannot be dialled".into()),
+        Failure::ConnectionClosed => PeerError::Unreachable("closed the connection".into()),
+        Failure::UnsupportedProtocols => PeerError::Protocol(format!("does not speak {protocol}")),
+        Failure::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => PeerError::Protocol(e.to_string()),
+        Failure::Io(e) => PeerError::Unreachable(root_cause(&e)),
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     access::Ticket,
     address::endpoint_text,
     outline,
-    plane::{Attempt, Fault},
+    plane::{Attempt, PeerError},
     wire::{Request, Response, Wanted, CHUNK_BYTES},
     Limits,
 };
@@ -27,9 +27,9 @@ pub(crate) trait Ask: Sync {
     type Turn: Send;
 
     /// Waits until it is this fetch's turn to ask the peer.
-    async fn turn(&self, endpoint: &Endpoint) -> Result<Self::Turn, Fault>;
+    async fn turn(&self, endpoint: &Endpoint) -> Result<Self::Turn, PeerError>;
 
-    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault>;
+    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, PeerError>;
 }
 
 /// What is there of a blob, and who has failed to deliver it. Survives a fetch that is cut off.
@@ -109,12 +109,12 @@ impl<'a> Fetch<'a> {
     /// Who has failed, and how; whoever was being asked when the time was up among them.
     pub(crate) fn into_attempts(mut self) -> Vec<Attempt> {
         if let Some(endpoint) = self.current.take() {
-            self.failed(endpoint, Fault::TimedOut);
+            self.failed(endpoint, PeerError::TimedOut);
         }
         self.attempts
     }
 
-    fn failed(&mut self, endpoint: &Endpoint, fault: Fault) {
+    fn failed(&mut self, endpoint: &Endpoint, fault: PeerError) {
         let endpoint = endpoint_text(endpoint);
         tracing::info!(peer = %endpoint, hash = ?self.hash, %fault, "fetch failed, going on");
         self.attempts.push(Attempt { endpoint, fault });
@@ -129,7 +129,7 @@ impl<'a> Fetch<'a> {
         self.outline = outline;
     }
 
-    async fn ask_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), Fault> {
+    async fn ask_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), PeerError> {
         let mut source = Source::new(net, endpoint, self.limits, self.ticket.clone());
         // Each peer has its own word on a size that is not known: an outline does not prove it. It does not prove either
         // how many chunks there are, since nodes further up lead to the same hash; so each peer has its own outline, too.
@@ -149,7 +149,7 @@ impl<'a> Fetch<'a> {
                 if total.map(outline::chunks_of) != Some(outline.len() as u64)
                     || outline.get(self.checked) != Some(&content_hash(&bytes))
                 {
-                    return Err(Fault::WrongHash);
+                    return Err(PeerError::WrongHash);
                 }
                 self.checked += 1;
             }
@@ -159,7 +159,7 @@ impl<'a> Fetch<'a> {
             }
         }
         if self.outline.is_none() && content_hash(&self.blob) != self.hash {
-            return Err(Fault::WrongHash);
+            return Err(PeerError::WrongHash);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl<'a, N: Ask> Source<'a, N> {
         &mut self,
         hash: ContentHash,
         total: &mut Option<u64>,
-    ) -> Result<Option<Vec<ContentHash>>, Fault> {
+    ) -> Result<Option<Vec<ContentHash>>, PeerError> {
         let answer = self.ask(Wanted::Outline { hash }, CHUNK_BYTES.into()).await?;
         let (said, chunks) = match answer {
             Response::Outline { total, chunks } => (total, Some(chunks)),
@@ -205,10 +205,10 @@ impl<'a, N: Ask> Source<'a, N> {
         if let Some(chunks) = &chunks {
             if chunks.len() as u64 != outline::chunks_of(said) {
                 let reason = format!("{} chunks of {said} bytes", chunks.len());
-                return Err(Fault::Protocol(reason));
+                return Err(PeerError::Protocol(reason));
             }
             if outline::root(chunks) != Some(hash) {
-                return Err(Fault::WrongHash);
+                return Err(PeerError::WrongHash);
             }
         }
         Ok(chunks)
@@ -220,7 +220,7 @@ impl<'a, N: Ask> Source<'a, N> {
         hash: ContentHash,
         offset: u64,
         total: &mut Option<u64>,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, PeerError> {
         let len = CHUNK_BYTES;
         let expects = total.map_or(u64::from(len), |total| {
             total.saturating_sub(offset).min(len.into())
@@ -233,7 +233,7 @@ impl<'a, N: Ask> Source<'a, N> {
         *total = Some(said);
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if bytes.len() as u64 != said.saturating_sub(offset).min(len.into()) {
-            return Err(Fault::Protocol(format!(
+            return Err(PeerError::Protocol(format!(
                 "{} bytes at {offset} of {said}",
                 bytes.len()
             )));
@@ -242,7 +242,7 @@ impl<'a, N: Ask> Source<'a, N> {
     }
 
     /// Asks, and waits for as long as a peer may take for what it has sent so far and `expects` more bytes.
-    async fn ask(&mut self, wanted: Wanted, expects: u64) -> Result<Response, Fault> {
+    async fn ask(&mut self, wanted: Wanted, expects: u64) -> Result<Response, PeerError> {
         let request = Request {
             wanted,
             ticket: self.ticket.clone(),
@@ -251,8 +251,8 @@ impl<'a, N: Ask> Source<'a, N> {
         let answer = self.net.ask(self.endpoint, request);
         match tokio::time::timeout_at(self.started + allowed, answer).await {
             Ok(answer) => answer,
-            Err(_) if self.bytes == 0 => Err(Fault::TimedOut),
-            Err(_) => Err(Fault::TooSlow {
+            Err(_) if self.bytes == 0 => Err(PeerError::TimedOut),
+            Err(_) => Err(PeerError::TooSlow {
                 bytes: self.bytes,
                 seconds: self.started.elapsed().as_secs(),
             }),
@@ -266,12 +266,12 @@ impl<'a, N: Ask> Source<'a, N> {
     }
 }
 
-fn check_total(total: u64, expected: Option<u64>, max: u64) -> Result<(), Fault> {
+fn check_total(total: u64, expected: Option<u64>, max: u64) -> Result<(), PeerError> {
     if total > max {
-        return Err(Fault::TooLarge { bytes: total, max });
+        return Err(PeerError::TooLarge { bytes: total, max });
     }
     match expected {
-        Some(expected) if expected != total => Err(Fault::WrongSize {
+        Some(expected) if expected != total => Err(PeerError::WrongSize {
             found: total,
             expected,
         }),
@@ -280,17 +280,17 @@ fn check_total(total: u64, expected: Option<u64>, max: u64) -> Result<(), Fault>
 }
 
 /// The fault of a peer that answers with something else than what was asked for.
-fn instead(response: &Response) -> Fault {
+fn instead(response: &Response) -> PeerError {
     let name = match response {
-        Response::NotFound => return Fault::NotFound,
-        Response::Busy => return Fault::Busy,
-        Response::Refused => return Fault::Refused,
+        Response::NotFound => return PeerError::NotFound,
+        Response::Busy => return PeerError::Busy,
+        Response::Refused => return PeerError::Refused,
         Response::Chunk { .. } => "chunk",
         Response::Output { .. } => "output",
         Response::Outline { .. } => "outline",
         Response::Malformed => "malformed request",
     };
-    Fault::Protocol(format!("unexpected answer {name}"))
+    PeerError::Protocol(format!("unexpected answer {name}"))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;
 pub use node::{NetworkConfig, Node};
-pub use plane::{Attempt, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Statement};
+pub use plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement};
 pub use store::{BlobStore, StoreError, StoreLimits};
 pub use stream::{StreamEnd, StreamPage, StreamToken, StreamWriter};
 #[doc(hidden)]

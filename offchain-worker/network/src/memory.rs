@@ -18,7 +18,7 @@ use crate::{
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
     counters::{Counters, Tally},
-    plane::{Attempt, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Statement},
+    plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
     stream::{StreamPage, StreamReader, StreamWriter},
     Limits,
 };
@@ -88,13 +88,13 @@ impl MemoryPlane {
     fn with<T>(
         &self,
         endpoint: &Endpoint,
-        read: impl FnOnce(&mut Peer) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        read: impl FnOnce(&mut Peer) -> Result<T, PeerError>,
+    ) -> Result<T, PeerError> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let peer = peers
             .get_mut(endpoint)
             .filter(|peer| !peer.down || *endpoint == self.own)
-            .ok_or_else(|| Fault::Unreachable("no such peer".into()))?;
+            .ok_or_else(|| PeerError::Unreachable("no such peer".into()))?;
         read(peer)
     }
 
@@ -110,7 +110,7 @@ impl MemoryPlane {
         blob: ContentHash,
         task: Option<TaskId>,
         ticket: Option<&Ticket>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PeerError> {
         let gate = self.with(endpoint, |peer| {
             if ticket.is_none() {
                 peer.tally.requests_refused_reader.one();
@@ -118,7 +118,7 @@ impl MemoryPlane {
             Ok(peer.gate.clone())
         })?;
         let (Some(gate), Some(ticket)) = (gate, ticket) else {
-            return Err(Fault::Refused);
+            return Err(PeerError::Refused);
         };
         let asked = Asked {
             peer: &endpoint_text(&self.own),
@@ -130,7 +130,7 @@ impl MemoryPlane {
             Decision::Allow => Ok(()),
             Decision::Refuse => self.with(endpoint, |peer| {
                 peer.tally.requests_refused_ticket.one();
-                Err(Fault::Refused)
+                Err(PeerError::Refused)
             }),
         }
     }
@@ -140,9 +140,9 @@ impl MemoryPlane {
         hash: ContentHash,
         endpoint: &Endpoint,
         options: &FetchOptions,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, PeerError> {
         let (bytes, listed) = self.with(endpoint, |peer| {
-            let bytes = peer.blobs.get(&hash).cloned().ok_or(Fault::NotFound)?;
+            let bytes = peer.blobs.get(&hash).cloned().ok_or(PeerError::NotFound)?;
             Ok((bytes, peer.grants.may_read(&hash, &self.own)))
         })?;
         if !listed && *endpoint != self.own {
@@ -150,7 +150,7 @@ impl MemoryPlane {
         }
         let found = bytes.len() as u64;
         match options.bytes {
-            Some(expected) if expected != found => Err(Fault::WrongSize { found, expected }),
+            Some(expected) if expected != found => Err(PeerError::WrongSize { found, expected }),
             _ => Ok(bytes),
         }
     }
@@ -160,10 +160,10 @@ impl MemoryPlane {
         task: TaskId,
         endpoint: &Endpoint,
         ticket: Option<&Ticket>,
-    ) -> Result<OutputLocation, Fault> {
+    ) -> Result<OutputLocation, PeerError> {
         let (location, told) = self.with(endpoint, |peer| {
-            let (hash, statement, audience) = peer.outputs.get(&task).ok_or(Fault::NotFound)?;
-            let bytes = peer.blobs.get(hash).ok_or(Fault::NotFound)?.len() as u64;
+            let (hash, statement, audience) = peer.outputs.get(&task).ok_or(PeerError::NotFound)?;
+            let bytes = peer.blobs.get(hash).ok_or(PeerError::NotFound)?.len() as u64;
             let location = OutputLocation {
                 hash: *hash,
                 bytes,
@@ -296,13 +296,18 @@ impl DataPlane for MemoryPlane {
         self.change(|peer| peer.streams.remove(&task)).ok();
     }
 
-    async fn read_stream(&self, task: TaskId, endpoint: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
+    async fn read_stream(
+        &self,
+        task: TaskId,
+        endpoint: &Endpoint,
+        from: u32,
+    ) -> Result<StreamPage, PeerError> {
         let stream = self.with(endpoint, |peer| {
-            let (stream, audience) = peer.streams.get(&task).ok_or(Fault::NotFound)?;
+            let (stream, audience) = peer.streams.get(&task).ok_or(PeerError::NotFound)?;
             audience
                 .has(&self.own)
                 .then(|| stream.clone())
-                .ok_or(Fault::NotFound)
+                .ok_or(PeerError::NotFound)
         })?;
         Ok(stream.page(from, POLL_WAIT).await)
     }

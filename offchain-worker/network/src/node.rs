@@ -24,7 +24,7 @@ use crate::{
     identity,
     limits::Limits,
     places::Named,
-    plane::{Attempt, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Statement},
+    plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
     shared::Shared,
     store::{BlobStore, StoreError},
     stream::{StreamPage, StreamWriter},
@@ -137,10 +137,10 @@ impl Node {
         &self,
         endpoint: &Endpoint,
         question: impl FnOnce(Reply<R>) -> Question,
-    ) -> Result<R, Fault> {
-        let (address, peer) = split_endpoint(endpoint).map_err(Fault::Address)?;
-        let addresses = resolve(&address).await.map_err(Fault::Address)?;
-        let stopped = || Fault::Unreachable("the data plane has stopped".into());
+    ) -> Result<R, PeerError> {
+        let (address, peer) = split_endpoint(endpoint).map_err(PeerError::Address)?;
+        let addresses = resolve(&address).await.map_err(PeerError::Address)?;
+        let stopped = || PeerError::Unreachable("the data plane has stopped".into());
         let (reply, answer) = oneshot::channel();
         let command = Command::Ask {
             peer,
@@ -216,9 +216,9 @@ struct Asking<'a>(&'a Node);
 impl<'a> Ask for Asking<'a> {
     type Turn = Turn<'a>;
 
-    async fn turn(&self, endpoint: &Endpoint) -> Result<Turn<'a>, Fault> {
-        let (_, peer) = split_endpoint(endpoint).map_err(Fault::Address)?;
-        let stopped = |_| Fault::Unreachable("the data plane has stopped".into());
+    async fn turn(&self, endpoint: &Endpoint) -> Result<Turn<'a>, PeerError> {
+        let (_, peer) = split_endpoint(endpoint).map_err(PeerError::Address)?;
+        let stopped = |_| PeerError::Unreachable("the data plane has stopped".into());
         let of_peer = self.0.turns.of(peer);
         Ok(Turn {
             _peer: of_peer.acquire_owned().await.map_err(stopped)?,
@@ -226,7 +226,7 @@ impl<'a> Ask for Asking<'a> {
         })
     }
 
-    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault> {
+    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, PeerError> {
         let answer = self
             .0
             .put(endpoint, |reply| Question::Blob(request, reply))
@@ -240,7 +240,7 @@ impl<'a> Ask for Asking<'a> {
 
 impl Node {
     /// Asks once where an output is.
-    async fn output(&self, peer: &Endpoint, request: Request) -> Result<OutputLocation, Fault> {
+    async fn output(&self, peer: &Endpoint, request: Request) -> Result<OutputLocation, PeerError> {
         match self.put(peer, |reply| Question::Blob(request, reply)).await? {
             Response::Output {
                 hash,
@@ -251,10 +251,10 @@ impl Node {
                 bytes,
                 statement,
             }),
-            Response::NotFound => Err(Fault::NotFound),
-            Response::Refused => Err(Fault::Refused),
-            Response::Busy => Err(Fault::Busy),
-            _ => Err(Fault::Protocol("unexpected answer".into())),
+            Response::NotFound => Err(PeerError::NotFound),
+            Response::Refused => Err(PeerError::Refused),
+            Response::Busy => Err(PeerError::Busy),
+            _ => Err(PeerError::Protocol("unexpected answer".into())),
         }
     }
 }
@@ -277,7 +277,7 @@ fn named(endpoints: &[Endpoint]) -> impl Iterator<Item = (Multiaddr, PeerId)> + 
 }
 
 /// What is said when one peer was asked in vain.
-fn in_vain(what: String, peer: &Endpoint, fault: Fault) -> PlaneError {
+fn in_vain(what: String, peer: &Endpoint, fault: PeerError) -> PlaneError {
     PlaneError::AllFailed {
         what,
         attempts: vec![Attempt {
@@ -400,7 +400,7 @@ impl DataPlane for Node {
         loop {
             let fault = match self.output(peer, request.clone()).await {
                 Ok(found) => return Ok(found),
-                Err(Fault::Busy) if Instant::now() < until => {
+                Err(PeerError::Busy) if Instant::now() < until => {
                     tokio::time::sleep(self.limits.round_pause).await;
                     continue;
                 }
@@ -426,7 +426,7 @@ impl DataPlane for Node {
         self.send(Command::CloseStream { task }).await.ok();
     }
 
-    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
+    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, PeerError> {
         let request = PageRequest {
             genesis: self.genesis,
             task,
@@ -434,8 +434,8 @@ impl DataPlane for Node {
         };
         match self.put(peer, |reply| Question::Page(request, reply)).await? {
             PageResponse::Page(page) => Ok(page),
-            PageResponse::NotFound => Err(Fault::NotFound),
-            PageResponse::Busy => Err(Fault::Busy),
+            PageResponse::NotFound => Err(PeerError::NotFound),
+            PageResponse::Busy => Err(PeerError::Busy),
         }
     }
 }

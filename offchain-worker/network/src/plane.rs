@@ -145,7 +145,7 @@ pub trait DataPlane: Send + Sync {
     /// The tokens that `peer` has for `task`, from index `from` on: at once when there are some, else as soon as there
     /// is one, and none when there was nothing new for a few seconds. Nothing of it is checked: the chain's verdict
     /// does that, when the output is there.
-    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, Fault>;
+    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, PeerError>;
 }
 
 /// Why the data plane could not do something.
@@ -208,12 +208,12 @@ pub struct Attempt {
     /// Its address, as text.
     pub endpoint: String,
     /// What went wrong.
-    pub fault: Fault,
+    pub fault: PeerError,
 }
 
 /// Why a peer did not deliver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum PeerError {
     /// Its address is no good.
     #[error("{0}")]
     Address(AddressError),
@@ -271,7 +271,7 @@ pub enum Fault {
     Protocol(String),
 }
 
-impl Fault {
+impl PeerError {
     /// Whether asking again a little later may help. A peer that lied is not asked twice.
     pub fn may_pass(&self) -> bool {
         match self {

@@ -270,7 +270,7 @@ async fn a_gate_that_takes_its_time_keeps_nobody_else_waiting_and_few_tickets_ar
         let any = FetchOptions::default();
         assert_eq!(&member.node.fetch(open, &at, &any).await.unwrap()[..], b"open");
         let busy = common::attempts(second.node.fetch(secret, &at, &ticket).await);
-        assert_eq!(busy[0].fault, surety_network::Fault::Busy);
+        assert_eq!(busy[0].fault, surety_network::PeerError::Busy);
         gate.end.notify_one();
     };
     let (fetched, ()) = tokio::join!(judged, meanwhile);
@@ -371,7 +371,7 @@ async fn of_one_peer_and_of_one_address_few_tickets_are_judged_at_once() {
         gate.begun.notified().await;
         for peer in [&first, &third] {
             let busy = common::attempts(peer.node.fetch(secrets[1], &at, &ticket).await);
-            assert_eq!(busy[0].fault, surety_network::Fault::Busy);
+            assert_eq!(busy[0].fault, surety_network::PeerError::Busy);
         }
         let counters = server.node.counters();
         assert_eq!(

@@ -13,7 +13,7 @@ use common::{
     hostile::{hostile, Manner},
     limits, peer, peer_with, share, QUIC, TCP,
 };
-use surety_network::{DataPlane, Fault, FetchOptions, Limits, PlaneError};
+use surety_network::{DataPlane, FetchOptions, Limits, PeerError, PlaneError};
 use surety_proofs::content_hash;
 use surety_types::multiaddr::Endpoint;
 
@@ -35,16 +35,16 @@ fn strict() -> Limits {
 #[tokio::test]
 async fn each_kind_of_hostile_peer_is_named_and_the_next_source_delivers() {
     let over = u32::MAX.to_le_bytes().to_vec();
-    type Names = fn(&Fault) -> bool;
+    type Names = fn(&PeerError) -> bool;
     let kinds: [(Manner, Names); 5] = [
         (Manner::trickle(BLOB, Duration::from_millis(100)), |f| {
-            *f == Fault::TimedOut
+            *f == PeerError::TimedOut
         }),
-        (Manner::Stall, |f| *f == Fault::TimedOut),
-        (Manner::HangUp, |f| matches!(f, Fault::Unreachable(_))),
-        (Manner::Raw(over), |f| matches!(f, Fault::Protocol(_))),
+        (Manner::Stall, |f| *f == PeerError::TimedOut),
+        (Manner::HangUp, |f| matches!(f, PeerError::Unreachable(_))),
+        (Manner::Raw(over), |f| matches!(f, PeerError::Protocol(_))),
         (Manner::trickle(b"a lie!", Duration::ZERO), |f| {
-            *f == Fault::WrongHash
+            *f == PeerError::WrongHash
         }),
     ];
     let (honest, client) = (peer(&[QUIC]).await, peer_with(&[], 0, strict()).await.unwrap());
@@ -95,7 +95,7 @@ async fn a_fetch_ends_when_its_callers_time_is_up_and_says_who_was_asked() {
     );
     let causes = attempts(fetched);
     assert_eq!(causes.len(), 1);
-    assert_eq!(causes[0].fault, Fault::TimedOut);
+    assert_eq!(causes[0].fault, PeerError::TimedOut);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn strangers_at_one_address_do_not_take_the_places_of_peers_named_on_chain
     assert_eq!(server.node.counters().connections_inbound, 2);
     let third = peer(&[TCP]).await;
     let causes = attempts(third.node.fetch(hash, &at, &any).await);
-    assert!(matches!(causes[0].fault, Fault::Unreachable(_)), "{causes:?}");
+    assert!(matches!(causes[0].fault, PeerError::Unreachable(_)), "{causes:?}");
     assert_eq!(server.node.counters().connections_refused_address, 1);
 
     // One is named after it has connected, one before: neither counts for the address any more.
@@ -204,7 +204,7 @@ async fn a_peer_over_its_rate_is_put_off_when_it_would_have_to_wait_long() {
     let (at, any) = ([endpoint(&server)], FetchOptions::default());
     client.node.fetch(first, &at, &any).await.unwrap();
     let causes = attempts(client.node.fetch(second, &at, &any).await);
-    assert_eq!(causes[0].fault, Fault::Busy);
+    assert_eq!(causes[0].fault, PeerError::Busy);
     let counters = server.node.counters();
     assert_eq!(
         (counters.requests_refused_rate, counters.requests_refused_busy),

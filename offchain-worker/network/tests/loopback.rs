@@ -8,8 +8,8 @@ use std::{fs, net::TcpListener};
 use common::{attempts, endpoint, limits, peer, peer_with, refused, share, Peer, QUIC, TCP};
 use sp_core::crypto::AccountId32;
 use surety_network::{
-    parse_endpoint, DataPlane, Fault, FetchOptions, Limits, OutputLocation, PlaneError, Readers, Statement,
-    StoreError,
+    parse_endpoint, DataPlane, FetchOptions, Limits, OutputLocation, PeerError, PlaneError, Readers,
+    Statement, StoreError,
 };
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::{multiaddr::Endpoint, ContentHash};
@@ -76,7 +76,7 @@ async fn a_lying_peer_costs_a_retry_elsewhere() {
             .fetch(hash, &[endpoint(&liar)], &FetchOptions::sized(5))
             .await,
     );
-    assert_eq!(alone[0].fault, Fault::WrongHash);
+    assert_eq!(alone[0].fault, PeerError::WrongHash);
     let both = [endpoint(&liar), endpoint(&honest)];
     let bytes = client
         .node
@@ -123,7 +123,7 @@ async fn a_silent_peer_costs_a_retry_elsewhere() {
             )
             .await,
     );
-    assert!(matches!(alone[0].fault, Fault::Unreachable(_)), "{alone:?}");
+    assert!(matches!(alone[0].fault, PeerError::Unreachable(_)), "{alone:?}");
     let sources = [silent_endpoint, endpoint(&honest)];
     assert_eq!(
         &client
@@ -151,9 +151,9 @@ async fn when_all_fail_the_error_says_how_each_did() {
         .unwrap_err();
     let text = error.to_string();
     let causes = attempts(Err::<(), _>(error));
-    assert_eq!(causes[0].fault, Fault::WrongHash);
-    assert_eq!(causes[1].fault, Fault::NotFound);
-    assert!(matches!(causes[2].fault, Fault::Unreachable(_)), "{text}");
+    assert_eq!(causes[0].fault, PeerError::WrongHash);
+    assert_eq!(causes[1].fault, PeerError::NotFound);
+    assert!(matches!(causes[2].fault, PeerError::Unreachable(_)), "{text}");
     for endpoint in &sources {
         assert!(text.contains(std::str::from_utf8(endpoint).unwrap()), "{text}");
     }
@@ -177,7 +177,7 @@ async fn a_peer_with_another_key_is_refused() {
             .await,
     );
     assert!(
-        matches!(&causes[0].fault, Fault::WrongPeer { found } if *found == server.node.peer_id()),
+        matches!(&causes[0].fault, PeerError::WrongPeer { found } if *found == server.node.peer_id()),
         "{causes:?}"
     );
 }
@@ -204,7 +204,7 @@ async fn blobs_over_the_limit_are_refused_before_they_are_fetched() {
             .fetch(hash, &[endpoint(&server)], &FetchOptions::default())
             .await,
     );
-    assert_eq!(causes[0].fault, Fault::TooLarge { bytes: 5, max: 4 });
+    assert_eq!(causes[0].fault, PeerError::TooLarge { bytes: 5, max: 4 });
     let client = peer(&[]).await;
     let causes = attempts(
         client
@@ -214,7 +214,7 @@ async fn blobs_over_the_limit_are_refused_before_they_are_fetched() {
     );
     assert_eq!(
         causes[0].fault,
-        Fault::WrongSize {
+        PeerError::WrongSize {
             found: 5,
             expected: 4
         }
@@ -235,7 +235,7 @@ async fn malformed_sources_are_named() {
             .fetch(ContentHash::zero(), &[bad], &FetchOptions::default())
             .await,
     );
-    assert!(matches!(causes[0].fault, Fault::Address(_)));
+    assert!(matches!(causes[0].fault, PeerError::Address(_)));
     assert!(matches!(
         client
             .node
@@ -247,7 +247,7 @@ async fn malformed_sources_are_named() {
 
 fn not_found(result: Result<OutputLocation, PlaneError>) -> bool {
     match result {
-        Err(PlaneError::AllFailed { attempts, .. }) => attempts[0].fault == Fault::NotFound,
+        Err(PlaneError::AllFailed { attempts, .. }) => attempts[0].fault == PeerError::NotFound,
         _ => false,
     }
 }
@@ -344,7 +344,7 @@ async fn a_peer_that_asks_too_much_is_told_to_wait() {
             .fetch(hash, &[endpoint(&server)], &FetchOptions::default())
             .await,
     );
-    assert_eq!(causes[0].fault, Fault::Busy);
+    assert_eq!(causes[0].fault, PeerError::Busy);
     let counters = server.node.counters();
     assert_eq!(
         (counters.requests_refused_busy, counters.requests_refused_rate),

@@ -6,7 +6,7 @@ mod common;
 use std::time::Instant;
 
 use common::{endpoint, limits, peer, peer_with, share, Peer, QUIC, TCP};
-use surety_network::{DataPlane, Fault, FetchOptions, Limits, Readers, StreamEnd, StreamToken};
+use surety_network::{DataPlane, FetchOptions, Limits, PeerError, Readers, StreamEnd, StreamToken};
 
 const TASK: u64 = 7;
 
@@ -88,7 +88,7 @@ async fn only_the_client_may_read_and_only_on_its_own_chain() {
         client.node.read_stream(TASK, &at, 0).await.unwrap().tokens,
         [token(0)]
     );
-    let refused = Err(Fault::NotFound);
+    let refused = Err(PeerError::NotFound);
     assert_eq!(rival.node.read_stream(TASK, &at, 0).await, refused);
     assert_eq!(
         stranger.node.read_stream(TASK, &at, 0).await,
@@ -160,14 +160,14 @@ async fn waiting_readers_are_bounded_and_do_not_keep_others_from_blobs() {
         loop {
             match client.node.read_stream(TASK, &at, 0).await {
                 Ok(page) if !page.tokens.is_empty() => return page.tokens,
-                Ok(_) | Err(Fault::Busy) => {}
+                Ok(_) | Err(PeerError::Busy) => {}
                 Err(fault) => panic!("{fault}"),
             }
         }
     };
     let meanwhile = async {
         // One of the two waits; the other is refused at once.
-        while client.node.read_stream(TASK, &at, 0).await != Err(Fault::Busy) {}
+        while client.node.read_stream(TASK, &at, 0).await != Err(PeerError::Busy) {}
         let blob = client
             .node
             .fetch(hash, std::slice::from_ref(&at), &FetchOptions::default())
@@ -195,7 +195,7 @@ async fn a_provider_that_dies_is_noticed() {
     assert!(fault.may_pass(), "{fault}");
     let fault = client.node.read_stream(TASK, &at, 1).await.unwrap_err();
     assert!(
-        matches!(fault, Fault::Unreachable(_) | Fault::TimedOut),
+        matches!(fault, PeerError::Unreachable(_) | PeerError::TimedOut),
         "{fault}"
     );
 }

@@ -116,99 +116,99 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// A client's money was put into escrow.
         EscrowOpened {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// Whose money.
+            /// Client's account.
             client: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// A provider was paid: what it earned, less what its auditors got of it.
         ProviderPaid {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// The protocol fee was taken. The three parts are the fee.
         FeeTaken {
-            /// From which task.
+            /// Task id.
             task: TaskId,
-            /// What the treasury got.
+            /// Part of the treasury, in plancks.
             treasury: BalanceOf<T>,
-            /// What the validators' pot got.
+            /// Part of the validators' pot, in plancks.
             validators: BalanceOf<T>,
-            /// What was burned.
+            /// Part that was burned, in plancks.
             burned: BalanceOf<T>,
         },
         /// A client got money back.
         EscrowRefunded {
-            /// From which task.
+            /// Task id.
             task: TaskId,
-            /// The client.
+            /// Client's account.
             client: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// What a provider or client was due was burned: its account does not exist, and the amount is too small to
         /// open one.
         DustBurned {
-            /// From which task.
+            /// Task id.
             task: TaskId,
-            /// Who should have had it.
+            /// Account that should have had it.
             payee: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// An auditor was paid out of what the provider earned that it audited.
         AuditorPaid {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// A client's own lock was put on hold beside its escrow.
         ClientLocked {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The client.
+            /// Client's account.
             client: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// A client lost its lock, because it withheld its input. The two parts are the lock.
         ClientForfeited {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The client.
+            /// Client's account.
             client: T::AccountId,
-            /// What its providers got in all.
+            /// Part that its providers share, in plancks.
             shared: BalanceOf<T>,
-            /// What was burned.
+            /// Part that was burned, in plancks.
             burned: BalanceOf<T>,
         },
         /// A provider that waited for an input in vain got its share of the client's lock.
         ProviderCompensated {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// A client has its lock back.
         ClientUnlocked {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The client.
+            /// Client's account.
             client: T::AccountId,
-            /// How much.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
     }

@@ -14,11 +14,11 @@ pub(crate) struct FeeTerms<Balance> {
 /// Where a fee goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeeSplit<Balance> {
-    /// To the treasury.
+    /// Part of the treasury, in plancks.
     pub treasury: Balance,
     /// To the validators' pot.
     pub validators: Balance,
-    /// To nobody.
+    /// Part that is burned, in plancks.
     pub burned: Balance,
 }
 

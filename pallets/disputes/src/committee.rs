@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             join_committee        seats filled       reveal_vote, time
-//!  Beyond ──> Drawing ───────────────────────────────> Revealing ──┬─> decided: three quorums in a row
+//!  convene ─> Drawing ───────────────────────────────> Revealing ──┬─> decided: three quorums in a row
 //!     │         ^       (fewer came: a round without quorum)       ├─> Drawing again, at most eight rounds
 //!     │         └──────────────────────────────────────────────────┤
 //!     └──────────────────────────> Summoning <─────────────────────┘
@@ -10,7 +10,7 @@
 //!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
 //! ```
 //!
-//! `surety_dispute_game::snowflake` is the machine, and its time is that of disputes. What it decides ends
+//! `surety_dispute_game::quorum_streak` is the state machine, and its time is that of disputes. What it decides ends
 //! the dispute as a judgement does. When it does not decide, the dispute waits for `DecideOrigin` as long as
 //! `DecisionWindow` lasts, and stays undecided then.
 
@@ -18,8 +18,8 @@ use frame_support::traits::Get;
 use sp_runtime::{traits::Saturating, SaturatedConversion};
 use surety_dispute_game::{
     bisection::{Cell, Side},
-    committee::{question, value_hash, windows, Machine, SeatDraw, CANDIDATES_EXPECTED},
-    snowflake::Stage,
+    committee::{question, value_hash, windows, CommitteeState, SeatDraw, CANDIDATES_EXPECTED},
+    quorum_streak::Stage,
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{stake::Role, traits::StakeLedger, trust::DisputeId};
@@ -36,12 +36,12 @@ impl<T: Config> Pallet<T> {
         let windows = windows(T::SeatWindow::get(), T::VoteWindow::get());
         // A draw among so few would ask nearly all of them, and could be short of members for no fault of anybody.
         let all_at_once = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;
-        let machine = match all_at_once {
-            true => Machine::of_all(asked, windows),
-            false => Machine::new(asked, windows),
+        let state = match all_at_once {
+            true => CommitteeState::of_all(asked, windows),
+            false => CommitteeState::new(asked, windows),
         };
         let committee = CommitteeOf::<T> {
-            machine,
+            state,
             claimed: value_hash(Some(cell.value)),
             draw: Self::seat_draw(),
             candidates: Default::default(),
@@ -75,8 +75,8 @@ impl<T: Config> Pallet<T> {
     /// Whether the time of a committee's stage is over, or all of it is.
     pub(crate) fn is_stage_over(committee: &CommitteeOf<T>) -> bool {
         let blocks = Self::committee_blocks(committee);
-        let passed = blocks > 0 && blocks >= committee.machine.left();
-        passed || committee.machine.decision().is_some()
+        let passed = blocks > 0 && blocks >= committee.state.left();
+        passed || committee.state.decision().is_some()
     }
 
     /// Has a dispute's committee go on as far as its time allows, and ends the game if it has decided. Says whether it still
@@ -85,7 +85,7 @@ impl<T: Config> Pallet<T> {
         let Some(mut committee) = Committees::<T>::get(id) else {
             return false;
         };
-        if committee.machine.decision().is_some() {
+        if committee.state.decision().is_some() {
             return Self::settle(id, dispute, committee);
         }
         let blocks = Self::committee_blocks(&committee);
@@ -94,7 +94,7 @@ impl<T: Config> Pallet<T> {
         if over && Self::open_ballot(id, dispute, &mut committee) {
             return Self::settle(id, dispute, committee);
         }
-        committee.machine.tick(blocks);
+        committee.state.tick(blocks);
         if over {
             Self::end_ballot(id, &mut committee);
         }
@@ -103,8 +103,8 @@ impl<T: Config> Pallet<T> {
 
     /// Opens the ballot that candidates have come for. Says whether there is one.
     fn open_ballot(id: DisputeId, dispute: &DisputeOf<T>, committee: &mut CommitteeOf<T>) -> bool {
-        let (ballot, members) = (committee.machine.rounds(), committee.candidates.len());
-        let opened = match committee.machine.stage() {
+        let (ballot, members) = (committee.state.rounds(), committee.candidates.len());
+        let opened = match committee.state.stage() {
             Stage::Drawing => committee.seat(),
             Stage::Summoning => {
                 let weight = |verifier: &T::AccountId| T::Stake::bonded(verifier, Role::Verifier).into();
@@ -134,13 +134,13 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn end_ballot(id: DisputeId, committee: &mut CommitteeOf<T>) {
         committee.candidates.clear();
         committee.draw = Self::seat_draw();
-        let (leader, streak) = match committee.machine.leader() {
+        let (leader, streak) = match committee.state.leader() {
             Some((value, streak)) => (Some(value), streak),
             None => (None, 0),
         };
         Self::deposit_event(Event::BallotEnded {
             dispute: id,
-            rounds: committee.machine.rounds(),
+            rounds: committee.state.rounds(),
             leader,
             streak,
         });
@@ -148,7 +148,7 @@ impl<T: Config> Pallet<T> {
 
     /// Keeps a committee that goes on, or ends it. Says whether it still sits.
     pub(crate) fn settle(id: DisputeId, dispute: &mut DisputeOf<T>, mut committee: CommitteeOf<T>) -> bool {
-        let Some(decision) = committee.machine.decision() else {
+        let Some(decision) = committee.state.decision() else {
             Committees::<T>::insert(id, committee);
             return true;
         };
@@ -182,7 +182,7 @@ impl<T: Config> Pallet<T> {
     /// Nobody loses stake for a vote: silence may be the line's fault, and an answer that others did not give is no proof of
     /// a lie.
     fn suspend_some(committee: &mut CommitteeOf<T>) -> bool {
-        let absent = committee.machine.absent().into_iter();
+        let absent = committee.state.absent().into_iter();
         let mut left = absent.skip(committee.suspended as usize);
         for member in left.by_ref().take(SUSPENDED_AT_ONCE as usize) {
             TrustLock::<T>::note_missed(&member);

@@ -64,7 +64,7 @@ pub mod pallet {
     use sp_core::H256;
     use surety_dispute_game::{
         bisection::{Cell, Move, Outcome, Side},
-        snowflake::Decision,
+        quorum_streak::Decision,
     };
     use surety_types::{
         task::ResultClaim,
@@ -155,73 +155,73 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// Two parties say different things, and play.
         DisputeOpened {
-            /// The dispute's number.
+            /// Dispute id.
             dispute: DisputeId,
-            /// About which task.
+            /// Task id.
             task: TaskId,
             /// Who stands by the claim.
             defender: PartyOf<T>,
             /// Who says that it is wrong.
             challenger: PartyOf<T>,
-            /// The claim.
+            /// Result in dispute.
             claim: ResultClaim,
             /// On hold on the challenger's account, in plancks.
             bond: T::Balance,
         },
         /// A move was made. What it was is in the extrinsic.
         MovePlayed {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// By which side.
+            /// Side that moved.
             side: Side,
             /// Its number in the dispute, from 1.
             number: u32,
-            /// Who is to move next; nobody when the dispute is over or beyond.
+            /// Who is to move next; nobody when the dispute is over or needs a committee.
             next: Option<Side>,
         },
         /// A dispute came to one cell.
         CellReached {
-            /// Which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What is in dispute now.
             cell: Cell,
-            /// Whether it is for others to decide, because no block can compute it again.
-            beyond: bool,
+            /// Whether it is referred to a committee, because no block can compute it again.
+            needs_committee: bool,
         },
         /// A dispute is over.
         DisputeEnded {
-            /// Which.
+            /// Dispute id.
             dispute: DisputeId,
-            /// About which task it was.
+            /// Task id.
             task: TaskId,
             /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost elsewhere.
             outcome: Option<Outcome>,
         },
         /// A challenger lost its bond.
         BondForfeited {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// Whose it was.
+            /// Challenger's account.
             challenger: T::AccountId,
-            /// Who got a part of it.
+            /// Account of the defender, which got a part of it.
             defender: T::AccountId,
-            /// That part, in plancks.
+            /// Part of the defender, in plancks.
             awarded: T::Balance,
-            /// What was burned, in plancks.
+            /// Part that was burned, in plancks.
             burned: T::Balance,
         },
         /// A challenger got its bond back.
         BondReturned {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// Whose it is.
+            /// Challenger's account.
             challenger: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: T::Balance,
         },
         /// Verifiers are called together about a cell that no block can compute again.
         CommitteeConvened {
-            /// Of which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What they are asked: their seals name it.
             question: H256,
@@ -230,11 +230,11 @@ pub mod pallet {
         },
         /// A verifier took a seat and sealed its answer. It keeps the seat unless others draw better.
         SeatTaken {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Ballots before this one.
             ballot: u32,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// What it will have to open.
             seal: H256,
@@ -243,7 +243,7 @@ pub mod pallet {
         },
         /// Seats are filled; answers are opened from now on.
         BallotOpened {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Ballots before this one.
             ballot: u32,
@@ -252,16 +252,16 @@ pub mod pallet {
         },
         /// A member opened its answer.
         VoteRevealed {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// Hash of the value that it computed.
             value: H256,
         },
         /// A ballot is over, or too few came for it.
         BallotEnded {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// Rounds so far.
             rounds: u32,
@@ -272,7 +272,7 @@ pub mod pallet {
         },
         /// A committee is over.
         CommitteeEnded {
-            /// In which dispute.
+            /// Dispute id.
             dispute: DisputeId,
             /// What it decided, if it did.
             decision: Decision,
@@ -304,8 +304,8 @@ pub mod pallet {
         Unproven,
         /// The time for it has not run out, and nothing else is due.
         NotDue,
-        /// The dispute can be decided by playing.
-        NotBeyond,
+        /// The dispute has not been referred to a committee: its players can still decide it.
+        NotReferred,
         /// No committee sits about the dispute.
         NoCommittee,
         /// The stash was at fault, or missed a deadline, and gets no work for a while.
@@ -376,7 +376,7 @@ pub mod pallet {
         /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
         ///
         /// # Errors
-        /// `UnknownDispute`, `Moot`, `NotBeyond`.
+        /// `UnknownDispute`, `Moot`, `NotReferred`.
         #[pallet::call_index(3)]
         #[pallet::weight(<T as Config>::WeightInfo::play())]
         pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {
@@ -389,7 +389,7 @@ pub mod pallet {
         /// [`surety_audit_economics::SeatInput`], whose output has to be below the threshold for the stash's stake; the
         /// best draws are seated when the time is over. Without one when all are summoned.
         ///
-        /// `seal` is [`surety_dispute_game::snowflake::seal`] of the committee's question, `ballot`, the **stash**,
+        /// `seal` is [`surety_dispute_game::quorum_streak::seal`] of the committee's question, `ballot`, the **stash**,
         /// [`surety_dispute_game::committee::value_hash`] and a salt.
         ///
         /// # Errors

@@ -6,7 +6,7 @@ use surety_audit_economics::{
     draw::{borrowed, SEAT_LABEL},
     SeatInput,
 };
-use surety_dispute_game::{committee::value_hash, snowflake};
+use surety_dispute_game::{committee::value_hash, quorum_streak};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::AuditProof};
 
@@ -31,10 +31,10 @@ pub fn other_value() -> H256 {
 
 /// The seal that a verifier makes of an answer in the present ballot.
 pub fn vote_seal(verifier: AccountId, value: H256) -> H256 {
-    let machine = committee().unwrap().machine;
-    snowflake::seal(
-        machine.question(),
-        machine.rounds(),
+    let state = committee().unwrap().state;
+    quorum_streak::seal(
+        state.question(),
+        state.rounds(),
         &verifier,
         value,
         salt_of(verifier),
@@ -47,7 +47,7 @@ pub fn seat_proof(verifier: AccountId, draw: u8) -> AuditProof {
     let input = SeatInput {
         seed: committee.draw.seed,
         dispute: DISPUTE,
-        ballot: committee.machine.rounds(),
+        ballot: committee.state.rounds(),
     };
     AuditProof {
         pre_output: binding(agent_of(verifier), SEAT_LABEL, &borrowed(&input.fields())),
@@ -59,7 +59,7 @@ pub fn seat_proof(verifier: AccountId, draw: u8) -> AuditProof {
 pub fn joining(verifier: AccountId, value: H256, draw: u8) -> DisputesCall {
     DisputesCall::join_committee {
         dispute: DISPUTE,
-        ballot: committee().unwrap().machine.rounds(),
+        ballot: committee().unwrap().state.rounds(),
         proof: Some(seat_proof(verifier, draw)),
         seal: vote_seal(verifier, value),
     }

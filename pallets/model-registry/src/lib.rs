@@ -91,7 +91,7 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// A model can be asked for.
         Registered {
-            /// Its id.
+            /// Model id.
             model: ModelId,
             /// Who registered it.
             owner: T::AccountId,
@@ -100,7 +100,7 @@ pub mod pallet {
         },
         /// A model can no longer be asked for.
         Retired {
-            /// Its id.
+            /// Model id.
             model: ModelId,
             /// Who had registered it.
             owner: T::AccountId,

@@ -84,22 +84,22 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// A provider entered the list.
         Registered {
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
         /// A provider brought its entry up to date.
         Updated {
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
         /// A provider gave a sign of life.
         HeartbeatReceived {
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
         /// A provider left the list.
         Deregistered {
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
     }

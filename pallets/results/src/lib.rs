@@ -72,8 +72,8 @@ pub type InputDemandOf<T> = InputDemand<
     BlockNumberFor<T>,
 >;
 
-/// What a court knows of a task, in this runtime's types.
-pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
+/// What a referee has to know of a task, in this runtime's types.
+pub type DisputeContextOf<T> = <<T as Config>::Referee as DisputeReferee>::DisputeContext;
 
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
@@ -191,9 +191,9 @@ pub mod pallet {
     #[pallet::storage]
     pub type Rounds<T: Config> = StorageMap<_, Twox64Concat, TaskId, RoundOf<T>>;
 
-    /// What the court of a round's disputes knows of its task. Nothing where there is no court.
+    /// What the referee of a round's disputes has to know, by task. Nothing where there is no referee.
     #[pallet::storage]
-    pub type Facts<T: Config> = StorageMap<_, Twox64Concat, TaskId, FactsOf<T>>;
+    pub type DisputeContexts<T: Config> = StorageMap<_, Twox64Concat, TaskId, DisputeContextOf<T>>;
 
     /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
     #[pallet::storage]
@@ -224,23 +224,23 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// Providers were put to work on a task, and their stake was locked.
         RoundOpened {
-            /// The task.
+            /// Task id.
             task: TaskId,
             /// Last time for commitments.
             until: BlockNumberFor<T>,
         },
         /// A provider committed to a result.
         Committed {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
             /// What it will have to open.
             commitment: H256,
         },
         /// A provider that committed nothing in time was replaced, and its stake unlocked.
         ProviderReplaced {
-            /// On which task.
+            /// Task id.
             task: TaskId,
             /// Who is off it.
             dropped: T::AccountId,
@@ -249,7 +249,7 @@ pub mod pallet {
         },
         /// A round entered a phase, or the same one again with providers replaced.
         PhaseChanged {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
             /// The phase it is in now.
             phase: PhaseName,
@@ -258,40 +258,40 @@ pub mod pallet {
         },
         /// A provider opened its commitment.
         Revealed {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
             /// What it had committed to.
             claim: ResultClaim,
         },
         /// A provider has not opened its commitment in time, and is not paid. It still has to.
         RevealMissed {
-            /// For which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
         /// It is known how the task went, or known better than before. Carried out when the challenge window has
         /// passed and no dispute is open.
         VerdictReached {
-            /// Which task.
+            /// Task id.
             task: TaskId,
             /// The verdict, with everybody's part in it.
             verdict: Verdict<T::AccountId>,
         },
         /// The round is over, and the stake behind it unlocked.
         RoundClosed {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
         },
         /// A verifier drew itself and sealed its own result; its bond was locked.
         AuditAnnounced {
-            /// For which task.
+            /// Task id.
             task: TaskId,
             /// The stash of the provider that it audits.
             provider: T::AccountId,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// How often auditors had been drawn again.
             tranche: u8,
@@ -300,11 +300,11 @@ pub mod pallet {
         },
         /// A verifier opened its seal.
         AuditRevealed {
-            /// For which task.
+            /// Task id.
             task: TaskId,
             /// The stash of the provider that it audited.
             provider: T::AccountId,
-            /// The verifier's stash.
+            /// Verifier's stash.
             verifier: T::AccountId,
             /// What it computed.
             claim: ResultClaim,
@@ -313,7 +313,7 @@ pub mod pallet {
         },
         /// Auditors never opened their seals, so others may draw themselves.
         AuditorsDrawnAgain {
-            /// For which task.
+            /// Task id.
             task: TaskId,
             /// How often that has been so.
             tranche: u8,
@@ -322,42 +322,42 @@ pub mod pallet {
         },
         /// Somebody was found at fault.
         FaultFound {
-            /// On which task.
+            /// Task id.
             task: TaskId,
-            /// Its stash.
+            /// Offender's stash.
             offender: T::AccountId,
-            /// What it did.
+            /// Kind of the fault.
             kind: FaultKind,
         },
         /// A piece of output has to be supplied on chain.
         DataDemanded {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// Who wants it.
+            /// Account that demands it and pays for it.
             by: T::AccountId,
-            /// Which 1 KiB.
+            /// Number of the piece of 1 KiB, from 0.
             segment: u32,
             /// Last time for it.
             until: BlockNumberFor<T>,
         },
         /// A piece of output was supplied. It is in the extrinsic.
         DataSupplied {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// Which 1 KiB.
+            /// Number of the piece of 1 KiB, from 0.
             segment: u32,
         },
         /// A piece of a task's input has to be supplied on chain. The time for commitments moves on meanwhile.
         InputDemanded {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
             /// The stash of the provider that wants it.
             provider: T::AccountId,
-            /// Which 1 KiB.
+            /// Number of the piece of 1 KiB, from 0.
             segment: u32,
             /// Last time for it.
             until: BlockNumberFor<T>,
@@ -366,36 +366,36 @@ pub mod pallet {
         },
         /// A piece of input was supplied. It is in the extrinsic.
         InputSupplied {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// Which 1 KiB.
+            /// Number of the piece of 1 KiB, from 0.
             segment: u32,
-            /// Who supplied it.
+            /// Account that supplied it.
             by: T::AccountId,
         },
         /// What was demanded is needed no more: the provider that had demanded it, or a majority, has committed.
         InputDemandLifted {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
         },
         /// A piece of input was not supplied in time: the task fails, and its client loses its lock.
         InputWithheld {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
             /// The stash of the provider that had demanded it.
             provider: T::AccountId,
-            /// Which 1 KiB.
+            /// Number of the piece of 1 KiB, from 0.
             segment: u32,
         },
         /// Somebody showed that a provider said two different things of one task.
         EquivocationReported {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The provider's stash.
+            /// Provider's stash.
             provider: T::AccountId,
-            /// Who showed it.
+            /// Account that reported it.
             by: T::AccountId,
         },
     }

@@ -117,90 +117,90 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// Stake was bonded.
         Bonded {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// What for.
+            /// Role that the stake backs.
             role: Role,
-            /// How much was added, in plancks.
+            /// Amount added, in plancks.
             amount: BalanceOf<T>,
         },
         /// Bonded stake was put on its way out.
         Unbonded {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
             /// From which time on it can be withdrawn.
             available_at: BlockNumberFor<T>,
         },
         /// Stake on its way out was bonded again.
         Rebonded {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// Unbonded stake became free.
         Withdrawn {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// A stash named the agent it wants.
         AgentNominated {
-            /// Who nominated.
+            /// Stash that nominated it.
             stash: T::AccountId,
-            /// Who has to confirm.
+            /// Agent account, which has to confirm.
             agent: T::AccountId,
         },
         /// An agent accepted; it alone acts for the stash from now on.
         AgentConfirmed {
-            /// Whom it acts for.
+            /// Stash that it acts for.
             stash: T::AccountId,
-            /// The agent.
+            /// Agent account.
             agent: T::AccountId,
         },
         /// A stash dismissed its agent and took back its nomination, or had only one of them.
         AgentRemoved {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
             /// The agent that acted for it, if there was one.
             agent: Option<T::AccountId>,
         },
         /// Bonded stake was locked for a task.
         Locked {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// Locked stake was set free to back other tasks.
         Unlocked {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// Stake was taken and burned.
         Slashed {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// Slashed stake was handed to somebody.
         Awarded {
-            /// Whose it was.
+            /// Stash account.
             stash: T::AccountId,
             /// Who has it now.
             payee: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
         /// No stake is left: the ledger, its agent and its nomination are gone.
         Closed {
-            /// Whose.
+            /// Stash account.
             stash: T::AccountId,
         },
     }

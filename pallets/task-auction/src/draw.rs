@@ -23,7 +23,7 @@ const LOT_DOMAIN: &[u8; 3] = b"lot";
 /// An opened bid of a provider that could do the work.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Candidate<AccountId> {
-    /// The bidder's stash.
+    /// Bidder's stash.
     pub provider: AccountId,
     /// What it asks, in plancks.
     pub price: Balance,

@@ -178,27 +178,27 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// A task was posted and its money is in escrow.
         TaskPosted {
-            /// Its id.
+            /// Task id.
             task: TaskId,
-            /// Who pays.
+            /// Client's account, which pays.
             client: T::AccountId,
             /// The most it pays in all, fee included.
             cap: Balance,
         },
         /// A sealed bid was placed.
         BidPlaced {
-            /// On which task.
+            /// Task id.
             task: TaskId,
-            /// The bidder's stash.
+            /// Bidder's stash.
             provider: T::AccountId,
         },
         /// A bid was opened and its deposit unlocked.
         BidOpened {
-            /// On which task.
+            /// Task id.
             task: TaskId,
-            /// The bidder's stash.
+            /// Bidder's stash.
             provider: T::AccountId,
-            /// What it asks.
+            /// Price it asks, in plancks.
             price: Balance,
             /// Seconds within which it expects to commit.
             seconds: u32,
@@ -207,17 +207,17 @@ pub mod pallet {
         },
         /// A bid was not opened in time.
         BidForfeited {
-            /// On which task.
+            /// Task id.
             task: TaskId,
-            /// The bidder's stash.
+            /// Bidder's stash.
             provider: T::AccountId,
-            /// What it lost.
+            /// Deposit that it lost, in plancks.
             amount: Balance,
         },
         /// Providers were drawn. With [`draw::draw`] anybody can check it: `candidates`, the redundancy, `limit` and
         /// `seed` give `assignments`; the salts of all opened bids and `entropy` give `seed` ([`draw::seed`]).
         TaskAssigned {
-            /// Which task.
+            /// Task id.
             task: TaskId,
             /// Who got it, at which price.
             assignments: PerMember<AssignmentOf<T>>,
@@ -234,42 +234,42 @@ pub mod pallet {
         },
         /// No draw could be held for long after the reveals closed, so the task is cancelled.
         DrawAbandoned {
-            /// Which task.
+            /// Task id.
             task: TaskId,
         },
         /// Providers were paid.
         TaskSettled {
-            /// Which task.
+            /// Task id.
             task: TaskId,
             /// The accepted result.
             claim: ResultClaim,
             /// Who was paid how much.
             payments: PerMember<AssignmentOf<T>>,
-            /// The protocol fee.
+            /// Protocol fee, in plancks.
             fee: Balance,
-            /// What went back to the client.
+            /// Amount that went back to the client, in plancks.
             refund: Balance,
         },
         /// Nobody was paid and the client has its money back.
         TaskFailed {
-            /// Which task.
+            /// Task id.
             task: TaskId,
-            /// Why.
+            /// Why it failed.
             reason: FailureReason,
         },
         /// The task ended before it was assigned, and the client has its money back.
         TaskCancelled {
-            /// Which task.
+            /// Task id.
             task: TaskId,
         },
         /// A finished task was removed.
         TaskRemoved {
-            /// Which task.
+            /// Task id.
             task: TaskId,
         },
         /// What was due for a task failed; it is tried again later.
         AdvancePostponed {
-            /// Which task.
+            /// Task id.
             task: TaskId,
             /// Why it failed.
             error: DispatchError,

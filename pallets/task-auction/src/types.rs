@@ -12,7 +12,7 @@ use crate::Balance;
     Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct BidCount {
-    /// All of them.
+    /// Bids that were placed, sealed or opened.
     pub placed: u32,
     /// Those that were opened.
     pub opened: u32,

@@ -14,7 +14,7 @@ use crate::{AccountId, Balance, BlockNumber};
 /// What [`TaskTrust::open`] was called with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedRound {
-    /// The task.
+    /// Task id.
     pub task: TaskId,
     /// Equal results asked for.
     pub redundancy: u32,

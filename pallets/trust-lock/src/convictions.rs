@@ -20,11 +20,11 @@ use crate::{slashes::quintillionths, Config, Convictions, Event, NextSlashId, Pa
 /// A fault that was proven, and who gains by that.
 #[derive(Clone, Debug)]
 pub struct Offence<AccountId, Balance> {
-    /// On which task.
+    /// Task id.
     pub task: TaskId,
-    /// The offender's stash.
+    /// Offender's stash.
     pub offender: AccountId,
-    /// What it did.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// What it had locked for that, in plancks. All of it is lost.
     pub lock: Balance,

@@ -170,13 +170,13 @@ pub mod pallet {
     pub enum Event<T: Config> {
         /// A slash will be carried out.
         SlashDeferred {
-            /// Its number.
+            /// Slash id.
             slash: SlashId,
-            /// On which task.
+            /// Task id.
             task: TaskId,
-            /// The offender's stash.
+            /// Offender's stash.
             offender: T::AccountId,
-            /// For what.
+            /// Kind of the fault.
             kind: FaultKind,
             /// Locked stake that it takes at least, in plancks.
             lock: T::Balance,
@@ -185,16 +185,16 @@ pub mod pallet {
         },
         /// A slash was vetoed.
         SlashCancelled {
-            /// Its number.
+            /// Slash id.
             slash: SlashId,
             /// The stash that was spared.
             offender: T::AccountId,
         },
         /// A slash was carried out.
         SlashCarriedOut {
-            /// Its number.
+            /// Slash id.
             slash: SlashId,
-            /// The offender's stash.
+            /// Offender's stash.
             offender: T::AccountId,
             /// What it lost in all, in plancks.
             taken: T::Balance,
@@ -205,30 +205,30 @@ pub mod pallet {
         },
         /// A stash gets no work for a while.
         Jailed {
-            /// Which.
+            /// Stash account.
             stash: T::AccountId,
             /// Up to this time.
             until: BlockNumberFor<T>,
         },
         /// A stash gets no work for a while and cannot unbond, because it missed a deadline. It loses no stake for that.
         Suspended {
-            /// Which.
+            /// Stash account.
             stash: T::AccountId,
             /// Up to this time.
             until: BlockNumberFor<T>,
         },
         /// A stash gets work again before its time, because of a veto.
         Released {
-            /// Which.
+            /// Stash account.
             stash: T::AccountId,
         },
         /// A client was paid because it had been told a wrong result.
         InsurancePaid {
-            /// Of which task.
+            /// Task id.
             task: TaskId,
-            /// The client.
+            /// Client's account.
             client: T::AccountId,
-            /// How much, in plancks.
+            /// Amount, in plancks.
             amount: T::Balance,
         },
     }

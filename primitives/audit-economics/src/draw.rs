@@ -43,9 +43,9 @@ pub fn borrowed(fields: &[Field]) -> Vec<(&'static [u8], &[u8])> {
 pub struct AuditInput<AccountId> {
     /// The round's seed.
     pub seed: H256,
-    /// The task.
+    /// Task id.
     pub task: TaskId,
-    /// The provider's stash.
+    /// Provider's stash.
     pub provider: AccountId,
     /// What the provider committed to.
     pub commitment: H256,
@@ -71,7 +71,7 @@ impl<AccountId: Encode> AuditInput<AccountId> {
 pub struct SeatInput {
     /// Randomness of the epoch in which the drawing began.
     pub seed: H256,
-    /// The dispute.
+    /// Dispute id.
     pub dispute: DisputeId,
     /// Ballots before this one.
     pub ballot: u32,

@@ -1,7 +1,7 @@
 //! A dispute's committee, as the chain keeps it. Plain data, for whoever reads it: the pallet, runtime APIs and the worker.
 //!
 //! Whoever takes a seat seals its answer in the same call, so seats are only filled when the time for it is over: until then
-//! the verifiers that have drawn best are *candidates*. The machine behind it ([`crate::snowflake`]) is told of the members
+//! the verifiers that have drawn best are *candidates*. The state machine behind it ([`crate::quorum_streak`]) is told of the members
 //! and of their seals at once, and goes on to revealing.
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use surety_types::{limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId, Task
 
 use crate::{
     bisection::{value, Cell, CellValue, Shape, Trace},
-    snowflake::{Committee, Stage, Windows, SEATS},
+    quorum_streak::{Committee, Stage, Windows, SEATS},
 };
 
 /// Candidates expected for the seats of a round: twice as many, so that the seats are filled although some do not come.
@@ -21,8 +21,8 @@ use crate::{
 /// With fewer verifiers than that a draw would ask nearly all of them, so all are asked at once.
 pub const CANDIDATES_EXPECTED: u32 = 2 * SEATS;
 
-/// The machine, with as many voters as the chain bears.
-pub type Machine<AccountId> = Committee<AccountId, VOTERS_MAX>;
+/// Rounds, votes and windows, with as many voters as the chain bears.
+pub type CommitteeState<AccountId> = Committee<AccountId, VOTERS_MAX>;
 
 /// What verifiers draw themselves with for the present ballot.
 #[derive(
@@ -40,11 +40,11 @@ pub struct SeatDraw<Balance, BlockNumber> {
 /// A verifier that has drawn itself, or came when all were summoned.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Candidate<AccountId> {
-    /// Its stash.
+    /// Verifier's stash.
     pub verifier: AccountId,
     /// Its place: those with the least are seated. See [`seat_rank`] and [`vote_rank`].
     pub rank: u128,
-    /// The [`crate::snowflake::seal`] of its answer.
+    /// The [`crate::quorum_streak::seal`] of its answer.
     pub seal: H256,
 }
 
@@ -52,7 +52,7 @@ pub struct Candidate<AccountId> {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct DisputeCommittee<AccountId, Balance, BlockNumber> {
     /// Rounds, votes and windows.
-    pub machine: Machine<AccountId>,
+    pub state: CommitteeState<AccountId>,
     /// [`value_hash`] of what the defender says.
     pub claimed: H256,
     /// What is drawn with.
@@ -81,7 +81,7 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
 {
     /// Most candidates that are seated now; nobody while a ballot is open.
     pub const fn room(&self) -> u32 {
-        match self.machine.stage() {
+        match self.state.stage() {
             Stage::Drawing => SEATS,
             Stage::Summoning => VOTERS_MAX,
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => 0,
@@ -111,7 +111,7 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
     /// Seats the candidates of a round and hands their seals in. Says whether there were enough.
     pub fn seat(&mut self) -> bool {
         let members: Vec<_> = self.candidates.iter().map(|seat| seat.verifier.clone()).collect();
-        let seated = self.machine.draw(members).is_ok();
+        let seated = self.state.draw(members).is_ok();
         if seated {
             self.hand_in();
         }
@@ -122,7 +122,7 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
     pub fn summon(&mut self, weight: impl Fn(&AccountId) -> u128, electorate: u128) -> bool {
         let voters = self.candidates.iter().map(|seat| seat.verifier.clone());
         let voters: Vec<_> = voters.map(|voter| (voter.clone(), weight(&voter))).collect();
-        let opened = self.machine.summon_weighed(voters, electorate).is_ok();
+        let opened = self.state.summon_weighed(voters, electorate).is_ok();
         if opened {
             self.hand_in();
         }
@@ -132,7 +132,7 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
     fn hand_in(&mut self) {
         for Candidate { verifier, seal, .. } in core::mem::take(&mut self.candidates) {
             // It was seated just before.
-            let taken = self.machine.commit(&verifier, seal);
+            let taken = self.state.commit(&verifier, seal);
             debug_assert!(taken.is_ok());
         }
     }

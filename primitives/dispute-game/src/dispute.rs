@@ -13,7 +13,7 @@ use crate::bisection::Game;
 /// A dispute that is open.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Dispute<AccountId, Balance, BlockNumber> {
-    /// About which task.
+    /// Task id.
     pub task: TaskId,
     /// Who stands by the claim: a provider that made it, or an auditor that confirmed it.
     pub defender: Party<AccountId>,
@@ -33,15 +33,15 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     pub opened_at: BlockNumber,
     /// Time of the clock up to which it has been taken from the sides.
     pub ticked_at: BlockNumber,
-    /// Time of the clock at which it came to a cell that no block can compute again.
-    pub beyond_since: Option<BlockNumber>,
+    /// Time of the clock at which it was referred to a committee: it came to a cell that no block can compute again.
+    pub referred_at: Option<BlockNumber>,
 }
 
 /// A dispute with its number.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
 pub struct DisputeView<AccountId, Balance, BlockNumber> {
-    /// Its number.
+    /// Dispute id.
     pub id: DisputeId,
-    /// The rest.
+    /// Its record on chain.
     pub dispute: Dispute<AccountId, Balance, BlockNumber>,
 }

@@ -15,7 +15,7 @@ mod agreement;
 pub mod bisection;
 pub mod committee;
 pub mod dispute;
-pub mod snowflake;
+pub mod quorum_streak;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod testsuite;
 

@@ -1,6 +1,6 @@
 //! One query against the keys and values of its sequence.
 
-use crate::{exp, finite, lanes, Fault};
+use crate::{exp, finite, lanes, ArithmeticError};
 
 /// The score of one key: `(((0 + q[0] k[0]) + q[1] k[1]) + ...) * scale`.
 #[inline(always)]
@@ -15,11 +15,11 @@ pub fn score_cell(query: &[f32], key: impl Fn(usize) -> f32, scale: f32) -> f32 
 /// The largest of some scores, which [`softmax_row`] takes from each before the exponential.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no scores, [`Fault::NotFinite`] when one is not.
+/// [`ArithmeticError::Shape`] for no scores, [`ArithmeticError::NotFinite`] when one is not.
 #[inline(always)]
-pub fn largest_score(scores: &[f32]) -> Result<f32, Fault> {
+pub fn largest_score(scores: &[f32]) -> Result<f32, ArithmeticError> {
     if scores.is_empty() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     finite(scores)?;
     Ok(scores
@@ -40,9 +40,9 @@ pub fn mixed_cell(weights: &[f32], value: impl Fn(usize) -> f32, total: f32) -> 
 /// Turns scores into `e^(score - max)` in place, and returns their [`lanes::sum`]. Dividing is left to the caller.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no scores, [`Fault::NotFinite`] when one is not.
+/// [`ArithmeticError::Shape`] for no scores, [`ArithmeticError::NotFinite`] when one is not.
 #[inline(always)]
-pub fn softmax_row(scores: &mut [f32]) -> Result<f32, Fault> {
+pub fn softmax_row(scores: &mut [f32]) -> Result<f32, ArithmeticError> {
     let max = largest_score(scores)?;
     for score in scores.iter_mut() {
         *score = exp(*score - max);
@@ -56,7 +56,7 @@ pub fn softmax_row(scores: &mut [f32]) -> Result<f32, Fault> {
 /// position, [`softmax_row`], and [`mixed_cell`] of each column.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no positions or an output of another width, [`Fault::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] for no positions or an output of another width, [`ArithmeticError::NotFinite`] when a result is not.
 #[inline(always)]
 pub fn attention_row(
     query: &[f32],
@@ -65,9 +65,9 @@ pub fn attention_row(
     scale: f32,
     scores: &mut [f32],
     out: &mut [f32],
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     if query.len() != out.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     for (j, score) in scores.iter_mut().enumerate() {
         *score = score_cell(query, |d| key(j, d), scale);

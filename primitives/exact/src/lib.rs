@@ -39,7 +39,7 @@ pub use split_mix::SplitMix64;
 
 /// Why a row has no canonical result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ArithmeticError {
     /// Rows of lengths that do not fit together, or nothing at all.
     Shape,
     /// A NaN or an infinity came in or out.
@@ -49,13 +49,13 @@ pub enum Fault {
 }
 
 #[inline(always)]
-fn finite(row: &[f32]) -> Result<(), Fault> {
+fn finite(row: &[f32]) -> Result<(), ArithmeticError> {
     // All of them, without leaving early: a loop that wide registers can take.
     let size = row
         .iter()
         .fold(0, |size, value| size.max(value.to_bits() & 0x7fff_ffff));
     match size < f32::INFINITY.to_bits() {
         true => Ok(()),
-        false => Err(Fault::NotFinite),
+        false => Err(ArithmeticError::NotFinite),
     }
 }

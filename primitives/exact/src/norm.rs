@@ -1,14 +1,14 @@
 //! Normalisation of one row.
 
-use crate::{finite, lanes, rsqrt, Fault};
+use crate::{finite, lanes, rsqrt, ArithmeticError};
 
 /// `1 / sqrt(mean + epsilon)` of squares that have been added up. When their sum overflows there is no value: the
 /// quotient would be 0, and large values would vanish in silence.
 #[inline(always)]
-fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, Fault> {
+fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, ArithmeticError> {
     match squares.is_finite() {
         true => Ok(rsqrt(squares / n as f32 + epsilon)),
-        false => Err(Fault::NotFinite),
+        false => Err(ArithmeticError::NotFinite),
     }
 }
 
@@ -17,12 +17,12 @@ fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, Fault>
 /// `mean = sum(row) / n`; `variance = sum_of_squares(row - mean) / n`, the differences rounded first.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no values, [`Fault::NotFinite`] when the sum of squares is not.
+/// [`ArithmeticError::Shape`] for no values, [`ArithmeticError::NotFinite`] when the sum of squares is not.
 #[inline(always)]
-pub fn layer_norm_stats(row: &[f32], epsilon: f32) -> Result<(f32, f32), Fault> {
+pub fn layer_norm_stats(row: &[f32], epsilon: f32) -> Result<(f32, f32), ArithmeticError> {
     let n = row.len();
     if n == 0 {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let mean = lanes::sum(row) / n as f32;
     let squares = lanes::sum_with(row, |value| {
@@ -41,7 +41,7 @@ pub fn layer_norm_cell(value: f32, (mean, scale): (f32, f32), weight: f32, bias:
 /// [`layer_norm_cell`] of each value of a row.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless all are of one length above 0, [`Fault::NotFinite`] when a result or the
+/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a result or the
 /// sum of squares is not.
 #[inline(always)]
 pub fn layer_norm_row(
@@ -50,9 +50,9 @@ pub fn layer_norm_row(
     bias: &[f32],
     epsilon: f32,
     out: &mut [f32],
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     if [weight.len(), bias.len(), out.len()] != [row.len(); 3] {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let stats = layer_norm_stats(row, epsilon)?;
     for (((out, value), weight), bias) in out.iter_mut().zip(row).zip(weight).zip(bias) {
@@ -64,11 +64,11 @@ pub fn layer_norm_row(
 /// `1 / sqrt(sum_of_squares(row) / n + epsilon)`.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no values, [`Fault::NotFinite`] when the sum of squares is not.
+/// [`ArithmeticError::Shape`] for no values, [`ArithmeticError::NotFinite`] when the sum of squares is not.
 #[inline(always)]
-pub fn rms_norm_scale(row: &[f32], epsilon: f32) -> Result<f32, Fault> {
+pub fn rms_norm_scale(row: &[f32], epsilon: f32) -> Result<f32, ArithmeticError> {
     match row.len() {
-        0 => Err(Fault::Shape),
+        0 => Err(ArithmeticError::Shape),
         n => inverse_deviation(lanes::sum_of_squares(row), n, epsilon),
     }
 }
@@ -82,12 +82,17 @@ pub fn rms_norm_cell(value: f32, scale: f32, weight: f32) -> f32 {
 /// [`rms_norm_cell`] of each value of a row.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless all are of one length above 0, [`Fault::NotFinite`] when a result or the
+/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a result or the
 /// sum of squares is not.
 #[inline(always)]
-pub fn rms_norm_row(row: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) -> Result<(), Fault> {
+pub fn rms_norm_row(
+    row: &[f32],
+    weight: &[f32],
+    epsilon: f32,
+    out: &mut [f32],
+) -> Result<(), ArithmeticError> {
     if [weight.len(), out.len()] != [row.len(); 2] {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let scale = rms_norm_scale(row, epsilon)?;
     for ((out, value), weight) in out.iter_mut().zip(row).zip(weight) {

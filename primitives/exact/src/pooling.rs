@@ -1,18 +1,18 @@
 //! From a sequence's states to one vector.
 
-use crate::{finite, sqrt, Fault};
+use crate::{finite, sqrt, ArithmeticError};
 
 /// Mean over rows: `out[j] = (((0 + rows[0][j]) + rows[1][j]) + ...) / n`.
 ///
 /// `rows` is row-major, `n` rows of `out.len()` columns.
 ///
 /// # Errors
-/// [`Fault::Shape`] when `rows` holds no whole positive number of rows, [`Fault::NotFinite`] when a result is.
+/// [`ArithmeticError::Shape`] when `rows` holds no whole positive number of rows, [`ArithmeticError::NotFinite`] when a result is.
 #[allow(clippy::arithmetic_side_effects, reason = "the width was checked above")]
-pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), Fault> {
+pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), ArithmeticError> {
     let width = out.len();
     if width == 0 || rows.is_empty() || !rows.len().is_multiple_of(width) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     out.fill(0.0);
     for row in rows.chunks_exact(width) {
@@ -31,8 +31,8 @@ pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), Fault> {
 /// One number of [`mean_pool`]: the mean of a column.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no rows, [`Fault::NotFinite`] when the result is.
-pub fn mean_cell(column: &[f32]) -> Result<f32, Fault> {
+/// [`ArithmeticError::Shape`] for no rows, [`ArithmeticError::NotFinite`] when the result is.
+pub fn mean_cell(column: &[f32]) -> Result<f32, ArithmeticError> {
     let mut mean = [0.0];
     mean_pool(column, &mut mean)?;
     let [mean] = mean;
@@ -42,18 +42,18 @@ pub fn mean_cell(column: &[f32]) -> Result<f32, Fault> {
 /// Length of a row: `sqrt(((0 + row[0]^2) + row[1]^2) + ...)`.
 ///
 /// # Errors
-/// [`Fault::ZeroNorm`] for a row of zeros or squares that vanish, [`Fault::NotFinite`] when a square overflows.
-pub fn l2_norm(row: &[f32]) -> Result<f32, Fault> {
+/// [`ArithmeticError::ZeroNorm`] for a row of zeros or squares that vanish, [`ArithmeticError::NotFinite`] when a square overflows.
+pub fn l2_norm(row: &[f32]) -> Result<f32, ArithmeticError> {
     let mut squares = 0.0f32;
     for value in row.iter() {
         // Two roundings: Rust never contracts this into a fused multiply-add.
         squares += value * value;
     }
     if !squares.is_finite() {
-        return Err(Fault::NotFinite);
+        return Err(ArithmeticError::NotFinite);
     }
     if squares == 0.0 {
-        return Err(Fault::ZeroNorm);
+        return Err(ArithmeticError::ZeroNorm);
     }
     Ok(sqrt(squares))
 }
@@ -62,7 +62,7 @@ pub fn l2_norm(row: &[f32]) -> Result<f32, Fault> {
 ///
 /// # Errors
 /// Those of [`l2_norm`].
-pub fn l2_normalise(row: &mut [f32]) -> Result<(), Fault> {
+pub fn l2_normalise(row: &mut [f32]) -> Result<(), ArithmeticError> {
     let norm = l2_norm(row)?;
     for value in row.iter_mut() {
         *value /= norm;
@@ -91,12 +91,18 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         let mut out = [0.0f32; 2];
-        assert_eq!(mean_pool(&[], &mut out), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[1.0; 3], &mut out), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[1.0; 2], &mut []), Err(Fault::Shape));
-        assert_eq!(mean_pool(&[f32::NAN, 1.0], &mut out), Err(Fault::NotFinite));
-        assert_eq!(l2_normalise(&mut [0.0, 0.0]), Err(Fault::ZeroNorm));
-        assert_eq!(l2_normalise(&mut [f32::MAX, 1.0]), Err(Fault::NotFinite));
+        assert_eq!(mean_pool(&[], &mut out), Err(ArithmeticError::Shape));
+        assert_eq!(mean_pool(&[1.0; 3], &mut out), Err(ArithmeticError::Shape));
+        assert_eq!(mean_pool(&[1.0; 2], &mut []), Err(ArithmeticError::Shape));
+        assert_eq!(
+            mean_pool(&[f32::NAN, 1.0], &mut out),
+            Err(ArithmeticError::NotFinite)
+        );
+        assert_eq!(l2_normalise(&mut [0.0, 0.0]), Err(ArithmeticError::ZeroNorm));
+        assert_eq!(
+            l2_normalise(&mut [f32::MAX, 1.0]),
+            Err(ArithmeticError::NotFinite)
+        );
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use crate::{
     quantise::{groups, Quantum},
-    Fault, GROUP,
+    ArithmeticError, GROUP,
 };
 
 /// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up to 131,071
@@ -23,7 +23,7 @@ pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
 /// int12 it is below 2^29 and becomes the nearest `f32`, ties to even. Without a bias, pass 0.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless the rows are of one length and have a scale per group, [`Fault::NotFinite`] when the
+/// [`ArithmeticError::Shape`] unless the rows are of one length and have a scale per group, [`ArithmeticError::NotFinite`] when the
 /// result is not.
 #[inline(always)]
 pub fn product_cell<Q: Quantum>(
@@ -32,9 +32,9 @@ pub fn product_cell<Q: Quantum>(
     w: &[Q],
     w_scales: &[f32],
     bias: f32,
-) -> Result<f32, Fault> {
+) -> Result<f32, ArithmeticError> {
     if q.len() != w.len() || [q_scales.len(), w_scales.len()] != [groups(q.len()); 2] {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     let mut sum = 0.0;
     let pairs = q.chunks(GROUP).zip(w.chunks(GROUP));
@@ -44,6 +44,6 @@ pub fn product_cell<Q: Quantum>(
     let out = sum + bias;
     match out.is_finite() {
         true => Ok(out),
-        false => Err(Fault::NotFinite),
+        false => Err(ArithmeticError::NotFinite),
     }
 }

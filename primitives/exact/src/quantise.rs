@@ -1,6 +1,6 @@
 //! Real rows to small integers: groups of 128 values with a scale each.
 
-use crate::{functions::ROUNDER, Fault};
+use crate::{functions::ROUNDER, ArithmeticError};
 
 /// How finely a model's rows are quantised, weights and activations alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,11 +73,11 @@ pub fn round(x: f32) -> i32 {
 /// A product that overflows becomes an infinity here, which [`quantise_group`] refuses.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless all three are of one length.
+/// [`ArithmeticError::Shape`] unless all three are of one length.
 #[inline(always)]
-pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), Fault> {
+pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), ArithmeticError> {
     if row.len() != by.len() || row.len() != out.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     for ((out, value), by) in out.iter_mut().zip(row).zip(by) {
         *out = value * by;
@@ -89,11 +89,15 @@ pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), Fault> 
 /// largest value as `max`. Returns the scale.
 ///
 /// # Errors
-/// [`Fault::NotFinite`] for a NaN or an infinity, [`Fault::Shape`] unless `q` is as long as `values`.
+/// [`ArithmeticError::NotFinite`] for a NaN or an infinity, [`ArithmeticError::Shape`] unless `q` is as long as `values`.
 #[inline(always)]
-pub fn quantise_group<Q: Quantum>(values: &[f32], precision: Precision, q: &mut [Q]) -> Result<f32, Fault> {
+pub fn quantise_group<Q: Quantum>(
+    values: &[f32],
+    precision: Precision,
+    q: &mut [Q],
+) -> Result<f32, ArithmeticError> {
     if values.len() != q.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     // Comparing sizes as integers orders finite numbers, and puts infinities and NaN above them all.
     let size = values
@@ -101,7 +105,7 @@ pub fn quantise_group<Q: Quantum>(values: &[f32], precision: Precision, q: &mut 
         .fold(0, |size, value| size.max(value.to_bits() & 0x7fff_ffff));
     let size = f32::from_bits(size);
     if !size.is_finite() {
-        return Err(Fault::NotFinite);
+        return Err(ArithmeticError::NotFinite);
     }
     if size < VANISHING {
         q.fill(Q::of(0));
@@ -125,9 +129,9 @@ pub fn quantise_row<Q: Quantum>(
     precision: Precision,
     q: &mut [Q],
     scales: &mut [f32],
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     if row.len() != q.len() || scales.len() != groups(row.len()) {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     for ((values, q), scale) in row.chunks(GROUP).zip(q.chunks_mut(GROUP)).zip(scales) {
         *scale = quantise_group(values, precision, q)?;

@@ -1,6 +1,6 @@
 //! Rotary positions (RoPE), in integer angles.
 
-use crate::{functions::sin_cos_turn, Fault};
+use crate::{functions::sin_cos_turn, ArithmeticError};
 
 /// How far one pair of a head turns from a position to the next: a fraction of a turn in units of 2^-64.
 ///
@@ -28,12 +28,12 @@ pub fn rotate_pair(a: f32, b: f32, (sin, cos): (f32, f32)) -> (f32, f32) {
 /// A product that overflows becomes an infinity here, which [`crate::attention_row`] refuses.
 ///
 /// # Errors
-/// [`Fault::Shape`] unless there are half as many turns as elements.
+/// [`ArithmeticError::Shape`] unless there are half as many turns as elements.
 #[inline(always)]
-pub fn rotate_row(head: &mut [f32], turns: &[Turns], position: u32) -> Result<(), Fault> {
+pub fn rotate_row(head: &mut [f32], turns: &[Turns], position: u32) -> Result<(), ArithmeticError> {
     let (low, high) = head.split_at_mut(head.len() / 2);
     if [low.len(), high.len()] != [turns.len(); 2] {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     for ((a, b), turns) in low.iter_mut().zip(high).zip(turns) {
         (*a, *b) = rotate_pair(*a, *b, turns.at(position));

@@ -1,6 +1,6 @@
 //! Choosing the next token.
 
-use crate::{exp, finite, Fault};
+use crate::{exp, finite, ArithmeticError};
 
 /// A weight of 1 in the integers that are summed and compared.
 const UNIT: f32 = 1_073_741_824.0;
@@ -19,8 +19,8 @@ pub struct Sampling {
 /// The token of the largest logit, the first of equal ones.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no logits, [`Fault::NotFinite`] when one is not.
-pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
+/// [`ArithmeticError::Shape`] for no logits, [`ArithmeticError::NotFinite`] when one is not.
+pub fn greedy(logits: &[f32]) -> Result<u32, ArithmeticError> {
     check(logits)?;
     let mut best: Option<(u32, f32)> = None;
     for (token, logit) in (0u32..).zip(logits) {
@@ -28,7 +28,7 @@ pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
             best = Some((token, *logit));
         }
     }
-    best.map(|(token, _)| token).ok_or(Fault::Shape)
+    best.map(|(token, _)| token).ok_or(ArithmeticError::Shape)
 }
 
 /// Draws a token with a uniform 64-bit number. At temperature 0 it is [`greedy`], and nothing else of `how` counts.
@@ -41,12 +41,17 @@ pub fn greedy(logits: &[f32]) -> Result<u32, Fault> {
 /// `order` is scratch, as long as the logits.
 ///
 /// # Errors
-/// [`Fault::Shape`] for no logits or a scratch of another length, [`Fault::NotFinite`] when a logit is not.
+/// [`ArithmeticError::Shape`] for no logits or a scratch of another length, [`ArithmeticError::NotFinite`] when a logit is not.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "at most 2^32 weights below 2^31 are added, and products of 64 bits are in 128"
 )]
-pub fn sample(logits: &[f32], how: &Sampling, random: u64, order: &mut [u32]) -> Result<u32, Fault> {
+pub fn sample(
+    logits: &[f32],
+    how: &Sampling,
+    random: u64,
+    order: &mut [u32],
+) -> Result<u32, ArithmeticError> {
     if how.temperature_milli == 0 {
         return greedy(logits);
     }
@@ -74,13 +79,13 @@ pub fn sample(logits: &[f32], how: &Sampling, random: u64, order: &mut [u32]) ->
             return Ok(*token);
         }
     }
-    Err(Fault::Shape)
+    Err(ArithmeticError::Shape)
 }
 
 /// At least one, no more than there are numbers for, all finite.
-fn check(logits: &[f32]) -> Result<(), Fault> {
+fn check(logits: &[f32]) -> Result<(), ArithmeticError> {
     match logits.is_empty() || u32::try_from(logits.len()).is_err() {
-        true => Err(Fault::Shape),
+        true => Err(ArithmeticError::Shape),
         false => finite(logits),
     }
 }
@@ -94,9 +99,9 @@ fn logit(logits: &[f32], token: u32) -> f32 {
     clippy::arithmetic_side_effects,
     reason = "at most 2^32 weights below 2^31 are added, and products of 64 bits are in 128"
 )]
-fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32], Fault> {
+fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32], ArithmeticError> {
     if order.len() != logits.len() {
-        return Err(Fault::Shape);
+        return Err(ArithmeticError::Shape);
     }
     for (slot, token) in order.iter_mut().zip(0..) {
         *slot = token;
@@ -110,7 +115,7 @@ fn best<'a>(logits: &[f32], top_k: u32, order: &'a mut [u32]) -> Result<&'a [u32
     if keep < order.len() {
         order.select_nth_unstable_by_key(keep - 1, key);
     }
-    let kept = order.get_mut(..keep).ok_or(Fault::Shape)?;
+    let kept = order.get_mut(..keep).ok_or(ArithmeticError::Shape)?;
     kept.sort_unstable_by_key(key);
     Ok(kept)
 }

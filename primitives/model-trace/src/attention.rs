@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use surety_exact::{exp, largest_score, mixed_cell, rotate_pair, score_cell, sum, Fault, Turns};
+use surety_exact::{exp, largest_score, mixed_cell, rotate_pair, score_cell, sum, ArithmeticError, Turns};
 use surety_types::model::ModelFamily;
 
 use crate::{
@@ -28,7 +28,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let (a, b) = (self.one(of, low)?, self.one(of, low.saturating_add(half))?);
         let table = self.weights(Tensor::Turns, 0)?;
         let (turns, _) = table.q.as_chunks::<8>();
-        let bytes = turns.get(pair as usize).ok_or(Fault::Shape)?;
+        let bytes = turns.get(pair as usize).ok_or(ArithmeticError::Shape)?;
         let turns = Turns(u64::from_le_bytes(bytes.map(|byte| byte.to_le_bytes()[0])));
         let (low, high) = rotate_pair(a, b, turns.at(position));
         Ok(match place < half {
@@ -68,7 +68,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let start = head.saturating_mul(width);
         let from = self.plan.source(layer, query);
         let query = self.numbers(from, self.row, start..start.saturating_add(width))?;
-        let (from, row, first) = self.plan.cached(layer, position, true).ok_or(Fault::Shape)?;
+        let (from, row, first) = self
+            .plan
+            .cached(layer, position, true)
+            .ok_or(ArithmeticError::Shape)?;
         let start = first.saturating_add((head / dims.group).saturating_mul(width));
         let key = self.numbers(Some(from), row, start..start.saturating_add(width))?;
         match key.len() == query.len() {
@@ -77,7 +80,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
                 |d| key.get(d).copied().unwrap_or_default(),
                 dims.scale,
             )),
-            false => Err(Fault::Shape.into()),
+            false => Err(ArithmeticError::Shape.into()),
         }
     }
 
@@ -95,7 +98,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         };
         let scores = self.seen(Op::Scores, head)?;
         let largest = largest_score(&scores)?;
-        let score = scores.get(position as usize).ok_or(Fault::Shape)?;
+        let score = scores.get(position as usize).ok_or(ArithmeticError::Shape)?;
         Ok(exp(score - largest))
     }
 
@@ -106,7 +109,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     /// The row is the number of a value, the cell the position.
     pub fn value_column(&mut self, position: u32) -> Found<I::Error> {
         let cached = self.plan.cached(self.step.layer, position, false);
-        let (from, row, first) = cached.ok_or(Fault::Shape)?;
+        let (from, row, first) = cached.ok_or(ArithmeticError::Shape)?;
         self.number(Some(from), row, first.saturating_add(self.row))
     }
 
@@ -125,12 +128,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let from = self.plan.source(layer, Op::ValuesTransposed);
         let values = self.numbers(from, column, 0..self.plan.visible(self.row))?;
         if values.len() != weights.len() {
-            return Err(Fault::Shape.into());
+            return Err(ArithmeticError::Shape.into());
         }
         let mixed = mixed_cell(&weights, |j| values.get(j).copied().unwrap_or_default(), total);
         match mixed.is_finite() {
             true => Ok(mixed),
-            false => Err(Fault::NotFinite.into()),
+            false => Err(ArithmeticError::NotFinite.into()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use surety_exact::{sample, Fault, Sampling};
+use surety_exact::{sample, ArithmeticError, Sampling};
 
 use crate::{
     compute::{Halt, Work},
@@ -17,7 +17,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     pub fn choose(&mut self) -> Result<u32, Halt<I::Error>> {
         let words = self.integers(Source::Leaf(0), 0, 0..PROMPT_WORDS)?;
         let &[prompt, _, temperature_milli, top_k, top_p_milli, low, high, _] = &words[..] else {
-            return Err(Fault::Shape.into());
+            return Err(ArithmeticError::Shape.into());
         };
         let following = self
             .plan

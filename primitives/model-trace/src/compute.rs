@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use surety_exact::{
     gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantise_group, rms_norm_cell,
-    rms_norm_scale, scale_row, silu, Fault, GROUP,
+    rms_norm_scale, scale_row, silu, ArithmeticError, GROUP,
 };
 use surety_types::model::{Activation, ModelFamily};
 
@@ -25,7 +25,7 @@ pub const NO_NUMBER: u32 = 0x7fc0_0000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop<E> {
     /// It is not a matter of arithmetic: tokens, text.
-    Beyond,
+    NotComputable,
     /// An input is not there.
     Input(E),
 }
@@ -33,13 +33,13 @@ pub enum Stop<E> {
 /// Why a cell has no value, or cannot be told.
 pub(super) enum Halt<E> {
     /// The arithmetic has no value.
-    Fault,
+    Arithmetic,
     Stop(Stop<E>),
 }
 
-impl<E> From<Fault> for Halt<E> {
-    fn from(_: Fault) -> Self {
-        Self::Fault
+impl<E> From<ArithmeticError> for Halt<E> {
+    fn from(_: ArithmeticError) -> Self {
+        Self::Arithmetic
     }
 }
 
@@ -57,7 +57,7 @@ pub fn cell<'a, I: Inputs<'a>>(
     inputs: &mut I,
 ) -> Result<CellValue, Stop<I::Error>> {
     let Some(step) = plan.step(step) else {
-        return Err(Stop::Beyond);
+        return Err(Stop::NotComputable);
     };
     let mut work = Work {
         plan,
@@ -73,8 +73,8 @@ pub(super) fn told<E>(value: Result<CellValue, Halt<E>>, byte: bool) -> Result<C
     match (value, byte) {
         (Ok(value), _) => Ok(value),
         (Err(Halt::Stop(stop)), _) => Err(stop),
-        (Err(Halt::Fault), true) => Ok(CellValue::Byte(0)),
-        (Err(Halt::Fault), false) => Ok(CellValue::Word(NO_NUMBER.to_le_bytes())),
+        (Err(Halt::Arithmetic), true) => Ok(CellValue::Byte(0)),
+        (Err(Halt::Arithmetic), false) => Ok(CellValue::Word(NO_NUMBER.to_le_bytes())),
     }
 }
 
@@ -214,7 +214,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             Op::Output => self.product(Op::QuantOutput, self.tensor(InLayer::Output), cell),
             Op::Up => self.product(Op::QuantMlp, self.tensor(InLayer::Up), cell),
             Op::Down => self.product(Op::QuantDown, self.tensor(InLayer::Down), cell),
-            _ => Err(Fault::Shape.into()),
+            _ => Err(ArithmeticError::Shape.into()),
         }
     }
 
@@ -229,7 +229,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         row: u32,
         words: Range<u32>,
     ) -> Result<Cow<'a, [f32]>, Halt<I::Error>> {
-        let from = from.ok_or(Fault::Shape)?;
+        let from = from.ok_or(ArithmeticError::Shape)?;
         let numbers = self.inputs.numbers(from, row, words);
         numbers.map_err(|error| Halt::Stop(Stop::Input(error)))
     }
@@ -237,7 +237,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     /// One number of a row of a source.
     pub fn number(&mut self, from: Option<Source>, row: u32, word: u32) -> Found<I::Error> {
         let numbers = self.numbers(from, row, word..word.saturating_add(1))?;
-        Ok(numbers.first().copied().ok_or(Fault::Shape)?)
+        Ok(numbers.first().copied().ok_or(ArithmeticError::Shape)?)
     }
 
     /// One number of this row of another step of this layer.
@@ -265,7 +265,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn of_vector(&mut self, tensor: Tensor, index: u32) -> Found<I::Error> {
         let row = self.weights(tensor, index / VECTOR_ROW)?;
         let value = row.scales.get((index % VECTOR_ROW) as usize);
-        Ok(value.copied().ok_or(Fault::Shape)?)
+        Ok(value.copied().ok_or(ArithmeticError::Shape)?)
     }
 
     /// Where the input of a quantised row is.
@@ -306,7 +306,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let from = self.to_quantise();
         let values = self.numbers(from, self.row, start..end)?;
         let mut scaled = [0.0; GROUP];
-        let scaled = scaled.get_mut(..values.len()).ok_or(Fault::Shape)?;
+        let scaled = scaled.get_mut(..values.len()).ok_or(ArithmeticError::Shape)?;
         match smoothing_scale.filter(|smoothing_scale| self.is_smoothed(*smoothing_scale)) {
             Some(smoothing_scale) => {
                 // A row of a vector is a group.
@@ -316,13 +316,18 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             None => scaled.copy_from_slice(&values),
         }
         let mut q = [0i16; GROUP];
-        let q = q.get_mut(..values.len()).ok_or(Fault::Shape)?;
+        let q = q.get_mut(..values.len()).ok_or(ArithmeticError::Shape)?;
         let scale = quantise_group(scaled, precision, q)?;
         if cell >= bytes {
             return Ok(number(scale));
         }
-        let value = q.get((value % each) as usize).ok_or(Fault::Shape)?.to_le_bytes();
-        let byte = value.get((cell % of_value) as usize).ok_or(Fault::Shape)?;
+        let value = q
+            .get((value % each) as usize)
+            .ok_or(ArithmeticError::Shape)?
+            .to_le_bytes();
+        let byte = value
+            .get((cell % of_value) as usize)
+            .ok_or(ArithmeticError::Shape)?;
         Ok(CellValue::Byte(*byte))
     }
 
@@ -337,7 +342,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     fn product(&mut self, quantised: Op, by: Tensor, cell: u32) -> Found<I::Error> {
-        let step = self.plan.number(self.step.layer, quantised).ok_or(Fault::Shape)?;
+        let step = self
+            .plan
+            .number(self.step.layer, quantised)
+            .ok_or(ArithmeticError::Shape)?;
         let input = self.inputs.quantised(step, self.row);
         let input = input.map_err(|error| Halt::Stop(Stop::Input(error)))?;
         let by = self.weights(by, cell)?;
@@ -375,7 +383,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let bias = self.of_vector(by.1, cell)?;
         match stats[..] {
             [mean, scale] => Ok(layer_norm_cell(value, (mean, scale), weight, bias)),
-            _ => Err(Fault::Shape.into()),
+            _ => Err(ArithmeticError::Shape.into()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::{format, vec::Vec};
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_types::model::Operation;
 
 use crate::{
@@ -113,7 +113,7 @@ pub(super) enum OutputWord {
         row: u32,
     },
     /// Text, and whether a token ends a continuation, are no arithmetic.
-    Beyond,
+    NotComputable,
 }
 
 impl OutputWord {
@@ -149,11 +149,11 @@ impl OutputWord {
             return Some(match cell {
                 0 => Self::Known(prompt.to_le_bytes()),
                 1 => Self::Known(count.to_le_bytes()),
-                _ => Self::Beyond,
+                _ => Self::NotComputable,
             });
         };
         if index >= count {
-            return Some(Self::Beyond);
+            return Some(Self::NotComputable);
         }
         // A token is chosen after the position before it.
         let position = prompt.checked_add(index)?.saturating_sub(1);
@@ -176,20 +176,20 @@ pub(super) fn output_word<'a, I: Inputs<'a>>(
         Operation::Embed => 0,
         Operation::Generate => {
             let words = inputs.integers(Source::Leaf(0), 0, 0..1).map_err(asked)?;
-            *words.first().ok_or(Fault::Shape)?
+            *words.first().ok_or(ArithmeticError::Shape)?
         }
     };
-    let word = match OutputWord::new(layout, cell, prompt).ok_or(Fault::Shape)? {
-        OutputWord::Beyond => return Err(Halt::Stop(Stop::Beyond)),
+    let word = match OutputWord::new(layout, cell, prompt).ok_or(ArithmeticError::Shape)? {
+        OutputWord::NotComputable => return Err(Halt::Stop(Stop::NotComputable)),
         OutputWord::Known(word) => word,
         OutputWord::Number { leaf, word } => {
             let words = word..word.saturating_add(1);
             let found = inputs.numbers(Source::Leaf(leaf), 0, words).map_err(asked)?;
-            found.first().ok_or(Fault::Shape)?.to_le_bytes()
+            found.first().ok_or(ArithmeticError::Shape)?.to_le_bytes()
         }
         OutputWord::Token { leaf, row } => {
             let found = inputs.integers(Source::Leaf(leaf), row, 0..1).map_err(asked)?;
-            found.first().ok_or(Fault::Shape)?.to_le_bytes()
+            found.first().ok_or(ArithmeticError::Shape)?.to_le_bytes()
         }
     };
     Ok(CellValue::Word(word))

@@ -1,6 +1,6 @@
 //! The first states, and what becomes of the last ones.
 
-use surety_exact::{l2_norm, mean_cell, Fault, GROUP};
+use surety_exact::{l2_norm, mean_cell, ArithmeticError, GROUP};
 use surety_types::model::ModelFamily;
 
 use crate::{
@@ -30,7 +30,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn fed(&mut self, position: u32) -> Result<u32, Halt<I::Error>> {
         let words = self.integers(Source::Leaf(0), 0, 0..2)?;
         let &[prompt, bytes] = &words[..] else {
-            return Err(Fault::Shape.into());
+            return Err(ArithmeticError::Shape.into());
         };
         let Some(index) = position.checked_sub(prompt) else {
             return self.integer(Source::Leaf(0), 0, position.saturating_add(PROMPT_WORDS));
@@ -43,10 +43,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let end = word.saturating_add(1);
         // An output may be shorter than the claim has it.
         if matches!(from, Source::Output(bytes) if end > bytes / 4) {
-            return Err(Fault::Shape.into());
+            return Err(ArithmeticError::Shape.into());
         }
         let integers = self.integers(from, row, word..end)?;
-        Ok(integers.first().copied().ok_or(Fault::Shape)?)
+        Ok(integers.first().copied().ok_or(ArithmeticError::Shape)?)
     }
 
     /// One number of a table's row.
@@ -55,7 +55,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let cell = cell as usize;
         match (row.q.get(cell), row.scales.get(cell / GROUP)) {
             (Some(q), Some(scale)) => Ok(f32::from(*q) * scale),
-            _ => Err(Fault::Shape.into()),
+            _ => Err(ArithmeticError::Shape.into()),
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     pub fn pool(&mut self, cell: u32) -> Found<I::Error> {
         let from = self.plan.source(self.step.layer, Op::Mean);
         let mean = self.numbers(from, 0, 0..self.plan.dims().width)?;
-        let value = mean.get(cell as usize).ok_or(Fault::Shape)?;
+        let value = mean.get(cell as usize).ok_or(ArithmeticError::Shape)?;
         Ok(value / l2_norm(&mean)?)
     }
 }

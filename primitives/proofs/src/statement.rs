@@ -16,9 +16,9 @@ const DOMAIN: &[u8] = b"surety-commit-statement";
 /// What a provider promises.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct CommitStatement<AccountId> {
-    /// For which task.
+    /// Task id.
     pub task: TaskId,
-    /// The provider's stash.
+    /// Provider's stash.
     pub provider: AccountId,
     /// What it has committed to on the chain ([`commitment`](crate::commitment)).
     pub commitment: H256,

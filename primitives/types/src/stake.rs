@@ -21,7 +21,7 @@ pub enum Role {
 /// Stake on its way out.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct UnlockChunk<Balance, BlockNumber> {
-    /// How much.
+    /// Amount, in plancks.
     pub amount: Balance,
     /// From which time of the clock on it can be withdrawn.
     pub available_at: BlockNumber,

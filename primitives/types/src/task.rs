@@ -64,7 +64,7 @@ pub struct Security {
 /// What the client wants computed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct TaskSpec {
-    /// Which model.
+    /// Model id.
     pub model: ModelId,
     /// What to do with it.
     pub operation: Operation,
@@ -103,7 +103,7 @@ impl<Balance: Encode> Bid<Balance> {
 /// A provider that has been given a task.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Assignment<AccountId, Balance> {
-    /// The provider's stash.
+    /// Provider's stash.
     pub provider: AccountId,
     /// What it is paid for `units_max` units when its result is accepted, in plancks.
     pub price: Balance,
@@ -187,16 +187,16 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         claim: ResultClaim,
         /// Who was paid how much.
         payments: PerMember<Assignment<AccountId, Balance>>,
-        /// What went back to the client.
+        /// Amount that went back to the client, in plancks.
         refund: Balance,
-        /// The protocol fee.
+        /// Protocol fee, in plancks.
         fee: Balance,
     },
     /// Nobody was paid and the client has its money back.
     Failed {
         /// Block of failure.
         at: BlockNumber,
-        /// Why.
+        /// Why it failed.
         reason: FailureReason,
     },
     /// The client withdrew it before it was assigned, and has its money back.
@@ -235,7 +235,7 @@ pub enum MemberProgress {
 /// One provider in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct RoundMember<AccountId, Balance> {
-    /// The provider's stash.
+    /// Provider's stash.
     pub provider: AccountId,
     /// What it is paid for `units_max` units when its result is accepted (R), in plancks.
     pub price: Balance,

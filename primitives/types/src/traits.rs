@@ -187,7 +187,7 @@ pub trait Escrow<AccountId, Balance> {
 pub struct Settlement<Balance> {
     /// To providers and their auditors, in all.
     pub paid: Balance,
-    /// Protocol fee.
+    /// Protocol fee, in plancks.
     pub fee: Balance,
     /// Back to the client.
     pub refund: Balance,

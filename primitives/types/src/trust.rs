@@ -44,9 +44,9 @@ pub enum AuditState {
 /// One verifier's check of one provider's result.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Audit<AccountId, Balance> {
-    /// The verifier's stash.
+    /// Verifier's stash.
     pub verifier: AccountId,
-    /// The provider's stash.
+    /// Provider's stash.
     pub provider: AccountId,
     /// Stake locked for it, in plancks; zero once it is over.
     pub bond: Balance,
@@ -61,7 +61,7 @@ pub enum Party<AccountId> {
     Provider(AccountId),
     /// An auditor, with its audit's bond. Its agent plays.
     Auditor {
-        /// The auditor's stash.
+        /// Auditor's stash.
         verifier: AccountId,
         /// The stash of the provider that it audited.
         provider: AccountId,
@@ -85,7 +85,7 @@ impl<AccountId> Party<AccountId> {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct OpenDispute<BlockNumber> {
-    /// Its number.
+    /// Dispute id.
     pub id: DisputeId,
     /// To be looked at when this time has passed: by then whoever is to move may have run out of time.
     pub due: BlockNumber,
@@ -136,11 +136,11 @@ impl FaultKind {
 /// A slash that waits to be carried out, so that it can still be vetoed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Slash<AccountId, Balance, BlockNumber> {
-    /// On which task.
+    /// Task id.
     pub task: TaskId,
-    /// The offender's stash.
+    /// Offender's stash.
     pub offender: AccountId,
-    /// What it did.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// Locked stake that is lost, in plancks. It stays locked until then.
     pub lock: Balance,
@@ -176,7 +176,7 @@ pub struct TrustRecord<BlockNumber> {
 /// A piece of a provider's output that it has to show on chain.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Demand<AccountId, Balance, BlockNumber> {
-    /// Who wants it.
+    /// Account that demands it and pays for it.
     pub by: AccountId,
     /// Which 1 KiB of the output, from 0.
     pub segment: u32,
@@ -204,11 +204,11 @@ pub struct InputDemand<AccountId, Balance, BlockNumber> {
 /// A provider at fault, for what correlated faults cost.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Conviction<AccountId, Balance, BlockNumber> {
-    /// Its stash.
+    /// Offender's stash.
     pub offender: AccountId,
     /// All its stake when it was convicted, in plancks.
     pub stake: Balance,
-    /// When.
+    /// Time of the conviction.
     pub at: BlockNumber,
 }
 
@@ -217,7 +217,7 @@ pub struct Conviction<AccountId, Balance, BlockNumber> {
 pub struct AuditToPay<AccountId> {
     /// The stash of the provider that was audited.
     pub provider: AccountId,
-    /// The verifier's stash.
+    /// Verifier's stash.
     pub verifier: AccountId,
 }
 

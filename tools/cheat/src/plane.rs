@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use surety_engine::content_hash;
 use surety_network::{
-    AccessGate, Bytes, Counters, DataPlane, Fault, FetchOptions, OutputLocation, PlaneError, Readers,
+    AccessGate, Bytes, Counters, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Readers,
     Statement, StreamPage, StreamWriter, Ticket,
 };
 use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
@@ -111,7 +111,7 @@ impl DataPlane for BadPlane {
         self.plane.close_stream(task).await;
     }
 
-    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, Fault> {
+    async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, PeerError> {
         self.plane.read_stream(task, peer, from).await
     }
 }

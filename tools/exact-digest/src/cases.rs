@@ -37,7 +37,7 @@ fn row<'a>(stream: &mut Stream, buffer: &'a mut [f32; WIDTH]) -> &'a [f32] {
     row
 }
 
-fn put_outcome(stream: &mut Stream, outcome: Result<(), exact::Fault>, row: &[f32]) {
+fn put_outcome(stream: &mut Stream, outcome: Result<(), exact::ArithmeticError>, row: &[f32]) {
     match outcome {
         Ok(()) => stream.put_floats(row),
         Err(fault) => stream.put_fault(fault),

@@ -1,6 +1,6 @@
 //! Arguments in, bits out.
 
-use surety_exact::{Fault, SplitMix64};
+use surety_exact::{ArithmeticError, SplitMix64};
 
 /// Pseudo-random arguments ([`SplitMix64`]), and the digest of everything seen so far.
 pub struct Stream {
@@ -78,11 +78,11 @@ impl Stream {
         }
     }
 
-    pub fn put_fault(&mut self, fault: Fault) {
+    pub fn put_fault(&mut self, fault: ArithmeticError) {
         self.put(match fault {
-            Fault::Shape => 2 << 32,
-            Fault::NotFinite => 3 << 32,
-            Fault::ZeroNorm => 4 << 32,
+            ArithmeticError::Shape => 2 << 32,
+            ArithmeticError::NotFinite => 3 << 32,
+            ArithmeticError::ZeroNorm => 4 << 32,
         });
     }
 

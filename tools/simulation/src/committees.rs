@@ -2,7 +2,9 @@
 
 use serde_json::{json, Value};
 use sp_core::H256;
-use surety_dispute_game::snowflake::{seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS};
+use surety_dispute_game::quorum_streak::{
+    seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS,
+};
 
 use surety_dispute_game::testsuite::dice::Dice;
 
@@ -145,7 +147,7 @@ fn answer(
     panel: &mut Panel,
     corrupt: u32,
     dice: &mut Dice,
-) -> Result<(), surety_dispute_game::snowflake::CommitteeError> {
+) -> Result<(), surety_dispute_game::quorum_streak::CommitteeError> {
     let (number, members): (u32, Vec<u32>) = match panel.stage() {
         Stage::Round(ballot) => (
             ballot.number(),

@@ -5,7 +5,7 @@ use surety_dispute_game::bisection::{challenge, defend, Clocks, Game, Move, Outc
 
 use surety_dispute_game::testsuite::{
     dice::Dice,
-    toy::{Computed, Fault, Toy},
+    toy::{Alteration, Computed, Toy},
 };
 
 /// How a challenger plays.
@@ -55,8 +55,8 @@ impl Dispute {
     /// Plays it. None when a move was refused that should not have been: a bug.
     pub fn play(&self, dice: &mut Dice) -> Option<Played> {
         let seed = dice.number();
-        let fault = (!self.right).then(|| Fault::any(dice));
-        let mut defender = Computed::new(seed, fault);
+        let alteration = (!self.right).then(|| Alteration::any(dice));
+        let mut defender = Computed::new(seed, alteration);
         let computes = self.challenger == Challenger::Computes;
         let mut challenger = computes.then(|| Computed::new(seed, None));
         let mut game = Game::new(defender.root(), &Toy, Clocks::equal(self.clock)).ok()?;
@@ -75,7 +75,7 @@ impl Dispute {
                 return Some(played);
             }
             let Some(side) = game.to_move() else {
-                // Beyond a block: the input, on which a committee of the task's verifiers sees that the honest is right.
+                // Not computable in a block: the input, on which a committee of the task's verifiers sees that the honest is right.
                 let winner = if self.right {
                     Side::Defender
                 } else {

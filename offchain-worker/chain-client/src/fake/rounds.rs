@@ -278,7 +278,7 @@ impl FakeState {
         let verifier = self.verifier_of(who)?;
         let committee = self.committees.get_mut(&dispute);
         let committee = committee.ok_or_else(|| fault("Disputes", "NoCommittee"))?;
-        if committee.machine.rounds() != ballot {
+        if committee.state.rounds() != ballot {
             return Err(fault("Disputes", "StaleBallot"));
         }
         let rank = 0;
@@ -297,7 +297,7 @@ impl FakeState {
         salt: H256,
     ) -> Applied {
         let committee = self.committees.get_mut(&dispute).ok_or(Refusal::Call)?;
-        let opened = committee.machine.reveal(verifier, value, salt);
+        let opened = committee.state.reveal(verifier, value, salt);
         opened.map_err(|_| Refusal::BadProof)?;
         Ok(Vec::new())
     }

@@ -1,6 +1,6 @@
 //! Samples of committees.
 
-use surety_dispute_game::committee::{windows, Candidate, Machine, SeatDraw};
+use surety_dispute_game::committee::{windows, Candidate, CommitteeState, SeatDraw};
 
 use super::{account, HASH};
 use crate::CommitteeRecord;
@@ -8,8 +8,8 @@ use crate::CommitteeRecord;
 /// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being opened.
 pub(crate) fn committees() -> Vec<CommitteeRecord> {
     let windows = windows(5, 6);
-    let with = |machine| CommitteeRecord {
-        machine,
+    let with = |state| CommitteeRecord {
+        state,
         claimed: HASH,
         draw: SeatDraw {
             seed: HASH,
@@ -20,9 +20,9 @@ pub(crate) fn committees() -> Vec<CommitteeRecord> {
         ticked_at: 1,
         suspended: 0,
     };
-    let mut drawing = with(Machine::new(HASH, windows));
+    let mut drawing = with(CommitteeState::new(HASH, windows));
     drawing.enter(candidate());
-    let summoning = with(Machine::of_all(HASH, windows));
+    let summoning = with(CommitteeState::of_all(HASH, windows));
     let mut voting = summoning.clone();
     voting.enter(candidate());
     voting.summon(|_| 2, 3);

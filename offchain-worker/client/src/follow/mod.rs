@@ -58,7 +58,7 @@ pub struct Follow<S> {
     pub screen: S,
     /// Where providers' statements are kept.
     pub home: PathBuf,
-    /// The task's number.
+    /// Task id.
     pub task: TaskId,
     /// What the task asks for.
     pub operation: Operation,

@@ -13,7 +13,7 @@ use crate::{amount::Amount, deliver::Delivery, transcript::Streamed, words::stat
 /// How a task ended. Amounts are in plancks.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The task's number.
+    /// Task id.
     pub task: TaskId,
     /// `Settled`, `Failed` or `Cancelled`.
     pub state: String,

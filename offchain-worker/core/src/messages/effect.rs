@@ -17,23 +17,23 @@ use crate::{AccountId, Balance, DisputeRecord, Hash};
 pub enum Effect {
     /// Send a sealed bid.
     SubmitBid {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// The seal.
+        /// Seal of the bid.
         seal: Hash,
     },
     /// Open a bid.
     SubmitBidReveal {
-        /// On which task.
+        /// Task id.
         task: TaskId,
         /// The bid.
         bid: Bid<Balance>,
     },
     /// Fetch an input, and check it against its hash.
     FetchInput {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Its hash.
+        /// Hash of the input.
         hash: ContentHash,
         /// Its size in bytes.
         bytes: u32,
@@ -42,27 +42,27 @@ pub enum Effect {
     },
     /// Compute a task whose input is here.
     Compute {
-        /// Which task.
+        /// Task id.
         task: TaskId,
-        /// With which model.
+        /// Model id.
         model: ModelId,
-        /// What.
+        /// Operation of the task.
         operation: Operation,
-        /// On what.
+        /// Hash of the input.
         input: ContentHash,
         /// Most units that are paid for; an input with more cannot be claimed for.
         units_max: u32,
     },
     /// Commit to a result.
     SubmitCommit {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// The commitment.
         commitment: Hash,
     },
     /// Open a commitment.
     SubmitReveal {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// The result.
         claim: ResultClaim,
@@ -71,7 +71,7 @@ pub enum Effect {
     },
     /// Show a piece of our output on the chain.
     SubmitSupply {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// The output's hash.
         output: ContentHash,
@@ -80,45 +80,45 @@ pub enum Effect {
     },
     /// Find out whether we are to audit a result: evaluate the VRF of the agent's key, and compare it with our chances.
     Draw {
-        /// What over.
+        /// Input of the VRF.
         input: AuditInput<AccountId>,
         /// Bonded stake of all verifiers, in plancks.
         verifier_stake: Balance,
     },
     /// Fetch what an audit needs: the input, and the output that the provider has said where it matters.
     FetchAudit {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
         /// What was to be done.
         spec: TaskSpec,
     },
     /// Compute somebody's task again, from what was fetched for it.
     Audit {
-        /// Which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
         /// What was to be done.
         spec: TaskSpec,
     },
     /// Say on the chain that we audit, with our own result sealed.
     SubmitAnnouncement {
-        /// Which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
         /// That we were drawn.
         proof: AuditProof,
-        /// Our result.
+        /// Seal of our result.
         seal: Hash,
     },
     /// Open our own result.
     SubmitAuditReveal {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result it is held against.
+        /// Stash of the provider whose result it is held against.
         provider: AccountId,
         /// Our result.
         claim: ResultClaim,
@@ -127,27 +127,27 @@ pub enum Effect {
     },
     /// See whether a provider serves the output that it has revealed.
     CheckData {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Which provider.
+        /// Provider's stash.
         provider: AccountId,
         /// The output's hash.
         output: ContentHash,
     },
     /// Demand a piece of an output on the chain.
     SubmitDemand {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Of which provider.
+        /// Provider's stash.
         provider: AccountId,
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
     /// Find our next move in a dispute.
     ComputeMove {
-        /// Of which dispute.
+        /// Dispute id.
         dispute: DisputeId,
-        /// How it stands.
+        /// Record of the dispute in finalised state.
         record: Box<DisputeRecord>,
         /// Which side is ours.
         side: Side,
@@ -156,9 +156,9 @@ pub enum Effect {
     },
     /// Play a move.
     SubmitMove {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Moves before it, of both sides. With it the chain refuses a move that comes too late.
         number: u32,
@@ -167,47 +167,47 @@ pub enum Effect {
     },
     /// Have a dispute take note that the other side's time is over.
     SubmitAdvance {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// Which dispute.
+        /// Dispute id.
         dispute: DisputeId,
     },
     /// Find out whether we are drawn for a ballot of a committee: evaluate the VRF of the agent's key.
     DrawSeat {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// What over.
+        /// Input of the VRF.
         input: SeatInput,
         /// Bonded stake of all verifiers, in plancks.
         verifier_stake: Balance,
     },
     /// Compute the number that a committee is asked for.
     ComputeVote {
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
-        /// How it stands.
+        /// Record of the dispute in finalised state.
         record: Box<DisputeRecord>,
         /// The task it is about.
         spec: TaskSpec,
     },
     /// Take a seat, with our answer sealed.
     SubmitJoin {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Ballots before this one.
         ballot: u32,
         /// That we are drawn; nothing where all are summoned.
         proof: Option<AuditProof>,
-        /// Our answer.
+        /// Seal of our answer.
         seal: Hash,
     },
     /// Open our answer.
     SubmitVote {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// The answer.
         value: Hash,
@@ -216,7 +216,7 @@ pub enum Effect {
     },
     /// Demand a piece of a task's input on the chain.
     SubmitInputDemand {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// Demands of ours before this one.
         number: u32,
@@ -225,14 +225,14 @@ pub enum Effect {
     },
     /// Stop an effect that is under way, and say nothing of how it went: it can no longer matter.
     Cancel {
-        /// For which task.
+        /// Task id.
         task: TaskId,
-        /// Which one.
+        /// Kind of the effect.
         kind: EffectKind,
     },
     /// Stop what is under way for a task, and drop what is kept for it, in the journal too.
     Forget {
-        /// Which task.
+        /// Task id.
         task: TaskId,
     },
 }

@@ -23,7 +23,7 @@ pub use record::Record;
 /// A task as one block's state shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSnapshot {
-    /// Its number.
+    /// Task id.
     pub id: TaskId,
     /// The task.
     pub task: TaskRecord,
@@ -45,7 +45,7 @@ pub struct TaskSnapshot {
 /// A bid as the chain shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BidSeen {
-    /// Its seal.
+    /// Seal of the bid.
     pub seal: H256,
     /// Whether it has been opened.
     pub opened: bool,
@@ -56,7 +56,7 @@ pub struct BidSeen {
 pub enum Event {
     /// A block was finalised.
     Finalised {
-        /// Its height.
+        /// Height of the block.
         block: BlockNumber,
         /// What the chain's running clock shows in its state: deadlines compare with it, and with nothing else.
         clock: BlockNumber,
@@ -66,7 +66,7 @@ pub enum Event {
     /// There is a new best block, which may still be replaced. What was sealed is opened, and what is demanded is shown,
     /// as soon as it asks for it; nothing new is promised because of it.
     Best {
-        /// Its height.
+        /// Height of the block.
         block: BlockNumber,
         /// What the chain's running clock shows in its state.
         clock: BlockNumber,
@@ -75,9 +75,9 @@ pub enum Event {
     },
     /// Work of one kind was measured: what is bid from now on knows how fast this machine is.
     Measured {
-        /// With which model.
+        /// Model id.
         model: ModelId,
-        /// What was done.
+        /// Operation that was measured.
         operation: Operation,
         /// How much of it.
         units: u32,
@@ -98,53 +98,53 @@ pub enum Event {
     },
     /// The input of a task is here, and is what its hash says.
     InputReady {
-        /// Which task.
+        /// Task id.
         task: TaskId,
     },
     /// The input of a task could not be fetched.
     InputFailed {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// What that means for the next attempt.
         failure: Failure,
     },
     /// A task has been computed, and its output stored.
     ResultReady {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// The result.
         claim: ResultClaim,
     },
     /// A task could not be computed.
     ComputeFailed {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// What that means for the next attempt.
         failure: Failure,
     },
     /// We know whether we are to audit a result.
     Drawn {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
         /// That we are; nothing when we are not.
         proof: Option<AuditProof>,
     },
     /// A result has been computed again.
     AuditReady {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
-        /// What we say.
+        /// Result that we computed.
         claim: ResultClaim,
     },
     /// The next move in a dispute has been found.
     MoveReady {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Moves before it, of both sides.
         number: u32,
@@ -153,9 +153,9 @@ pub enum Event {
     },
     /// We know whether we are drawn for a committee's ballot.
     SeatDrawn {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Ballots before this one.
         ballot: u32,
@@ -164,26 +164,26 @@ pub enum Event {
     },
     /// The number that a committee is asked for has been computed.
     VoteReady {
-        /// On which task.
+        /// Task id.
         task: TaskId,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Hash of what we have there.
         value: Hash,
     },
     /// An extrinsic made it into a block, or a check found what it looked for.
     EffectDone {
-        /// For which task.
+        /// Task id.
         task: TaskId,
-        /// Which one.
+        /// Kind of the effect.
         kind: EffectKind,
     },
     /// Something else did not work: an extrinsic did not make it into a block, or failed there; there is no audit, no
     /// move, or no data.
     EffectFailed {
-        /// For which task.
+        /// Task id.
         task: TaskId,
-        /// Which one.
+        /// Kind of the effect.
         kind: EffectKind,
         /// What that means for the next attempt.
         failure: Failure,

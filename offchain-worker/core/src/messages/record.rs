@@ -18,7 +18,7 @@ use crate::{AccountId, Balance, BlockNumber, Hash};
 pub enum Record {
     /// We bid for a task, with this bid and no other.
     BidMade {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
@@ -27,7 +27,7 @@ pub enum Record {
     },
     /// We have a task's result, and it is this one and no other.
     ResultMade {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
@@ -40,65 +40,65 @@ pub enum Record {
     },
     /// The commitment made it into a block.
     CommitSubmitted {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
     },
     /// The opened commitment made it into a block.
     RevealSubmitted {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
     },
     /// We have nothing more to do with a task, ever.
     Finished {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
     },
     /// We have audited a result, and say this and nothing else of it.
     AuditMade {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
-        /// What we say.
+        /// Result that we computed.
         claim: ResultClaim,
         /// The seal's salt.
         salt: Hash,
-        /// The seal.
+        /// Seal of the result.
         seal: Hash,
     },
     /// The seal was in a block. It may still be replaced.
     AuditAnnounced {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
     },
     /// The opened seal was in a block. It may still be replaced.
     AuditRevealed {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// Whose result.
+        /// Stash of the provider whose result it is.
         provider: AccountId,
     },
     /// In a dispute we play this move and no other.
     MoveMade {
-        /// On which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Moves before it, of both sides.
         number: u32,
@@ -107,22 +107,22 @@ pub enum Record {
     },
     /// The move was in a block. It may still be replaced.
     MoveSubmitted {
-        /// On which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Moves before it, of both sides.
         number: u32,
     },
     /// On a committee we answer this and nothing else.
     VoteMade {
-        /// On which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
-        /// In which dispute.
+        /// Dispute id.
         dispute: DisputeId,
         /// Ballots before this one.
         ballot: u32,
@@ -130,12 +130,12 @@ pub enum Record {
         value: Hash,
         /// The seal's salt.
         salt: Hash,
-        /// The seal.
+        /// Seal of the answer.
         seal: Hash,
     },
     /// An input could not be fetched, for the first time since we wait for it.
     InputMissed {
-        /// Of which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,
@@ -146,7 +146,7 @@ pub enum Record {
     },
     /// We demand this piece of a task's input and no other, the first time or the next.
     InputDemandMade {
-        /// Which task.
+        /// Task id.
         task: TaskId,
         /// Last finalised block then.
         at: BlockNumber,

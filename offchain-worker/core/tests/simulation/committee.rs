@@ -7,8 +7,8 @@ use sp_core::H256;
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_dispute_game::{
     bisection::{challenge, defend, Cell, Clocks, Game, Judgement, Referee, Roots, Side, State},
-    committee::{own_value, value_hash, windows, Candidate, DisputeCommittee, Machine, SeatDraw},
-    snowflake::{seal, Decision, Stage},
+    committee::{own_value, value_hash, windows, Candidate, CommitteeState, DisputeCommittee, SeatDraw},
+    quorum_streak::{seal, Decision, Stage},
 };
 use surety_types::{
     task::RoundPhase,
@@ -44,12 +44,12 @@ impl Referee for NoBlock {
     }
 
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
-        Judgement::Beyond
+        Judgement::NotComputable
     }
 }
 
 /// A dispute that has come to the cell in which `liar` is wrong.
-fn beyond(mut liar: Computed) -> DisputeRecord {
+fn referred(mut liar: Computed) -> DisputeRecord {
     let mut game = Game::new(liar.root(), &Toy, Clocks::equal(1_000)).unwrap();
     while let Some(side) = game.to_move() {
         let played = match side {
@@ -95,18 +95,18 @@ impl Lives {
     /// So many verifiers, which are drawn, or all summoned at once.
     pub fn new(seed: u64, faults: Faults, verifiers: usize, drawn: bool) -> Self {
         let mut random = Random::new(seed);
-        let record = beyond(records::wrong(random.next()));
-        let State::Beyond { cell } = record.game.state() else {
+        let record = referred(records::wrong(random.next()));
+        let State::NeedsCommittee { cell } = record.game.state() else {
             panic!("a block can decide it")
         };
         let right = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());
         let windows = windows(WINDOW, WINDOW);
-        let machine = match drawn {
-            true => Machine::new(QUESTION, windows),
-            false => Machine::of_all(QUESTION, windows),
+        let state = match drawn {
+            true => CommitteeState::new(QUESTION, windows),
+            false => CommitteeState::of_all(QUESTION, windows),
         };
         let committee: CommitteeRecord = DisputeCommittee {
-            machine,
+            state,
             claimed: value_hash(Some(cell.value)),
             draw: SeatDraw {
                 seed: H256([5; 32]),
@@ -199,17 +199,17 @@ impl Lives {
     fn pass(&mut self) {
         let electorate = self.hosts.len() as u128;
         let Some(committee) = self.committee() else { return };
-        let over = committee.machine.left() <= 1;
+        let over = committee.state.left() <= 1;
         let opened = over
-            && match committee.machine.stage() {
+            && match committee.state.stage() {
                 Stage::Drawing => committee.seat(),
                 Stage::Summoning => committee.summon(|_| 1, electorate),
                 _ => false,
             };
         if !opened {
-            committee.machine.tick(1);
+            committee.state.tick(1);
         }
-        self.decision = committee.machine.decision();
+        self.decision = committee.state.decision();
     }
 
     fn apply(&mut self, place: usize, effect: Effect) -> bool {
@@ -225,13 +225,13 @@ impl Lives {
                     rank: place as u128,
                     seal,
                 };
-                let due = ballot == committee.machine.rounds() && !known;
+                let due = ballot == committee.state.rounds() && !known;
                 due && committee.enter(candidate) == surety_dispute_game::committee::Entry::Seated
             }
-            Effect::SubmitVote { value, salt, .. } => committee.machine.reveal(&who, value, salt).is_ok(),
+            Effect::SubmitVote { value, salt, .. } => committee.state.reveal(&who, value, salt).is_ok(),
             other => panic!("no call of a committee: {other:?}"),
         };
-        self.decision = committee.machine.decision();
+        self.decision = committee.state.decision();
         done
     }
 
@@ -306,7 +306,7 @@ impl Lives {
                 }),
             },
             Effect::ComputeVote { dispute, record, .. } => {
-                let State::Beyond { cell } = record.game.state() else {
+                let State::NeedsCommittee { cell } = record.game.state() else {
                     panic!("a block can decide it")
                 };
                 let value = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());

@@ -4,7 +4,7 @@ use sp_core::H256;
 use surety_dispute_game::bisection::{Clocks, Game};
 use surety_dispute_game::testsuite::{
     dice::Dice,
-    toy::{Computed, Fault, Toy},
+    toy::{Alteration, Computed, Toy},
 };
 use surety_types::{
     model::Operation,
@@ -40,7 +40,7 @@ pub fn right() -> Computed {
 
 /// One with a fault somewhere, which follows from a number.
 pub fn wrong(place: u64) -> Computed {
-    Computed::new(INPUT, Some(Fault::any(&mut Dice::seeded(place))))
+    Computed::new(INPUT, Some(Alteration::any(&mut Dice::seeded(place))))
 }
 
 /// What somebody claims who computed this.
@@ -68,7 +68,7 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
         moves: 0,
         opened_at: number,
         ticked_at: number,
-        beyond_since: None,
+        referred_at: None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! What has no canonical result.
 
 use surety_cuda::{Error, GpuBackend, Kernels, Mask, Quanta, Rows, Weights};
-use surety_exact::{Fault, Precision};
+use surety_exact::{ArithmeticError, Precision};
 
 pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
-    let not_finite = Err(Error::Fault(Fault::NotFinite));
+    let not_finite = Err(Error::Arithmetic(ArithmeticError::NotFinite));
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = kernels.upload(&[1.0, bad, 2.0]).unwrap();
         kernels
@@ -60,7 +60,7 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
 
     let mut zeros = kernels.upload(&[0.0; 2]).unwrap();
     kernels.l2_normalise(&mut zeros, 2).unwrap();
-    assert_eq!(kernels.check(), Err(Error::Fault(Fault::ZeroNorm)));
+    assert_eq!(kernels.check(), Err(Error::Arithmetic(ArithmeticError::ZeroNorm)));
     let mut large = kernels.upload(&[f32::MAX; 2]).unwrap();
     kernels.l2_normalise(&mut large, 2).unwrap();
     assert_eq!(kernels.check(), not_finite, "squares that overflow");
@@ -70,7 +70,7 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
 
 /// Nothing of a wrong shape reaches the machine.
 fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
-    let shape = Err(Error::Fault(Fault::Shape));
+    let shape = Err(Error::Arithmetic(ArithmeticError::Shape));
     let weights = Weights {
         inputs: 2,
         outputs: 3,

@@ -60,7 +60,7 @@ pub fn run(shape: &str, count: usize) -> Result<()> {
     })
 }
 
-pub fn fault(fault: surety_exact::Fault) -> String {
+pub fn fault(fault: surety_exact::ArithmeticError) -> String {
     format!("the arithmetic refused: {fault:?}")
 }
 

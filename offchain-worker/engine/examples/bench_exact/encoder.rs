@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{json, Value};
 use surety_engine::exact::{BertModel, Scratch, TopLevel};
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_models::tokens::TokensOf;
 use tokenizers::Tokenizer;
 
@@ -93,7 +93,7 @@ fn traced_leaves(
     model: &BertModel,
     group: &[&TokensOf],
     scratch: &mut Scratch,
-) -> std::result::Result<usize, Fault> {
+) -> std::result::Result<usize, ArithmeticError> {
     let mut trace = TopLevel::new(model.trace_shape());
     model.embed(group, scratch, &mut trace)?;
     let rows: Vec<usize> = group.iter().map(|tokens| tokens.ids.len()).collect();

@@ -9,7 +9,7 @@ mod weights;
 use candle_core::{Device, Tensor};
 use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_models::{
     tokens::{Tokens, TokensOf},
     ModelError, ModelFiles,
@@ -109,9 +109,11 @@ impl BertEngine {
         surety_exact::mean_pool(&states, &mut row)
             .and_then(|()| surety_exact::l2_normalise(&mut row))
             .map_err(|fault| match fault {
-                Fault::Shape => EngineError::Compute("the model's states are not of its own width".into()),
-                Fault::NotFinite => EngineError::NotFinite { item: index },
-                Fault::ZeroNorm => EngineError::ZeroVector { item: index },
+                ArithmeticError::Shape => {
+                    EngineError::Compute("the model's states are not of its own width".into())
+                }
+                ArithmeticError::NotFinite => EngineError::NotFinite { item: index },
+                ArithmeticError::ZeroNorm => EngineError::ZeroVector { item: index },
             })?;
         Ok(row)
     }

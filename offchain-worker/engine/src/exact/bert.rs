@@ -3,7 +3,7 @@
 //! Several sequences go through the products together, as rows below each other; only attention looks at more than
 //! one row, and only within a sequence. So which sequences are computed together changes no bit.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::{
@@ -19,7 +19,7 @@ use super::{
 /// An encoder with its weights in the layout of the kernels.
 pub struct BertModel(BertWeights<Packed>);
 
-fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, Fault> {
+fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, ArithmeticError> {
     let inner = layer.up.outputs;
     let [attention_smoothing, output_smoothing] =
         [&layer.attention_smoothing, &layer.output_smoothing].map(Option::as_ref);
@@ -57,12 +57,12 @@ impl BertModel {
     /// Lays the weights out. Their lengths must fit together, as a reader of model files makes sure.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when they do not.
-    pub fn new(weights: BertWeights) -> Result<Self, Fault> {
+    /// [`ArithmeticError::Shape`] when they do not.
+    pub fn new(weights: BertWeights) -> Result<Self, ArithmeticError> {
         let width = weights.word_embeddings.width;
         let fits = width > 0 && weights.heads > 0 && width.is_multiple_of(weights.heads);
         if !fits || weights.layers.is_empty() {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         for table in [
             &weights.word_embeddings,
@@ -119,14 +119,14 @@ impl BertModel {
     /// One vector for each sequence, of length 1.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for an empty sequence, one that is too long, or tokens that there are no vectors for; the
+    /// [`ArithmeticError::Shape`] for an empty sequence, one that is too long, or tokens that there are no vectors for; the
     /// faults of the arithmetic.
     pub fn embed(
         &self,
         sequences: &[&TokensOf],
         scratch: &mut Scratch,
         probe: &mut impl Probe,
-    ) -> Result<Vec<f32>, Fault> {
+    ) -> Result<Vec<f32>, ArithmeticError> {
         scratch.rows.set_precision(self.0.word_embeddings.q.precision());
         self.first_states(sequences, scratch)?;
         probe.real(step(0, Op::Embed), &scratch.state, self.width());
@@ -138,14 +138,14 @@ impl BertModel {
         Ok(pooled)
     }
 
-    fn first_states(&self, sequences: &[&TokensOf], scratch: &mut Scratch) -> Result<(), Fault> {
+    fn first_states(&self, sequences: &[&TokensOf], scratch: &mut Scratch) -> Result<(), ArithmeticError> {
         let width = self.width();
         let count: usize = sequences.iter().map(|tokens| tokens.ids.len()).sum();
         let sum = sized(&mut scratch.sum, count * width);
         let mut rows = sum.chunks_exact_mut(width);
         for tokens in sequences {
             if tokens.ids.is_empty() || tokens.ids.len() != tokens.types.len() {
-                return Err(Fault::Shape);
+                return Err(ArithmeticError::Shape);
             }
             for ((position, id), (kind, row)) in
                 (0u32..).zip(&tokens.ids).zip(tokens.types.iter().zip(&mut rows))
@@ -170,7 +170,7 @@ impl BertModel {
         sequences: &[&TokensOf],
         scratch: &mut Scratch,
         probe: &mut impl Probe,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         let width = self.width();
         let Scratch {
             state,
@@ -229,7 +229,7 @@ impl BertModel {
         (query, key, value): (&[f32], &[f32], &[f32]),
         cache: &mut Option<Cache>,
         out: &mut [f32],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         let width = self.width();
         let cache = cache.get_or_insert_with(|| {
             Cache::new(
@@ -244,13 +244,13 @@ impl BertModel {
             start = range.end;
             cache.clear();
             cache.append(part(key, &range)?, part(value, &range)?)?;
-            let out = out.get_mut(range.clone()).ok_or(Fault::Shape)?;
+            let out = out.get_mut(range.clone()).ok_or(ArithmeticError::Shape)?;
             kernels::attention(part(query, &range)?, cache, self.0.heads, Mask::Full, out)?;
         }
         Ok(())
     }
 
-    fn pool(&self, sequences: &[&TokensOf], state: &[f32]) -> Result<Vec<f32>, Fault> {
+    fn pool(&self, sequences: &[&TokensOf], state: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
         let width = self.width();
         let mut pooled = vec![0.0; sequences.len() * width];
         let mut start = 0;

@@ -1,6 +1,6 @@
 //! What a converter wants to know of a model before it gives some channels' range to others.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_kernels::Rows;
 use surety_model_trace::{Op, Step};
 use surety_models::{
@@ -44,7 +44,7 @@ impl Probe for Inputs {
 pub struct ExactCalibrator;
 
 impl Calibrator for ExactCalibrator {
-    fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
+    fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError> {
         let model = BertModel::new(weights.clone())?;
         let mut inputs = Inputs::default();
         let mut scratch = Scratch::default();
@@ -59,7 +59,7 @@ impl Calibrator for ExactCalibrator {
         Ok(inputs)
     }
 
-    fn llama(&self, weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, Fault> {
+    fn llama(&self, weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError> {
         let model = LlamaModel::new(weights.clone())?;
         let mut inputs = Inputs::default();
         for (ids, made_up) in all(sequences) {

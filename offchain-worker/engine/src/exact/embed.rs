@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use surety_dispute_game::bisection::ROWS_MAX;
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_kernels::Packed;
 use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
 use surety_models::{
@@ -348,11 +348,11 @@ fn batches(items: &[Item]) -> Vec<&[Item]> {
     batches
 }
 
-fn failed(item: u32, fault: Fault) -> EngineError {
+fn failed(item: u32, fault: ArithmeticError) -> EngineError {
     match fault {
-        Fault::Shape => EngineError::Compute("the item's tokens do not fit the model".into()),
-        Fault::NotFinite => EngineError::NotFinite { item },
-        Fault::ZeroNorm => EngineError::ZeroVector { item },
+        ArithmeticError::Shape => EngineError::Compute("the item's tokens do not fit the model".into()),
+        ArithmeticError::NotFinite => EngineError::NotFinite { item },
+        ArithmeticError::ZeroNorm => EngineError::ZeroVector { item },
     }
 }
 

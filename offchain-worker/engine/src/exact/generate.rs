@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_model_trace::{prompt_tokens, Layout, Prompt, Rows, TaskFacts};
 use surety_models::{tokens::Prompts, units_max, weights::LlamaWeights, Form, ModelError};
 use surety_proofs::content_hash;
@@ -258,10 +258,10 @@ fn told(sink: &mut dyn Sink, event: Event) -> Result<(), EngineError> {
     }
 }
 
-pub(super) fn failed(position: u32, fault: Fault) -> EngineError {
+pub(super) fn failed(position: u32, fault: ArithmeticError) -> EngineError {
     match fault {
-        Fault::Shape => EngineError::Compute("the tokens do not fit the model".into()),
-        Fault::NotFinite | Fault::ZeroNorm => EngineError::NotFinite { item: position },
+        ArithmeticError::Shape => EngineError::Compute("the tokens do not fit the model".into()),
+        ArithmeticError::NotFinite | ArithmeticError::ZeroNorm => EngineError::NotFinite { item: position },
     }
 }
 

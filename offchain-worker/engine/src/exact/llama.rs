@@ -3,7 +3,7 @@
 //! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any length, one
 //! token at a time, or a prompt together with its continuation all give the same bits.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
@@ -24,7 +24,12 @@ pub struct LlamaModel {
     tied: Option<Packed>,
 }
 
-fn packed(layer: LlamaLayer, width: usize, queries: usize, keys: usize) -> Result<LlamaLayer<Packed>, Fault> {
+fn packed(
+    layer: LlamaLayer,
+    width: usize,
+    queries: usize,
+    keys: usize,
+) -> Result<LlamaLayer<Packed>, ArithmeticError> {
     let inner = layer.up.outputs;
     let [attention_smoothing, output_smoothing] =
         [&layer.attention_smoothing, &layer.output_smoothing].map(Option::as_ref);
@@ -106,8 +111,8 @@ impl LlamaModel {
     /// Lays the weights out. Their lengths must fit together, as a reader of model files makes sure.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when they do not.
-    pub fn new(weights: LlamaWeights) -> Result<Self, Fault> {
+    /// [`ArithmeticError::Shape`] when they do not.
+    pub fn new(weights: LlamaWeights) -> Result<Self, ArithmeticError> {
         let width = weights.tokens.width;
         let (queries, keys) = (
             weights.heads * weights.head_dim,
@@ -119,7 +124,7 @@ impl LlamaModel {
             && weights.heads.is_multiple_of(weights.kv_heads)
             && weights.head_dim == 2 * weights.turns.len();
         if !fits || weights.layers.is_empty() {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         check_table(&weights.tokens, width)?;
         let (head, tied) = match &weights.head {
@@ -193,17 +198,17 @@ impl LlamaModel {
     /// Adds tokens to a sequence; [`Sequence::states`] then has theirs.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for no tokens, unknown ones, or more than there is room for; the faults of the arithmetic. The
+    /// [`ArithmeticError::Shape`] for no tokens, unknown ones, or more than there is room for; the faults of the arithmetic. The
     /// sequence is of no use afterwards.
     pub fn forward(
         &self,
         sequence: &mut Sequence,
         tokens: &[u32],
         probe: &mut impl Probe,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         let width = self.width();
         if tokens.is_empty() || sequence.caches.len() != self.weights.layers.len() {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         let state = sized(&mut sequence.state, tokens.len() * width);
         for (token, row) in tokens.iter().zip(state.chunks_exact_mut(width)) {
@@ -224,15 +229,15 @@ impl LlamaModel {
         layer: &LlamaLayer<Packed>,
         sequence: &mut Sequence,
         probe: &mut impl Probe,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         let (width, queries, keys) = (
             self.width(),
             self.weights.heads * self.weights.head_dim,
             self.kv_width(),
         );
         let first = sequence.len;
-        let first_position = u32::try_from(first).map_err(|_| Fault::Shape)?;
-        let cache = sequence.caches.get_mut(index).ok_or(Fault::Shape)?;
+        let first_position = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
+        let cache = sequence.caches.get_mut(index).ok_or(ArithmeticError::Shape)?;
         let (state, query) = (&mut sequence.state, &mut sequence.query);
         let (key, value) = (&mut sequence.key, &mut sequence.value);
         let mut pass = Pass {
@@ -273,7 +278,7 @@ impl LlamaModel {
         layer: &LlamaLayer<Packed>,
         sequence: &mut Sequence,
         probe: &mut impl Probe,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         let (width, inner) = (self.width(), layer.up.outputs());
         let (state, gate) = (&mut sequence.state, &mut sequence.gate);
         let mut pass = Pass {
@@ -299,15 +304,15 @@ impl LlamaModel {
     /// A logit for each token, for each of some states of the last layer.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for states of another width; the faults of the arithmetic.
-    pub fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), Fault> {
+    /// [`ArithmeticError::Shape`] for states of another width; the faults of the arithmetic.
+    pub fn logits(&self, states: &[f32], logits: &mut Vec<f32>) -> Result<(), ArithmeticError> {
         let width = self.width();
         let mut normed = vec![0.0; states.len()];
         kernels::rms_norm(states, &self.weights.norm, &mut normed)?;
         let mut rows = Rows::new(self.weights.tokens.q.precision());
         rows.quantise(&normed, width, None)?;
         let head = self.weights.head.as_ref().or(self.tied.as_ref());
-        let head = head.ok_or(Fault::Shape)?;
+        let head = head.ok_or(ArithmeticError::Shape)?;
         kernels::product(&rows, head, sized(logits, rows.count() * head.outputs()))
     }
 }

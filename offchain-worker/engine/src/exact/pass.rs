@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_exact::{groups, Fault, GROUP};
+use surety_exact::{groups, ArithmeticError, GROUP};
 use surety_kernels::{self as kernels, Packed, Rows};
 use surety_model_trace::{Op, Step};
 use surety_models::weights::{Linear, Quanta, Table};
@@ -29,7 +29,7 @@ impl<P: Probe> Pass<'_, P> {
         input: &[f32],
         width: usize,
         smoothing_scale: Option<&[f32]>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ArithmeticError> {
         self.rows.quantise(input, width, smoothing_scale)?;
         self.probe
             .quantised(step(self.layer, op), input, width, self.rows);
@@ -37,7 +37,7 @@ impl<P: Probe> Pass<'_, P> {
     }
 
     /// A product of what was quantised last.
-    pub(super) fn product(&mut self, op: Op, by: &Packed, out: &mut Vec<f32>) -> Result<(), Fault> {
+    pub(super) fn product(&mut self, op: Op, by: &Packed, out: &mut Vec<f32>) -> Result<(), ArithmeticError> {
         let out = sized(out, self.rows.count() * by.outputs());
         kernels::product(self.rows, by, out)?;
         self.real(op, out, by.outputs());
@@ -58,8 +58,8 @@ pub(super) fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
 }
 
 /// A slice that is there, or a fault.
-pub(super) fn part<'a>(rows: &'a [f32], range: &Range<usize>) -> Result<&'a [f32], Fault> {
-    rows.get(range.clone()).ok_or(Fault::Shape)
+pub(super) fn part<'a>(rows: &'a [f32], range: &Range<usize>) -> Result<&'a [f32], ArithmeticError> {
+    rows.get(range.clone()).ok_or(ArithmeticError::Shape)
 }
 
 /// Combines a table's row with `into`, element by element.
@@ -68,14 +68,14 @@ pub(super) fn look_up(
     row: u32,
     into: &mut [f32],
     combine: impl Fn(f32, f32) -> f32,
-) -> Result<(), Fault> {
+) -> Result<(), ArithmeticError> {
     let row = row as usize;
     let (width, count) = (table.width, groups(table.width));
     let values = row * width..(row + 1) * width;
     let scales = table
         .scales
         .get(row * count..(row + 1) * count)
-        .ok_or(Fault::Shape)?;
+        .ok_or(ArithmeticError::Shape)?;
     match &table.q {
         Quanta::Int8(q) => combined(q.get(values), scales, into, combine),
         Quanta::Int12(q) => combined(q.get(values), scales, into, combine),
@@ -87,8 +87,8 @@ fn combined<Q: Copy + Into<f32>>(
     scales: &[f32],
     into: &mut [f32],
     combine: impl Fn(f32, f32) -> f32,
-) -> Result<(), Fault> {
-    let q = q.ok_or(Fault::Shape)?;
+) -> Result<(), ArithmeticError> {
+    let q = q.ok_or(ArithmeticError::Shape)?;
     for ((q, scale), into) in q.chunks(GROUP).zip(scales).zip(into.chunks_mut(GROUP)) {
         for (q, into) in q.iter().zip(into) {
             *into = combine(*into, (*q).into() * scale);
@@ -98,14 +98,14 @@ fn combined<Q: Copy + Into<f32>>(
 }
 
 /// Whether a table has this width and the lengths that it says.
-pub(super) fn check_table(table: &Table, width: usize) -> Result<(), Fault> {
+pub(super) fn check_table(table: &Table, width: usize) -> Result<(), ArithmeticError> {
     let lengths = [table.q.len(), table.scales.len()];
     match table.rows > 0
         && table.width == width
         && lengths == [table.rows * width, table.rows * groups(width)]
     {
         true => Ok(()),
-        false => Err(Fault::Shape),
+        false => Err(ArithmeticError::Shape),
     }
 }
 
@@ -115,12 +115,12 @@ pub(super) fn pack(
     inputs: usize,
     outputs: usize,
     smoothing_scale: Option<&Vec<f32>>,
-) -> Result<Packed, Fault> {
+) -> Result<Packed, ArithmeticError> {
     let fits = linear.inputs == inputs && linear.outputs == outputs && inputs > 0 && outputs > 0;
     let vectors = smoothing_scale.is_none_or(|scale| scale.len() == inputs)
         && linear.bias.as_ref().is_none_or(|bias| bias.len() == outputs);
     match fits && vectors {
         true => Packed::new(linear),
-        false => Err(Fault::Shape),
+        false => Err(ArithmeticError::Shape),
     }
 }

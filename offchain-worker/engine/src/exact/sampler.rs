@@ -1,6 +1,6 @@
 //! The tokens of a continuation, chosen.
 
-use surety_exact::{sample, Fault, Sampling};
+use surety_exact::{sample, ArithmeticError, Sampling};
 use surety_model_trace::sampling_random;
 use surety_types::ContentHash;
 
@@ -25,7 +25,7 @@ impl Sampler {
     }
 
     /// Token `index` of the continuation.
-    pub(super) fn token(&mut self, index: u32, logits: &[f32]) -> Result<u32, Fault> {
+    pub(super) fn token(&mut self, index: u32, logits: &[f32]) -> Result<u32, ArithmeticError> {
         self.order.resize(logits.len(), 0);
         let random = sampling_random(&self.input, self.seed, index);
         sample(logits, &self.how, random, &mut self.order)

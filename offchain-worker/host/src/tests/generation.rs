@@ -2,7 +2,7 @@
 
 use surety_chain_client::{Chain, When};
 use surety_engine::generation::{Generation, Request};
-use surety_network::{DataPlane, Fault, FetchOptions, StreamEnd, StreamPage};
+use surety_network::{DataPlane, FetchOptions, PeerError, StreamEnd, StreamPage};
 use surety_types::{
     model::Operation,
     task::{MemberProgress, TaskState},
@@ -61,7 +61,7 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
     assert!(commits(&world).is_empty(), "the rest is still to be computed");
     let rival = world.rival_plane();
     let read_by_rival = rival.read_stream(task, &world.provider_endpoint(), 0).await;
-    assert_eq!(read_by_rival, Err(Fault::NotFound));
+    assert_eq!(read_by_rival, Err(PeerError::NotFound));
 
     world.let_tokens(3);
     world.until(|| !commits(&world).is_empty()).await;
@@ -98,7 +98,11 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
         .await;
     host.stop().await;
     let over = world.client_plane().read_stream(task, &at[0], 0).await;
-    assert_eq!(over, Err(Fault::NotFound), "memory is not kept for what is over");
+    assert_eq!(
+        over,
+        Err(PeerError::NotFound),
+        "memory is not kept for what is over"
+    );
 }
 
 /// What the client is told of a task that cannot be computed.

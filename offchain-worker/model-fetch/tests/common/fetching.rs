@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 use surety_model_fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, Sequences},
@@ -18,11 +18,11 @@ use super::Tiny;
 pub struct Unasked;
 
 impl Calibrator for Unasked {
-    fn bert(&self, _: &BertWeights, _: &Sequences) -> Result<Inputs, Fault> {
+    fn bert(&self, _: &BertWeights, _: &Sequences) -> Result<Inputs, ArithmeticError> {
         unreachable!("int12 needs no calibration")
     }
 
-    fn llama(&self, _: &LlamaWeights, _: &Sequences) -> Result<Inputs, Fault> {
+    fn llama(&self, _: &LlamaWeights, _: &Sequences) -> Result<Inputs, ArithmeticError> {
         unreachable!("int12 needs no calibration")
     }
 }

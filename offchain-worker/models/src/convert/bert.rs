@@ -1,6 +1,6 @@
 //! An encoder's published tensors to its exact parameters.
 
-use surety_exact::{Fault, Precision};
+use surety_exact::{ArithmeticError, Precision};
 
 use super::{
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
@@ -34,7 +34,11 @@ impl Recipe for BertConfig {
         calibration::for_encoder(tokenizer, self)
     }
 
-    fn look(calibrator: &dyn Calibrator, weights: &BertWeights, text: &Sequences) -> Result<Inputs, Fault> {
+    fn look(
+        calibrator: &dyn Calibrator,
+        weights: &BertWeights,
+        text: &Sequences,
+    ) -> Result<Inputs, ArithmeticError> {
         calibrator.bert(weights, text)
     }
 

@@ -1,6 +1,6 @@
 //! What the activations of a model are like, seen on a fixed text.
 
-use surety_exact::Fault;
+use surety_exact::ArithmeticError;
 
 use crate::{
     config::{BertConfig, LlamaConfig},
@@ -30,15 +30,15 @@ pub trait Calibrator: Sync {
     /// Runs sequences through an encoder, all tokens of the first kind of segment.
     ///
     /// # Errors
-    /// [`Fault::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of
+    /// [`ArithmeticError::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of
     /// the arithmetic.
-    fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, Fault>;
+    fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError>;
 
     /// Runs sequences through a decoder.
     ///
     /// # Errors
     /// Those of [`Self::bert`].
-    fn llama(&self, weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, Fault>;
+    fn llama(&self, weights: &LlamaWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError>;
 }
 
 /// Longest piece, in tokens.
@@ -135,13 +135,13 @@ impl Seen {
     /// Looks at rows of `width` values. What is not finite is refused by quantisation, not here.
     ///
     /// # Errors
-    /// [`Fault::Shape`] when earlier rows were of another width.
-    pub fn observe(&mut self, rows: &[f32], width: usize, made_up: bool) -> Result<(), Fault> {
+    /// [`ArithmeticError::Shape`] when earlier rows were of another width.
+    pub fn observe(&mut self, rows: &[f32], width: usize, made_up: bool) -> Result<(), ArithmeticError> {
         if self.squares.is_empty() {
             self.squares.resize(width, 0.0);
         }
         if width == 0 || self.squares.len() != width {
-            return Err(Fault::Shape);
+            return Err(ArithmeticError::Shape);
         }
         if made_up {
             for row in rows.chunks_exact(width) {
@@ -232,7 +232,10 @@ mod tests {
         whole.observe(&rows, 3, true).unwrap();
         assert_eq!((&whole.made_up, whole.rows_made_up), (&sample, 17));
         assert_eq!((&whole.squares, &whole.sample), (&known.squares, &known.sample));
-        assert_eq!(whole.observe(&rows, 17, false), Err(Fault::Shape));
-        assert_eq!(Seen::default().observe(&rows, 0, true), Err(Fault::Shape));
+        assert_eq!(whole.observe(&rows, 17, false), Err(ArithmeticError::Shape));
+        assert_eq!(
+            Seen::default().observe(&rows, 0, true),
+            Err(ArithmeticError::Shape)
+        );
     }
 }

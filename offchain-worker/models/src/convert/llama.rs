@@ -1,6 +1,6 @@
 //! A decoder's published tensors to its exact parameters.
 
-use surety_exact::{Fault, Precision};
+use surety_exact::{ArithmeticError, Precision};
 
 use super::{
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
@@ -30,7 +30,11 @@ impl Recipe for LlamaConfig {
         calibration::for_decoder(tokenizer, self)
     }
 
-    fn look(calibrator: &dyn Calibrator, weights: &LlamaWeights, text: &Sequences) -> Result<Inputs, Fault> {
+    fn look(
+        calibrator: &dyn Calibrator,
+        weights: &LlamaWeights,
+        text: &Sequences,
+    ) -> Result<Inputs, ArithmeticError> {
         calibrator.llama(weights, text)
     }
 

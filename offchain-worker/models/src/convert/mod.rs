@@ -22,7 +22,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surety_exact::{Fault, Precision};
+use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Tier},
     ContentHash,
@@ -54,11 +54,11 @@ pub enum ConvertError {
         /// The tensor's stem.
         stem: String,
         /// Why the arithmetic gives no value.
-        fault: Fault,
+        fault: ArithmeticError,
     },
     /// The quantised model cannot read the calibration text.
     #[error("the quantised model does not compute with the calibration text: {0:?}")]
-    Calibration(Fault),
+    Calibration(ArithmeticError),
     /// There is another model of that name.
     #[error("there is another model in {}; choose another name", path.display())]
     NameTaken {
@@ -301,7 +301,11 @@ trait Recipe {
     ) -> Result<Self::Weights, ConvertError>;
 
     /// What the linear layers are given when the model reads that text.
-    fn look(calibrator: &dyn Calibrator, weights: &Self::Weights, text: &Sequences) -> Result<Inputs, Fault>;
+    fn look(
+        calibrator: &dyn Calibrator,
+        weights: &Self::Weights,
+        text: &Sequences,
+    ) -> Result<Inputs, ArithmeticError>;
 }
 
 fn quantise(

@@ -1,7 +1,7 @@
 //! Float weights to quantised rows.
 
 use rayon::prelude::*;
-use surety_exact::{groups, quantise_row, Fault, Precision};
+use surety_exact::{groups, quantise_row, ArithmeticError, Precision};
 
 use super::{
     calibration::Seen,
@@ -120,7 +120,7 @@ pub(super) fn table(
 }
 
 /// Adds rows to a table. Each is quantised by itself: threads change nothing.
-fn quantise_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), Fault> {
+fn quantise_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), ArithmeticError> {
     let Table { width, q, scales, .. } = into;
     match q {
         Quanta::Int8(q) => add_rows(rows, *width, q, scales, |row, q, scales| match rounding {
@@ -138,8 +138,8 @@ fn add_rows<Q: Clone + Default + Send>(
     width: usize,
     q: &mut Vec<Q>,
     scales: &mut Vec<f32>,
-    one: impl Fn(&[f32], &mut [Q], &mut [f32]) -> Result<(), Fault> + Sync,
-) -> Result<(), Fault> {
+    one: impl Fn(&[f32], &mut [Q], &mut [f32]) -> Result<(), ArithmeticError> + Sync,
+) -> Result<(), ArithmeticError> {
     let count = groups(width);
     let (done, done_scales) = (q.len(), scales.len());
     q.resize(done + rows.len(), Q::default());
@@ -153,7 +153,7 @@ fn add_rows<Q: Clone + Default + Send>(
     parts.try_for_each(|((row, q), scales)| one(row, q, scales))
 }
 
-fn refused(stem: &str, fault: Fault) -> ConvertError {
+fn refused(stem: &str, fault: ArithmeticError) -> ConvertError {
     ConvertError::Arithmetic {
         stem: stem.into(),
         fault,

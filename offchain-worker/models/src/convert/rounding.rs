@@ -6,7 +6,7 @@
 //! inputs that were seen tell. Scales are those of plain rounding.
 
 use rayon::prelude::*;
-use surety_exact::{quantise_row, round, Fault, Precision, GROUP};
+use surety_exact::{quantise_row, round, ArithmeticError, Precision, GROUP};
 
 use super::calibration::Seen;
 
@@ -63,7 +63,7 @@ impl Rounding {
     ///
     /// # Errors
     /// Those of [`quantise_row`].
-    pub(super) fn row(&self, row: &[f32], q: &mut [i8], scales: &mut [f32]) -> Result<(), Fault> {
+    pub(super) fn row(&self, row: &[f32], q: &mut [i8], scales: &mut [f32]) -> Result<(), ArithmeticError> {
         quantise_row(row, PRECISION, q, scales)?;
         let parts = row.chunks(BLOCK).zip(q.chunks_mut(BLOCK));
         let parts = parts.zip(scales.chunks(BLOCK / GROUP)).zip(&self.blocks);
@@ -331,7 +331,7 @@ mod tests {
         poisoned[7] = f32::NAN;
         assert_eq!(
             rounding.row(&poisoned, &mut q, &mut scales),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
         rounding.row(&[0.0; WIDTH], &mut q, &mut scales).unwrap();
         assert!(q.iter().all(|q| *q == 0) && scales.iter().all(|scale| *scale == 0.0));

@@ -3,7 +3,7 @@ use std::{future::Future, pin::Pin, sync::Mutex};
 
 use super::*;
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response, Fault>> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = Result<Response, PeerError>> + Send>>;
 type Peer = Box<dyn Fn(Wanted) -> Answering + Send + Sync>;
 
 /// Peers that answer as they are told to, named by their numbers.
@@ -42,24 +42,24 @@ impl Net {
 impl Ask for Net {
     type Turn = ();
 
-    async fn turn(&self, _: &Endpoint) -> Result<(), Fault> {
+    async fn turn(&self, _: &Endpoint) -> Result<(), PeerError> {
         Ok(())
     }
 
-    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, Fault> {
+    async fn ask(&self, endpoint: &Endpoint, request: Request) -> Result<Response, PeerError> {
         let n = usize::from(endpoint[0] - b'0');
         self.asked.lock().unwrap().push((n, request.wanted.clone()));
         self.peers[n](request.wanted).await
     }
 }
 
-fn peer(answer: impl Fn(&Wanted) -> Result<Response, Fault> + Send + Sync + 'static) -> Peer {
+fn peer(answer: impl Fn(&Wanted) -> Result<Response, PeerError> + Send + Sync + 'static) -> Peer {
     Box::new(move |wanted| Box::pin(std::future::ready(answer(&wanted))))
 }
 
 fn slow_peer(
     delay: Duration,
-    answer: impl Fn(&Wanted) -> Result<Response, Fault> + Send + Sync + 'static,
+    answer: impl Fn(&Wanted) -> Result<Response, PeerError> + Send + Sync + 'static,
 ) -> Peer {
     Box::new(move |wanted| {
         let answer = answer(&wanted);
@@ -78,7 +78,7 @@ fn blob() -> Vec<u8> {
 }
 
 /// What an honest peer answers.
-fn honest(blob: &[u8], wanted: &Wanted) -> Result<Response, Fault> {
+fn honest(blob: &[u8], wanted: &Wanted) -> Result<Response, PeerError> {
     let total = blob.len() as u64;
     Ok(match wanted {
         Wanted::Outline { .. } => Response::Outline {
@@ -94,7 +94,7 @@ fn honest(blob: &[u8], wanted: &Wanted) -> Result<Response, Fault> {
 }
 
 /// What an honest peer answers that speaks version 2.
-fn elder(blob: &[u8], wanted: &Wanted) -> Result<Response, Fault> {
+fn elder(blob: &[u8], wanted: &Wanted) -> Result<Response, PeerError> {
     match wanted {
         Wanted::Outline { .. } => Ok(Response::Chunk {
             total: blob.len() as u64,
@@ -105,7 +105,7 @@ fn elder(blob: &[u8], wanted: &Wanted) -> Result<Response, Fault> {
 }
 
 /// The same with the bytes of chunks altered.
-fn altered(answer: Result<Response, Fault>) -> Result<Response, Fault> {
+fn altered(answer: Result<Response, PeerError>) -> Result<Response, PeerError> {
     answer.map(|response| match response {
         Response::Chunk { total, mut bytes } => {
             bytes.iter_mut().for_each(|byte| *byte ^= 1);
@@ -124,7 +124,7 @@ fn limits() -> Limits {
 }
 
 /// The blob, or the faults in order.
-async fn fetch(net: &Net, limits: &Limits, bytes: Option<u64>) -> Result<Vec<u8>, Vec<Fault>> {
+async fn fetch(net: &Net, limits: &Limits, bytes: Option<u64>) -> Result<Vec<u8>, Vec<PeerError>> {
     let endpoints = net.endpoints();
     let mut fetch = Fetch::new(limits, content_hash(&blob()), bytes, None);
     match fetch.run(net, &endpoints).await {
@@ -134,7 +134,9 @@ async fn fetch(net: &Net, limits: &Limits, bytes: Option<u64>) -> Result<Vec<u8>
 }
 
 /// The only fault of one peer, after which it is not asked again.
-async fn final_fault(answer: impl Fn(&Wanted) -> Result<Response, Fault> + Send + Sync + 'static) -> Fault {
+async fn final_fault(
+    answer: impl Fn(&Wanted) -> Result<Response, PeerError> + Send + Sync + 'static,
+) -> PeerError {
     let faults = fetch(&Net::new(vec![peer(answer)]), &limits(), None)
         .await
         .unwrap_err();
@@ -156,14 +158,14 @@ async fn an_honest_peer_delivers_whether_the_size_is_known_or_not() {
 
 #[tokio::test]
 async fn what_one_peer_has_delivered_is_not_asked_of_the_next() {
-    let until = |end: u64, then: fn(&Wanted) -> Result<Response, Fault>| {
+    let until = |end: u64, then: fn(&Wanted) -> Result<Response, PeerError>| {
         peer(move |wanted| match wanted {
             Wanted::Blob { offset, .. } if *offset >= end => then(wanted),
             wanted => honest(&blob(), wanted),
         })
     };
     let net = Net::new(vec![
-        until(MIB, |_| Err(Fault::TimedOut)),
+        until(MIB, |_| Err(PeerError::TimedOut)),
         until(2 * MIB, |wanted| altered(honest(&blob(), wanted))),
         peer(|wanted| honest(&blob(), wanted)),
     ]);
@@ -186,7 +188,7 @@ async fn a_liar_is_found_out_at_its_first_chunk_and_spoils_nothing() {
 #[tokio::test]
 async fn an_unchecked_part_is_not_mixed_with_another_peers() {
     let half = |wanted: &Wanted| match wanted {
-        Wanted::Blob { offset: MIB.., .. } => Err(Fault::TimedOut),
+        Wanted::Blob { offset: MIB.., .. } => Err(PeerError::TimedOut),
         wanted => altered(elder(&blob(), wanted)),
     };
     let net = Net::new(vec![peer(half), peer(|wanted| elder(&blob(), wanted))]);
@@ -202,7 +204,7 @@ async fn a_word_on_the_size_that_no_outline_proves_binds_nobody_else() {
             total: total + 1,
             chunks,
         }),
-        _ => Err(Fault::TimedOut),
+        _ => Err(PeerError::TimedOut),
     };
     let net = Net::new(vec![peer(liar), peer(|wanted| honest(&blob(), wanted))]);
     assert_eq!(fetch(&net, &limits(), None).await.unwrap(), blob());
@@ -218,7 +220,7 @@ async fn an_outline_of_fewer_chunks_that_leads_to_the_same_hash_spoils_nothing()
             total: MIB + 9,
             chunks: above.clone(),
         }),
-        _ => Err(Fault::TimedOut),
+        _ => Err(PeerError::TimedOut),
     };
     let net = Net::new(vec![peer(liar), peer(|wanted| honest(&blob(), wanted))]);
     assert_eq!(fetch(&net, &limits(), None).await.unwrap(), blob());
@@ -234,19 +236,19 @@ async fn outlines_that_lead_elsewhere_are_lies() {
             })
         }
     };
-    assert_eq!(final_fault(outline(2 * MIB + 9, 3)).await, Fault::WrongHash);
+    assert_eq!(final_fault(outline(2 * MIB + 9, 3)).await, PeerError::WrongHash);
     assert!(matches!(
         final_fault(outline(2 * MIB + 9, 2)).await,
-        Fault::Protocol(_)
+        PeerError::Protocol(_)
     ));
-    assert!(matches!(final_fault(outline(0, 0)).await, Fault::Protocol(_)));
+    assert!(matches!(final_fault(outline(0, 0)).await, PeerError::Protocol(_)));
     let too_large = final_fault(outline(u64::MAX, 3)).await;
-    assert!(matches!(too_large, Fault::TooLarge { .. }), "{too_large}");
+    assert!(matches!(too_large, PeerError::TooLarge { .. }), "{too_large}");
 }
 
 #[tokio::test]
 async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
-    let cut = |answer: Result<Response, Fault>, len: usize| match answer? {
+    let cut = |answer: Result<Response, PeerError>, len: usize| match answer? {
         Response::Chunk { total, mut bytes } if !bytes.is_empty() => {
             bytes.resize(len, 0);
             Ok(Response::Chunk { total, bytes })
@@ -255,10 +257,10 @@ async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
     };
     for len in [0, 1, MIB as usize - 1, MIB as usize + 1] {
         let fault = final_fault(move |wanted| cut(honest(&blob(), wanted), len)).await;
-        assert!(matches!(fault, Fault::Protocol(_)), "{len} bytes: {fault}");
+        assert!(matches!(fault, PeerError::Protocol(_)), "{len} bytes: {fault}");
     }
     let fault = final_fault(|_| Ok(Response::Malformed)).await;
-    assert!(matches!(fault, Fault::Protocol(_)), "{fault}");
+    assert!(matches!(fault, PeerError::Protocol(_)), "{fault}");
     // Another size with each chunk.
     let changing = final_fault(|wanted| match elder(&blob(), wanted)? {
         Response::Chunk { total, bytes } if !bytes.is_empty() => Ok(Response::Chunk {
@@ -267,19 +269,19 @@ async fn a_peer_that_breaks_the_protocol_is_not_asked_again() {
         }),
         other => Ok(other),
     });
-    assert!(matches!(changing.await, Fault::WrongSize { .. }));
+    assert!(matches!(changing.await, PeerError::WrongSize { .. }));
     assert_eq!(
         final_fault(|wanted| altered(elder(&blob(), wanted))).await,
-        Fault::WrongHash
+        PeerError::WrongHash
     );
 }
 
 #[tokio::test]
 async fn a_peer_that_may_do_better_later_is_asked_once_more() {
     for (response, fault) in [
-        (Response::Busy, Fault::Busy),
-        (Response::Refused, Fault::Refused),
-        (Response::NotFound, Fault::NotFound),
+        (Response::Busy, PeerError::Busy),
+        (Response::Refused, PeerError::Refused),
+        (Response::NotFound, PeerError::NotFound),
     ] {
         let net = Net::new(vec![peer(move |_| Ok(response.clone()))]);
         let faults = fetch(&net, &limits(), None).await.unwrap_err();
@@ -303,7 +305,7 @@ async fn who_trickles_or_stalls_is_given_up_and_what_it_delivered_is_kept() {
         }),
         slow_peer(Duration::from_secs(3600), |wanted| honest(&blob(), wanted)),
         peer(|wanted| match wanted {
-            Wanted::Blob { offset: 0, .. } => Err(Fault::NotFound),
+            Wanted::Blob { offset: 0, .. } => Err(PeerError::NotFound),
             wanted => honest(&blob(), wanted),
         }),
     ]);
@@ -316,11 +318,11 @@ async fn who_trickles_or_stalls_is_given_up_and_what_it_delivered_is_kept() {
     assert_eq!(
         faults,
         [
-            Fault::TooSlow {
+            PeerError::TooSlow {
                 bytes: MIB,
                 seconds: 0
             },
-            Fault::TimedOut
+            PeerError::TimedOut
         ]
     );
     assert!(started.elapsed() < Duration::from_secs(60));
@@ -338,5 +340,5 @@ async fn who_was_being_asked_when_the_time_was_up_is_named() {
     let cut = tokio::time::timeout(Duration::from_millis(50), fetch.run(&net, &endpoints)).await;
     assert!(cut.is_err());
     let faults: Vec<_> = fetch.into_attempts().into_iter().map(|a| a.fault).collect();
-    assert_eq!(faults, [Fault::NotFound, Fault::TimedOut]);
+    assert_eq!(faults, [PeerError::NotFound, PeerError::TimedOut]);
 }

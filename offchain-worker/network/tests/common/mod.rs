@@ -6,7 +6,7 @@ pub mod hostile;
 use std::{sync::Arc, time::Duration};
 
 use surety_network::{
-    Attempt, BlobStore, Bytes, DataPlane, Fault, Limits, NetworkConfig, Node, PlaneError, Readers,
+    Attempt, BlobStore, Bytes, DataPlane, Limits, NetworkConfig, Node, PeerError, PlaneError, Readers,
     StoreLimits,
 };
 use surety_types::{multiaddr::Endpoint, ContentHash};
@@ -74,5 +74,5 @@ pub fn refused<T: std::fmt::Debug>(result: Result<T, PlaneError>) -> bool {
     result.is_err()
         && attempts(result)
             .iter()
-            .all(|attempt| attempt.fault == Fault::Refused)
+            .all(|attempt| attempt.fault == PeerError::Refused)
 }

@@ -8,8 +8,8 @@ use sp_core::H256;
 use sp_runtime::{traits::One, SaturatedConversion, Saturating};
 use surety_dispute_game::{
     bisection::{Cell, CellValue, Clocks, Game},
-    committee::{value_hash, windows, Candidate, Machine, SeatDraw},
-    snowflake::{seal, ROUNDS_MAX, SEATS},
+    committee::{value_hash, windows, Candidate, CommitteeState, SeatDraw},
+    quorum_streak::{seal, ROUNDS_MAX, SEATS},
 };
 use surety_pallet_results::{
     benchmarking::setup::{at, challengeable, disputable, TASK},
@@ -40,15 +40,15 @@ fn waiting<T: Config>() {
     Rounds::<T>::insert(TASK, round);
     Disputes::<T>::mutate(0, |dispute| {
         let dispute = dispute.as_mut().expect("it was opened just before");
-        dispute.game = beyond(&dispute.game);
-        dispute.beyond_since = Some(TrustLock::<T>::now());
+        dispute.game = referred(&dispute.game);
+        dispute.referred_at = Some(TrustLock::<T>::now());
     });
 }
 
 /// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the first variant
 /// has no data.
-fn beyond(game: &Game) -> Game {
-    const BEYOND: u8 = 6;
+fn referred(game: &Game) -> Game {
+    const NEEDS_COMMITTEE: u8 = 6;
     let cell = Cell {
         leaf: 0,
         length: 1,
@@ -57,14 +57,14 @@ fn beyond(game: &Game) -> Game {
         cell: 0,
         value: claimed(),
     };
-    let mut encoded = (BEYOND, cell).encode();
+    let mut encoded = (NEEDS_COMMITTEE, cell).encode();
     encoded.extend(game.encode().into_iter().skip(1));
     Game::decode(&mut encoded.as_slice()).expect("it is a game")
 }
 
-fn committee<T: Config>(machine: Machine<T::AccountId>) -> CommitteeOf<T> {
+fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
     CommitteeOf::<T> {
-        machine,
+        state,
         claimed: value_hash(Some(claimed())),
         draw: SeatDraw {
             seed: H256::repeat_byte(4),
@@ -82,7 +82,7 @@ pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
     at::<T>(seasoned.saturating_add(2u32.into()));
     waiting::<T>();
-    let mut committee = committee::<T>(Machine::new(QUESTION, windows(100, 100)));
+    let mut committee = committee::<T>(CommitteeState::new(QUESTION, windows(100, 100)));
     for place in 0..SEATS {
         committee.enter(Candidate {
             verifier: account("member", place, 0),
@@ -93,24 +93,24 @@ pub(super) fn drawing<T: Config>() {
     Committees::<T>::insert(0, committee);
 }
 
-/// A machine whose rounds are over: in each others sealed, and nobody opened.
-fn after_rounds<T: Config>() -> Machine<T::AccountId> {
-    let mut machine = Machine::new(QUESTION, windows(100, 100));
+/// A state whose rounds are over: in each others sealed, and nobody opened.
+fn after_rounds<T: Config>() -> CommitteeState<T::AccountId> {
+    let mut state = CommitteeState::new(QUESTION, windows(100, 100));
     for round in 0..ROUNDS_MAX {
         let member = |place| account::<T::AccountId>("member", round * SEATS + place, 0);
-        frame_support::assert_ok!(machine.draw((0..SEATS).map(member)));
+        frame_support::assert_ok!(state.draw((0..SEATS).map(member)));
         for place in 0..SEATS {
-            frame_support::assert_ok!(machine.commit(&member(place), H256::zero()));
+            frame_support::assert_ok!(state.commit(&member(place), H256::zero()));
         }
-        machine.tick(100);
+        state.tick(100);
     }
-    machine
+    state
 }
 
 /// The last of all voters may open its answer, which decides. Returns the answer.
 pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     waiting::<T>();
-    let mut machine = after_rounds::<T>();
+    let mut state = after_rounds::<T>();
     let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
@@ -119,16 +119,16 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
         .iter()
         .map(|(voter, _)| voter.clone())
         .chain([last.clone()]);
-    frame_support::assert_ok!(machine.summon(voters));
+    frame_support::assert_ok!(state.summon(voters));
     let sealed = |voter: &T::AccountId, value| seal(QUESTION, ROUNDS_MAX, voter, value, salt());
     for (voter, value) in &others {
-        frame_support::assert_ok!(machine.commit(voter, sealed(voter, *value)));
+        frame_support::assert_ok!(state.commit(voter, sealed(voter, *value)));
     }
-    frame_support::assert_ok!(machine.commit(last, sealed(last, right)));
+    frame_support::assert_ok!(state.commit(last, sealed(last, right)));
     for (voter, value) in &others {
-        frame_support::assert_ok!(machine.reveal(voter, *value, salt()));
+        frame_support::assert_ok!(state.reveal(voter, *value, salt()));
     }
-    let mut committee = committee::<T>(machine);
+    let mut committee = committee::<T>(state);
     // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute as well.
     committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
     Committees::<T>::insert(0, committee);
@@ -139,13 +139,13 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
 pub(super) fn silent<T: Config>() {
     at::<T>(One::one());
     waiting::<T>();
-    let mut machine = after_rounds::<T>();
+    let mut state = after_rounds::<T>();
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
-    frame_support::assert_ok!(machine.summon((0..VOTERS_MAX).map(voter)));
+    frame_support::assert_ok!(state.summon((0..VOTERS_MAX).map(voter)));
     for place in 0..VOTERS_MAX {
-        frame_support::assert_ok!(machine.commit(&voter(place), H256::zero()));
+        frame_support::assert_ok!(state.commit(&voter(place), H256::zero()));
     }
-    Committees::<T>::insert(0, committee::<T>(machine));
+    Committees::<T>::insert(0, committee::<T>(state));
 }
 
 /// Has the time of the ballot pass, and that of the dispute with it, and suspends the last members.
@@ -153,8 +153,8 @@ pub(super) fn run_out<T: Config>() {
     let (Some(mut committee), Some(mut dispute)) = (Committees::<T>::get(0), Disputes::<T>::get(0)) else {
         return;
     };
-    committee.machine.tick(100);
-    committee.suspended = u32::try_from(committee.machine.absent().len()).unwrap_or(u32::MAX);
+    committee.state.tick(100);
+    committee.suspended = u32::try_from(committee.state.absent().len()).unwrap_or(u32::MAX);
     committee.suspended = committee.suspended.saturating_sub(SUSPENDED_AT_ONCE);
     Pallet::<T>::end_ballot(0, &mut committee);
     Pallet::<T>::settle(0, &mut dispute, committee);

@@ -15,7 +15,7 @@ use surety_audit_economics::{
 };
 use surety_dispute_game::{
     committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
-    snowflake::{CommitteeError, Stage},
+    quorum_streak::{CommitteeError, Stage},
 };
 use surety_pallet_results::{Pallet as Results, RoundOf};
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -40,7 +40,7 @@ impl<T: Config> Pallet<T> {
         let (_, dispute, mut committee) = Self::sitting(id)?;
         Self::ensure_fit(&verifier, &committee)?;
         ensure!(!is_party::<T>(&dispute, agent, &verifier), Error::<T>::IsParty);
-        ensure!(committee.machine.rounds() == ballot, Error::<T>::StaleBallot);
+        ensure!(committee.state.rounds() == ballot, Error::<T>::StaleBallot);
         Self::take_time(&mut committee)?;
         let known = committee
             .candidates
@@ -79,7 +79,7 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let (mut round, mut dispute, mut committee) = Self::sitting(id)?;
         Self::take_time(&mut committee)?;
-        let opened = committee.machine.reveal(&verifier, value, salt);
+        let opened = committee.state.reveal(&verifier, value, salt);
         opened.map_err(refusal::<T>)?;
         TrustLock::<T>::note_presence(&verifier);
         Self::deposit_event(Event::VoteRevealed {
@@ -87,7 +87,7 @@ impl<T: Config> Pallet<T> {
             verifier,
             value,
         });
-        if !committee.machine.is_revealing() {
+        if !committee.state.is_revealing() {
             Self::end_ballot(id, &mut committee);
         }
         Self::settle(id, &mut dispute, committee);
@@ -115,7 +115,7 @@ impl<T: Config> Pallet<T> {
     ) -> TransactionValidityWithRefund {
         let (_, _, mut committee) = Self::sitting(*id).map_err(|_| InvalidTransaction::Call)?;
         ensure!(!Self::is_stage_over(&committee), InvalidTransaction::Stale);
-        let opened = committee.machine.reveal(verifier, *value, *salt);
+        let opened = committee.state.reveal(verifier, *value, *salt);
         opened.map_err(|error| match error {
             CommitteeError::NotNow => InvalidTransaction::Future,
             CommitteeError::Twice => InvalidTransaction::Stale,
@@ -129,19 +129,19 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_advance_committee(id: DisputeId) -> DispatchResult {
         let (mut round, dispute, committee) = Self::sitting(id)?;
         ensure!(Self::is_stage_over(&committee), Error::<T>::NotDue);
-        Self::look_at(&mut round, id, dispute);
+        Self::poll_dispute(&mut round, id, dispute);
         Ok(())
     }
 
     /// Whether a verifier may have a seat. In a vote of all its stake counts against every answer when it does not come, so only
     /// jail keeps it away; in a draw others take the seat of one that has missed a deadline, of this committee or before.
     fn ensure_fit(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> DispatchResult {
-        match committee.machine.stage() {
+        match committee.state.stage() {
             Stage::Summoning => ensure!(!TrustLock::<T>::is_in_jail(verifier), Error::<T>::InJail),
             _ => {
                 ensure!(!TrustLock::<T>::is_jailed(verifier), Error::<T>::InJail);
                 ensure!(
-                    !committee.machine.absent().contains(verifier),
+                    !committee.state.absent().contains(verifier),
                     Error::<T>::WasAbsent
                 );
             }
@@ -164,7 +164,7 @@ impl<T: Config> Pallet<T> {
     fn take_time(committee: &mut CommitteeOf<T>) -> DispatchResult {
         ensure!(!Self::is_stage_over(committee), Error::<T>::NotNow);
         let blocks = Self::committee_blocks(committee);
-        committee.machine.tick(blocks);
+        committee.state.tick(blocks);
         committee.ticked_at = committee.ticked_at.max(TrustLock::<T>::now());
         Ok(())
     }
@@ -186,7 +186,7 @@ impl<T: Config> Pallet<T> {
         proof: Option<&AuditProof>,
     ) -> Result<u128, DispatchError> {
         let stake: u128 = T::Stake::bonded(verifier, Role::Verifier).into();
-        match committee.machine.stage() {
+        match committee.state.stage() {
             Stage::Summoning => return Ok(vote_rank(stake)),
             Stage::Drawing => {}
             Stage::Round(_) | Stage::Voting(_) | Stage::Over(_) => return Err(Error::<T>::NotNow.into()),
@@ -194,7 +194,7 @@ impl<T: Config> Pallet<T> {
         let input = SeatInput {
             seed: committee.draw.seed,
             dispute,
-            ballot: committee.machine.rounds(),
+            ballot: committee.state.rounds(),
         };
         let fields = input.fields();
         let proof = proof.ok_or(Error::<T>::NotDrawn)?;

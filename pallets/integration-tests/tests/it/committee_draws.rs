@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use surety_dispute_game::snowflake::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
+use surety_dispute_game::quorum_streak::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::FaultKind};
 
@@ -17,7 +17,7 @@ fn drawing(test: impl FnOnce()) {
     after(&[9, WRONG], || {
         bond_verifiers(MANY);
         play_out(&[(1, 9), (2, WRONG)]);
-        assert_eq!(committee().unwrap().machine.stage(), &Stage::Drawing);
+        assert_eq!(committee().unwrap().state.stage(), &Stage::Drawing);
         test();
     });
 }
@@ -36,7 +36,7 @@ fn round_of(agreeing: u32, value: H256) {
 }
 
 fn stage_is_drawing() -> bool {
-    committee().is_some_and(|committee| *committee.machine.stage() == Stage::Drawing)
+    committee().is_some_and(|committee| *committee.state.stage() == Stage::Drawing)
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn quorums_that_contradict_each_other_summon_everybody() {
         let claimed = claimed();
         round_of(15, claimed);
         round_of(15, other_value());
-        let machine = committee().unwrap().machine;
-        assert_eq!((machine.stage(), machine.rounds()), (&Stage::Summoning, 2));
+        let state = committee().unwrap().state;
+        assert_eq!((state.stage(), state.rounds()), (&Stage::Summoning, 2));
         // Now everybody may come, without a proof, and 34 of 50 decide.
         for (verifier, value) in votes(34, |_| claimed) {
             let call = DisputesCall::join_committee {
@@ -109,10 +109,10 @@ fn quorums_that_contradict_each_other_summon_everybody() {
 fn rounds_that_nobody_comes_to_end_in_a_vote_of_all_and_that_by_time() {
     drawing(|| {
         for rounds in 0..ROUNDS_MAX {
-            assert_eq!(committee().unwrap().machine.rounds(), rounds);
+            assert_eq!(committee().unwrap().state.rounds(), rounds);
             pass(u64::from(SEAT_WINDOW) + 1);
         }
-        assert_eq!(committee().unwrap().machine.stage(), &Stage::Summoning);
+        assert_eq!(committee().unwrap().state.stage(), &Stage::Summoning);
         pass(u64::from(SEAT_WINDOW) + 1);
         // More time has passed than others would have had to decide.
         assert_eq!((committee(), pairs()), (None, vec![]));
@@ -149,7 +149,7 @@ fn too_few_for_a_round_are_a_round_without_a_quorum_and_nobody_is_fined() {
         }
         pass(u64::from(SEAT_WINDOW) + 1);
         let committee = committee().unwrap();
-        assert_eq!((committee.machine.rounds(), committee.candidates.len()), (1, 0));
+        assert_eq!((committee.state.rounds(), committee.candidates.len()), (1, 0));
         // They may come again.
         round_of(20, claimed);
         assert_eq!(faults(), []);

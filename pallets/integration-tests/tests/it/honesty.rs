@@ -10,7 +10,7 @@ const TRUTH: u8 = 100;
 
 /// How a dishonest member spoils its part.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+enum Offence {
     /// Commits nothing.
     Sleeps,
     /// Commits, and reveals nothing.
@@ -23,22 +23,22 @@ enum Fault {
     LiesLate(u8),
 }
 
-fn any_fault() -> impl Strategy<Value = Fault> {
+fn any_offence() -> impl Strategy<Value = Offence> {
     prop_oneof![
-        Just(Fault::Sleeps),
-        Just(Fault::Withholds),
-        (0u8..3).prop_map(Fault::Lies),
-        (0u8..3).prop_map(Fault::Copies),
-        (0u8..3).prop_map(Fault::LiesLate),
+        Just(Offence::Sleeps),
+        Just(Offence::Withholds),
+        (0u8..3).prop_map(Offence::Lies),
+        (0u8..3).prop_map(Offence::Copies),
+        (0u8..3).prop_map(Offence::LiesLate),
     ]
 }
 
-/// Each member's fault, or none, by seat; faults are a minority of `redundancy`.
-fn any_members() -> impl Strategy<Value = Vec<Option<Fault>>> {
+/// Each member's offence, or none, by seat; offences are a minority of `redundancy`.
+fn any_members() -> impl Strategy<Value = Vec<Option<Offence>>> {
     (1usize..=7)
-        .prop_flat_map(|redundancy| (Just(redundancy), vec(any_fault(), 0..=(redundancy - 1) / 2)))
-        .prop_flat_map(|(redundancy, faults)| {
-            let mut members: Vec<_> = faults.into_iter().map(Some).collect();
+        .prop_flat_map(|redundancy| (Just(redundancy), vec(any_offence(), 0..=(redundancy - 1) / 2)))
+        .prop_flat_map(|(redundancy, offences)| {
+            let mut members: Vec<_> = offences.into_iter().map(Some).collect();
             members.resize(redundancy, None);
             Just(members).prop_shuffle()
         })
@@ -49,31 +49,31 @@ fn stash(seat: usize) -> AccountId {
 }
 
 /// Whether the agent acts in this block: `offset` blocks into the window of `window` blocks.
-fn acts(fault: Option<Fault>, delay: BlockNumber, offset: BlockNumber, window: BlockNumber) -> bool {
-    match fault {
-        Some(Fault::LiesLate(_)) => offset == window,
+fn acts(offence: Option<Offence>, delay: BlockNumber, offset: BlockNumber, window: BlockNumber) -> bool {
+    match offence {
+        Some(Offence::LiesLate(_)) => offset == window,
         _ => offset == delay % (window + 1),
     }
 }
 
-fn try_commit(seat: usize, fault: Option<Fault>) {
-    let result = match fault {
-        None | Some(Fault::Withholds) => TRUTH,
-        Some(Fault::Lies(result) | Fault::Copies(result) | Fault::LiesLate(result)) => result,
-        Some(Fault::Sleeps) => return,
+fn try_commit(seat: usize, offence: Option<Offence>) {
+    let result = match offence {
+        None | Some(Offence::Withholds) => TRUTH,
+        Some(Offence::Lies(result) | Offence::Copies(result) | Offence::LiesLate(result)) => result,
+        Some(Offence::Sleeps) => return,
     };
     assert_eq!(commit(stash(seat), result), Ok(()));
 }
 
-fn try_reveal(seat: usize, fault: Option<Fault>) {
-    let result = match fault {
+fn try_reveal(seat: usize, offence: Option<Offence>) {
+    let result = match offence {
         None => TRUTH,
-        Some(Fault::Lies(result) | Fault::LiesLate(result)) => result,
-        Some(Fault::Copies(_)) => {
+        Some(Offence::Lies(result) | Offence::LiesLate(result)) => result,
+        Some(Offence::Copies(_)) => {
             assert!(reveal(stash(seat), TRUTH).is_err());
             return;
         }
-        Some(Fault::Sleeps | Fault::Withholds) => return,
+        Some(Offence::Sleeps | Offence::Withholds) => return,
     };
     assert_eq!(reveal(stash(seat), result), Ok(()));
 }
@@ -82,13 +82,13 @@ fn try_reveal(seat: usize, fault: Option<Fault>) {
 fn play_phase(
     name: PhaseName,
     window: BlockNumber,
-    members: &[(Option<Fault>, BlockNumber)],
-    act: impl Fn(usize, Option<Fault>),
+    members: &[(Option<Offence>, BlockNumber)],
+    act: impl Fn(usize, Option<Offence>),
 ) {
     for offset in 0..=window {
-        for (seat, (fault, delay)) in members.iter().enumerate() {
-            if acts(*fault, *delay, offset, window) && phase().is_some_and(|(now, _)| now == name) {
-                act(seat, *fault);
+        for (seat, (offence, delay)) in members.iter().enumerate() {
+            if acts(*offence, *delay, offset, window) && phase().is_some_and(|(now, _)| now == name) {
+                act(seat, *offence);
             }
         }
         if !phase().is_some_and(|(now, _)| now == name) {
@@ -125,13 +125,13 @@ proptest! {
                 pass(1);
             }
 
-            let those = |wanted: fn(Fault) -> bool| -> Vec<AccountId> {
+            let those = |wanted: fn(Offence) -> bool| -> Vec<AccountId> {
                 let seats = members.iter().enumerate();
-                seats.filter(|(_, fault)| fault.is_some_and(wanted)).map(|(seat, _)| stash(seat)).collect()
+                seats.filter(|(_, offence)| offence.is_some_and(wanted)).map(|(seat, _)| stash(seat)).collect()
             };
             let honest: Vec<_> = honest.into_iter().map(|(stash, _)| stash).collect();
-            let liars = those(|fault| matches!(fault, Fault::Lies(_) | Fault::LiesLate(_)));
-            let absent = those(|fault| matches!(fault, Fault::Sleeps | Fault::Withholds | Fault::Copies(_)));
+            let liars = those(|offence| matches!(offence, Offence::Lies(_) | Offence::LiesLate(_)));
+            let absent = those(|offence| matches!(offence, Offence::Sleeps | Offence::Withholds | Offence::Copies(_)));
             let verdict: Option<Verdict<_>> = decision();
             assert_eq!(verdict, Some(agreed(TRUTH, &honest, &liars, &absent)));
             pass(DEFERRAL + 1);

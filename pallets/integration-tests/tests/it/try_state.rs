@@ -195,7 +195,9 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 
 #[test]
 fn facts_of_nothing_are_noticed() {
-    assert_damage_noticed("RESULTS-8", fresh, || Facts::<Test>::insert(TASK + 1, 1));
+    assert_damage_noticed("RESULTS-8", fresh, || {
+        DisputeContexts::<Test>::insert(TASK + 1, 1)
+    });
 }
 
 /// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.
@@ -231,9 +233,9 @@ fn a_committee_that_nobody_waits_for_is_noticed() {
 }
 
 fn any_committee() -> CommitteeOf<Test> {
-    use surety_dispute_game::committee::{windows, Machine, SeatDraw};
+    use surety_dispute_game::committee::{windows, CommitteeState, SeatDraw};
     CommitteeOf::<Test> {
-        machine: Machine::new(Default::default(), windows(1, 1)),
+        state: CommitteeState::new(Default::default(), windows(1, 1)),
         claimed: Default::default(),
         draw: SeatDraw {
             seed: Default::default(),
@@ -259,7 +261,7 @@ fn candidates_that_do_not_fit_are_noticed() {
             .iter()
             .map(|candidate| (candidate.verifier, 1))
             .collect();
-        committee.machine.summon_weighed(verifiers, 0).unwrap();
+        committee.state.summon_weighed(verifiers, 0).unwrap();
     });
 }
 

@@ -1,16 +1,16 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::snowflake::{seal, Decision, Vote};
+use crate::quorum_streak::{seal, Decision, Vote};
 
 type Panel = DisputeCommittee<u32, u128, u32>;
 
 const QUESTION: H256 = H256::repeat_byte(7);
 const SALT: H256 = H256::repeat_byte(9);
 
-fn panel(machine: Machine<u32>) -> Panel {
+fn panel(state: CommitteeState<u32>) -> Panel {
     Panel {
-        machine,
+        state,
         claimed: H256::zero(),
         draw: SeatDraw {
             seed: H256::zero(),
@@ -24,7 +24,7 @@ fn panel(machine: Machine<u32>) -> Panel {
 }
 
 fn drawing() -> Panel {
-    panel(Machine::new(QUESTION, windows(5, 5)))
+    panel(CommitteeState::new(QUESTION, windows(5, 5)))
 }
 
 fn candidate(verifier: u32, rank: u128) -> Candidate<u32> {
@@ -46,9 +46,9 @@ fn the_best_draws_are_seated_whoever_comes_first() {
     assert_eq!(panel.candidates.first().unwrap().verifier, 52);
     assert!(panel.candidates.is_sorted_by_key(|candidate| candidate.rank));
     assert!(panel.seat());
-    assert!(panel.machine.is_revealing() && panel.candidates.is_empty());
-    assert!(matches!(panel.machine.vote_of(&52), Some(Vote::Committed(_))));
-    assert_eq!((panel.machine.vote_of(&19), panel.room()), (None, 0));
+    assert!(panel.state.is_revealing() && panel.candidates.is_empty());
+    assert!(matches!(panel.state.vote_of(&52), Some(Vote::Committed(_))));
+    assert_eq!((panel.state.vote_of(&19), panel.room()), (None, 0));
     assert_eq!(panel.enter(candidate(53, 0)), Entry::Outranked);
 }
 
@@ -59,12 +59,12 @@ fn nineteen_are_too_few_for_a_round() {
         panel.enter(candidate(verifier, 1));
     }
     assert!(!panel.seat());
-    assert_eq!(panel.machine.stage(), &Stage::Drawing);
+    assert_eq!(panel.state.stage(), &Stage::Drawing);
 }
 
 #[test]
 fn all_that_come_vote_with_what_they_count() {
-    let mut panel = panel(Machine::of_all(QUESTION, windows(5, 5)));
+    let mut panel = panel(CommitteeState::of_all(QUESTION, windows(5, 5)));
     assert!(!panel.summon(|_| 1, 3));
     for verifier in 0..3 {
         panel.enter(candidate(verifier, vote_rank(verifier.into())));
@@ -72,10 +72,10 @@ fn all_that_come_vote_with_what_they_count() {
     assert_eq!(panel.candidates.first().unwrap().verifier, 2);
     assert!(panel.summon(|verifier| 10 + u128::from(*verifier), 34));
     for verifier in 0..3 {
-        let opened = panel.machine.reveal(&verifier, value_hash(None), SALT);
+        let opened = panel.state.reveal(&verifier, value_hash(None), SALT);
         assert_eq!(opened, Ok(()));
     }
-    assert_eq!(panel.machine.decision(), Some(Decision::Voters(value_hash(None))));
+    assert_eq!(panel.state.decision(), Some(Decision::Voters(value_hash(None))));
 }
 
 #[test]

@@ -72,7 +72,7 @@ const fn step(leaf: u32, step: u32, x: u32) -> u32 {
 
 /// Where a liar puts another number than the right one. What follows is computed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct Alteration {
     /// The leaf, from 1.
     pub leaf: u32,
     /// The step.
@@ -83,8 +83,8 @@ pub struct Fault {
     pub by: u32,
 }
 
-impl Fault {
-    /// Any fault there can be.
+impl Alteration {
+    /// Any alteration there can be.
     pub fn any(dice: &mut Dice) -> Self {
         Self {
             leaf: 1 + dice.below(LEAVES - 1),
@@ -114,8 +114,8 @@ fn digest(words: &Words) -> H256 {
 }
 
 impl Computed {
-    /// From an input, with a fault or without.
-    pub fn new(seed: u64, fault: Option<Fault>) -> Self {
+    /// From an input, with an alteration or without.
+    pub fn new(seed: u64, alteration: Option<Alteration>) -> Self {
         let mut input = [0u32; CELLS];
         for (at, word) in (0u64..).zip(&mut input) {
             *word = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at + 8)) as u32;
@@ -125,9 +125,10 @@ impl Computed {
             let mut of_leaf = [[0; CELLS]; STEPS as usize];
             for (number, made) in (0u32..).zip(&mut of_leaf) {
                 words = words.map(|x| step(leaf, number, x));
-                let here = fault.filter(|fault| (fault.leaf, fault.step) == (leaf, number));
-                if let Some(word) = here.and_then(|fault| words.get_mut(fault.word as usize)) {
-                    *word = word.wrapping_add(here.map_or(0, |fault| fault.by));
+                let here =
+                    alteration.filter(|alteration| (alteration.leaf, alteration.step) == (leaf, number));
+                if let Some(word) = here.and_then(|alteration| words.get_mut(alteration.word as usize)) {
+                    *word = word.wrapping_add(here.map_or(0, |alteration| alteration.by));
                 }
                 *made = words;
             }
@@ -210,7 +211,7 @@ impl Referee for Toy {
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
         if cell.leaf == 0 {
             // What the input is, the task says.
-            return Judgement::Beyond;
+            return Judgement::NotComputable;
         }
         let Some(x) = input_of(cell, roots, opening) else {
             return Judgement::Unproven;

@@ -2,7 +2,7 @@
 
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
-use surety_exact::{attention_row, softmax_row, sum, Fault};
+use surety_exact::{attention_row, softmax_row, sum, ArithmeticError};
 
 #[derive(Debug)]
 struct Head {
@@ -12,7 +12,7 @@ struct Head {
 }
 
 impl Head {
-    fn attend(&self, positions: usize) -> Result<Vec<f32>, Fault> {
+    fn attend(&self, positions: usize) -> Result<Vec<f32>, ArithmeticError> {
         let width = self.query.len();
         let (mut scores, mut out) = (vec![0.0; positions], vec![0.0; width]);
         attention_row(
@@ -53,14 +53,23 @@ fn faults_are_named() {
         )
     };
     assert_eq!(attend(&[1.0], 1.0, 1.0, 2, 1), Ok(()));
-    assert_eq!(attend(&[1.0], 1.0, 1.0, 0, 1), Err(Fault::Shape));
-    assert_eq!(attend(&[1.0], 1.0, 1.0, 2, 2), Err(Fault::Shape));
-    assert_eq!(attend(&[1e30], 1e30, 1.0, 2, 1), Err(Fault::NotFinite));
-    assert_eq!(attend(&[0.0], f32::INFINITY, 1.0, 2, 1), Err(Fault::NotFinite));
-    assert_eq!(attend(&[1.0], 1.0, f32::INFINITY, 2, 1), Err(Fault::NotFinite));
-    assert_eq!(attend(&[1.0], 1.0, f32::MAX, 2, 1), Err(Fault::NotFinite));
-    assert_eq!(softmax_row(&mut []), Err(Fault::Shape));
-    assert_eq!(softmax_row(&mut [1.0, f32::NAN]), Err(Fault::NotFinite));
+    assert_eq!(attend(&[1.0], 1.0, 1.0, 0, 1), Err(ArithmeticError::Shape));
+    assert_eq!(attend(&[1.0], 1.0, 1.0, 2, 2), Err(ArithmeticError::Shape));
+    assert_eq!(attend(&[1e30], 1e30, 1.0, 2, 1), Err(ArithmeticError::NotFinite));
+    assert_eq!(
+        attend(&[0.0], f32::INFINITY, 1.0, 2, 1),
+        Err(ArithmeticError::NotFinite)
+    );
+    assert_eq!(
+        attend(&[1.0], 1.0, f32::INFINITY, 2, 1),
+        Err(ArithmeticError::NotFinite)
+    );
+    assert_eq!(
+        attend(&[1.0], 1.0, f32::MAX, 2, 1),
+        Err(ArithmeticError::NotFinite)
+    );
+    assert_eq!(softmax_row(&mut []), Err(ArithmeticError::Shape));
+    assert_eq!(softmax_row(&mut [1.0, f32::NAN]), Err(ArithmeticError::NotFinite));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    dot, groups, product_cell, quantise_group, quantise_row, round, scale_row, Fault,
+    dot, groups, product_cell, quantise_group, quantise_row, round, scale_row, ArithmeticError,
     Precision::{self, Int12, Int8},
     GROUP,
 };
@@ -44,48 +44,57 @@ fn what_is_not_finite_is_refused() {
     for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         assert_eq!(
             quantise_group(&[1.0, bad, 2.0], Int12, &mut [0i16; 3]),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
         assert_eq!(
             product_cell(&[1i8], &[bad], &[1], &[1.0], 0.0),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
         assert_eq!(
             product_cell(&[0i8], &[1.0], &[0], &[bad], 0.0),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
         assert_eq!(
             product_cell(&[1i16], &[1.0], &[1], &[1.0], bad),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
     }
     assert_eq!(
         product_cell(&[127i8], &[f32::MAX], &[127], &[1.0], 0.0),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
 }
 
 #[test]
 fn lengths_that_do_not_fit_are_refused() {
-    assert_eq!(quantise_group(&[1.0; 2], Int8, &mut [0i8; 3]), Err(Fault::Shape));
+    assert_eq!(
+        quantise_group(&[1.0; 2], Int8, &mut [0i8; 3]),
+        Err(ArithmeticError::Shape)
+    );
     assert_eq!(
         quantise_row(&[1.0; 2], Int8, &mut [0i8; 2], &mut [0.0; 2]),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     assert_eq!(
         quantise_row(&[1.0; 2], Int12, &mut [0i16; 1], &mut [0.0; 1]),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
-    assert_eq!(scale_row(&[1.0; 2], &[1.0; 3], &mut [0.0; 2]), Err(Fault::Shape));
+    assert_eq!(
+        scale_row(&[1.0; 2], &[1.0; 3], &mut [0.0; 2]),
+        Err(ArithmeticError::Shape)
+    );
     assert_eq!(
         product_cell(&[1i8, 2], &[1.0], &[1], &[1.0], 0.0),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     assert_eq!(
         product_cell(&[1i8], &[1.0], &[1], &[1.0, 1.0], 0.0),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
-    assert_eq!(product_cell(&[1i8], &[], &[1], &[1.0], 0.0), Err(Fault::Shape));
+    assert_eq!(
+        product_cell(&[1i8], &[], &[1], &[1.0], 0.0),
+        Err(ArithmeticError::Shape)
+    );
 }
 
 #[test]

@@ -3,16 +3,16 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares, Fault, Turns, LANES,
+    fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares, ArithmeticError, Turns, LANES,
 };
 
-fn layer_norm(row: &[f32]) -> Result<Vec<f32>, Fault> {
+fn layer_norm(row: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
     let mut out = vec![0.0; row.len()];
     layer_norm_row(row, &vec![1.0; row.len()], &vec![0.0; row.len()], 1e-12, &mut out)?;
     Ok(out)
 }
 
-fn rms_norm(row: &[f32]) -> Result<Vec<f32>, Fault> {
+fn rms_norm(row: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
     let mut out = vec![0.0; row.len()];
     rms_norm_row(row, &vec![1.0; row.len()], 1e-12, &mut out)?;
     Ok(out)
@@ -46,26 +46,26 @@ fn a_row_that_overflows_is_a_fault_and_not_a_row_of_zeros() {
         [f32::INFINITY, 1.0, 1.0],
         [f32::NAN, 1.0, 1.0],
     ] {
-        assert_eq!(layer_norm(&row), Err(Fault::NotFinite), "{row:?}");
-        assert_eq!(rms_norm(&row), Err(Fault::NotFinite), "{row:?}");
+        assert_eq!(layer_norm(&row), Err(ArithmeticError::NotFinite), "{row:?}");
+        assert_eq!(rms_norm(&row), Err(ArithmeticError::NotFinite), "{row:?}");
     }
     let mut out = [0.0; 2];
     // No spread and no epsilon: 0 / 0.
     assert_eq!(
         layer_norm_row(&[2.0; 2], &[1.0; 2], &[0.0; 2], 0.0, &mut out),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
     assert_eq!(
         rms_norm_row(&[0.0; 2], &[1.0; 2], 0.0, &mut out),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
     assert_eq!(
         rms_norm_row(&[1.0; 2], &[1.0; 2], -2.0, &mut out),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
     assert_eq!(
         rms_norm_row(&[1.0; 2], &[f32::NAN, 1.0], 0.0, &mut out),
-        Err(Fault::NotFinite)
+        Err(ArithmeticError::NotFinite)
     );
 }
 
@@ -74,24 +74,30 @@ fn lengths_that_do_not_fit_are_refused() {
     let mut out = [0.0; 2];
     assert_eq!(
         layer_norm_row(&[1.0; 2], &[1.0; 2], &[1.0], 1.0, &mut out),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     assert_eq!(
         layer_norm_row(&[1.0; 2], &[1.0], &[1.0; 2], 1.0, &mut out),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     assert_eq!(
         layer_norm_row(&[1.0; 3], &[1.0; 3], &[1.0; 3], 1.0, &mut out),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
     assert_eq!(
         rms_norm_row(&[1.0; 2], &[1.0; 3], 1.0, &mut out),
-        Err(Fault::Shape)
+        Err(ArithmeticError::Shape)
     );
-    assert_eq!(layer_norm(&[]), Err(Fault::Shape));
-    assert_eq!(rms_norm(&[]), Err(Fault::Shape));
-    assert_eq!(rotate_row(&mut [1.0; 3], &[Turns(1)], 0), Err(Fault::Shape));
-    assert_eq!(rotate_row(&mut [1.0; 4], &[Turns(1)], 0), Err(Fault::Shape));
+    assert_eq!(layer_norm(&[]), Err(ArithmeticError::Shape));
+    assert_eq!(rms_norm(&[]), Err(ArithmeticError::Shape));
+    assert_eq!(
+        rotate_row(&mut [1.0; 3], &[Turns(1)], 0),
+        Err(ArithmeticError::Shape)
+    );
+    assert_eq!(
+        rotate_row(&mut [1.0; 4], &[Turns(1)], 0),
+        Err(ArithmeticError::Shape)
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which token comes next.
 
 use proptest::{collection::vec, prelude::*};
-use surety_exact::{exp, greedy, sample, Fault, Sampling, SplitMix64};
+use surety_exact::{exp, greedy, sample, ArithmeticError, Sampling, SplitMix64};
 
 const ALL: Sampling = Sampling {
     temperature_milli: 1000,
@@ -57,19 +57,22 @@ fn faults_are_named() {
             temperature_milli,
             ..ALL
         };
-        assert_eq!(sample(&[], &how, 0, &mut []), Err(Fault::Shape));
+        assert_eq!(sample(&[], &how, 0, &mut []), Err(ArithmeticError::Shape));
         assert_eq!(
             sample(&[1.0, f32::NAN], &how, 0, &mut [0; 2]),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
         assert_eq!(
             sample(&[1.0, f32::INFINITY], &how, 0, &mut [0; 2]),
-            Err(Fault::NotFinite)
+            Err(ArithmeticError::NotFinite)
         );
     }
-    assert_eq!(sample(&[1.0, 2.0], &ALL, 0, &mut [0; 3]), Err(Fault::Shape));
-    assert_eq!(greedy(&[]), Err(Fault::Shape));
-    assert_eq!(greedy(&[f32::NEG_INFINITY]), Err(Fault::NotFinite));
+    assert_eq!(
+        sample(&[1.0, 2.0], &ALL, 0, &mut [0; 3]),
+        Err(ArithmeticError::Shape)
+    );
+    assert_eq!(greedy(&[]), Err(ArithmeticError::Shape));
+    assert_eq!(greedy(&[f32::NEG_INFINITY]), Err(ArithmeticError::NotFinite));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use surety_chain_client::{short, AccountId, ChainEvent, CommitteeRecord, Hash};
 use surety_client::words::side_text;
 use surety_dispute_game::{
     bisection::Side,
-    snowflake::{Decision, Stage, Vote, STREAK},
+    quorum_streak::{Decision, Stage, Vote, STREAK},
 };
 
 /// What a committee is doing now.
@@ -12,12 +12,12 @@ pub(super) fn state_text(committee: Option<&CommitteeRecord>) -> String {
     let Some(committee) = committee else {
         return "no committee sits, and others may decide".into();
     };
-    let (machine, came) = (&committee.machine, committee.candidates.len());
-    let left = machine.left();
-    match machine.stage() {
+    let (state, came) = (&committee.state, committee.candidates.len());
+    let left = state.left();
+    match state.stage() {
         Stage::Drawing => format!(
             "seats of round {} are taken, {came} so far, {left} blocks left",
-            machine.rounds().saturating_add(1)
+            state.rounds().saturating_add(1)
         ),
         Stage::Summoning => format!("all verifiers are asked, {came} have come, {left} blocks left"),
         Stage::Round(ballot) => format!(
@@ -100,7 +100,7 @@ fn ended(event: &ChainEvent) -> Option<String> {
 mod tests {
     use codec::Encode;
     use surety_chain_client::EventField;
-    use surety_dispute_game::committee::{vote_rank, windows, Candidate, Machine, SeatDraw};
+    use surety_dispute_game::committee::{vote_rank, windows, Candidate, CommitteeState, SeatDraw};
 
     use super::*;
 
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn what_a_committee_does_now_is_told_in_words() {
         let mut committee = CommitteeRecord {
-            machine: Machine::of_all(Hash::zero(), windows(30, 15)),
+            state: CommitteeState::of_all(Hash::zero(), windows(30, 15)),
             claimed: Hash::zero(),
             draw: SeatDraw {
                 seed: Hash::zero(),
@@ -209,7 +209,7 @@ mod tests {
             state_text(Some(&committee)),
             "votes of all are opened, 0 of 1, 15 blocks left"
         );
-        committee.machine = Machine::new(Hash::zero(), windows(30, 15));
+        committee.state = CommitteeState::new(Hash::zero(), windows(30, 15));
         assert_eq!(
             state_text(Some(&committee)),
             "seats of round 1 are taken, 0 so far, 30 blocks left"

@@ -30,7 +30,7 @@ pub enum Vote {
 /// A member of a ballot.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Seat<Member> {
-    /// Who.
+    /// Member of the committee, or voter.
     pub member: Member,
     /// What it has said.
     pub vote: Vote,
