@@ -133,6 +133,7 @@ fn short_windows() -> Overrides {
             slash_deferral: Some(15),
             correlation_window: Some(300),
             jail_period: Some(300),
+            suspension_period: Some(45),
             ..Default::default()
         },
         ..Default::default()

@@ -153,6 +153,7 @@ overrides! {
         client_share: ClientShare(Permill),
         correlation_window: CorrelationWindow(BlockNumber),
         jail_period: JailPeriod(BlockNumber),
+        suspension_period: SuspensionPeriod(BlockNumber),
     }
     billing: Billing {
         fee_rate: FeeRate(Permill),

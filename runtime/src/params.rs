@@ -120,6 +120,10 @@ pub mod dynamic {
         /// Blocks for which an offender gets no work.
         #[codec(index = 6)]
         pub static JailPeriod: BlockNumber = 7 * DAYS;
+
+        /// Blocks for which whoever misses one deadline gets no work and cannot unbond.
+        #[codec(index = 7)]
+        pub static SuspensionPeriod: BlockNumber = 10 * MINUTES;
     }
 
     /// Parameters of billing.

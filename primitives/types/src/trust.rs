@@ -126,10 +126,14 @@ impl FaultKind {
 
     /// Whether other stake than what was locked for the task is lost for it, and what was said no longer counts.
     pub const fn is_grave(self) -> bool {
-        matches!(
-            self,
-            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation
-        )
+        match self {
+            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => true,
+            Self::NoReveal
+            | Self::Undecided
+            | Self::FalseAudit
+            | Self::ConfirmedWrong
+            | Self::AuditNoShow => false,
+        }
     }
 }
 

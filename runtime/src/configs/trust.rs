@@ -61,7 +61,7 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type CorrelationWindow = dynamic::trust_lock::CorrelationWindow;
     type JailPeriod = dynamic::trust_lock::JailPeriod;
     type ProbationTasks = dynamic::trust_lock::ProbationTasks;
-    type SuspensionPeriod = dynamic::results::CommitWindow;
+    type SuspensionPeriod = dynamic::trust_lock::SuspensionPeriod;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
 }
 

@@ -20,7 +20,7 @@ use surety_runtime::{
         consensus::{NoRoomForAnswers, RunningClock},
         system::RuntimeBlockWeights,
     },
-    params::dynamic::results,
+    params::dynamic::trust_lock,
     BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
 };
 use surety_types::{
@@ -172,7 +172,7 @@ fn who_never_commits_is_suspended_for_longer_each_time_and_cannot_unbond() {
         assert!(chain.try_call(agent, bid).is_err());
         chain.run_until(200, || !TrustLock::is_suspended(&leaver.account()));
     }
-    let window = chain.query(results::CommitWindow::get);
+    let window = chain.query(trust_lock::SuspensionPeriod::get);
     assert_eq!(lengths[1] - lengths[0], window);
     chain.call(leaver.stash, surety_pallet_staking::Call::unbond { amount: BOND });
     assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
