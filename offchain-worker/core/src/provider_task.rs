@@ -163,9 +163,10 @@ impl ProviderTask {
                 let mut assigned = assignments.iter().filter(|_| seen.round.is_none());
                 let ours = |entry: &Assignment<AccountId, Balance>| entry.provider == *stash;
                 // A reserve may still be called up.
-                match reserves.any(ours) || assigned.any(ours) {
-                    true => Want::Nothing,
-                    false => Want::Over,
+                if reserves.any(ours) || assigned.any(ours) {
+                    Want::Nothing
+                } else {
+                    Want::Over
                 }
             }
             TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. } => Want::Over,

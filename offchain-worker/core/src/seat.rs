@@ -233,9 +233,10 @@ impl Seat {
             Some(Vote::Revealed(_)) => return Shown::Opened,
             Some(Vote::Missing) | None => {}
         }
-        match committee.candidates.iter().any(|other| other.verifier == *stash) {
-            true => Shown::Candidate,
-            false => Shown::Nothing,
+        if committee.candidates.iter().any(|other| other.verifier == *stash) {
+            Shown::Candidate
+        } else {
+            Shown::Nothing
         }
     }
 

@@ -336,9 +336,10 @@ impl Chain {
                 let ours = sim.bid.is_some() && luck != 0;
                 sim.task.state = running(ours && luck == 1);
                 let commit_until = now + windows.commit;
-                let first = match ours && luck != 1 {
-                    true => stash(),
-                    false => AccountId::new([8; 32]),
+                let first = if ours && luck != 1 {
+                    stash()
+                } else {
+                    AccountId::new([8; 32])
                 };
                 if first == stash() {
                     self.drawn.insert(id, Fortune::drawn(commit_until));

@@ -186,9 +186,10 @@ impl Host {
 
     /// What a node says of a state.
     fn said(&self, (block, clock, tasks): Seen, chain: &Chain) -> Seen {
-        match chain.number < self.empty_until {
-            true => (block, clock, Vec::new()),
-            false => (block, clock, tasks),
+        if chain.number < self.empty_until {
+            (block, clock, Vec::new())
+        } else {
+            (block, clock, tasks)
         }
     }
 

@@ -238,9 +238,10 @@ mod tests {
         let plan = layout.plan(1, 3).unwrap();
         let step = (0..plan.steps()).find(|step| plan.rows_of(*step).unwrap().quantised == Some(768));
         let named = |cell, byte| {
-            let value = match byte {
-                true => CellValue::Byte(0),
-                false => CellValue::Word([0; 4]),
+            let value = if byte {
+                CellValue::Byte(0)
+            } else {
+                CellValue::Word([0; 4])
             };
             let cell = Cell {
                 leaf: 1,

@@ -332,9 +332,10 @@ impl Listed {
 }
 
 async fn list(context: &Context, args: &ListArgs) -> Result<()> {
-    let owner = match args.mine {
-        true => Some(context.key()?.signer.account().clone()),
-        false => None,
+    let owner = if args.mine {
+        Some(context.key()?.signer.account().clone())
+    } else {
+        None
     };
     let chain = context.chain().await?;
     let tasks: Vec<(TaskId, TaskRecord)> = chain
