@@ -299,7 +299,7 @@ async fn collect(store: &ModelStore, chain: Option<&dyn Chain>) -> Result<BTreeM
     let Some(chain) = chain else {
         return Ok(views);
     };
-    for (id, model) in chain.models(When::Finalised).await? {
+    for (id, model) in chain.models(When::Finalized).await? {
         let view = views
             .entry(id)
             .or_insert_with(|| ModelView::new(id, &model.manifest));

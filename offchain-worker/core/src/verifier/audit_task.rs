@@ -299,9 +299,9 @@ impl Subject for AuditTask {
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
         let (mut wants, best) = (Vec::new(), self.best.as_ref());
         if let Some(seen) = &self.seen {
-            wants.extend(self.duels.wants(clocks.finalised, best));
-            wants.extend(self.seats.wants(config, clocks.finalised, best));
-            let audits = self.wants_in(seen, config, clocks.finalised);
+            wants.extend(self.duels.wants(clocks.finalized, best));
+            wants.extend(self.seats.wants(config, clocks.finalized, best));
+            let audits = self.wants_in(seen, config, clocks.finalized);
             match best {
                 None => wants.extend(audits),
                 Some(best) => {

@@ -17,10 +17,10 @@ pub(super) async fn layout(
     task: TaskId,
     claim: &ResultClaim,
 ) -> Result<Option<Layout>, ChainError> {
-    let Some(info) = chain.task(When::Finalised, task).await? else {
+    let Some(info) = chain.task(When::Finalized, task).await? else {
         return Ok(None);
     };
-    let model = chain.model(When::Finalised, &info.task.spec.model).await?;
+    let model = chain.model(When::Finalized, &info.task.spec.model).await?;
     Ok(model.and_then(|model| layout_of(&model.manifest, &info.task.spec, claim)))
 }
 
