@@ -78,14 +78,14 @@ pub struct PartialNode {
 /// The slot that the clock says it is, the time, and what this node has seen finalised.
 fn inherent_data(client: Arc<Client>, slot_duration: sp_consensus_babe::SlotDuration) -> CreateInherentData {
     Arc::new(move |_parent, ()| {
-        let finalised = client.info().finalized_number;
+        let finalized = client.info().finalized_number;
         async move {
             let timestamp = sp_timestamp::InherentDataProvider::from_system_time();
             let slot = sp_consensus_babe::inherents::InherentDataProvider::from_timestamp_and_slot_duration(
                 *timestamp,
                 slot_duration,
             );
-            let finality = surety_pallet_finality_clock::inherent::InherentDataProvider::new(finalised);
+            let finality = surety_pallet_finality_clock::inherent::InherentDataProvider::new(finalized);
             Ok((slot, timestamp, finality))
         }
     })

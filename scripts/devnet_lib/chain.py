@@ -41,11 +41,11 @@ class Chain:
     def best_number(self):
         return int(self.header()["number"], 16)
 
-    def finalised_hash(self):
+    def finalized_hash(self):
         return self.rpc.call("chain_getFinalizedHead")
 
-    def finalised_number(self):
-        return int(self.header(self.finalised_hash())["number"], 16)
+    def finalized_number(self):
+        return int(self.header(self.finalized_hash())["number"], 16)
 
     def block_hash(self, number):
         return self.rpc.call("chain_getBlockHash", number)
@@ -54,13 +54,13 @@ class Chain:
         return self.rpc.call("system_health")["peers"]
 
     def storage(self, key, block=None):
-        found = self.rpc.call("state_getStorage", key, block or self.finalised_hash())
+        found = self.rpc.call("state_getStorage", key, block or self.finalized_hash())
         return bytes.fromhex(found[2:]) if found is not None else None
 
     def pallet_state(self, pallet, item=None):
         """Everything a pallet keeps, as {key: value}: to see that something changed nothing."""
         prefix = "0x" + (twox128(pallet) + (twox128(item) if item else b"")).hex()
-        block = self.finalised_hash()
+        block = self.finalized_hash()
         keys = self.rpc.call("state_getKeysPaged", prefix, 1000, None, block)
         return {key: self.rpc.call("state_getStorage", key, block) for key in keys}
 
@@ -80,7 +80,7 @@ class Chain:
 
     def value(self, pallet, item, *keys, block=None):
         """A storage item, or that of the encoded keys: its default where it is not set, or nothing."""
-        block = block or self.finalised_hash()
+        block = block or self.finalized_hash()
         metadata = self.metadata(block)
         found = metadata.item(pallet, item)
         if found is None:
@@ -91,11 +91,11 @@ class Chain:
 
     def has(self, pallet, item):
         """Whether the runtime keeps such a storage item."""
-        return self.metadata(self.finalised_hash()).item(pallet, item) is not None
+        return self.metadata(self.finalized_hash()).item(pallet, item) is not None
 
     def entries(self, pallet, item, block=None):
         """All of a map with one key, as {key: value}."""
-        block = block or self.finalised_hash()
+        block = block or self.finalized_hash()
         metadata, prefix, found = self.metadata(block), storage_key(pallet, item), {}
         what = metadata.item(pallet, item)
         key_at = 32 + HASHERS[what.hashers[0]][1]
@@ -120,7 +120,7 @@ class Chain:
 
     def finality_clock(self, number):
         """How far finality had come, by the runtime's own reckoning after that block."""
-        return self.value("FinalityClock", "Finalised", block=self.block_hash(number))
+        return self.value("FinalityClock", "Finalized", block=self.block_hash(number))
 
     def clock(self, block=None):
         """The time that windows of tasks are counted in, after a block: it stands still while finality does."""
@@ -141,7 +141,7 @@ class Chain:
 
     def task(self, task, block=None):
         """A task with its round and escrow, or nothing."""
-        block, key = block or self.finalised_hash(), task.to_bytes(8, "little")
+        block, key = block or self.finalized_hash(), task.to_bytes(8, "little")
         view = self.value("TaskAuction", "Tasks", key, block=block)
         if view is None:
             return None
@@ -177,7 +177,7 @@ class Chain:
 
     def commits(self, task, agent, first, last):
         """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included."""
-        index = self.metadata(self.finalised_hash()).call_index("Results", "commit")
+        index = self.metadata(self.finalized_hash()).call_index("Results", "commit")
         call = index + task.to_bytes(8, "little")
         signer, found = ss58_decode(agent), []
         for number in range(first, last + 1):
@@ -192,7 +192,7 @@ class Chain:
     def finality_lag(self):
         """Blocks between the best and the last finalised one."""
         try:
-            return self.best_number() - self.finalised_number()
+            return self.best_number() - self.finalized_number()
         except RpcError:
             return None
 

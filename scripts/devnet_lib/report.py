@@ -95,7 +95,7 @@ def make(devnet, result, out, watch, before, generated=None):
     nearest = devnet.nearest(out)
     half = len(nearest) // 2
     hits = sum(found["nearest"] == nearest[(i + half) % len(nearest)]["line"] for i, found in enumerate(nearest))
-    final = chain.finalised_number()
+    final = chain.finalized_number()
     return {
         "task": task,
         "state": view["state"]["name"],

@@ -155,7 +155,7 @@ class Validators:
         chain = self.all[through].chain
 
         def final():
-            found = chain.finalised_number()
+            found = chain.finalized_number()
             return found if found >= number else None
 
         return wait.until(f"block {number} to be final", final, FINALITY_SECONDS, self.supervisor.check)

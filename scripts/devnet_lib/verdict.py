@@ -61,7 +61,7 @@ class Before:
 
     def _events(self):
         """What was said of single stashes since: faults, slashes, suspensions, audits."""
-        self.log.catch_up(self.chain.finalised_number())
+        self.log.catch_up(self.chain.finalized_number())
         found = []
         for block, _, name, fields in self.log.events():
             event = {"event": name, "block": block.number, "stash": None, "task": fields.get("task")}

@@ -72,7 +72,7 @@ class ChainLog(_Watch):
         super().__init__(seconds)
         # Any of them will do: one may be paused or restarted.
         self.chains, self.blocks = list(chains), []
-        self.begun = self.chains[0].finalised_number()
+        self.begun = self.chains[0].finalized_number()
         self._looking = threading.Lock()
 
     def look(self):
@@ -86,7 +86,7 @@ class ChainLog(_Watch):
             self.chains.append(self.chains.pop(0))
 
     def _read(self, chain):
-        final = chain.finalised_number()
+        final = chain.finalized_number()
         first = self.seen() + 1
         for number in range(first, min(final, first + self.AT_ONCE) + 1):
             block = chain.block_hash(number)

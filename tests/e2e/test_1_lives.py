@@ -18,7 +18,7 @@ def begin():
     support.begin_happy_life()
     spare = support.start_spare(CRASHING, MODEL, "--crash-at", "after-journal-commit")
     support.devnet().supervisor.forget(spare.process)
-    first = support.devnet().chain.finalised_number()
+    first = support.devnet().chain.finalized_number()
     args = support.devnet().task_args(text=support.short_text(), **support.SPARE_TASK)
     return support.Life("client-crash", "//Bob", 8, args), spare, first
 
@@ -126,7 +126,7 @@ class WorkerKilledBetweenJournalAndExtrinsic(unittest.TestCase):
         view = life.wait_for_state("Settled", "Failed")
         self.assertEqual(view["state"]["name"], "Settled")
         self.assertEqual(set(support.paid(view)), support.with_spare(provider))
-        commits = net.chain.commits(life.task, provider.agent, first, net.chain.finalised_number())
+        commits = net.chain.commits(life.task, provider.agent, first, net.chain.finalized_number())
         self.assertEqual(len(commits), 1, "one commitment, in one extrinsic")
         self.assertEqual(support.money_out(view), view["cap"])
         self.assertEqual(life.finish(), 0, life.process.tail())

@@ -42,18 +42,18 @@ class FourValidators(unittest.TestCase):
 
     def test_one_down_changes_nothing_two_down_stop_finality_until_one_returns(self):
         self.net.kill(3)
-        final = self.net.wait_for_finality(self.chain.finalised_number() + 2 * BLOCKS)
+        final = self.net.wait_for_finality(self.chain.finalized_number() + 2 * BLOCKS)
 
         self.net.kill(2)
         # Votes that were on their way may still finalise what existed by now.
         existed = self.chain.best_number()
         self.best(existed + BLOCKS)
-        stuck = self.chain.finalised_number()
+        stuck = self.chain.finalized_number()
         self.assertGreaterEqual(stuck, final)
         self.assertLessEqual(stuck, existed)
         payment = self.pay_in_background()
         self.best(existed + 2 * BLOCKS)
-        self.assertEqual(self.chain.finalised_number(), stuck, "two of four must not finalise anything")
+        self.assertEqual(self.chain.finalized_number(), stuck, "two of four must not finalise anything")
         shown = self.chain.finality_clock(self.chain.best_number())
         self.assertLessEqual(shown, stuck, "the runtime's clock stands still with finality")
         self.assertIsNone(payment.returncode(), payment.tail())

@@ -48,7 +48,7 @@ pub type TrustInfo = TrustRecord<BlockNumber>;
 pub enum When {
     /// The last finalised block: the state on which a worker decides what it promises.
     #[default]
-    Finalised,
+    Finalized,
     /// The best block, which may still be replaced: enough for opening what was promised before.
     Best,
     /// This block.
@@ -61,7 +61,7 @@ pub enum Until {
     /// Until the call is in a best block; the block may still be replaced.
     Included,
     /// Until the call's block is final.
-    Finalised,
+    Finalized,
 }
 
 /// How [`Chain::submit`] goes about it.
@@ -207,7 +207,7 @@ pub trait Chain: Send + Sync {
     fn info(&self) -> &ChainInfo;
 
     /// Finalised blocks from now on.
-    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;
+    async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;
 
     /// Best blocks from now on.
     async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError>;

@@ -39,9 +39,10 @@ pub fn top_p(text: &str) -> Result<u32, String> {
 
 fn within(text: &str, min: u32, max: u32, otherwise: &str) -> Result<u32, String> {
     let value = thousandths(text)?;
-    match (min..=max).contains(&value) {
-        true => Ok(value),
-        false => Err(otherwise.into()),
+    if (min..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(otherwise.into())
     }
 }
 

@@ -56,14 +56,14 @@ pub async fn registered(
 ) -> Result<(ModelId, RegisteredModel)> {
     let id = parse_id(text).or_else(|| local(store, text).ok().map(|manifest| manifest.id()));
     if let Some(id) = id {
-        if let Some(model) = chain.model(When::Finalised, &id).await? {
+        if let Some(model) = chain.model(When::Finalized, &id).await? {
             return Ok((id, model));
         }
         if parse_id(text).is_some() {
             return Err(CliError::UnknownModel(text.into()));
         }
     }
-    let all = chain.models(When::Finalised).await?;
+    let all = chain.models(When::Finalized).await?;
     let mut named = all.into_iter().filter(|(_, model)| name(&model.manifest) == text);
     match (named.next(), named.next()) {
         (Some(found), None) => Ok(found),
@@ -108,7 +108,7 @@ mod tests {
                 deposit: 0,
             };
             chain.change(|state| state.models.insert(manifest.id(), model));
-            chain.finalise();
+            chain.finalize();
             manifest.id()
         };
         let missing = registered(&chain, &store, "mine").await.err().unwrap();

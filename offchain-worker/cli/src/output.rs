@@ -53,9 +53,10 @@ impl Output {
     /// is another's.
     pub fn piece(&self, text: &str) {
         let mut out = io::stdout().lock();
-        let done = match io::stdout().is_terminal() {
-            true => out.write_all(harmless(text).as_bytes()),
-            false => out.write_all(text.as_bytes()),
+        let done = if io::stdout().is_terminal() {
+            out.write_all(harmless(text).as_bytes())
+        } else {
+            out.write_all(text.as_bytes())
         };
         // Nobody reads any more: the task goes on, and its report says how it ended.
         done.and_then(|()| out.flush()).ok();

@@ -58,9 +58,10 @@ impl Prices {
                 problems.push((format!("prices.{name}"), text));
             }
         }
-        match problems.is_empty() {
-            true => Ok(Self { any, named }),
-            false => Err(problems),
+        if problems.is_empty() {
+            Ok(Self { any, named })
+        } else {
+            Err(problems)
         }
     }
 

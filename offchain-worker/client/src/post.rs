@@ -71,7 +71,7 @@ async fn look(
     client: &AccountId,
     input: ContentHash,
 ) -> std::result::Result<(BlockNumber, Option<(TaskId, BlockNumber)>), ChainError> {
-    let last = chain.block(When::Finalised).await?.number;
+    let last = chain.block(When::Finalized).await?.number;
     if last < block.number {
         return Ok((last, None));
     }
@@ -79,12 +79,12 @@ async fn look(
     let is_it = |found: &TaskRecord| {
         found.client == *client && found.spec.input == input && found.posted_at >= earliest
     };
-    if let Some(info) = chain.task(When::Finalised, task).await? {
+    if let Some(info) = chain.task(When::Finalized, task).await? {
         if is_it(&info.task) {
             return Ok((last, Some((task, info.task.posted_at))));
         }
     }
-    let recent = chain.recent_tasks(When::Finalised, RECENT).await?;
+    let recent = chain.recent_tasks(When::Finalized, RECENT).await?;
     let found = recent.into_iter().find(|(_, found)| is_it(found));
     Ok((last, found.map(|(task, found)| (task, found.posted_at))))
 }
@@ -134,14 +134,14 @@ mod tests {
             let ours = state.tasks.remove(&task).unwrap();
             state.tasks.insert(task + 5, ours);
         });
-        chain.finalise();
+        chain.finalize();
         let found = until_final(&chain, posted, client.account(), input)
             .await
             .unwrap();
         assert_eq!(found.0, task + 5);
         let other = Signer::from_uri("//Other").unwrap();
         for _ in 0..=REPLACED_MAX + 2 {
-            chain.finalise();
+            chain.finalize();
         }
         let lost = until_final(&chain, posted, other.account(), input).await;
         assert!(matches!(

@@ -129,9 +129,10 @@ impl Reader {
     async fn read_from(&self, member: &AccountId, known: &mut Known) -> Result<(), Left> {
         let endpoints = self.endpoints(member).await?;
         // Another's stream is compared from its beginning.
-        let mut at = match known.current.as_ref() == Some(member) {
-            true => self.transcript().tokens().len(),
-            false => 0,
+        let mut at = if known.current.as_ref() == Some(member) {
+            self.transcript().tokens().len()
+        } else {
+            0
         };
         let mut news = Instant::now();
         loop {

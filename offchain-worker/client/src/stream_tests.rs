@@ -55,7 +55,7 @@ impl World {
                 state.providers.insert(account(index), provider);
             }
         });
-        chain.finalise();
+        chain.finalize();
         let paper = Paper::default();
         Self {
             chain,

@@ -36,9 +36,10 @@ pub fn reason_text(reason: FailureReason) -> &'static str {
 /// A list of accounts, for people.
 pub fn accounts<'a>(accounts: impl IntoIterator<Item = &'a AccountId>) -> String {
     let texts: Vec<String> = accounts.into_iter().map(short).collect();
-    match texts.is_empty() {
-        true => "nobody".into(),
-        false => texts.join(", "),
+    if texts.is_empty() {
+        "nobody".into()
+    } else {
+        texts.join(", ")
     }
 }
 

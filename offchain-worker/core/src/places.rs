@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
 /// The running clock, in finalised state and in the best block's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clocks {
-    pub finalised: BlockNumber,
+    pub finalized: BlockNumber,
     pub best: BlockNumber,
 }
 
@@ -36,7 +36,7 @@ impl Wanted {
 
     /// What is left until its deadline.
     pub fn left(&self, clocks: Clocks) -> BlockNumber {
-        self.by.saturating_sub(clocks.finalised.max(clocks.best))
+        self.by.saturating_sub(clocks.finalized.max(clocks.best))
     }
 
     /// Whether its deadline is near.

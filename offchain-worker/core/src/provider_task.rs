@@ -163,9 +163,10 @@ impl ProviderTask {
                 let mut assigned = assignments.iter().filter(|_| seen.round.is_none());
                 let ours = |entry: &Assignment<AccountId, Balance>| entry.provider == *stash;
                 // A reserve may still be called up.
-                match reserves.any(ours) || assigned.any(ours) {
-                    true => Want::Nothing,
-                    false => Want::Over,
+                if reserves.any(ours) || assigned.any(ours) {
+                    Want::Nothing
+                } else {
+                    Want::Over
                 }
             }
             TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. } => Want::Over,
@@ -264,9 +265,9 @@ impl Subject for ProviderTask {
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
         let mut wants = Vec::new();
         if let Some(seen) = &self.seen {
-            wants.extend(self.duels.wants(clocks.finalised, self.best.as_ref()));
-            wants.extend(self.missing_input(seen, config, clocks.finalised));
-            wants.extend(self.wants_in(seen, &config.stash, clocks.finalised));
+            wants.extend(self.duels.wants(clocks.finalized, self.best.as_ref()));
+            wants.extend(self.missing_input(seen, config, clocks.finalized));
+            wants.extend(self.wants_in(seen, &config.stash, clocks.finalized));
         }
         if self.absence.is_likely_over() {
             wants.retain(|wanted| wanted.kind.is_opening());

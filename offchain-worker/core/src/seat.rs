@@ -99,14 +99,14 @@ impl Seats {
         best: Option<&'a TaskSnapshot>,
     ) -> impl Iterator<Item = Wanted> + 'a {
         self.0.iter().filter_map(move |(id, seat)| {
-            let (_, finalised) = seat.seen.as_ref()?;
-            let in_finalised = seat.want(finalised, *id, config);
+            let (_, finalized) = seat.seen.as_ref()?;
+            let in_finalized = seat.want(finalized, *id, config);
             let newest = best.and_then(|best| best.committees.iter().find(|(open, _)| open == id));
             let (kind, committee) = match newest {
-                None => (in_finalised?, finalised),
+                None => (in_finalized?, finalized),
                 Some((_, newest)) => {
                     let in_best = seat.want(newest, *id, config);
-                    let promises = in_finalised.filter(|kind| !kind.is_call() || in_best == Some(*kind));
+                    let promises = in_finalized.filter(|kind| !kind.is_call() || in_best == Some(*kind));
                     let opens = in_best.filter(|kind| kind.is_opening());
                     (opens.or(promises)?, newest)
                 }
@@ -233,9 +233,10 @@ impl Seat {
             Some(Vote::Revealed(_)) => return Shown::Opened,
             Some(Vote::Missing) | None => {}
         }
-        match committee.candidates.iter().any(|other| other.verifier == *stash) {
-            true => Shown::Candidate,
-            false => Shown::Nothing,
+        if committee.candidates.iter().any(|other| other.verifier == *stash) {
+            Shown::Candidate
+        } else {
+            Shown::Nothing
         }
     }
 

@@ -175,7 +175,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
 fn see(provider: &mut Provider, block: u32, snapshot: TaskSnapshot) -> Step {
     let tasks = vec![snapshot];
     let clock = block;
-    provider.step(block, Event::Finalised { block, clock, tasks })
+    provider.step(block, Event::Finalized { block, clock, tasks })
 }
 
 fn effects(step: &Step) -> Vec<Effect> {

@@ -72,7 +72,7 @@ fn working() -> TaskSnapshot {
 
 fn see(worker: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
     let clock = block;
-    worker.step(block, Event::Finalised { block, clock, tasks })
+    worker.step(block, Event::Finalized { block, clock, tasks })
 }
 
 fn effects(step: &Step) -> Vec<Effect> {

@@ -83,7 +83,7 @@ fn effects(step: &Step) -> Vec<Effect> {
 
 fn see(verifier: &mut Verifier, block: u32, tasks: Vec<TaskSnapshot>) -> Vec<Effect> {
     let clock = block;
-    effects(&verifier.step(block, Event::Finalised { block, clock, tasks }))
+    effects(&verifier.step(block, Event::Finalized { block, clock, tasks }))
 }
 
 /// Answers draws until there are none left; ours are those named. Gives back everything else, and the most draws at once.

@@ -131,12 +131,13 @@ fn check_driver() -> Result<(), Error> {
     unsafe { driver::sys::cuDriverGetVersion(&mut found) }
         .result()
         .map_err(failed)?;
-    match found < DRIVER_MIN {
-        true => Err(Error::DriverTooOld {
+    if found < DRIVER_MIN {
+        Err(Error::DriverTooOld {
             found,
             needed: DRIVER_MIN,
-        }),
-        false => driver::result::init().map_err(failed),
+        })
+    } else {
+        driver::result::init().map_err(failed)
     }
 }
 
@@ -267,9 +268,10 @@ impl GpuBackend for Device {
 }
 
 fn fits(bytes: usize, memory: &CudaSlice<u8>) -> Result<(), Error> {
-    match bytes <= memory.len() {
-        true => Ok(()),
-        false => Err(surety_exact::ArithmeticError::Shape.into()),
+    if bytes <= memory.len() {
+        Ok(())
+    } else {
+        Err(surety_exact::ArithmeticError::Shape.into())
     }
 }
 

@@ -38,9 +38,10 @@ impl<M: GpuBackend> Floats<M> {
 
     /// How many rows of a width these are.
     pub(crate) fn rows(&self, width: usize) -> Result<usize, ArithmeticError> {
-        match width > 0 && self.len > 0 && self.len.is_multiple_of(width) {
-            true => Ok(self.len / width),
-            false => Err(ArithmeticError::Shape),
+        if width > 0 && self.len > 0 && self.len.is_multiple_of(width) {
+            Ok(self.len / width)
+        } else {
+            Err(ArithmeticError::Shape)
         }
     }
 }
@@ -223,8 +224,9 @@ pub(crate) fn size(value: usize) -> Result<u32, ArithmeticError> {
 
 /// Fails unless a condition on shapes holds.
 pub(crate) fn fits(condition: bool) -> Result<(), ArithmeticError> {
-    match condition {
-        true => Ok(()),
-        false => Err(ArithmeticError::Shape),
+    if condition {
+        Ok(())
+    } else {
+        Err(ArithmeticError::Shape)
     }
 }

@@ -139,9 +139,10 @@ pub enum Refutation {
 }
 
 pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), EngineError> {
-    match sink.event(Event::Progress { done, total }).is_break() {
-        true => Err(EngineError::Cancelled),
-        false => Ok(()),
+    if sink.event(Event::Progress { done, total }).is_break() {
+        Err(EngineError::Cancelled)
+    } else {
+        Ok(())
     }
 }
 

@@ -278,9 +278,10 @@ impl Leave {
         while let Some(urgent) = self.queues.take_before(self.priority) {
             urgent();
         }
-        match self.is_stopped() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.is_stopped() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

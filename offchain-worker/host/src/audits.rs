@@ -101,9 +101,9 @@ async fn try_draw(
 ) -> Result<Option<AuditProof>, ChainError> {
     let chain = &*tools.chain;
     let expected = chain
-        .auditors_expected(When::Finalised, input.task, &input.provider)
+        .auditors_expected(When::Finalized, input.task, &input.provider)
         .await?;
-    let stake = chain.stake(When::Finalised, &tools.stash).await?;
+    let stake = chain.stake(When::Finalized, &tools.stash).await?;
     let bonded = stake.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_audit(input)?;
     let threshold = AuditThreshold::weighted(expected, bonded, verifier_stake);
@@ -177,7 +177,7 @@ async fn needed(
 
 /// Where a provider's data plane answers.
 pub(super) async fn endpoints(tools: &Tools, provider: &AccountId) -> Result<Vec<Endpoint>, ChainError> {
-    let record = tools.chain.provider(When::Finalised, provider).await?;
+    let record = tools.chain.provider(When::Finalized, provider).await?;
     Ok(record.map_or_else(Vec::new, |record| record.endpoints.to_vec()))
 }
 

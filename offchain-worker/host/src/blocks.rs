@@ -62,7 +62,7 @@ impl Reader<'_> {
         backoff: &mut Backoff,
     ) -> Result<(), ChainError> {
         let mut blocks = match self.seen {
-            Seen::Finalised => self.tools.chain.finalised_blocks().await?,
+            Seen::Finalized => self.tools.chain.finalized_blocks().await?,
             Seen::Best => self.tools.chain.best_blocks().await?,
         };
         loop {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
         let block = block.number;
         Ok(match self.seen {
-            Seen::Finalised => Event::Finalised { block, clock, tasks },
+            Seen::Finalized => Event::Finalized { block, clock, tasks },
             Seen::Best => Event::Best { block, clock, tasks },
         })
     }
@@ -107,7 +107,7 @@ impl Reader<'_> {
         open: OpenTask,
     ) -> Result<TaskSnapshot, ChainError> {
         // Nothing is bid because of a best block.
-        let undecided = self.seen == Seen::Finalised
+        let undecided = self.seen == Seen::Finalized
             && matches!(open.task.state, TaskState::Bidding { .. })
             && open.bid.is_none();
         let price_limit = match undecided {

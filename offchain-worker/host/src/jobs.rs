@@ -247,7 +247,7 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         Event::VoteReady { dispute, .. } => (EffectKind::ComputeVote(*dispute), None),
         Event::EffectDone { kind, .. } => (*kind, None),
         Event::EffectFailed { kind, failure, .. } => (*kind, Some(of(failure))),
-        Event::Finalised { .. }
+        Event::Finalized { .. }
         | Event::Best { .. }
         | Event::Measured { .. }
         | Event::Stake { .. }

@@ -258,7 +258,7 @@ impl<C: Core> Host<C> {
     fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
         let tools = &self.tools;
         let mut parts = Supervisor::new(tools.vitals.clone());
-        for (part, seen) in [("finalised_blocks", Seen::Finalised), ("best_blocks", Seen::Best)] {
+        for (part, seen) in [("finalized_blocks", Seen::Finalized), ("best_blocks", Seen::Best)] {
             let (of, blocks) = (tools.clone(), blocks.clone());
             parts.keep(part, move || blocks::follow(of.clone(), seen, blocks.clone()));
         }
@@ -291,9 +291,9 @@ impl<C: Core> Host<C> {
     /// One turn: step, records, effects.
     async fn take(&mut self, event: Event) -> Result<()> {
         match &event {
-            Event::Finalised { block, clock, tasks } => {
+            Event::Finalized { block, clock, tasks } => {
                 self.block = self.block.max(*block);
-                self.tools.vitals.block(Seen::Finalised, *block);
+                self.tools.vitals.block(Seen::Finalized, *block);
                 self.tools.vitals.metrics.clock(*clock);
                 self.outputs.see(&self.tools, tasks).await;
                 if !std::mem::replace(&mut self.is_restored, true) {
@@ -391,7 +391,7 @@ pub async fn parameter(
     name: &str,
     default: u32,
 ) -> std::result::Result<u32, ChainError> {
-    let parameters = chain.parameters(When::Finalised).await?;
+    let parameters = chain.parameters(When::Finalized).await?;
     let set = parameters
         .iter()
         .find(|parameter| parameter.group == group && parameter.name == name);
@@ -412,7 +412,7 @@ pub async fn parameter(
 
 fn log_event(event: &Event) {
     match event {
-        Event::Finalised { block, clock, tasks } => {
+        Event::Finalized { block, clock, tasks } => {
             tracing::debug!(block, clock, tasks = tasks.len(), "finalised");
         }
         Event::Best { block, clock, tasks } => tracing::debug!(block, clock, tasks = tasks.len(), "best"),

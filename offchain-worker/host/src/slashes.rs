@@ -22,7 +22,7 @@ pub(super) async fn carry_out(tools: Arc<Tools>) {
 }
 
 async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(), ChainError> {
-    let mut blocks = tools.chain.finalised_blocks().await?;
+    let mut blocks = tools.chain.finalized_blocks().await?;
     loop {
         let block = blocks.next().await?;
         let when = When::At(block.hash);
@@ -33,7 +33,7 @@ async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(
             }
             let call = Call::CarryOutSlash { slash };
             // Final, so that the next look does not find it again.
-            let until = Until::Finalised.into();
+            let until = Until::Finalized.into();
             match tools.chain.submit(&tools.signer, call, until).await {
                 Ok(_) => tracing::info!(slash, task = record.task, kind = ?record.kind, "slash carried out"),
                 Err(e) => tracing::warn!(slash, error = %e, "slash not carried out"),

@@ -56,19 +56,19 @@ async fn a_task_is_computed_committed_served_and_revealed() {
         .is_err());
 
     world.chain.open_reveals(task, 99);
-    world.chain.finalise();
+    world.chain.finalize();
     world.until_revealed(task).await;
-    world.chain.finalise();
+    world.chain.finalize();
     world.chain.settle(task);
-    world.chain.finalise();
-    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    world.chain.finalize();
+    let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     let TaskState::Settled { claim, .. } = info.task.state else {
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 2));
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.is_finished(task)
         })
         .await;
@@ -86,24 +86,24 @@ async fn a_restart_sends_the_very_commitment_that_the_journal_holds() {
     let world = World::new().await;
     let host = world.start();
     let task = world.post(b"one\n").await;
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     // The commitment gets lost on its way to the chain.
     world.chain.lose_next();
-    world.chain.finalise();
+    world.chain.finalize();
     world.until(|| world.commitment(task).is_some()).await;
     host.kill().await;
     assert!(commits(&world).is_empty());
     let promised = world.commitment(task).unwrap();
 
     let host = world.start();
-    world.chain.finalise();
+    world.chain.finalize();
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;
-    world.chain.finalise();
+    world.chain.finalize();
     tokio::time::sleep(Duration::from_millis(50)).await;
     host.stop().await;
     let expected = Call::Commit {
@@ -125,7 +125,7 @@ async fn an_unreachable_client_costs_retries_and_then_works() {
     world.net.set_down(&world.client_endpoint(), false);
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;
@@ -154,7 +154,7 @@ async fn a_silent_provider_beats() {
         calls.iter().filter(|(_, call)| *call == Call::Heartbeat).count()
     };
     for _ in 0..3 {
-        world.chain.finalise();
+        world.chain.finalize();
     }
     world.until(|| beats() > 0).await;
     host.stop().await;
@@ -168,9 +168,9 @@ async fn an_input_that_no_engine_can_use_is_given_up() {
     world.bid_and_assign(task).await;
     for _ in 0..5 {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        world.chain.finalise();
+        world.chain.finalize();
     }
-    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     let round = info.round.unwrap();
     assert!(round
         .members
@@ -188,7 +188,7 @@ async fn what_is_offered_for_the_first_time_is_measured_before_anything_is_poste
     assert!(!is_known());
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             is_known()
         })
         .await;

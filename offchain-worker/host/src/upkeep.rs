@@ -33,7 +33,7 @@ async fn until_error(
     events: &mpsc::Sender<Event>,
     backoff: &mut Backoff,
 ) -> Result<(), ChainError> {
-    let mut blocks = tools.chain.finalised_blocks().await?;
+    let mut blocks = tools.chain.finalized_blocks().await?;
     let mut last = None;
     loop {
         let block = blocks.next().await?.number;
@@ -54,7 +54,7 @@ async fn until_error(
 
 async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
     for (name, account) in [("stash", &tools.stash), ("agent", tools.signer.account())] {
-        let funds = tools.chain.funds(When::Finalised, account).await?;
+        let funds = tools.chain.funds(When::Finalized, account).await?;
         tools.vitals.metrics.funds(name, funds.free, funds.held);
     }
     Ok(())
@@ -62,7 +62,7 @@ async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
 
 async fn stake(tools: &Tools) -> Result<Event, ChainError> {
     let chain = &*tools.chain;
-    let stake = chain.stake(When::Finalised, &tools.stash).await?;
+    let stake = chain.stake(When::Finalized, &tools.stash).await?;
     Ok(Event::Stake {
         free: stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked)),
         lock_per_price: parameter(chain, "Results", "LockMultiple", LOCK_MULTIPLE).await?,
@@ -70,18 +70,18 @@ async fn stake(tools: &Tools) -> Result<Event, ChainError> {
 }
 
 async fn barred(tools: &Tools) -> Result<Event, ChainError> {
-    let record = tools.chain.trust(When::Finalised, &tools.stash).await?;
+    let record = tools.chain.trust(When::Finalized, &tools.stash).await?;
     let until = record.suspended_until.max(record.jailed_until);
     Ok(Event::Barred { until })
 }
 
 /// Providers, and clients of open tasks: strangers cannot take their places at our door.
 async fn name_peers(tools: &Tools) -> Result<(), ChainError> {
-    let providers = tools.chain.providers(When::Finalised).await?;
+    let providers = tools.chain.providers(When::Finalized).await?;
     let others = providers
         .into_iter()
         .filter(|(stash, _): &(AccountId, _)| *stash != tools.stash);
-    let tasks = tools.chain.open_tasks(When::Finalised, None).await?;
+    let tasks = tools.chain.open_tasks(When::Finalized, None).await?;
     let clients = tasks
         .iter()
         .flat_map(|open| open.task.spec.sources.iter().cloned());

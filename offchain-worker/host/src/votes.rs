@@ -46,7 +46,7 @@ async fn try_draw(
     input: &SeatInput,
     verifier_stake: u128,
 ) -> Result<Option<AuditProof>, ChainError> {
-    let stake = tools.chain.stake(When::Finalised, &tools.stash).await?;
+    let stake = tools.chain.stake(When::Finalized, &tools.stash).await?;
     let bonded = stake.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_seat(input)?;
     let expected = FixedU128::from_u32(CANDIDATES_EXPECTED);

@@ -306,9 +306,10 @@ unsafe fn together<F: Floats, const Q: usize, const W: usize>(
         let mut finite = columns::<F, Q, W>(job, &weights, &totals, kv_head, seen, &at, &mut column);
         finite &= columns::<F, Q, 2>(job, &weights, &totals, kv_head, seen, &at, &mut column);
         finite &= columns::<F, Q, 1>(job, &weights, &totals, kv_head, seen, &at, &mut column);
-        match finite {
-            true => Ok(()),
-            false => Err(ArithmeticError::NotFinite),
+        if finite {
+            Ok(())
+        } else {
+            Err(ArithmeticError::NotFinite)
         }
     }
 }

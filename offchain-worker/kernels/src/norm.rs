@@ -9,9 +9,10 @@ use crate::{
 
 fn rows_of(rows: &[f32], by: &Norm, out: &[f32]) -> Result<usize, ArithmeticError> {
     let width = by.weight.len();
-    match width > 0 && rows.len() == out.len() && rows.len().is_multiple_of(width) {
-        true => Ok(width),
-        false => Err(ArithmeticError::Shape),
+    if width > 0 && rows.len() == out.len() && rows.len().is_multiple_of(width) {
+        Ok(width)
+    } else {
+        Err(ArithmeticError::Shape)
     }
 }
 

@@ -81,9 +81,10 @@ unsafe fn tile<M: SimdIsa, const R: usize, const B: usize, const U: usize>(
     // SAFETY: the pointers stay within the buffers: `steps` lines in each block, as many quads in each row's stride,
     // `groups` scales for each row and block.
     unsafe {
-        let (from, quad_bytes) = match M::WIDE {
-            true => (job.wide.as_ptr().cast::<u8>(), 8),
-            false => (rows.bytes().as_ptr().cast::<u8>(), 4),
+        let (from, quad_bytes) = if M::WIDE {
+            (job.wide.as_ptr().cast::<u8>(), 8)
+        } else {
+            (rows.bytes().as_ptr().cast::<u8>(), 4)
         };
         let stride = rows.stride() * quad_bytes / 4;
         let mut from = from.add(row * stride);
@@ -361,8 +362,9 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Ari
             .map(run_task)
             .reduce(|| true, |a, b| a && b)
     };
-    match finite {
-        true => Ok(()),
-        false => Err(ArithmeticError::NotFinite),
+    if finite {
+        Ok(())
+    } else {
+        Err(ArithmeticError::NotFinite)
     }
 }

@@ -128,9 +128,12 @@ fn weights_beyond_the_precision_are_the_definitions() {
         };
         let mut layer = layer(&mut random, precision, inputs, 34);
         // Alone, and among others.
-        let values = (0..34 * inputs).map(|index| match index < 17 * inputs {
-            true => least,
-            false => random.next() as i16,
+        let values = (0..34 * inputs).map(|index| {
+            if index < 17 * inputs {
+                least
+            } else {
+                random.next() as i16
+            }
         });
         layer.q = quanta(precision, values);
         for value in [127.0, -127.0, 1.0] {

@@ -68,9 +68,10 @@ impl Wanted {
     pub(super) fn open_part(&self, resume: bool) -> Result<File, FetchError> {
         let mut options = OpenOptions::new();
         options.create(true);
-        match resume {
-            true => options.append(true),
-            false => options.write(true).truncate(true),
+        if resume {
+            options.append(true)
+        } else {
+            options.write(true).truncate(true)
         };
         options.open(&self.part).map_err(FetchError::disk(&self.part))
     }

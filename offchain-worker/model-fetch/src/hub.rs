@@ -106,9 +106,10 @@ fn complete_part(agent: &Agent, url: &str, wanted: &Wanted, on_event: OnEvent<'_
             Err(error) if is_passing(&error) => error,
             Err(error) => return Err(error),
         };
-        fruitless = match wanted.part_bytes() > before {
-            true => 0,
-            false => fruitless + 1,
+        fruitless = if wanted.part_bytes() > before {
+            0
+        } else {
+            fruitless + 1
         };
         if fruitless == FRUITLESS_MAX {
             return Err(error);
@@ -197,9 +198,10 @@ fn failure(url: &str, error: &ureq::Error) -> FetchError {
         ureq::Error::Protocol(_) => true,
         _ => false,
     };
-    match broke {
-        true => FetchError::Connection { url, reason },
-        false => FetchError::Unreachable { url, reason },
+    if broke {
+        FetchError::Connection { url, reason }
+    } else {
+        FetchError::Unreachable { url, reason }
     }
 }
 

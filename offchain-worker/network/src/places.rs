@@ -286,9 +286,10 @@ impl NetworkBehaviour for Places {
                     peer: new.peer_id,
                     group: AddressGroup::of(new.endpoint.get_remote_address()),
                 };
-                let direction = match new.endpoint.is_listener() {
-                    true => &mut self.inbound,
-                    false => &mut self.outbound,
+                let direction = if new.endpoint.is_listener() {
+                    &mut self.inbound
+                } else {
+                    &mut self.outbound
                 };
                 direction.insert(new.connection_id, guest);
             }

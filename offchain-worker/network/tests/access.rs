@@ -47,9 +47,10 @@ impl AccessGate for OneTicket {
             && asked.blob == self.blob
             && asked.task.is_none_or(|task| task == TASK)
             && asked.ticket.as_bytes() == b"drawn";
-        match right {
-            true => Decision::Allow,
-            false => Decision::Refuse,
+        if right {
+            Decision::Allow
+        } else {
+            Decision::Refuse
         }
     }
 }

@@ -36,9 +36,10 @@ impl<T: Config> Pallet<T> {
         let windows = windows(T::SeatWindow::get(), T::VoteWindow::get());
         // A draw among so few would ask nearly all of them, and could be short of members for no fault of anybody.
         let all_at_once = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;
-        let state = match all_at_once {
-            true => CommitteeState::of_all(asked, windows),
-            false => CommitteeState::new(asked, windows),
+        let state = if all_at_once {
+            CommitteeState::of_all(asked, windows)
+        } else {
+            CommitteeState::new(asked, windows)
         };
         let committee = CommitteeOf::<T> {
             state,
@@ -152,9 +153,12 @@ impl<T: Config> Pallet<T> {
             Committees::<T>::insert(id, committee);
             return true;
         };
-        let winner = decision.value().map(|value| match value == committee.claimed {
-            true => Side::Defender,
-            false => Side::Challenger,
+        let winner = decision.value().map(|value| {
+            if value == committee.claimed {
+                Side::Defender
+            } else {
+                Side::Challenger
+            }
         });
         if committee.suspended == 0 {
             Self::deposit_event(Event::CommitteeEnded {

@@ -222,9 +222,10 @@ impl<T: Config> Pallet<T> {
         let finder = Some(dispute.challenger.account().clone());
         match &dispute.defender {
             Party::Provider(provider) => {
-                let kind = match is_proof(reason) {
-                    true => FaultKind::WrongResult,
-                    false => FaultKind::LostDispute,
+                let kind = if is_proof(reason) {
+                    FaultKind::WrongResult
+                } else {
+                    FaultKind::LostDispute
                 };
                 Results::<T>::convict_provider(dispute.task, round, provider, kind, finder);
             }

@@ -123,9 +123,10 @@ impl<T: Config> Pallet<T> {
                 .map(move |other| (*one, *other))
         });
         pairs.find_map(|(one, other)| {
-            let (defender, challenger) = match supporters(other.1) < supporters(one.1) {
-                true => (other, one),
-                false => (one, other),
+            let (defender, challenger) = if supporters(other.1) < supporters(one.1) {
+                (other, one)
+            } else {
+                (one, other)
             };
             let contest = Contest {
                 defender: Party::Provider(defender.0.clone()),

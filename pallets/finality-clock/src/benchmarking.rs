@@ -4,7 +4,7 @@ use frame_benchmarking::v2::*;
 use frame_support::traits::Get;
 use frame_system::RawOrigin;
 
-use crate::{BlockAuthors, Call, Config, Elapsed, Finalised, NotedAt, Notes, Pallet};
+use crate::{BlockAuthors, Call, Config, Elapsed, Finalized, NotedAt, Notes, Pallet};
 
 fn fill<T: Config>() {
     T::Authors::set_for_benchmark(T::AuthoritiesMax::get());
@@ -41,7 +41,7 @@ mod benches {
             Pallet::<T>::tick();
         }
 
-        assert!(Finalised::<T>::get() > 0u32.into() && Elapsed::<T>::get() > 0u32.into());
+        assert!(Finalized::<T>::get() > 0u32.into() && Elapsed::<T>::get() > 0u32.into());
         Ok(())
     }
 }

@@ -39,14 +39,14 @@ pub(crate) fn read<Height: Decode>(data: &InherentData) -> Option<Height> {
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct InherentDataProvider<Height> {
-    finalised: Height,
+    finalized: Height,
 }
 
 #[cfg(feature = "std")]
 impl<Height> InherentDataProvider<Height> {
-    /// `finalised`: the highest block that the author's node has seen finalised.
-    pub const fn new(finalised: Height) -> Self {
-        Self { finalised }
+    /// `finalized`: the highest block that the author's node has seen finalised.
+    pub const fn new(finalized: Height) -> Self {
+        Self { finalized }
     }
 }
 
@@ -54,7 +54,7 @@ impl<Height> InherentDataProvider<Height> {
 #[async_trait::async_trait]
 impl<Height: Encode + Send + Sync> sp_inherents::InherentDataProvider for InherentDataProvider<Height> {
     async fn provide_inherent_data(&self, data: &mut InherentData) -> Result<(), sp_inherents::Error> {
-        data.put_data(INHERENT_IDENTIFIER, &self.finalised)
+        data.put_data(INHERENT_IDENTIFIER, &self.finalized)
     }
 
     async fn try_handle_error(

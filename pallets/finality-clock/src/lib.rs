@@ -98,7 +98,7 @@ pub mod pallet {
 
     /// What the clock shows.
     #[pallet::storage]
-    pub type Finalised<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
+    pub type Finalized<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 
     /// How far the running clock is.
     #[pallet::storage]
@@ -144,9 +144,9 @@ pub mod pallet {
         /// `AlreadyNoted`, `NotBelow`.
         #[pallet::call_index(0)]
         #[pallet::weight((T::WeightInfo::note(), DispatchClass::Mandatory))]
-        pub fn note(origin: OriginFor<T>, #[pallet::compact] finalised: BlockNumberFor<T>) -> DispatchResult {
+        pub fn note(origin: OriginFor<T>, #[pallet::compact] finalized: BlockNumberFor<T>) -> DispatchResult {
             ensure_none(origin)?;
-            Self::do_note(finalised)
+            Self::do_note(finalized)
         }
     }
 
@@ -157,16 +157,16 @@ pub mod pallet {
         const INHERENT_IDENTIFIER: InherentIdentifier = INHERENT_IDENTIFIER;
 
         fn create_inherent(data: &InherentData) -> Option<Self::Call> {
-            let finalised: BlockNumberFor<T> = inherent::read(data)?;
+            let finalized: BlockNumberFor<T> = inherent::read(data)?;
             // A node that is asked for a block far behind what it knows to be final says nothing.
-            (finalised < frame_system::Pallet::<T>::block_number()).then_some(Call::note { finalised })
+            (finalized < frame_system::Pallet::<T>::block_number()).then_some(Call::note { finalized })
         }
 
         /// Blocks are checked on the state of their parent: the number there is the parent's, the highest that can be
         /// final.
         fn check_inherent(call: &Self::Call, _: &InherentData) -> Result<(), Self::Error> {
             match call {
-                Call::note { finalised } if *finalised > frame_system::Pallet::<T>::block_number() => {
+                Call::note { finalized } if *finalized > frame_system::Pallet::<T>::block_number() => {
                     Err(InherentError::NotBelow)
                 }
                 _ => Ok(()),
@@ -179,10 +179,10 @@ pub mod pallet {
     }
 
     impl<T: Config> Pallet<T> {
-        fn do_note(finalised: BlockNumberFor<T>) -> DispatchResult {
+        fn do_note(finalized: BlockNumberFor<T>) -> DispatchResult {
             let now = frame_system::Pallet::<T>::block_number();
             ensure!(NotedAt::<T>::get() < now, Error::<T>::AlreadyNoted);
-            ensure!(finalised < now, Error::<T>::NotBelow);
+            ensure!(finalized < now, Error::<T>::NotBelow);
             let authorities: BTreeSet<_> = T::Authors::all().into_iter().collect();
             // Of anybody else it counts for nothing. An error would make the block invalid.
             let author = T::Authors::of_this_block().filter(|author| authorities.contains(author));
@@ -190,7 +190,7 @@ pub mod pallet {
                 Notes::<T>::mutate(|notes| {
                     // Those who make no blocks any more leave room for those who do.
                     notes.retain(|noted, _| authorities.contains(noted));
-                    let inserted = notes.try_insert(author, finalised);
+                    let inserted = notes.try_insert(author, finalized);
                     debug_assert!(inserted.is_ok(), "there are as many authorities as there may be");
                 });
             }
@@ -208,11 +208,11 @@ pub mod pallet {
         /// Moves both clocks on to what most authorities have seen.
         pub(crate) fn tick() {
             let median = Self::median();
-            let passed = median.saturating_sub(Finalised::<T>::get());
+            let passed = median.saturating_sub(Finalized::<T>::get());
             if passed.is_zero() {
                 return;
             }
-            Finalised::<T>::put(median);
+            Finalized::<T>::put(median);
             // Who was kept out of this block could not have used its time.
             if !T::IsFull::get() {
                 let passed = passed.min(AT_ONCE_MAX.into());
@@ -237,7 +237,7 @@ pub mod pallet {
     /// The height that finality has come to.
     impl<T: Config> Get<BlockNumberFor<T>> for Pallet<T> {
         fn get() -> BlockNumberFor<T> {
-            Finalised::<T>::get()
+            Finalized::<T>::get()
         }
     }
 }

@@ -85,18 +85,18 @@ pub(crate) fn execute(authorities: u64, test: impl FnOnce()) {
     });
 }
 
-/// Has the author of block `now` note `finalised`, and ends the block.
-pub(crate) fn note_in(now: u64, finalised: u64) -> DispatchResult {
+/// Has the author of block `now` note `finalized`, and ends the block.
+pub(crate) fn note_in(now: u64, finalized: u64) -> DispatchResult {
     System::set_block_number(now);
-    let noted = FinalityClock::note(RuntimeOrigin::none(), finalised);
+    let noted = FinalityClock::note(RuntimeOrigin::none(), finalized);
     FinalityClock::on_finalize(now);
     noted
 }
 
-/// What a node that has seen `finalised` gives to a block's author.
-pub(crate) fn inherents(finalised: u64) -> InherentData {
+/// What a node that has seen `finalized` gives to a block's author.
+pub(crate) fn inherents(finalized: u64) -> InherentData {
     let mut data = InherentData::new();
-    data.put_data(INHERENT_IDENTIFIER, &finalised)
+    data.put_data(INHERENT_IDENTIFIER, &finalized)
         .expect("nothing is there yet");
     data
 }

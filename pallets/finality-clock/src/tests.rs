@@ -9,7 +9,7 @@ use frame_support::{
 use proptest::prelude::*;
 use sp_runtime::{traits::BlockNumberProvider, DispatchError};
 
-use crate::{inherent::InherentError, mock::*, Call, Elapsed, Error, Finalised, Notes, Running, AT_ONCE_MAX};
+use crate::{inherent::InherentError, mock::*, Call, Elapsed, Error, Finalized, Notes, Running, AT_ONCE_MAX};
 
 fn shown() -> u64 {
     <FinalityClock as Get<u64>>::get()
@@ -184,7 +184,7 @@ fn an_author_notes_what_its_node_knows() {
     execute(1, || {
         System::set_block_number(10);
         let noted = FinalityClock::create_inherent(&inherents(7)).unwrap();
-        assert_eq!(noted, Call::note { finalised: 7 });
+        assert_eq!(noted, Call::note { finalized: 7 });
         assert!(FinalityClock::is_inherent(&noted));
         assert_ok!(FinalityClock::check_inherent(&noted, &inherents(3)));
         // A node that is asked for an old block, or says nothing.
@@ -198,9 +198,9 @@ fn a_block_with_a_note_from_the_future_is_not_valid() {
     execute(1, || {
         // On the state of the parent, block 9.
         System::set_block_number(9);
-        let check = |finalised| {
-            let call = Call::note { finalised };
-            FinalityClock::check_inherent(&call, &inherents(finalised))
+        let check = |finalized| {
+            let call = Call::note { finalized };
+            FinalityClock::check_inherent(&call, &inherents(finalized))
         };
         assert_eq!(check(9), Ok(()));
         assert_eq!(check(10), Err(InherentError::NotBelow));
@@ -212,10 +212,10 @@ fn try_state_notices_a_clock_that_is_off() {
     execute(1, || {
         assert_ok!(note_in(9, 5));
         for wrong in [4, 9] {
-            Finalised::<Test>::put(wrong);
+            Finalized::<Test>::put(wrong);
             assert!(FinalityClock::do_try_state().is_err());
         }
-        Finalised::<Test>::put(5);
+        Finalized::<Test>::put(5);
     });
 }
 
@@ -237,11 +237,11 @@ proptest! {
                 AuthorNow::set(Some(author));
                 // Finality stops for good at some height.
                 let honest = (now - 3).min(180);
-                let finalised = if liars.contains(&author) { lie % now } else { honest };
+                let finalized = if liars.contains(&author) { lie % now } else { honest };
                 if !liars.contains(&author) {
                     seen = honest;
                 }
-                assert_ok!(note_in(now, finalised));
+                assert_ok!(note_in(now, finalized));
                 assert!(shown() <= seen, "{} {seen}", shown());
                 assert!(running() <= shown());
             }

@@ -3,7 +3,7 @@
 use frame_support::ensure;
 use sp_runtime::{traits::Zero, TryRuntimeError};
 
-use crate::{Config, Elapsed, Finalised, Notes, Pallet};
+use crate::{Config, Elapsed, Finalized, Notes, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -14,7 +14,7 @@ impl<T: Config> Pallet<T> {
 
     fn clock_1_what_is_final_is_past() -> Result<(), TryRuntimeError> {
         let now = frame_system::Pallet::<T>::block_number();
-        let shown = Finalised::<T>::get();
+        let shown = Finalized::<T>::get();
         ensure!(
             shown < now || shown.is_zero(),
             "CLOCK-1: the clock is ahead of the chain"
@@ -26,7 +26,7 @@ impl<T: Config> Pallet<T> {
 
     fn clock_2_no_more_time_runs_than_becomes_final() -> Result<(), TryRuntimeError> {
         ensure!(
-            Elapsed::<T>::get() <= Finalised::<T>::get(),
+            Elapsed::<T>::get() <= Finalized::<T>::get(),
             "CLOCK-2: more time has run than blocks are final"
         );
         Ok(())

@@ -26,9 +26,10 @@ impl<T: Config> Pallet<T> {
     /// level: who is drawn then is no longer blind, and somebody may be keeping auditors away.
     pub fn auditors_wanted(round: &RoundOf<T>, provider: &T::AccountId) -> FixedU128 {
         let again = round.draw.as_ref().is_some_and(|draw| draw.tranche > 0);
-        let level = match again {
-            true => SecurityLevel::High,
-            false => round.security.level,
+        let level = if again {
+            SecurityLevel::High
+        } else {
+            round.security.level
         };
         Self::auditors_expected(provider, level)
     }

@@ -217,9 +217,10 @@ impl<T: Config> Pallet<T> {
             return Auction::Revealing { until, late: false };
         }
         let until = Self::late_reveals_until(until);
-        match now <= until && BidCounts::<T>::get(id).are_waited_for() {
-            true => Auction::Revealing { until, late: true },
-            false => Auction::Closed,
+        if now <= until && BidCounts::<T>::get(id).are_waited_for() {
+            Auction::Revealing { until, late: true }
+        } else {
+            Auction::Closed
         }
     }
 

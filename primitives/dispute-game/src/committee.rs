@@ -98,9 +98,10 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
         if place >= room {
             return Entry::Outranked;
         }
-        let last = match self.candidates.len() >= room {
-            true => self.candidates.pop(),
-            false => None,
+        let last = if self.candidates.len() >= room {
+            self.candidates.pop()
+        } else {
+            None
         };
         match self.candidates.try_insert(place, candidate) {
             Ok(()) => last.map_or(Entry::Seated, |last| Entry::InsteadOf(last.verifier)),

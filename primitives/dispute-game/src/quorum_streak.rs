@@ -351,9 +351,10 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
     fn advance(&mut self) {
         match &mut self.stage {
             Stage::Drawing => self.finish_round(None),
-            Stage::Round(ballot) => match ballot.close_commits() {
-                true => self.left = self.windows.reveal,
-                false => {
+            Stage::Round(ballot) => {
+                if ballot.close_commits() {
+                    self.left = self.windows.reveal
+                } else {
                     let quorum = ballot.shared_by(u128::from(QUORUM));
                     let seats = ballot.seats().to_vec();
                     for seat in seats {
@@ -363,16 +364,17 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
                     }
                     self.finish_round(quorum);
                 }
-            },
+            }
             Stage::Summoning => self.stage = Stage::Over(Decision::Undecided),
-            Stage::Voting(ballot) => match ballot.close_commits() {
-                true => self.left = self.windows.reveal,
-                false => {
+            Stage::Voting(ballot) => {
+                if ballot.close_commits() {
+                    self.left = self.windows.reveal
+                } else {
                     let decided = ballot.shared_by(supermajority_of(self.electorate));
                     self.votes = ballot.seats().clone();
                     self.stage = Stage::Over(decided.map_or(Decision::Undecided, Decision::Voters));
                 }
-            },
+            }
             Stage::Over(_) => {}
         }
     }

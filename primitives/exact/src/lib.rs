@@ -54,8 +54,9 @@ fn finite(row: &[f32]) -> Result<(), ArithmeticError> {
     let size = row
         .iter()
         .fold(0, |size, value| size.max(value.to_bits() & 0x7fff_ffff));
-    match size < f32::INFINITY.to_bits() {
-        true => Ok(()),
-        false => Err(ArithmeticError::NotFinite),
+    if size < f32::INFINITY.to_bits() {
+        Ok(())
+    } else {
+        Err(ArithmeticError::NotFinite)
     }
 }

@@ -6,9 +6,10 @@ use crate::{finite, lanes, rsqrt, ArithmeticError};
 /// quotient would be 0, and large values would vanish in silence.
 #[inline(always)]
 fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, ArithmeticError> {
-    match squares.is_finite() {
-        true => Ok(rsqrt(squares / n as f32 + epsilon)),
-        false => Err(ArithmeticError::NotFinite),
+    if squares.is_finite() {
+        Ok(rsqrt(squares / n as f32 + epsilon))
+    } else {
+        Err(ArithmeticError::NotFinite)
     }
 }
 

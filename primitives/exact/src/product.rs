@@ -42,8 +42,9 @@ pub fn product_cell<Q: Quantum>(
         sum += dot(q, w) as f32 * (s * t);
     }
     let out = sum + bias;
-    match out.is_finite() {
-        true => Ok(out),
-        false => Err(ArithmeticError::NotFinite),
+    if out.is_finite() {
+        Ok(out)
+    } else {
+        Err(ArithmeticError::NotFinite)
     }
 }

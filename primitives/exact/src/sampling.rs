@@ -84,9 +84,10 @@ pub fn sample(
 
 /// At least one, no more than there are numbers for, all finite.
 fn check(logits: &[f32]) -> Result<(), ArithmeticError> {
-    match logits.is_empty() || u32::try_from(logits.len()).is_err() {
-        true => Err(ArithmeticError::Shape),
-        false => finite(logits),
+    if logits.is_empty() || u32::try_from(logits.len()).is_err() {
+        Err(ArithmeticError::Shape)
+    } else {
+        finite(logits)
     }
 }
 

@@ -31,10 +31,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let bytes = turns.get(pair as usize).ok_or(ArithmeticError::Shape)?;
         let turns = Turns(u64::from_le_bytes(bytes.map(|byte| byte.to_le_bytes()[0])));
         let (low, high) = rotate_pair(a, b, turns.at(position));
-        Ok(match place < half {
-            true => low,
-            false => high,
-        })
+        Ok(if place < half { low } else { high })
     }
 
     /// The head of a cell of `[heads][P]`, and its position; no position where the row does not see it.
@@ -74,13 +71,14 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             .ok_or(ArithmeticError::Shape)?;
         let start = first.saturating_add((head / dims.group).saturating_mul(width));
         let key = self.numbers(Some(from), row, start..start.saturating_add(width))?;
-        match key.len() == query.len() {
-            true => Ok(score_cell(
+        if key.len() == query.len() {
+            Ok(score_cell(
                 &query,
                 |d| key.get(d).copied().unwrap_or_default(),
                 dims.scale,
-            )),
-            false => Err(ArithmeticError::Shape.into()),
+            ))
+        } else {
+            Err(ArithmeticError::Shape.into())
         }
     }
 
@@ -131,9 +129,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             return Err(ArithmeticError::Shape.into());
         }
         let mixed = mixed_cell(&weights, |j| values.get(j).copied().unwrap_or_default(), total);
-        match mixed.is_finite() {
-            true => Ok(mixed),
-            false => Err(ArithmeticError::NotFinite.into()),
+        if mixed.is_finite() {
+            Ok(mixed)
+        } else {
+            Err(ArithmeticError::NotFinite.into())
         }
     }
 }

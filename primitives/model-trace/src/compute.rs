@@ -80,9 +80,10 @@ pub(super) fn told<E>(value: Result<CellValue, Halt<E>>, byte: bool) -> Result<C
 
 /// A number as it stands in a row. Machines write a NaN in more than one way.
 fn number(value: f32) -> CellValue {
-    let bits = match value.is_nan() {
-        true => NO_NUMBER,
-        false => value.to_bits(),
+    let bits = if value.is_nan() {
+        NO_NUMBER
+    } else {
+        value.to_bits()
     };
     CellValue::Word(bits.to_le_bytes())
 }
@@ -191,9 +192,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             }
             Op::Sum => self.add(Op::AttentionSum, Op::Down, cell),
             Op::Logits => {
-                let head = match self.plan.layout.architecture.tied {
-                    true => Tensor::Tokens,
-                    false => Tensor::Head,
+                let head = if self.plan.layout.architecture.tied {
+                    Tensor::Tokens
+                } else {
+                    Tensor::Head
                 };
                 self.product(Op::FinalQuant, head, cell)
             }

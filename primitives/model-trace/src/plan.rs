@@ -224,10 +224,7 @@ impl<'l> LeafPlan<'l> {
             stride,
         };
         let leaf = self.layout.leaf_of(part)?;
-        let bytes = match key {
-            true => cut.key(layer)?,
-            false => cut.value(layer)?,
-        };
+        let bytes = if key { cut.key(layer)? } else { cut.value(layer)? };
         Some((
             Source::Leaf(leaf),
             position.checked_rem(cut.chunk)?,

@@ -311,14 +311,13 @@ impl<R: Records> Trace for Player<R> {
     }
 
     fn open(&mut self, at: &Cell) -> Result<Vec<u8>, Self::Error> {
-        match self.is_given(at.leaf) {
-            true => self.load_for_output(at)?,
-            false => {
-                let plan = self.layout.plan(at.leaf, at.length).ok_or(Missing)?;
-                let reads: Vec<u32> = plan.reads().collect();
-                self.unfold(at.leaf)?;
-                self.load(&reads)?;
-            }
+        if self.is_given(at.leaf) {
+            self.load_for_output(at)?
+        } else {
+            let plan = self.layout.plan(at.leaf, at.length).ok_or(Missing)?;
+            let reads: Vec<u32> = plan.reads().collect();
+            self.unfold(at.leaf)?;
+            self.load(&reads)?;
         }
         self.opening(at)
     }
@@ -332,9 +331,10 @@ impl Unfolded {
         for (number, row, byte) in [(step as usize, row, byte)].into_iter().chain(recorded) {
             let rows = self.steps.get_mut(number).ok_or(Missing)?;
             *rows = rows.altered(row, byte).ok_or(Missing)?;
-            let digests = match number == last {
-                true => rows.recorded_digests(),
-                false => rows.digests(),
+            let digests = if number == last {
+                rows.recorded_digests()
+            } else {
+                rows.digests()
             };
             *self.digests.steps.get_mut(number).ok_or(Missing)? = merkle_root(digests.iter().copied());
             *self.digests.rows.get_mut(number).ok_or(Missing)? = digests;
@@ -346,9 +346,12 @@ impl Unfolded {
 fn unfold<R: Records>(plan: &LeafPlan<'_>, records: &R) -> Result<Unfolded, Missing> {
     let steps = execute_leaf(plan, records)?;
     let last = steps.len().saturating_sub(1);
-    let digests = |(number, rows): (usize, &Rows)| match number == last {
-        true => rows.recorded_digests(),
-        false => rows.digests(),
+    let digests = |(number, rows): (usize, &Rows)| {
+        if number == last {
+            rows.recorded_digests()
+        } else {
+            rows.digests()
+        }
     };
     let rows: Vec<Vec<H256>> = steps.iter().enumerate().map(digests).collect();
     let of_steps = rows

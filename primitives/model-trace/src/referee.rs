@@ -153,9 +153,10 @@ impl<'o> Reader<'o, '_> {
             Root::Trace => self.roots.trace,
             Root::Output => self.ground.layout.facts.output,
         };
-        match known[..] == [root] {
-            true => Ok((bytes, piece)),
-            false => Err(NotShown),
+        if known[..] == [root] {
+            Ok((bytes, piece))
+        } else {
+            Err(NotShown)
         }
     }
 
@@ -254,19 +255,17 @@ impl Inputs<'static> for Reader<'_, '_> {
         let shape = tensor.shape(self.ground.layout.architecture());
         let scales = shape.scales_of(row).ok_or(NotShown)?;
         let (q, scales) = self.values(shape.precision, shape.values, scales)?;
-        let bias = match shape.biased {
-            true => self.bias()?,
-            false => None,
-        };
+        let bias = if shape.biased { self.bias()? } else { None };
         let name = tensor.name(self.family()).ok_or(NotShown)?;
         let leaf = weight_row_leaf(name.as_bytes(), row, q, &scales, bias);
-        match self.place()?.verify(self.weight_root, &leaf) {
-            true => Ok(WeightRow {
+        if self.place()?.verify(self.weight_root, &leaf) {
+            Ok(WeightRow {
                 q: read(shape.precision, q).into(),
                 scales: scales.into(),
                 bias,
-            }),
-            false => Err(NotShown),
+            })
+        } else {
+            Err(NotShown)
         }
     }
 }

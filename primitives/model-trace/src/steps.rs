@@ -117,21 +117,20 @@ pub(super) const fn program(family: ModelFamily, first: bool, last: bool) -> Pro
     const NONE: &[Op] = &[];
     match family {
         ModelFamily::Bert => Program {
-            before: match first {
-                true => &[Op::EmbedAdd, Op::EmbedStats, Op::Embed],
-                false => NONE,
+            before: if first {
+                &[Op::EmbedAdd, Op::EmbedStats, Op::Embed]
+            } else {
+                NONE
             },
             each: BERT,
-            after: match last {
-                true => &[Op::StatesTransposed, Op::Mean, Op::Pool, Op::Record],
-                false => &[Op::Record],
+            after: if last {
+                &[Op::StatesTransposed, Op::Mean, Op::Pool, Op::Record]
+            } else {
+                &[Op::Record]
             },
         },
         ModelFamily::Llama => Program {
-            before: match first {
-                true => &[Op::Embed],
-                false => NONE,
-            },
+            before: if first { &[Op::Embed] } else { NONE },
             each: LLAMA,
             after: &[Op::Record],
         },

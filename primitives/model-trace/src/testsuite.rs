@@ -121,9 +121,12 @@ impl MemoryModel {
             let q = (0..shape.values).map(|_| stream.value(shape.precision));
             let q: Vec<i16> = q.collect();
             let is_vector = shape.values == 0;
-            let scale = |number: f32| match is_vector {
-                true => 1.0 + 0.25 * number,
-                false => (0.254 + 0.127 * number) / f32::from(shape.precision.max()),
+            let scale = |number: f32| {
+                if is_vector {
+                    1.0 + 0.25 * number
+                } else {
+                    (0.254 + 0.127 * number) / f32::from(shape.precision.max())
+                }
             };
             let scales = (0..shape.scales_of(row).unwrap_or(0)).map(|_| scale(stream.number()));
             let scales: Vec<f32> = scales.collect();
@@ -296,9 +299,10 @@ impl Records for MemoryTrace {
 
 /// The output of a generation from so many tokens.
 pub fn generation_output(prompt_tokens: u32, tokens: &[u32], stopped: bool, text: &str) -> Vec<u8> {
-    let finish_reason = match stopped {
-        true => ClaimedOutput::STOP,
-        false => ClaimedOutput::LENGTH,
+    let finish_reason = if stopped {
+        ClaimedOutput::STOP
+    } else {
+        ClaimedOutput::LENGTH
     };
     ClaimedOutput {
         prompt_tokens,

@@ -120,9 +120,10 @@ impl CellOpening {
     /// they are shown to be.
     pub fn bytes(&self, root: &H256, rows: u32, row_bytes: u32, at: Range<u32>) -> Option<&[u8]> {
         let digest = self.segment.row_digest(row_bytes)?;
-        match self.row.verify_digest(root, rows, &digest) {
-            true => self.segment.slice(at),
-            false => None,
+        if self.row.verify_digest(root, rows, &digest) {
+            self.segment.slice(at)
+        } else {
+            None
         }
     }
 

@@ -34,9 +34,10 @@ impl Proof {
             let middle = range.start + range.len().next_power_of_two() / 2;
             let (left, right) = (range.start..middle, middle..range.end);
             let sibling;
-            (range, sibling) = match index < middle {
-                true => (left, right),
-                false => (right, left),
+            (range, sibling) = if index < middle {
+                (left, right)
+            } else {
+                (right, left)
             };
             siblings.push(merkle_root(leaves.get(sibling)?.iter().copied()));
         }

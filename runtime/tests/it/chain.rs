@@ -64,9 +64,9 @@ pub struct Chain {
     slot: u64,
     parent: Hash,
     /// Whether blocks become final, two blocks later. The clock stands still otherwise.
-    pub finalises: bool,
+    pub finalizes: bool,
     /// What authors have seen final last.
-    finalised: BlockNumber,
+    finalized: BlockNumber,
 }
 
 impl Chain {
@@ -111,8 +111,8 @@ impl Chain {
             number: 0,
             slot: FIRST_SLOT,
             parent: Hash::zero(),
-            finalises: true,
-            finalised: 0,
+            finalizes: true,
+            finalized: 0,
         }
     }
 
@@ -142,17 +142,17 @@ impl Chain {
         self.number += 1;
         let header = self.header();
         let timestamp = self.slot * SLOT_MS;
-        if self.finalises {
-            self.finalised = self.number.saturating_sub(2);
+        if self.finalizes {
+            self.finalized = self.number.saturating_sub(2);
         }
-        let finalised = self.finalised;
+        let finalized = self.finalized;
         let (parent, results) = self.ext.execute_with(|| {
             Executive::initialize_block(&header);
             let inherent = pallet_timestamp::Call::set { now: timestamp };
             apply(UncheckedExtrinsic::new_bare(inherent.into()))
                 .unwrap()
                 .unwrap();
-            let note = surety_pallet_finality_clock::Call::note { finalised };
+            let note = surety_pallet_finality_clock::Call::note { finalized };
             apply(UncheckedExtrinsic::new_bare(note.into())).unwrap().unwrap();
             let results = fill();
             (Executive::finalize_block().hash(), results)

@@ -10,7 +10,7 @@ use sp_keyring::Sr25519Keyring::{Alice, Bob};
 use sp_runtime::{traits::BlockNumberProvider, transaction_validity::InvalidTransaction};
 use surety_dispute_game::bisection::Move;
 use surety_pallet_disputes::Call as DisputesCall;
-use surety_pallet_finality_clock::{Finalised, Notes};
+use surety_pallet_finality_clock::{Finalized, Notes};
 use surety_pallet_results::Call as ResultsCall;
 use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Records, Slashes};
@@ -40,14 +40,14 @@ fn clock(chain: &mut Chain) -> BlockNumber {
 
 /// Finality stands still for long, and the clock with it.
 fn stand_still(chain: &mut Chain) {
-    chain.finalises = false;
+    chain.finalizes = false;
     let last = chain.number() + STANDSTILL;
     // What was final when it stopped still counts.
     chain.run_to(last - STANDSTILL + 10);
     let before = clock(chain);
     chain.run_to(last);
     assert_eq!(clock(chain), before);
-    chain.finalises = true;
+    chain.finalizes = true;
     heartbeats(chain);
 }
 
@@ -108,7 +108,7 @@ fn a_stall_of_finality_takes_no_deposit_of_a_bid_and_holds_up_no_draw() {
     stand_still(&mut chain);
     all_ok(chain.block(vec![PROVIDERS[0].opened(task)]));
     chain.run_until(60, || matches!(state(task), TaskState::Drawing { .. }));
-    chain.finalises = false;
+    chain.finalizes = false;
     chain.run_until(3, || matches!(state(task), TaskState::Running { .. }));
     assert_eq!(bonded(&mut chain, &PROVIDERS[0]).0, BOND);
 }
@@ -202,11 +202,11 @@ fn the_clock_goes_by_what_each_validator_has_noted_last() {
     chain.query(|| {
         assert_eq!(Notes::<Runtime>::get().len(), 3);
         // The middle of 26, 27 and 28.
-        assert_eq!(Finalised::<Runtime>::get(), 27);
+        assert_eq!(Finalized::<Runtime>::get(), 27);
         assert!(RunningClock::current_block_number() > 20);
     });
     let before = clock(&mut chain);
-    chain.finalises = false;
+    chain.finalizes = false;
     chain.run_to(100);
     assert!(clock(&mut chain) <= before + 1);
 }

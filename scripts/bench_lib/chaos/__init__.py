@@ -200,7 +200,7 @@ class Run:
 def _final(chains):
     for chain in chains:
         with contextlib.suppress(Exception):
-            return chain.finalised_number()
+            return chain.finalized_number()
     return None
 
 

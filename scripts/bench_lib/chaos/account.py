@@ -206,7 +206,7 @@ def _time_of(blocks, clock):
 
 def money(chain, clients):
     """Where money is missing when everything has ended: by what should be zero, in plancks."""
-    head = chain.finalised_hash()
+    head = chain.finalized_hash()
     totals, escrows = chain.value("Billing", "Totals", block=head), chain.entries("Billing", "Escrows", head)
     gone = sum(totals[name] for name in ("paid", "fees", "burned", "refunded"))
     accounts = chain.entries("System", "Account", head)

@@ -43,7 +43,7 @@ class Runtime:
     """What a call has to know of the runtime that is to take it."""
 
     def __init__(self, chain):
-        head = chain.finalised_hash()
+        head = chain.finalized_hash()
         version = chain.rpc.call("state_getRuntimeVersion", head)
         self.metadata = chain.metadata(head)
         self.spec, self.transaction = version["specVersion"], version["transactionVersion"]

@@ -71,7 +71,7 @@ impl DeceivingCore {
                     .filter_map(|task| Some((task.id, others_commitment(task, stash)?)));
                 self.others = others.collect();
             }
-            (Deceit::FalseChallenge, Event::Finalised { tasks, .. }) if !self.has_challenged => {
+            (Deceit::FalseChallenge, Event::Finalized { tasks, .. }) if !self.has_challenged => {
                 if let Some(call) = challengeable(tasks, &self.stash) {
                     self.has_challenged = true;
                     self.submit(call);

@@ -66,9 +66,10 @@ impl Stream {
 
     pub fn put_float(&mut self, value: f32) {
         // Which NaN it is differs between machines, and never counts.
-        self.put(match value.is_nan() {
-            true => 1 << 32,
-            false => u64::from(value.to_bits()),
+        self.put(if value.is_nan() {
+            1 << 32
+        } else {
+            u64::from(value.to_bits())
         });
     }
 

@@ -185,9 +185,10 @@ impl<'a> Life<'a> {
         let mut drawn = Drawn::default();
         for verifier in 0..self.market.verifiers {
             if threshold.draws(&self.draws.vrf_output()) {
-                match verifier < self.cronies {
-                    true => drawn.cronies += 1,
-                    false => drawn.honest += 1,
+                if verifier < self.cronies {
+                    drawn.cronies += 1
+                } else {
+                    drawn.honest += 1
                 }
             }
         }
@@ -277,9 +278,10 @@ impl<'a> Life<'a> {
         let total = self.market.stake * u128::from(self.market.providers);
         let caught = self.rules.policy.caught(self.expected);
         let others = caught.mul_floor(self.market.corrupt_part().mul_floor(total));
-        let part = match self.rules.base.is_zero() {
-            true => part,
-            false => correlated_fraction(part, others, total),
+        let part = if self.rules.base.is_zero() {
+            part
+        } else {
+            correlated_fraction(part, others, total)
         };
         lock + part.mul_ceil(self.market.stake.saturating_sub(lock))
     }

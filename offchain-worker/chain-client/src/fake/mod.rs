@@ -1,4 +1,4 @@
-//! A chain in memory for tests of what stands on [`Chain`]: calls change its best state, [`FakeChain::finalise`]
+//! A chain in memory for tests of what stands on [`Chain`]: calls change its best state, [`FakeChain::finalize`]
 //! makes that state final, and faults are scripted.
 //!
 //! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to keep:
@@ -41,14 +41,14 @@ pub use state::FakeState;
 pub struct FakeChain {
     info: Arc<ChainInfo>,
     inner: Arc<Mutex<Inner>>,
-    finalised: watch::Sender<BlockNumber>,
+    finalized: watch::Sender<BlockNumber>,
     best: watch::Sender<BlockNumber>,
 }
 
 #[derive(Default)]
 struct Inner {
     best: FakeState,
-    finalised: FakeState,
+    finalized: FakeState,
     events: Vec<(BlockNumber, ChainEvent)>,
     calls: Vec<(AccountId32, Call)>,
     attempts: Vec<(AccountId32, Call, SubmitOptions)>,
@@ -76,27 +76,27 @@ impl FakeChain {
         Self {
             info: Arc::new(info),
             inner: Arc::default(),
-            finalised: watch::Sender::new(0),
+            finalized: watch::Sender::new(0),
             best: watch::Sender::new(0),
         }
     }
 
-    /// Changes the best state directly. Call [`Self::finalise`] to make the change final.
+    /// Changes the best state directly. Call [`Self::finalize`] to make the change final.
     pub fn change<T>(&self, change: impl FnOnce(&mut FakeState) -> T) -> T {
         change(&mut self.lock().best)
     }
 
     /// Ends the block: the best state becomes final, the clock goes on, and whoever follows blocks hears of it.
-    pub fn finalise(&self) -> BlockRef {
+    pub fn finalize(&self) -> BlockRef {
         let number = {
             let mut inner = self.lock();
             inner.best.number = inner.best.number.saturating_add(1);
             inner.best.clock = inner.best.clock.saturating_add(1);
-            inner.finalised = inner.best.clone();
+            inner.finalized = inner.best.clone();
             inner.best.number
         };
         self.best.send_replace(number);
-        self.finalised.send_replace(number);
+        self.finalized.send_replace(number);
         block_ref(number)
     }
 
@@ -173,9 +173,9 @@ impl FakeChain {
             return Err(fault);
         }
         match when {
-            When::Finalised => Ok(read(&inner.finalised)),
+            When::Finalized => Ok(read(&inner.finalized)),
             When::Best => Ok(read(&inner.best)),
-            When::At(hash) if hash == block_ref(inner.finalised.number).hash => Ok(read(&inner.finalised)),
+            When::At(hash) if hash == block_ref(inner.finalized.number).hash => Ok(read(&inner.finalized)),
             When::At(hash) if hash == block_ref(inner.best.number).hash => Ok(read(&inner.best)),
             When::At(hash) => Err(ChainError::Pruned {
                 block: format!("{hash:?}"),
@@ -233,8 +233,8 @@ impl Chain for FakeChain {
         &self.info
     }
 
-    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
-        self.follow(&self.finalised)
+    async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        self.follow(&self.finalized)
     }
 
     async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
@@ -418,10 +418,10 @@ impl Chain for FakeChain {
             let events = inner.carry_out(who, call)?;
             (events, inner.best.number.saturating_add(1))
         };
-        if options.until == Until::Finalised {
-            let mut watch = self.finalised.subscribe();
+        if options.until == Until::Finalized {
+            let mut watch = self.finalized.subscribe();
             // The sender lives as long as `self`.
-            let _ = watch.wait_for(|finalised| *finalised >= number).await;
+            let _ = watch.wait_for(|finalized| *finalized >= number).await;
         }
         Ok(Included {
             block: block_ref(number),

@@ -83,9 +83,9 @@ async fn a_task_runs_from_post_to_settlement() {
     submit(reveal(4)).await.unwrap();
     assert_eq!(submit(reveal(4)).await, Err(Refusal::Stale.into()));
 
-    assert!(chain.open_tasks(When::Finalised, None).await.unwrap().is_empty());
-    chain.finalise();
-    let open = chain.open_tasks(When::Finalised, Some(&stash)).await.unwrap();
+    assert!(chain.open_tasks(When::Finalized, None).await.unwrap().is_empty());
+    chain.finalize();
+    let open = chain.open_tasks(When::Finalized, Some(&stash)).await.unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].bid.as_ref().unwrap().seal, seal);
     let members = &open[0].round.as_ref().unwrap().members;
@@ -126,18 +126,18 @@ async fn faults_come_in_the_order_in_which_they_were_asked_for() {
 }
 
 #[tokio::test]
-async fn finalised_blocks_are_followed_and_waited_for() {
+async fn finalized_blocks_are_followed_and_waited_for() {
     let (chain, agent, _) = chain_with_agent().await;
-    let mut blocks = chain.finalised_blocks().await.unwrap();
+    let mut blocks = chain.finalized_blocks().await.unwrap();
     assert_eq!(blocks.next().await.unwrap().number, 0);
     let other = chain.clone();
     let submitted = tokio::spawn(async move {
         let register = sample::calls().remove(7);
-        other.submit(&agent, register, Until::Finalised.into()).await
+        other.submit(&agent, register, Until::Finalized.into()).await
     });
     tokio::task::yield_now().await;
-    chain.finalise();
-    chain.finalise();
+    chain.finalize();
+    chain.finalize();
     assert_eq!(blocks.next().await.unwrap().number, 2);
     assert!(submitted.await.unwrap().is_ok());
 }
@@ -147,13 +147,13 @@ async fn the_clock_stands_still_in_best_blocks_without_finality() {
     let chain = FakeChain::new();
     let mut best = chain.best_blocks().await.unwrap();
     assert_eq!(best.next().await.unwrap().number, 0);
-    chain.finalise();
+    chain.finalize();
     assert_eq!(best.next().await.unwrap().number, 1);
     chain.extend();
     assert_eq!(best.next().await.unwrap().number, 2);
     assert_eq!(chain.clock(When::Best).await, Ok(1));
     assert_eq!(chain.block(When::Best).await.unwrap().number, 2);
-    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 1);
+    assert_eq!(chain.block(When::Finalized).await.unwrap().number, 1);
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ impl Blocks {
 
     fn is_news(&mut self, block: BlockRef) -> Option<BlockRef> {
         let is_old = |last: BlockRef| match self.when {
-            When::Finalised => block.number <= last.number,
+            When::Finalized => block.number <= last.number,
             When::Best | When::At(_) => block.hash == last.hash,
         };
         if self.last.is_some_and(is_old) {
@@ -61,7 +61,7 @@ impl Blocks {
         let when = self.when;
         let ask = |rpc: Rpc| async move {
             match when {
-                When::Finalised => rpc.chain_subscribe_finalized_heads().await,
+                When::Finalized => rpc.chain_subscribe_finalized_heads().await,
                 When::Best | When::At(_) => rpc.chain_subscribe_new_heads().await,
             }
         };
@@ -119,8 +119,8 @@ impl BlockStream for Blocks {
                 _ if !is_current => "questions go to another node now".into(),
                 Some(Some(Ok(header))) => {
                     let block = block_of(&newest(header, subscription))?;
-                    if self.when == When::Finalised {
-                        self.chain.0.link.note_finalised(block.number);
+                    if self.when == When::Finalized {
+                        self.chain.0.link.note_finalized(block.number);
                     }
                     if let Some(block) = self.is_news(block) {
                         return Ok(block);
@@ -131,7 +131,7 @@ impl BlockStream for Blocks {
                 Some(None) => "the subscription ended".into(),
                 None => {
                     silent = silent.saturating_add(patience);
-                    if self.when == When::Finalised && silent < SILENCE_MAX {
+                    if self.when == When::Finalized && silent < SILENCE_MAX {
                         continue;
                     }
                     "no block came for a while".into()

@@ -46,7 +46,7 @@ pub(super) struct Link {
     return_after: Duration,
     state: Mutex<State>,
     /// Height of the newest finalised block that any node has shown.
-    finalised: AtomicU32,
+    finalized: AtomicU32,
     heights: StdMutex<HashMap<H256, BlockNumber>>,
 }
 
@@ -85,7 +85,7 @@ impl Link {
             patience,
             return_after,
             state: Mutex::default(),
-            finalised: AtomicU32::new(0),
+            finalized: AtomicU32::new(0),
             heights: StdMutex::default(),
         }
     }
@@ -275,7 +275,7 @@ impl Link {
             patience,
             self.nodes() > 1,
             state.genesis,
-            self.finalised.load(Ordering::Relaxed),
+            self.finalized.load(Ordering::Relaxed),
         )
         .await?;
         state.genesis = Some(genesis);
@@ -293,9 +293,9 @@ impl Link {
 
     /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
     /// finality knows them as part of its best chain.
-    pub async fn finalised(&self) -> Result<BlockRef, ChainError> {
-        let head = self.named(self.finalised_head().await?).await?;
-        let newest = self.finalised.fetch_max(head.number, Ordering::Relaxed);
+    pub async fn finalized(&self) -> Result<BlockRef, ChainError> {
+        let head = self.named(self.finalized_head().await?).await?;
+        let newest = self.finalized.fetch_max(head.number, Ordering::Relaxed);
         if head.number >= newest {
             return Ok(head);
         }
@@ -307,8 +307,8 @@ impl Link {
     }
 
     /// Takes note of a block that is final.
-    pub fn note_finalised(&self, number: BlockNumber) {
-        self.finalised.fetch_max(number, Ordering::Relaxed);
+    pub fn note_finalized(&self, number: BlockNumber) {
+        self.finalized.fetch_max(number, Ordering::Relaxed);
     }
 
     pub fn implausible(&self, reason: String) -> ChainError {
@@ -325,7 +325,7 @@ impl Link {
         .await
     }
 
-    pub async fn finalised_head(&self) -> Result<H256, ChainError> {
+    pub async fn finalized_head(&self) -> Result<H256, ChainError> {
         self.ask("reading the finalised block", |rpc| async move {
             rpc.chain_get_finalized_head().await
         })

@@ -150,7 +150,7 @@ fn incompatible(error: ChainError) -> ChainError {
 impl Inner {
     async fn head(&self, when: When) -> Result<BlockRef, ChainError> {
         match when {
-            When::Finalised => self.link.finalised().await,
+            When::Finalized => self.link.finalized().await,
             When::Best => self.link.named(self.link.block_hash(None).await?).await,
             When::At(hash) => self.link.block(hash).await,
         }
@@ -284,8 +284,8 @@ impl Chain for RpcChain {
         &self.0.info
     }
 
-    async fn finalised_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
-        Ok(Box::new(blocks::Blocks::new(self.clone(), When::Finalised)))
+    async fn finalized_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {
+        Ok(Box::new(blocks::Blocks::new(self.clone(), When::Finalized)))
     }
 
     async fn best_blocks(&self) -> Result<Box<dyn BlockStream>, ChainError> {

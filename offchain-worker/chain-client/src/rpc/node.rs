@@ -71,7 +71,7 @@ pub(super) async fn connect(
     patience: Duration,
     is_one_of_several: bool,
     genesis: Option<H256>,
-    finalised: BlockNumber,
+    finalized: BlockNumber,
 ) -> Result<(Rpc, H256), Distrust> {
     let request_patience = request_patience(is_one_of_several);
     let connecting = async {
@@ -86,7 +86,7 @@ pub(super) async fn connect(
             .await
             .map_err(|error| Distrust::For(error.to_string()))?;
         let rpc = Rpc::new(RpcClient::new(client));
-        let found = believe(&rpc, url, request_patience, genesis, finalised).await?;
+        let found = believe(&rpc, url, request_patience, genesis, finalized).await?;
         Ok((rpc, found))
     };
     tokio::time::timeout(patience, connecting)
@@ -100,7 +100,7 @@ async fn believe(
     url: &str,
     request_patience: Duration,
     genesis: Option<H256>,
-    finalised: BlockNumber,
+    finalized: BlockNumber,
 ) -> Result<H256, Distrust> {
     let silent = |error: RpcError| match error {
         RpcError::Client(error) => Distrust::For(hint(&*error, request_patience)),
@@ -121,8 +121,8 @@ async fn believe(
     let header = rpc.chain_get_header(None).await.map_err(silent)?;
     let header = header.ok_or_else(|| Distrust::For("it has no header of its best block".into()))?;
     let best = narrow(header.number).map_err(|error| Distrust::For(error.to_string()))?;
-    if best < finalised {
-        let behind = format!("it is at block {best}, behind block {finalised} that is final");
+    if best < finalized {
+        let behind = format!("it is at block {best}, behind block {finalized} that is final");
         return Err(Distrust::For(behind));
     }
     Ok(found)

@@ -53,10 +53,10 @@ impl Inner {
 
     /// The block that signatures count from. Its hash is all that is needed of it, not its state.
     pub(super) async fn anchor(&self, best: BlockRef) -> Result<BlockRef, ChainError> {
-        let finalised = self.link.finalised().await?;
+        let finalized = self.link.finalized().await?;
         let deep = best.number.saturating_sub(ANCHOR_DEPTH);
-        if finalised.number >= deep {
-            return Ok(finalised);
+        if finalized.number >= deep {
+            return Ok(finalized);
         }
         let hash = self.link.block_hash(Some(deep)).await?;
         Ok(BlockRef { number: deep, hash })

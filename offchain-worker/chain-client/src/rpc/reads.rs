@@ -103,7 +103,7 @@ impl Inner {
         if ids.is_empty() {
             self.ensure_state(at).await?;
         }
-        if ids.is_empty() && when == When::Finalised {
+        if ids.is_empty() && when == When::Finalized {
             self.ensure_known(at).await?;
         }
         let newest = ids.last().map_or(0, |last| last.saturating_add(1));
@@ -146,7 +146,7 @@ impl Inner {
                 }),
             })
             .collect();
-        if when == When::Finalised {
+        if when == When::Finalized {
             let (block, seen) = memory.next_task;
             memory.next_task = (block.max(at.number), seen.max(newest));
         }

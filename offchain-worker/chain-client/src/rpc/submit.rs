@@ -319,9 +319,9 @@ impl Inner {
 
     /// Whether a block is final, or another in its place; nothing as long as that is open.
     async fn is_final(&self, block: BlockRef) -> Result<Option<bool>, ChainError> {
-        let finalised = self.link.finalised().await?;
+        let finalized = self.link.finalized().await?;
         let is_there = self.link.block_hash(Some(block.number)).await? == block.hash;
-        Ok((!is_there || finalised.number >= block.number).then_some(is_there))
+        Ok((!is_there || finalized.number >= block.number).then_some(is_there))
     }
 
     /// What an extrinsic did in its block.

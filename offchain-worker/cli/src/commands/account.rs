@@ -99,7 +99,7 @@ pub(super) async fn submit(context: &Context, call: Call) -> Result<()> {
     let name = format!("{}.{}", call.name().pallet, call.name().call);
     let waiting = context.out.spinner();
     waiting.set_message(format!("{name}: waiting until it is final"));
-    let submitted = chain.submit(&key.signer, call, Until::Finalised.into());
+    let submitted = chain.submit(&key.signer, call, Until::Finalized.into());
     let included = saying(submitted, SILENCE_MAX, || {
         context.out.step(&format!(
             "{name}: still waiting until it is final. If the chain's finality stands still, this takes as long as that"
@@ -161,7 +161,7 @@ async fn show(context: &Context, who: Option<&str>) -> Result<()> {
 }
 
 async fn view(chain: &dyn Chain, account: &AccountId) -> Result<AccountView> {
-    let when = When::At(chain.block(When::Finalised).await?.hash);
+    let when = When::At(chain.block(When::Finalized).await?.hash);
     let Funds { free, held } = chain.funds(when, account).await?;
     Ok(AccountView {
         address: address(account),
@@ -266,14 +266,14 @@ mod tests {
             };
             state.funds.insert(stash.account().clone(), funds);
         });
-        chain.finalise();
+        chain.finalize();
         let shown = view(&chain, stash.account()).await.unwrap();
         assert_eq!(shown.agent_pending, Some(address(agent.account())));
         let confirm = Call::ConfirmAgent {
             stash: stash.account().clone(),
         };
         submit(agent.clone(), confirm).await;
-        chain.finalise();
+        chain.finalize();
         let shown = view(&chain, stash.account()).await.unwrap();
         insta::assert_snapshot!(shown.text());
         let shown = view(&chain, agent.account()).await.unwrap();

@@ -245,8 +245,8 @@ async fn check_node(chain: &dyn Chain, checks: &mut Checks) {
     );
     let look = || async {
         let best = chain.block(When::Best).await?;
-        let finalised = chain.block(When::Finalised).await?;
-        Ok::<_, ChainError>((best.number, finalised.number))
+        let finalized = chain.block(When::Finalized).await?;
+        Ok::<_, ChainError>((best.number, finalized.number))
     };
     let (before, after) = match look().await {
         Ok(before) => {
@@ -262,13 +262,13 @@ async fn check_node(chain: &dyn Chain, checks: &mut Checks) {
             "blocks",
             format!("block {best} for 5 s: the node has no peers, or the chain stands still"),
         ),
-        Ok((best, finalised)) if best.saturating_sub(finalised) > LAG_BLOCKS => checks.warn(
+        Ok((best, finalized)) if best.saturating_sub(finalized) > LAG_BLOCKS => checks.warn(
             "blocks",
             format!(
-                "best {best}, but only {finalised} is final: the node is still syncing, or finality is stuck"
+                "best {best}, but only {finalized} is final: the node is still syncing, or finality is stuck"
             ),
         ),
-        Ok((best, finalised)) => checks.ok("blocks", format!("best {best}, finalised {finalised}")),
+        Ok((best, finalized)) => checks.ok("blocks", format!("best {best}, finalised {finalized}")),
     }
 }
 
@@ -279,7 +279,7 @@ async fn check_account(
     role: DoctorRole,
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
-    let free = chain.funds(When::Finalised, account).await?.free;
+    let free = chain.funds(When::Finalized, account).await?.free;
     if free < BALANCE_MIN {
         checks.fail(
             "balance",
@@ -291,7 +291,7 @@ async fn check_account(
     if role == DoctorRole::Client {
         return Ok(());
     }
-    let Some(stash) = chain.agent_stash(When::Finalised, account).await? else {
+    let Some(stash) = chain.agent_stash(When::Finalized, account).await? else {
         checks.fail(
             "agent",
             format!(
@@ -310,7 +310,7 @@ async fn check_stash(
     stash: &AccountId,
     checks: &mut Checks,
 ) -> std::result::Result<(), ChainError> {
-    match chain.stake(When::Finalised, stash).await? {
+    match chain.stake(When::Finalized, stash).await? {
         Some(stake) if stake.role == Role::Provider => checks.ok(
             "stake",
             format!("{} bonded, {} locked", Amount(stake.bonded), Amount(stake.locked)),
@@ -321,8 +321,8 @@ async fn check_stash(
             "none; with the stash's key, run: surety account bond --role provider --amount \"100 SURE\"",
         ),
     }
-    let now = chain.block(When::Finalised).await?.number;
-    match chain.provider(When::Finalised, stash).await? {
+    let now = chain.block(When::Finalized).await?.number;
+    match chain.provider(When::Finalized, stash).await? {
         Some(provider) => checks.ok(
             "registration",
             format!(
@@ -390,7 +390,7 @@ mod tests {
             let funds = Funds { free: SURE, held: 0 };
             state.funds.insert(agent.account().clone(), funds)
         });
-        chain.finalise();
+        chain.finalize();
         let mut checks = Checks::default();
         check_account(&chain, agent.account(), DoctorRole::Provider, &mut checks)
             .await

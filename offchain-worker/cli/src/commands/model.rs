@@ -156,13 +156,12 @@ async fn convert_model(
     let mut bars = Bars::new(context.out);
     let folder = std::path::PathBuf::from(&source);
     let stored = blocking(move || -> std::result::Result<_, ConvertError> {
-        let folder = match folder.is_dir() {
-            true => folder,
-            false => {
-                let stored = store.by_name(&source)?;
-                stored.verify()?;
-                stored.path
-            }
+        let folder = if folder.is_dir() {
+            folder
+        } else {
+            let stored = store.by_name(&source)?;
+            stored.verify()?;
+            stored.path
         };
         convert(
             &folder,
@@ -300,7 +299,7 @@ async fn collect(store: &ModelStore, chain: Option<&dyn Chain>) -> Result<BTreeM
     let Some(chain) = chain else {
         return Ok(views);
     };
-    for (id, model) in chain.models(When::Finalised).await? {
+    for (id, model) in chain.models(When::Finalized).await? {
         let view = views
             .entry(id)
             .or_insert_with(|| ModelView::new(id, &model.manifest));

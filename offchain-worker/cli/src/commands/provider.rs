@@ -161,13 +161,14 @@ async fn register(
         ));
     }
     let device = machine::profile(threads);
-    let registered = chain.provider(When::Finalised, stash).await?;
+    let registered = chain.provider(When::Finalized, stash).await?;
     let same = registered.is_some_and(|r| r.device == device && r.endpoints == endpoints);
-    let call = match same {
-        true => Call::Heartbeat,
-        false => Call::RegisterProvider { device, endpoints },
+    let call = if same {
+        Call::Heartbeat
+    } else {
+        Call::RegisterProvider { device, endpoints }
     };
-    match chain.submit(&key.signer, call, Until::Finalised.into()).await {
+    match chain.submit(&key.signer, call, Until::Finalized.into()).await {
         // Lost from sight is not lost: the heartbeat that follows shows.
         Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
         other => drop(other?),

@@ -34,7 +34,7 @@ impl World {
             .submit(&self.stash, call, Until::Included.into())
             .await
             .unwrap();
-        self.chain.finalise();
+        self.chain.finalize();
     }
 
     async fn bonded(role: Role) -> Self {
@@ -51,12 +51,12 @@ impl World {
     }
 
     /// Makes every call final soon after it was made.
-    fn finalising(&self) -> tokio::task::JoinHandle<()> {
+    fn finalizing(&self) -> tokio::task::JoinHandle<()> {
         let chain = self.chain.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                chain.finalise();
+                chain.finalize();
             }
         })
     }
@@ -65,7 +65,7 @@ impl World {
 #[tokio::test]
 async fn a_nominated_agent_confirms_by_itself() {
     let world = World::bonded(Role::Provider).await.nominated().await;
-    let finalising = world.finalising();
+    let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     let found = worker::find_stash(&world.chain, &world.agent, named)
         .await
@@ -76,7 +76,7 @@ async fn a_nominated_agent_confirms_by_itself() {
         .await
         .unwrap();
     assert_eq!(found, *world.stash.account());
-    finalising.abort();
+    finalizing.abort();
 }
 
 #[tokio::test]
@@ -101,12 +101,12 @@ async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
 #[tokio::test]
 async fn an_agent_works_for_its_own_stash_only() {
     let world = World::bonded(Role::Provider).await.nominated().await;
-    let finalising = world.finalising();
+    let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     worker::find_stash(&world.chain, &world.agent, named)
         .await
         .unwrap();
-    finalising.abort();
+    finalizing.abort();
     let other = Signer::from_uri("//Bob").unwrap().account().clone();
     let error = worker::find_stash(&world.chain, &world.agent, Some(&other)).await;
     assert!(matches!(error, Err(CliError::Usage(_))));
@@ -133,7 +133,7 @@ async fn stake_must_be_there_and_for_providing() {
 #[tokio::test]
 async fn what_is_registered_already_is_not_registered_again() {
     let world = World::bonded(Role::Provider).await.nominated().await;
-    let finalising = world.finalising();
+    let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     let stash = worker::find_stash(&world.chain, &world.agent, named)
         .await
@@ -147,7 +147,7 @@ async fn what_is_registered_already_is_not_registered_again() {
         .map(|(_, call)| call.name().call)
         .collect();
     assert_eq!(calls, ["register", "heartbeat", "register"]);
-    finalising.abort();
+    finalizing.abort();
 }
 
 #[tokio::test]

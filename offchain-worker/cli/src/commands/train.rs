@@ -145,9 +145,10 @@ impl Bar {
             TrainEvent::Step { done, total, loss } => self.step(done as u64, total as u64, loss),
             _ => {}
         }
-        match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 

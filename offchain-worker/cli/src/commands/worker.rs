@@ -94,7 +94,7 @@ pub(super) fn chosen_models(store: &ModelStore, names: &[String]) -> Result<Vec<
 /// The stash that the key acts for; agrees to act for it when that is all that is missing.
 pub(super) async fn find_stash(chain: &dyn Chain, key: &Key, named: Option<&AccountId>) -> Result<AccountId> {
     let agent = key.signer.account();
-    let found = chain.agent_stash(When::Finalised, agent).await?;
+    let found = chain.agent_stash(When::Finalized, agent).await?;
     match (found, named) {
         (Some(found), Some(named)) if found != *named => Err(CliError::Usage(format!(
             "{} is the agent of {}, not of {}",
@@ -129,7 +129,7 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
     }
     tracing::info!(stash = %address(stash), "confirming to be its agent");
     let call = Call::ConfirmAgent { stash: stash.clone() };
-    chain.submit(&key.signer, call, Until::Finalised.into()).await?;
+    chain.submit(&key.signer, call, Until::Finalized.into()).await?;
     Ok(())
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role
         Role::Provider => ("provider", "verifier"),
         Role::Verifier => ("verifier", "provider"),
     };
-    let stake = chain.stake(When::Finalised, stash).await?;
+    let stake = chain.stake(When::Finalized, stash).await?;
     match stake {
         Some(stake) if stake.role == role && stake.bonded > 0 => Ok(()),
         Some(stake) if stake.role != role => Err(CliError::Usage(format!(
@@ -178,7 +178,7 @@ pub(super) async fn load(
 /// Files of a model that the chain does not know earn nothing. The model may be registered later, though.
 pub(super) async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) -> Result<()> {
     let known: BTreeSet<ModelId> = chain
-        .models(When::Finalised)
+        .models(When::Finalized)
         .await?
         .into_iter()
         .map(|(id, _)| id)

@@ -208,7 +208,7 @@ impl<S: Screen + Clone + 'static> Run<S> {
             self.see_to_delivery(&info).await?;
         }
 
-        let block = chain.block(When::Finalised).await?;
+        let block = chain.block(When::Finalized).await?;
         let Some(info) = chain.task(When::At(block.hash), task).await? else {
             return Ok(None);
         };

@@ -119,9 +119,10 @@ fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
         "AuditRevealed" => Some(format!(
             "auditor {} {} {}",
             account("verifier")?,
-            match event.field::<bool>("agrees")? {
-                true => "confirms",
-                false => "contradicts",
+            if event.field::<bool>("agrees")? {
+                "confirms"
+            } else {
+                "contradicts"
             },
             account("provider")?
         )),

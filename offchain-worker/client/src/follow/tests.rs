@@ -85,7 +85,7 @@ impl World {
             state.tasks.insert(TASK, task(assignments));
             state.rounds.insert(TASK, round());
         });
-        world.chain.finalise();
+        world.chain.finalize();
         world
     }
 
@@ -112,7 +112,7 @@ impl World {
             let spec = &mut state.tasks.get_mut(&TASK).unwrap().spec;
             (spec.operation, spec.units_max) = (Operation::Generate, 9);
         });
-        self.chain.finalise();
+        self.chain.finalize();
         let mut run = self.run();
         (run.follow.operation, run.follow.output_path) = (Operation::Generate, None);
         let paper = Paper::default();
@@ -154,7 +154,7 @@ impl World {
             let round = state.rounds.get_mut(&TASK).unwrap();
             round.members[usize::from(index)].progress = MemberProgress::Committed(Hash::zero());
         });
-        self.chain.finalise();
+        self.chain.finalize();
     }
 
     fn decide(&self, verdict: Verdict<AccountId>) {
@@ -162,7 +162,7 @@ impl World {
             let round = state.rounds.get_mut(&TASK).unwrap();
             round.phase = RoundPhase::Challengeable { until: 99, verdict };
         });
-        self.chain.finalise();
+        self.chain.finalize();
     }
 
     fn settle(&self, state: TaskState<AccountId, u128, u32>) {
@@ -170,7 +170,7 @@ impl World {
             all.rounds.remove(&TASK);
             all.tasks.get_mut(&TASK).unwrap().state = state;
         });
-        self.chain.finalise();
+        self.chain.finalize();
     }
 }
 
@@ -429,7 +429,7 @@ async fn what_is_demanded_of_the_input_is_shown_on_the_chain() {
         (spec.input, spec.input_bytes) = (hash, 1_500);
         state.rounds.get_mut(&TASK).unwrap().input_demand = Some(wanted);
     });
-    world.chain.finalise();
+    world.chain.finalize();
     let mut run = world.run();
     let signer = Signer::from_uri("//Alice").unwrap();
     run.follow.supplier = Some(Supplier::new(signer));

@@ -55,7 +55,7 @@ pub struct BidSeen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A block was finalised.
-    Finalised {
+    Finalized {
         /// Height of the block.
         block: BlockNumber,
         /// What the chain's running clock shows in its state: deadlines compare with it, and with nothing else.

@@ -88,7 +88,7 @@ impl Provider {
             (TaskState::Running { .. }, Some(round)) => match member(round, &self.config.stash) {
                 Some(ours) if ours.fault.is_none() => match (&ours.progress, &round.phase) {
                     (MemberProgress::Working, RoundPhase::Committing { until })
-                        if self.clocks.finalised <= *until =>
+                        if self.clocks.finalized <= *until =>
                     {
                         Share::Whole
                     }

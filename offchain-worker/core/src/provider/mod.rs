@@ -89,13 +89,13 @@ impl Provider {
         self.now = self.now.max(now);
         let mut step = Step::default();
         match event {
-            Event::Finalised { block, clock, tasks } => {
+            Event::Finalized { block, clock, tasks } => {
                 if block < self.block {
                     return step;
                 }
                 self.block = block;
                 self.now = self.now.max(block);
-                self.clocks.finalised = clock;
+                self.clocks.finalized = clock;
                 self.see(tasks, &mut step);
             }
             Event::Best { block, clock, tasks } => {
@@ -168,7 +168,7 @@ impl Provider {
 
     /// Takes finalised state in.
     fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
-        let (block, clock) = (self.block, self.clocks.finalised);
+        let (block, clock) = (self.block, self.clocks.finalized);
         let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
@@ -234,7 +234,7 @@ impl Provider {
             return;
         }
         let mut entry = ProviderTask::default();
-        let (stash, clock) = (&self.config.stash, self.clocks.finalised);
+        let (stash, clock) = (&self.config.stash, self.clocks.finalized);
         let bid = match entry.want_of(&snapshot, stash, clock) {
             // It would be refused, for a fee.
             Want::Consider if self.barred_until.is_some_and(|until| clock <= until) => None,
@@ -317,7 +317,7 @@ impl Provider {
             }
             Event::Barred { until } => self.barred_until = until,
             // Taken before, and a verifier's.
-            Event::Finalised { .. }
+            Event::Finalized { .. }
             | Event::Best { .. }
             | Event::Drawn { .. }
             | Event::AuditReady { .. }

@@ -142,9 +142,10 @@ impl AuditTask {
                 TaskState::Settled { .. } | TaskState::Failed { .. } | TaskState::Cancelled { .. }
             )
         };
-        let is_gone = match self.is_journalled() {
-            true => self.absence.is_over(self.seen.as_ref(), clock, true),
-            false => self.absence.is_likely_over(),
+        let is_gone = if self.is_journalled() {
+            self.absence.is_over(self.seen.as_ref(), clock, true)
+        } else {
+            self.absence.is_likely_over()
         };
         is_gone || self.seen.as_ref().is_some_and(is_over)
     }
@@ -227,16 +228,14 @@ impl AuditTask {
         }
         let again = is_challengeable && tranche(seen) > 0 && clock < until;
         let is_late = again && shown.is_none() && member.standing_claim().is_some();
-        let kind = match is_late {
-            true => to_announce(key, check),
-            false => None,
-        };
+        let kind = if is_late { to_announce(key, check) } else { None };
         let is_due = is_challengeable && clock <= until;
         // Where we audited, we also see that the output can be had.
         let is_ours = is_due && shown.is_some();
-        let attempts = match until.saturating_sub(clock) <= config.near_blocks {
-            true => DATA_ATTEMPTS_NEAR,
-            false => DATA_ATTEMPTS,
+        let attempts = if until.saturating_sub(clock) <= config.near_blocks {
+            DATA_ATTEMPTS_NEAR
+        } else {
+            DATA_ATTEMPTS
         };
         let kind = kind.or_else(|| {
             self.to_check(seen, key, check?, member, attempts)
@@ -300,9 +299,9 @@ impl Subject for AuditTask {
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
         let (mut wants, best) = (Vec::new(), self.best.as_ref());
         if let Some(seen) = &self.seen {
-            wants.extend(self.duels.wants(clocks.finalised, best));
-            wants.extend(self.seats.wants(config, clocks.finalised, best));
-            let audits = self.wants_in(seen, config, clocks.finalised);
+            wants.extend(self.duels.wants(clocks.finalized, best));
+            wants.extend(self.seats.wants(config, clocks.finalized, best));
+            let audits = self.wants_in(seen, config, clocks.finalized);
             match best {
                 None => wants.extend(audits),
                 Some(best) => {
@@ -420,9 +419,10 @@ fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
 
 /// What there is to do for a result of our own.
 fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
-    match check.is_some_and(|check| check.is_fetched) {
-        true => EffectKind::Audit(key),
-        false => EffectKind::FetchAudit(key),
+    if check.is_some_and(|check| check.is_fetched) {
+        EffectKind::Audit(key)
+    } else {
+        EffectKind::FetchAudit(key)
     }
 }
 

@@ -73,13 +73,13 @@ impl Verifier {
         self.now = self.now.max(now);
         let mut step = Step::default();
         match event {
-            Event::Finalised { block, clock, tasks } => {
+            Event::Finalized { block, clock, tasks } => {
                 if block < self.block {
                     return step;
                 }
                 self.block = block;
                 self.now = self.now.max(block);
-                self.clocks.finalised = clock;
+                self.clocks.finalized = clock;
                 self.see(tasks, &mut step);
             }
             Event::Best { block, clock, tasks } => {
@@ -188,7 +188,7 @@ impl Verifier {
 
     /// Takes finalised state in.
     fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
-        let (block, clock) = (self.block, self.clocks.finalised);
+        let (block, clock) = (self.block, self.clocks.finalized);
         let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
@@ -312,7 +312,7 @@ impl Verifier {
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
             Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
             // Taken before, and a provider's.
-            Event::Finalised { .. }
+            Event::Finalized { .. }
             | Event::Best { .. }
             | Event::InputReady { .. }
             | Event::InputFailed { .. }

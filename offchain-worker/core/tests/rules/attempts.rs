@@ -34,7 +34,7 @@ fn fail(provider: &mut Provider, block: u32, kind: EffectKind, failure: Failure)
 }
 
 fn at(provider: &mut Provider, block: u32, clock: u32, tasks: Vec<TaskSnapshot>) -> Step {
-    provider.step(block, Event::Finalised { block, clock, tasks })
+    provider.step(block, Event::Finalized { block, clock, tasks })
 }
 
 fn best(provider: &mut Provider, block: u32, clock: u32, tasks: Vec<TaskSnapshot>) -> Step {

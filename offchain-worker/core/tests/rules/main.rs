@@ -113,7 +113,7 @@ fn claim(output: u8) -> ResultClaim {
 
 fn see(provider: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
     let clock = block;
-    provider.step(block, Event::Finalised { block, clock, tasks })
+    provider.step(block, Event::Finalized { block, clock, tasks })
 }
 
 fn effects(step: &Step) -> Vec<Effect> {

@@ -122,13 +122,14 @@ impl Life {
             let (task, kind) = (sent.effect.task(), sent.effect.kind());
             let done = self.apply(sent.effect) && !sent.answer_lost;
             if sent.start == self.start {
-                let event = match done {
-                    true => Event::EffectDone { task, kind },
-                    false => Event::EffectFailed {
+                let event = if done {
+                    Event::EffectDone { task, kind }
+                } else {
+                    Event::EffectFailed {
                         task,
                         kind,
                         failure: any(&mut self.random),
-                    },
+                    }
                 };
                 self.jobs.push((now, event));
             }
@@ -266,9 +267,10 @@ impl Life {
         if self.random.happens(self.faults.empty_state) {
             self.empty_until = self.number + 6;
         }
-        match self.number < self.empty_until {
-            true => Vec::new(),
-            false => vec![snapshot],
+        if self.number < self.empty_until {
+            Vec::new()
+        } else {
+            vec![snapshot]
         }
     }
 
@@ -283,7 +285,7 @@ impl Life {
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
             let (clock, tasks) = (block, self.said(snapshot));
-            self.feed(Event::Finalised { block, clock, tasks });
+            self.feed(Event::Finalized { block, clock, tasks });
         }
     }
 

@@ -100,7 +100,7 @@ pub struct Chain {
     pub number: BlockNumber,
     /// Stands still while finality does.
     pub clock: BlockNumber,
-    finalised: BlockNumber,
+    finalized: BlockNumber,
     stalled_until: BlockNumber,
     faults: Faults,
     pub pool: Vec<Sent>,
@@ -122,7 +122,7 @@ impl Chain {
             number: 1,
             // It has stood still before.
             clock: 0,
-            finalised: 1,
+            finalized: 1,
             stalled_until: 0,
             faults,
             pool: Vec::new(),
@@ -171,8 +171,8 @@ impl Chain {
     }
 
     /// The finalised state, or one `behind` blocks older.
-    pub fn finalised(&self, behind: BlockNumber) -> Option<Seen> {
-        let number = self.finalised.checked_sub(behind)?;
+    pub fn finalized(&self, behind: BlockNumber) -> Option<Seen> {
+        let number = self.finalized.checked_sub(behind)?;
         let state = self.history.iter().find(|state| state.number == number)?;
         Some(state.show())
     }
@@ -188,7 +188,7 @@ impl Chain {
         self.number += 1;
         if self.number >= self.stalled_until {
             self.clock += 1;
-            self.finalised = self.finalised.max(self.number.saturating_sub(LAG));
+            self.finalized = self.finalized.max(self.number.saturating_sub(LAG));
             if random.happens(self.faults.stall) {
                 self.stalled_until = self.number + 10 + random.below(90) as BlockNumber;
             }
@@ -232,7 +232,7 @@ impl Chain {
             clock: self.clock,
             tasks: self.tasks.clone(),
         });
-        let oldest = self.finalised.saturating_sub(HISTORY);
+        let oldest = self.finalized.saturating_sub(HISTORY);
         while self.history.front().is_some_and(|state| state.number < oldest) {
             self.history.pop_front();
         }
@@ -336,9 +336,10 @@ impl Chain {
                 let ours = sim.bid.is_some() && luck != 0;
                 sim.task.state = running(ours && luck == 1);
                 let commit_until = now + windows.commit;
-                let first = match ours && luck != 1 {
-                    true => stash(),
-                    false => AccountId::new([8; 32]),
+                let first = if ours && luck != 1 {
+                    stash()
+                } else {
+                    AccountId::new([8; 32])
                 };
                 if first == stash() {
                     self.drawn.insert(id, Fortune::drawn(commit_until));

@@ -101,9 +101,10 @@ impl Lives {
         };
         let right = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());
         let windows = windows(WINDOW, WINDOW);
-        let state = match drawn {
-            true => CommitteeState::new(QUESTION, windows),
-            false => CommitteeState::of_all(QUESTION, windows),
+        let state = if drawn {
+            CommitteeState::new(QUESTION, windows)
+        } else {
+            CommitteeState::of_all(QUESTION, windows)
         };
         let committee: CommitteeRecord = DisputeCommittee {
             state,
@@ -178,13 +179,14 @@ impl Lives {
         self.pool = waiting;
         for (_, place, effect, answer_lost) in due {
             let (task, kind) = (effect.task(), effect.kind());
-            let event = match self.apply(place, effect) && !answer_lost {
-                true => Event::EffectDone { task, kind },
-                false => Event::EffectFailed {
+            let event = if self.apply(place, effect) && !answer_lost {
+                Event::EffectDone { task, kind }
+            } else {
+                Event::EffectFailed {
                     task,
                     kind,
                     failure: any(&mut self.random),
-                },
+                }
             };
             self.hosts[place].jobs.push((now, event));
         }
@@ -248,14 +250,15 @@ impl Lives {
             let (clock, tasks) = (block, vec![snapshot]);
             self.feed(place, Event::Best { block, clock, tasks });
         }
-        let behind = match self.random.happens(self.faults.stale_state) {
-            true => self.random.below(20) as usize,
-            false => 0,
+        let behind = if self.random.happens(self.faults.stale_state) {
+            self.random.below(20) as usize
+        } else {
+            0
         };
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
             let (clock, tasks) = (block, vec![snapshot]);
-            self.feed(place, Event::Finalised { block, clock, tasks });
+            self.feed(place, Event::Finalized { block, clock, tasks });
         }
     }
 

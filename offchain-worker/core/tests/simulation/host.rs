@@ -186,16 +186,17 @@ impl Host {
 
     /// What a node says of a state.
     fn said(&self, (block, clock, tasks): Seen, chain: &Chain) -> Seen {
-        match chain.number < self.empty_until {
-            true => (block, clock, Vec::new()),
-            false => (block, clock, tasks),
+        if chain.number < self.empty_until {
+            (block, clock, Vec::new())
+        } else {
+            (block, clock, tasks)
         }
     }
 
     fn show(&mut self, behind: BlockNumber, chain: &mut Chain, random: &mut Random) {
-        if let Some(seen) = chain.finalised(behind) {
+        if let Some(seen) = chain.finalized(behind) {
             let (block, clock, tasks) = self.said(seen, chain);
-            self.feed(Event::Finalised { block, clock, tasks }, chain, random);
+            self.feed(Event::Finalized { block, clock, tasks }, chain, random);
         }
     }
 
@@ -397,7 +398,7 @@ fn brief(event: &Event) -> String {
         tasks.iter().map(brief).collect()
     };
     match event {
-        Event::Finalised { block, clock, tasks } => format!("finalised {block} {clock} {:?}", of(tasks)),
+        Event::Finalized { block, clock, tasks } => format!("finalised {block} {clock} {:?}", of(tasks)),
         Event::Best { block, clock, tasks } => format!("best {block} {clock} {:?}", of(tasks)),
         other => format!("{other:?}"),
     }

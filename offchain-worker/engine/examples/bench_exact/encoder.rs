@@ -76,11 +76,12 @@ fn all(model: &BertModel, chosen: &[&TokensOf], together: usize, traced: bool) -
     let done: std::result::Result<Vec<usize>, String> = chosen
         .par_chunks(together.max(1))
         .map_init(Scratch::default, |scratch, group| {
-            match traced {
-                true => traced_leaves(model, group, scratch),
-                false => model
+            if traced {
+                traced_leaves(model, group, scratch)
+            } else {
+                model
                     .embed(group, scratch, &mut Blind)
-                    .map(|vectors| vectors.len()),
+                    .map(|vectors| vectors.len())
             }
             .map_err(fault)
         })

@@ -135,14 +135,15 @@ impl ExactBert {
             .encode()
             .map_err(|error| EngineError::Compute(error.to_string()))?;
         let hash = blob_hash(&output);
-        let first = match units == there {
-            true => ContentHash::from(
+        let first = if units == there {
+            ContentHash::from(
                 roots(&tokens, vec![tokens.len()])
                     .first()
                     .copied()
                     .unwrap_or_default(),
-            ),
-            false => given_leaf(&self.token_rows(job, count(units))?),
+            )
+        } else {
+            given_leaf(&self.token_rows(job, count(units))?)
         };
         let leaves: Vec<_> = [first].into_iter().chain(leaves).chain([hash]).collect();
         Ok(Own {
@@ -250,9 +251,10 @@ impl ExactBert {
         if tokens.types.iter().any(|kind| *kind != 0) {
             return Err(EngineError::Compute("an item is not in the first segment".into()));
         }
-        match tokens.ids.is_empty() {
-            true => Err(InputError::NoTokens { item: index }.into()),
-            false => Ok(Item { index, tokens }),
+        if tokens.ids.is_empty() {
+            Err(InputError::NoTokens { item: index }.into())
+        } else {
+            Ok(Item { index, tokens })
         }
     }
 

@@ -186,12 +186,13 @@ impl ExactLlama {
 
     /// Why a continuation of these tokens ended, if they are all.
     pub(super) fn finish_reason(&self, tokens: &[u32]) -> FinishReason {
-        match tokens
+        if tokens
             .last()
             .is_some_and(|token| self.model.end_tokens().contains(token))
         {
-            true => FinishReason::Stop,
-            false => FinishReason::Length,
+            FinishReason::Stop
+        } else {
+            FinishReason::Length
         }
     }
 
@@ -252,9 +253,10 @@ impl Engine for ExactLlama {
 }
 
 fn told(sink: &mut dyn Sink, event: Event) -> Result<(), EngineError> {
-    match sink.event(event).is_break() {
-        true => Err(EngineError::Cancelled),
-        false => Ok(()),
+    if sink.event(event).is_break() {
+        Err(EngineError::Cancelled)
+    } else {
+        Ok(())
     }
 }
 

@@ -100,12 +100,10 @@ fn combined<Q: Copy + Into<f32>>(
 /// Whether a table has this width and the lengths that it says.
 pub(super) fn check_table(table: &Table, width: usize) -> Result<(), ArithmeticError> {
     let lengths = [table.q.len(), table.scales.len()];
-    match table.rows > 0
-        && table.width == width
-        && lengths == [table.rows * width, table.rows * groups(width)]
-    {
-        true => Ok(()),
-        false => Err(ArithmeticError::Shape),
+    if table.rows > 0 && table.width == width && lengths == [table.rows * width, table.rows * groups(width)] {
+        Ok(())
+    } else {
+        Err(ArithmeticError::Shape)
     }
 }
 
@@ -119,8 +117,9 @@ pub(super) fn pack(
     let fits = linear.inputs == inputs && linear.outputs == outputs && inputs > 0 && outputs > 0;
     let vectors = smoothing_scale.is_none_or(|scale| scale.len() == inputs)
         && linear.bias.as_ref().is_none_or(|bias| bias.len() == outputs);
-    match fits && vectors {
-        true => Packed::new(linear),
-        false => Err(ArithmeticError::Shape),
+    if fits && vectors {
+        Packed::new(linear)
+    } else {
+        Err(ArithmeticError::Shape)
     }
 }

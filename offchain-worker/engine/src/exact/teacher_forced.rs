@@ -85,9 +85,10 @@ impl ExactLlama {
             .map_err(|error| Refutation::Malformed(error.to_string()))?;
         let tokens = count(claimed.tokens.len());
         let most = task.units_max.min(self.context);
-        match tokens > 0 && prompt.saturating_add(tokens) <= most {
-            true => Ok(claimed),
-            false => Err(Refutation::Length { tokens }.into()),
+        if tokens > 0 && prompt.saturating_add(tokens) <= most {
+            Ok(claimed)
+        } else {
+            Err(Refutation::Length { tokens }.into())
         }
     }
 
@@ -164,9 +165,10 @@ impl ExactLlama {
         let ended = tokens.last().is_some_and(|token| ends.contains(token));
         let whole = !early && (tokens.len() == max || tokens.len() < max && ended);
         let decoded = self.prompts.decode(tokens);
-        match whole && decoded.is_ok_and(|decoded| decoded.as_bytes() == text) {
-            true => self.finish_reason(tokens).word(),
-            false => NO_END,
+        if whole && decoded.is_ok_and(|decoded| decoded.as_bytes() == text) {
+            self.finish_reason(tokens).word()
+        } else {
+            NO_END
         }
     }
 }

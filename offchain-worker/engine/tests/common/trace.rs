@@ -76,13 +76,12 @@ fn check_rows(trace: &mut OwnTrace, layout: &Layout, (leaf, length, step): (u32,
 pub fn value(shape: &RowsShape, row: &[u8], cell: u32) -> CellValue {
     let at = shape.bytes_of(cell).unwrap();
     let bytes = &row[at.start as usize..at.end as usize];
-    match shape.quantised.is_some_and(|values| cell < values) {
-        true => CellValue::Byte(bytes[0]),
-        false => {
-            let mut word = [0; 4];
-            word[..bytes.len()].copy_from_slice(bytes);
-            CellValue::Word(word)
-        }
+    if shape.quantised.is_some_and(|values| cell < values) {
+        CellValue::Byte(bytes[0])
+    } else {
+        let mut word = [0; 4];
+        word[..bytes.len()].copy_from_slice(bytes);
+        CellValue::Word(word)
     }
 }
 
@@ -205,9 +204,10 @@ impl Trace for Altered {
     }
 
     fn row(&mut self, leaf: u32, step: u32, row: u32) -> Result<Vec<u8>, EngineError> {
-        match (leaf, step, row) == (self.leaf, self.step, self.row) {
-            true => Ok(self.bytes.clone()),
-            false => self.inner.row(leaf, step, row),
+        if (leaf, step, row) == (self.leaf, self.step, self.row) {
+            Ok(self.bytes.clone())
+        } else {
+            self.inner.row(leaf, step, row)
         }
     }
 

@@ -29,17 +29,17 @@ async fn committed(world: &World) -> (Running, TaskId) {
     world.bid_and_assign(task).await;
     world.output(task).await;
     world.chain.open_audits(task, 999);
-    world.chain.finalise();
+    world.chain.finalize();
     (provider, task)
 }
 
 async fn until_audit_revealed(world: &World, task: TaskId) {
     world.chain.open_reveals(task, 999);
-    world.chain.finalise();
+    world.chain.finalize();
     world.until_revealed(task).await;
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !claims_revealed(world).is_empty()
         })
         .await;

@@ -80,19 +80,19 @@ async fn a_generation_reaches_its_client_before_it_is_committed_and_nobody_else(
     assert_eq!(Generation::decode(&output).unwrap().text, words(&all));
 
     world.chain.open_reveals(task, 99);
-    world.chain.finalise();
+    world.chain.finalize();
     world.until_revealed(task).await;
-    world.chain.finalise();
+    world.chain.finalize();
     world.chain.settle(task);
-    world.chain.finalise();
-    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    world.chain.finalize();
+    let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     let TaskState::Settled { claim, .. } = info.task.state else {
         panic!("not settled: {:?}", info.task.state);
     };
     assert_eq!((claim.output, claim.units), (found, 7));
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.is_finished(task)
         })
         .await;
@@ -112,12 +112,12 @@ async fn refused(input: &[u8]) -> String {
     let task = post(&world, input).await;
     let page = read(&world, task, 0).await;
     for _ in 0..5 {
-        world.chain.finalise();
+        world.chain.finalize();
     }
     host.stop().await;
     assert!(commits(&world).is_empty());
     assert_eq!(world.engine_runs(), 1, "tried once, and never again");
-    let info = world.chain.task(When::Finalised, task).await.unwrap().unwrap();
+    let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     assert_eq!(info.round.unwrap().members[0].progress, MemberProgress::Working);
     match page.end {
         Some(StreamEnd::Failed { reason }) => reason,
@@ -157,7 +157,7 @@ async fn a_provider_killed_in_the_middle_starts_over_and_commits_once() {
     world.until(|| world.is_engine_idle()).await;
 
     let host = world.start();
-    world.chain.finalise();
+    world.chain.finalize();
     world.let_tokens(4);
     world.until(|| !commits(&world).is_empty()).await;
     let again = read(&world, task, 0).await;

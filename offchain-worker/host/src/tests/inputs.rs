@@ -22,7 +22,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
     let host = world.start();
     let task = world.post(INPUT).await;
     world.net.set_down(&world.client_endpoint(), true);
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     world.chain.change(|state| {
         let round = state.rounds.get_mut(&task).unwrap();
         round.phase = RoundPhase::Committing { until: 100_000 };
@@ -30,7 +30,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
     let missed = |record: &Record| matches!(record, Record::InputMissed { .. });
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.records().iter().any(missed)
         })
         .await;
@@ -40,7 +40,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
     world.chain.change(|state| state.clock = 60_000);
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !demands(&world).is_empty()
         })
         .await;
@@ -57,7 +57,7 @@ async fn an_input_that_cannot_be_fetched_is_demanded_and_fetched_when_the_piece_
         .unwrap();
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;

@@ -21,7 +21,7 @@ async fn committed(world: &World) -> (Running, TaskId) {
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;
     world.until(|| !commits(world).is_empty()).await;
-    world.chain.finalise();
+    world.chain.finalize();
     (host, task)
 }
 
@@ -34,7 +34,7 @@ async fn an_opening_that_a_pool_turns_away_is_sent_again() {
     world.chain.open_reveals(task, 99);
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             reveals(&world) == 1
         })
         .await;
@@ -68,11 +68,11 @@ async fn an_opening_that_is_on_the_chain_counts_as_done_for_a_worker_that_was_ki
         .unwrap();
 
     let host = world.start();
-    world.chain.finalise();
+    world.chain.finalize();
     world.chain.settle(task);
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.is_finished(task)
         })
         .await;

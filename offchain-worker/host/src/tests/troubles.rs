@@ -53,14 +53,14 @@ async fn a_commit_that_meets_another_call_of_the_signer_is_sent_until_it_is_on_t
     for trouble in troubles {
         world.chain.refuse_next(is_commit, trouble, 4);
     }
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     world.chain.change(|state| {
         let round = state.rounds.get_mut(&task).unwrap();
         round.phase = RoundPhase::Committing { until: 100_000 };
     });
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;
@@ -77,7 +77,7 @@ async fn calls_are_tipped_near_their_deadline_and_not_before() {
     let host = world.start();
     let task = world.post(b"one\n").await;
     world.chain.refuse_next(is_commit, Refusal::PoolFull, 1);
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     let until = world.chain.change(|state| {
         let until = state.clock + 40;
         let round = state.rounds.get_mut(&task).unwrap();
@@ -89,7 +89,7 @@ async fn calls_are_tipped_near_their_deadline_and_not_before() {
         let commits = attempts.filter(|(_, call, _)| is_commit(call));
         commits.map(|(_, _, options)| options.tip).collect()
     };
-    world.chain.finalise();
+    world.chain.finalize();
     world.until(|| tips().len() == 1).await;
     assert_eq!(tips(), [0], "there is time");
     world.chain.change(|state| state.clock = until - 3);
@@ -99,7 +99,7 @@ async fn calls_are_tipped_near_their_deadline_and_not_before() {
             tips().len() > 1 || {
                 // A look at the new time; it does not go on by itself.
                 world.chain.change(|state| state.clock = until - 4);
-                world.chain.finalise();
+                world.chain.finalize();
                 false
             }
         })
@@ -116,7 +116,7 @@ async fn a_commitment_is_opened_by_the_best_block_while_finality_stalls() {
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;
     world.until(|| !commits(&world).is_empty()).await;
-    world.chain.finalise();
+    world.chain.finalize();
     // The journal has it that the commitment is final; nothing becomes final from now on.
     world.chain.open_reveals(task, 9_999);
     world.chain.refuse_next(is_reveal, Refusal::Future, 3);
@@ -142,12 +142,12 @@ async fn blocks_whose_state_is_gone_and_answers_that_cannot_be_true_are_not_take
         url: "ws://fake".into(),
         reason: "it lacks what was there".into(),
     };
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     world.chain.fail_next_reads(gone, 5);
     world.chain.fail_next_reads(lie, 2);
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;
@@ -181,7 +181,7 @@ async fn a_dispute_of_ones_own_that_cannot_be_read_keeps_nobody_from_other_work(
     world.bid_and_assign(task).await;
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             commits(&world).len() == 2
         })
         .await;
@@ -199,7 +199,7 @@ async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
     world.bid_and_assign(task).await;
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             !commits(&world).is_empty()
         })
         .await;
@@ -212,18 +212,18 @@ async fn a_generation_past_its_deadline_is_stopped() {
     let host = world.start();
     let request = br#"{"prompt":"so it goes","max_tokens":4}"#;
     let task = world.post_for(Operation::Generate, request).await;
-    world.bid_and_assign_unfinalised(task).await;
+    world.bid_and_assign_unfinalized(task).await;
     world.chain.change(|state| {
         let until = state.clock + 5;
         let round = state.rounds.get_mut(&task).unwrap();
         round.phase = RoundPhase::Committing { until };
     });
-    world.chain.finalise();
+    world.chain.finalize();
     world.until(|| world.engine_runs() == 1).await;
     assert!(!world.is_engine_idle());
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.is_engine_idle()
         })
         .await;
@@ -237,7 +237,7 @@ async fn a_worker_that_sees_the_chain_is_well_and_one_that_is_cut_off_says_so() 
     let host = world.start();
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             world.vitals().health.report(tokio::time::Instant::now()).healthy
         })
         .await;
@@ -247,7 +247,7 @@ async fn a_worker_that_sees_the_chain_is_well_and_one_that_is_cut_off_says_so() 
     let expected = [
         "best_blocks",
         "data_plane",
-        "finalised_blocks",
+        "finalized_blocks",
         "heartbeat",
         "upkeep",
     ];

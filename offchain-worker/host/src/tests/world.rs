@@ -102,7 +102,7 @@ impl World {
         // Everybody is drawn.
         self.chain
             .change(|state| state.auditors_expected = 1_000_000_000_000_000_000);
-        self.chain.finalise();
+        self.chain.finalize();
     }
 
     /// Starts a verifier on its journal.
@@ -161,7 +161,7 @@ impl World {
             };
             state.providers.insert(stash, provider);
         });
-        self.chain.finalise();
+        self.chain.finalize();
     }
 
     /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit other calls.
@@ -264,26 +264,26 @@ impl World {
         let readers = [endpoint("provider")];
         let granted = self.client_plane.grant(task, hash, Readers::Only(&readers)).await;
         granted.unwrap();
-        self.chain.finalise();
+        self.chain.finalize();
         task
     }
 
     /// Waits for the bid, opens it, and gives the provider the task; the last is not final yet.
-    pub async fn bid_and_assign_unfinalised(&self, task: TaskId) {
+    pub async fn bid_and_assign_unfinalized(&self, task: TaskId) {
         self.until_bid(task, false).await;
         self.chain.change(|state| {
             let until = state.number + 9;
             let task = state.tasks.get_mut(&task).unwrap();
             task.state = surety_types::task::TaskState::Revealing { until };
         });
-        self.chain.finalise();
+        self.chain.finalize();
         self.until_bid(task, true).await;
         self.chain.assign(task, 99);
     }
 
     pub async fn bid_and_assign(&self, task: TaskId) {
-        self.bid_and_assign_unfinalised(task).await;
-        self.chain.finalise();
+        self.bid_and_assign_unfinalized(task).await;
+        self.chain.finalize();
     }
 
     async fn until_bid(&self, task: TaskId, opened: bool) {

@@ -19,7 +19,7 @@ pub struct Health(Mutex<State>);
 #[derive(Default)]
 struct State {
     best: Option<Block>,
-    finalised: Option<Block>,
+    finalized: Option<Block>,
     /// Why a part does not work; nothing while it does.
     parts: BTreeMap<&'static str, Option<String>>,
     /// Why the journal took nothing the last time.
@@ -45,7 +45,7 @@ pub struct Report {
     /// Height of the best block that was seen.
     pub best: Option<u32>,
     /// Height of the last finalised block that was seen.
-    pub finalised: Option<u32>,
+    pub finalized: Option<u32>,
     /// Whether each part of the process is at work.
     pub parts: BTreeMap<&'static str, bool>,
 }
@@ -74,8 +74,8 @@ impl Health {
     }
 
     /// A finalised block was seen.
-    pub fn finalised(&self, number: u32, now: Instant) {
-        advance(&mut self.lock().finalised, number, now);
+    pub fn finalized(&self, number: u32, now: Instant) {
+        advance(&mut self.lock().finalized, number, now);
     }
 
     pub(super) fn part_started(&self, part: &'static str) {
@@ -96,14 +96,14 @@ impl Health {
         let is_recent = |block: &Option<Block>| {
             block.is_some_and(|block| now.saturating_duration_since(block.seen) <= BLOCK_AGE_MAX)
         };
-        let chain = match (is_recent(&state.finalised), is_recent(&state.best)) {
+        let chain = match (is_recent(&state.finalized), is_recent(&state.best)) {
             (true, _) => Chain::Live,
             (false, true) => Chain::FinalityStalls,
             (false, false) => Chain::Lost,
         };
         let mut reasons = Vec::new();
         if chain == Chain::Lost {
-            let newest = [state.best, state.finalised].into_iter().flatten();
+            let newest = [state.best, state.finalized].into_iter().flatten();
             let seen = newest.map(|block| block.seen).max();
             reasons.push(match seen {
                 Some(seen) => format!(
@@ -125,7 +125,7 @@ impl Health {
             reasons,
             chain,
             best: state.best.map(|block| block.number),
-            finalised: state.finalised.map(|block| block.number),
+            finalized: state.finalized.map(|block| block.number),
             parts: state
                 .parts
                 .iter()
@@ -150,11 +150,11 @@ mod tests {
     const MINUTES: Duration = Duration::from_secs(120);
 
     #[test]
-    fn a_worker_that_sees_finalised_blocks_is_well() {
+    fn a_worker_that_sees_finalized_blocks_is_well() {
         let (health, now) = (Health::default(), Instant::now());
         health.part_started("follower");
         assert!(!health.report(now).healthy, "nothing was seen yet");
-        health.finalised(7, now);
+        health.finalized(7, now);
         let report = health.report(now);
         assert_eq!((report.healthy, report.chain), (true, Chain::Live));
         assert_eq!(report.parts, BTreeMap::from([("follower", true)]));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_stall_of_finality_is_said_and_is_no_illness() {
         let (health, now) = (Health::default(), Instant::now());
-        health.finalised(7, now);
+        health.finalized(7, now);
         health.best(90, now + MINUTES);
         let report = health.report(now + MINUTES);
         assert_eq!((report.healthy, report.chain), (true, Chain::FinalityStalls));
@@ -173,7 +173,7 @@ mod tests {
     fn the_same_block_again_and_again_is_no_sign_of_life() {
         let (health, now) = (Health::default(), Instant::now());
         for later in [Duration::ZERO, MINUTES] {
-            health.finalised(7, now + later);
+            health.finalized(7, now + later);
             health.best(9, now + later);
         }
         let report = health.report(now + MINUTES);
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_dead_part_and_a_full_disk_are_reasons_until_they_are_mended() {
         let (health, now) = (Health::default(), Instant::now());
-        health.finalised(7, now);
+        health.finalized(7, now);
         health.part_died("heartbeat", "it panicked");
         health.journal(Some("no room".into()));
         let report = health.report(now);

@@ -52,7 +52,7 @@ pub enum Seen {
     /// The best one.
     Best,
     /// The last finalised one.
-    Finalised,
+    Finalized,
 }
 
 /// Registers what it makes.
@@ -155,7 +155,7 @@ impl Metrics {
     pub fn block(&self, seen: Seen, number: u32) {
         let status = match seen {
             Seen::Best => "best",
-            Seen::Finalised => "finalized",
+            Seen::Finalized => "finalized",
         };
         let gauge = self.blocks.with_label_values(&[status]);
         if gauge.get() != i64::from(number) {
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_was_counted_is_in_the_text() {
         let metrics = Metrics::new().unwrap();
-        metrics.block(Seen::Finalised, 7);
+        metrics.block(Seen::Finalized, 7);
         metrics.clock(5);
         metrics.effect_started(EffectKind::Commit);
         metrics.effect_failed(EffectKind::Commit, "refused");

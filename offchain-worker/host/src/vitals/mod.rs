@@ -40,7 +40,7 @@ impl Vitals {
     pub(super) fn block(&self, seen: Seen, number: u32) {
         match seen {
             Seen::Best => self.health.best(number, Instant::now()),
-            Seen::Finalised => self.health.finalised(number, Instant::now()),
+            Seen::Finalized => self.health.finalized(number, Instant::now()),
         }
         self.metrics.block(seen, number);
     }

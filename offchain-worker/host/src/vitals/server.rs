@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(status, 503);
         assert!(body.contains("no block was seen yet"), "{body}");
 
-        vitals.block(Seen::Finalised, 3);
+        vitals.block(Seen::Finalized, 3);
         let (status, body) = ask(address, "GET /health").await;
         let report: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert_eq!((status, &report["chain"]), (200, &"live".into()));

@@ -212,15 +212,16 @@ unsafe fn rows(job: &Job<'_>, row: usize, count: usize, block: usize) -> __m512 
         for group in 0..groups {
             let depth = left.min(GROUP_TILES);
             left -= depth;
-            match count > TILE {
-                true => dot(
+            if count > TILE {
+                dot(
                     [from, from.add(TILE * stride)],
                     stride,
                     [lines, lines.add(steps)],
                     depth,
                     &mut sums,
-                ),
-                false => dot_half(from, stride, [lines, lines.add(steps)], depth, &mut sums),
+                )
+            } else {
+                dot_half(from, stride, [lines, lines.add(steps)], depth, &mut sums)
             }
             from = from.add(depth * PAD);
             lines = lines.add(depth * TILE_LINES);

@@ -150,9 +150,10 @@ unsafe fn tiles(
 pub(crate) unsafe fn columns(job: &Job<'_>, blocks: Range<usize>) -> bool {
     let steps = job.weights.steps;
     let is_laid_out = job.weights.precision() == Precision::Int12;
-    let mut widened = match is_laid_out {
-        true => Vec::new(),
-        false => vec![Pair([_mm256_setzero_si256(); 2]); 2 * steps],
+    let mut widened = if is_laid_out {
+        Vec::new()
+    } else {
+        vec![Pair([_mm256_setzero_si256(); 2]); 2 * steps]
     };
     // SAFETY: the caller's contract.
     unsafe {
@@ -167,12 +168,11 @@ pub(crate) unsafe fn columns(job: &Job<'_>, blocks: Range<usize>) -> bool {
                     continue;
                 };
                 let next = of_block(block + 1).unwrap_or_default();
-                let pairs = match is_laid_out {
-                    true => pairs_of(lines),
-                    false => {
-                        widen(lines, &mut widened);
-                        &widened
-                    }
+                let pairs = if is_laid_out {
+                    pairs_of(lines)
+                } else {
+                    widen(lines, &mut widened);
+                    &widened
                 };
                 poison = poison.add(tiles(job, row, end, block, pairs, next));
             }

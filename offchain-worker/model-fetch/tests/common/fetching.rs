@@ -94,9 +94,10 @@ impl Fixture {
 fn walk(folder: &Path, left: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => walk(&path, left),
-            false => left.push(path.file_name().unwrap().to_string_lossy().into_owned()),
+        if path.is_dir() {
+            walk(&path, left)
+        } else {
+            left.push(path.file_name().unwrap().to_string_lossy().into_owned())
         }
     }
 }

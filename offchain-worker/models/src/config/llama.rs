@@ -168,9 +168,10 @@ fn end_tokens(stated: Option<EndTokens>, vocabulary: usize) -> Result<Vec<u32>, 
 
 /// NaN is within nothing.
 fn within(field: &str, value: f64, min: f64, max: f64) -> Result<f64, ModelError> {
-    match value >= min && value <= max {
-        true => Ok(value),
-        false => refused(format!("{field} is {value}, but must be between {min} and {max}")),
+    if value >= min && value <= max {
+        Ok(value)
+    } else {
+        refused(format!("{field} is {value}, but must be between {min} and {max}"))
     }
 }
 

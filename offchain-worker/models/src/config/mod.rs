@@ -119,9 +119,10 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, ModelError> {
 
 /// A dimension: at least 1.
 fn bounded(field: &'static str, value: usize, max: usize) -> Result<usize, ModelError> {
-    match (1..=max).contains(&value) {
-        true => Ok(value),
-        false => Err(ModelError::Dimension { field, value, max }),
+    if (1..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(ModelError::Dimension { field, value, max })
     }
 }
 
@@ -139,8 +140,9 @@ fn registrable(family: ModelFamily, architecture: &Architecture) -> Result<(), M
 fn epsilon(field: &str, value: f64) -> Result<f32, ModelError> {
     let value = value as f32;
     // Written so that NaN fails too.
-    match value > 0.0 && value < 1.0 {
-        true => Ok(value),
-        false => refused(format!("{field} is not between 0 and 1")),
+    if value > 0.0 && value < 1.0 {
+        Ok(value)
+    } else {
+        refused(format!("{field} is not between 0 and 1"))
     }
 }

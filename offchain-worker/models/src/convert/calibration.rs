@@ -105,11 +105,12 @@ fn lines(
     rows.iter_mut()
         .for_each(|row| row.truncate(positions.min(TOKENS_MAX)));
     rows.retain(|row| !row.is_empty());
-    match rows.is_empty() {
-        true => Err(ModelError::Tokenizer(
+    if rows.is_empty() {
+        Err(ModelError::Tokenizer(
             "it makes no tokens of the calibration text".into(),
-        )),
-        false => Ok(rows),
+        ))
+    } else {
+        Ok(rows)
     }
 }
 

@@ -81,9 +81,10 @@ impl Recipe for LlamaConfig {
             tokens,
             layers,
             norm: norm(source, "model.norm", width, self.epsilon, false)?,
-            head: match self.tied {
-                true => None,
-                false => Some(head.linear(source, Chosen::plain(precision))?),
+            head: if self.tied {
+                None
+            } else {
+                Some(head.linear(source, Chosen::plain(precision))?)
             },
             end_tokens: self.end_tokens.clone(),
         })

@@ -61,9 +61,10 @@ impl Site<'_> {
             q,
             scales,
         } = table(source, self.stem, self.outputs, self.inputs, chosen)?;
-        let bias = match self.bias {
-            true => Some(source.vector(&format!("{}.bias", self.stem), self.outputs)?),
-            false => None,
+        let bias = if self.bias {
+            Some(source.vector(&format!("{}.bias", self.stem), self.outputs)?)
+        } else {
+            None
         };
         Ok(Linear {
             inputs: width,
@@ -170,9 +171,10 @@ pub(super) fn norm(
 ) -> Result<Norm, ConvertError> {
     Ok(Norm {
         weight: source.vector(&format!("{stem}.weight"), width)?,
-        bias: match bias {
-            true => Some(source.vector(&format!("{stem}.bias"), width)?),
-            false => None,
+        bias: if bias {
+            Some(source.vector(&format!("{stem}.bias"), width)?)
+        } else {
+            None
         },
         epsilon,
     })

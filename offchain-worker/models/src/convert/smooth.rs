@@ -144,12 +144,11 @@ fn divided(squares: &[f64], weights: &[f32], exponent: f64) -> Vec<f32> {
     let factor = |(square, weight): (&f64, &f32)| {
         let (input, weight) = (libm::sqrt(*square), f64::from(*weight));
         // A channel that is always 0, or whose weights are: nothing to be shared. NaN is not above 0 either.
-        match input > 0.0 && weight > 0.0 {
-            true => {
-                let factor = libm::pow(weight, 1.0 - exponent) / libm::pow(input, exponent);
-                factor.clamp(1.0 / FACTOR_MAX, FACTOR_MAX) as f32
-            }
-            false => 1.0,
+        if input > 0.0 && weight > 0.0 {
+            let factor = libm::pow(weight, 1.0 - exponent) / libm::pow(input, exponent);
+            factor.clamp(1.0 / FACTOR_MAX, FACTOR_MAX) as f32
+        } else {
+            1.0
         }
     };
     squares.iter().zip(weights).map(factor).collect()

@@ -68,9 +68,10 @@ pub(super) fn llama(mut tensors: Tensors, config: &LlamaConfig) -> Result<LlamaW
             .map(|layer| llama_layer(&mut tensors, &format!("model.layers.{layer}"), config))
             .collect::<Result<_, _>>()?,
         norm: tensors.norm("model.norm", width, config.epsilon, false)?,
-        head: match config.tied {
-            true => None,
-            false => Some(tensors.linear("lm_head", (vocabulary, width), false)?),
+        head: if config.tied {
+            None
+        } else {
+            Some(tensors.linear("lm_head", (vocabulary, width), false)?)
         },
         end_tokens: config.end_tokens.clone(),
     };

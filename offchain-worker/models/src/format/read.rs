@@ -171,9 +171,10 @@ impl Tensors {
 
     fn scales(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let scales = self.real(name, shape)?;
-        match scales.iter().all(|scale| *scale >= 0.0) {
-            true => Ok(scales),
-            false => Err(ModelError::NegativeScale(name.into())),
+        if scales.iter().all(|scale| *scale >= 0.0) {
+            Ok(scales)
+        } else {
+            Err(ModelError::NegativeScale(name.into()))
         }
     }
 
@@ -183,9 +184,10 @@ impl Tensors {
 
     /// A vector that need not be there.
     pub(super) fn optional(&mut self, name: &str, width: usize) -> Result<Option<Vec<f32>>, ModelError> {
-        match self.has(name) {
-            true => self.vector(name, width).map(Some),
-            false => Ok(None),
+        if self.has(name) {
+            self.vector(name, width).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -211,9 +213,10 @@ impl Tensors {
         (outputs, inputs): (usize, usize),
         bias: bool,
     ) -> Result<Linear, ModelError> {
-        let bias = match bias {
-            true => Some(self.vector(&format!("{stem}.bias"), outputs)?),
-            false => None,
+        let bias = if bias {
+            Some(self.vector(&format!("{stem}.bias"), outputs)?)
+        } else {
+            None
         };
         let Table { q, scales, .. } = self.table(stem, outputs, inputs)?;
         Ok(Linear {
@@ -234,9 +237,10 @@ impl Tensors {
     ) -> Result<Norm, ModelError> {
         Ok(Norm {
             weight: self.vector(&format!("{stem}.weight"), width)?,
-            bias: match bias {
-                true => Some(self.vector(&format!("{stem}.bias"), width)?),
-                false => None,
+            bias: if bias {
+                Some(self.vector(&format!("{stem}.bias"), width)?)
+            } else {
+                None
             },
             epsilon,
         })

@@ -167,9 +167,10 @@ impl World {
         // Who decides what no block can, knows the truth.
         for (id, dispute) in disputes() {
             if dispute.referred_at.is_some() {
-                let winner = match dispute.claim == claim(TRUTH) {
-                    true => Side::Defender,
-                    false => Side::Challenger,
+                let winner = if dispute.claim == claim(TRUTH) {
+                    Side::Defender
+                } else {
+                    Side::Challenger
                 };
                 tried(Disputes::decide_dispute(RuntimeOrigin::root(), id, winner));
             }

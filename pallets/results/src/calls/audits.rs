@@ -96,9 +96,10 @@ impl<T: Config> Pallet<T> {
         let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
         let convicted = Self::member(&mut round, provider)?.fault.is_some();
         if let Some(audit) = Self::audit(&mut round, verifier, provider) {
-            audit.state = match agrees {
-                true => AuditState::Confirmed,
-                false => AuditState::Differs,
+            audit.state = if agrees {
+                AuditState::Confirmed
+            } else {
+                AuditState::Differs
             };
         }
         TrustLock::<T>::note_presence(verifier);

@@ -52,9 +52,10 @@ impl Span {
         let first = usize::try_from(child.first).ok()?;
         let count = usize::try_from(child.leaves).ok()?;
         let leaves = leaves.get(first..first.checked_add(count)?)?;
-        match self.is_lowest() {
-            true => leaves.first().copied(),
-            false => Some(merkle_root(leaves.iter().copied())),
+        if self.is_lowest() {
+            leaves.first().copied()
+        } else {
+            Some(merkle_root(leaves.iter().copied()))
         }
     }
 
@@ -93,8 +94,9 @@ fn join(mut nodes: Vec<H256>) -> Option<H256> {
 
 /// The digest of the node that has `children`.
 pub(super) fn parent(children: &[H256], lowest: bool) -> Option<H256> {
-    join(match lowest {
-        true => children.iter().map(leaf_hash).collect(),
-        false => children.to_vec(),
+    join(if lowest {
+        children.iter().map(leaf_hash).collect()
+    } else {
+        children.to_vec()
     })
 }

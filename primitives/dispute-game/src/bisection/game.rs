@@ -387,9 +387,10 @@ impl Game {
         let fits = referee
             .opening_bytes(&cell)
             .is_some_and(|bytes| Some(bytes) <= room);
-        self.state = match fits {
-            true => State::Opening { cell },
-            false => State::NeedsCommittee { cell },
+        self.state = if fits {
+            State::Opening { cell }
+        } else {
+            State::NeedsCommittee { cell }
         };
         Ok(())
     }

@@ -235,7 +235,7 @@ fn every_stage_ends_by_time_alone() {
 }
 
 #[test]
-fn no_phase_ends_while_nothing_finalises() {
+fn no_phase_ends_while_nothing_finalizes() {
     let mut panel = Panel::new(
         QUESTION,
         Windows {

@@ -216,9 +216,10 @@ impl Referee for Toy {
         let Some(x) = input_of(cell, roots, opening) else {
             return Judgement::Unproven;
         };
-        match CellValue::Word(step(cell.leaf, cell.step, x).to_le_bytes()) == cell.value {
-            true => Judgement::Holds,
-            false => Judgement::Refuted,
+        if CellValue::Word(step(cell.leaf, cell.step, x).to_le_bytes()) == cell.value {
+            Judgement::Holds
+        } else {
+            Judgement::Refuted
         }
     }
 }

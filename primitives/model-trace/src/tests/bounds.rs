@@ -107,10 +107,11 @@ proptest! {
         (family, architecture) in registrable(), units in dimension(limits::POSITIONS_MAX), stride in dimension(200), cut in any::<bool>(),
     ) {
         let own = TraceShape::of(family, &architecture);
-        let cut = match cut {
-            true => TraceShape { stride: stride.min(architecture.layers), ..own },
-            false => own,
-        };
+        let cut = if cut {
+TraceShape { stride: stride.min(architecture.layers), ..own }
+} else {
+own
+};
         let facts = facts(family, units, H256::repeat_byte(5));
         let layout = Layout::of_any_size(&architecture, facts.clone(), cut).unwrap();
         let possible = family == ModelFamily::Bert || (2..=architecture.positions).contains(&units);

@@ -167,10 +167,11 @@ proptest! {
         leaf in any::<u32>(), length in any::<u32>(), step in 0u32..200, llama in any::<bool>(),
     ) {
         let [vocabulary, width, layers, heads, kv_heads, head_dim, inner, positions] = dims;
-        let (family, activation) = match llama {
-            true => (ModelFamily::Llama, Activation::SwiGlu),
-            false => (ModelFamily::Bert, Activation::Gelu),
-        };
+        let (family, activation) = if llama {
+(ModelFamily::Llama, Activation::SwiGlu)
+} else {
+(ModelFamily::Bert, Activation::Gelu)
+};
         let architecture = Architecture {
             vocabulary, width, layers: layers % 300, heads, kv_heads, head_dim, inner, positions, activation, ..bert()
         };

@@ -8,9 +8,10 @@ const TINY_LLAMA: TraceShape = TraceShape::llama(22, 2048, 256);
 
 fn shape() -> impl Strategy<Value = TraceShape> {
     (1u32..40, 1u32..3000, 1u32..600, any::<bool>()).prop_map(|(layers, hidden, kv_width, encoder)| {
-        match encoder {
-            true => TraceShape::bert(layers, hidden),
-            false => TraceShape::llama(layers, hidden, kv_width),
+        if encoder {
+            TraceShape::bert(layers, hidden)
+        } else {
+            TraceShape::llama(layers, hidden, kv_width)
         }
     })
 }

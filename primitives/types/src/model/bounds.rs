@@ -140,9 +140,10 @@ impl Architecture {
         }
         let epsilon = f32::from_bits(self.epsilon);
         // Written so that NaN fails too.
-        match epsilon > 0.0 && epsilon < 1.0 {
-            true => Ok(()),
-            false => Err(ArchitectureError::InvalidEpsilon),
+        if epsilon > 0.0 && epsilon < 1.0 {
+            Ok(())
+        } else {
+            Err(ArchitectureError::InvalidEpsilon)
         }
     }
 

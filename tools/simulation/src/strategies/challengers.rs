@@ -43,12 +43,11 @@ pub fn front_runs(life: &mut Life) {
     life.draw();
     life.transact(Role::Challenger);
     let lucky = (0..3).all(|_| life.dispute(false, Challenger::Guesses) == Side::Challenger);
-    match lucky {
-        true => life.convict(Role::Provider, Role::Challenger, true),
-        false => {
-            let bond = life.rules.challenge_bond(life.market);
-            life.forfeit(Role::Challenger, bond, Role::Provider, true);
-        }
+    if lucky {
+        life.convict(Role::Provider, Role::Challenger, true)
+    } else {
+        let bond = life.rules.challenge_bond(life.market);
+        life.forfeit(Role::Challenger, bond, Role::Provider, true);
     }
 }
 

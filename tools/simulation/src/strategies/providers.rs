@@ -57,9 +57,10 @@ pub fn copying(life: &mut Life) {
         life.tally.honest_slashes += 1;
     }
     // It knows all that the other has revealed, and its own account is not the other's.
-    let claims = match life.opens(Role::Provider, &copied, &other.claim, &other.salt) {
-        true => vec![right.clone(), right],
-        false => vec![right],
+    let claims = if life.opens(Role::Provider, &copied, &other.claim, &other.salt) {
+        vec![right.clone(), right]
+    } else {
+        vec![right]
     };
     if let Agreement::Reached { supporters: 2, .. } = agreement(&claims, 2) {
         return life.settle(Role::Provider, true);

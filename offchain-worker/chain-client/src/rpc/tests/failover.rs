@@ -66,15 +66,15 @@ async fn a_node_of_another_chain_is_never_asked() {
 #[tokio::test]
 async fn a_node_behind_what_is_final_is_not_believed() {
     let (first, behind) = (Node::start(1).await, Node::start(1).await);
-    behind.change(|state| (state.best, state.finalised) = (50, 48));
+    behind.change(|state| (state.best, state.finalized) = (50, 48));
     let chain = connect(&[&first, &behind]).await;
-    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 98);
+    assert_eq!(chain.block(When::Finalized).await.unwrap().number, 98);
     first.stop();
-    let refused = chain.block(When::Finalised).await.unwrap_err();
+    let refused = chain.block(When::Finalized).await.unwrap_err();
     assert!(refused.to_string().contains("behind block 98"), "{refused}");
     // As soon as it has caught up it is; of finality it may know a little less.
-    behind.change(|state| (state.best, state.finalised) = (99, 96));
-    assert_eq!(chain.block(When::Finalised).await.unwrap().number, 98);
+    behind.change(|state| (state.best, state.finalized) = (99, 96));
+    assert_eq!(chain.block(When::Finalized).await.unwrap().number, 98);
 }
 
 #[tokio::test]
@@ -96,8 +96,8 @@ async fn a_node_without_headers_is_not_believed() {
 async fn a_node_that_has_no_header_of_the_block_it_names_is_left() {
     let (first, second) = (Node::start(1).await, Node::start(1).await);
     let chain = connect(&[&first, &second]).await;
-    first.change(|state| (state.best, state.finalised, state.is_headless) = (101, 99, true));
-    second.change(|state| (state.best, state.finalised) = (110, 108));
+    first.change(|state| (state.best, state.finalized, state.is_headless) = (101, 99, true));
+    second.change(|state| (state.best, state.finalized) = (110, 108));
     assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
 
     let chain = connect(&[&second]).await;
@@ -112,15 +112,15 @@ async fn a_node_that_took_the_place_of_one_that_is_not_believed_is_not_left_for_
     let chain = connect(&[&first, &second]).await;
     // The answer to the second question is that of the first node, and comes when the second one is asked already.
     first.change(|state| {
-        (state.best, state.finalised, state.fork, state.is_headless) = (103, 102, 1, true);
+        (state.best, state.finalized, state.fork, state.is_headless) = (103, 102, 1, true);
         state.slow = Some(("chain_getFinalizedHead", Duration::from_millis(500)));
     });
     let best = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         chain.block(When::Best).await.unwrap().number
     };
-    let (best, finalised) = tokio::join!(best, chain.block(When::Finalised));
-    assert_eq!((best, finalised.unwrap().number), (100, 98));
+    let (best, finalized) = tokio::join!(best, chain.block(When::Finalized));
+    assert_eq!((best, finalized.unwrap().number), (100, 98));
     assert_eq!(second.asked("system_health"), 1, "connected to once");
 }
 
@@ -130,13 +130,13 @@ async fn an_empty_list_without_state_behind_it_is_not_believed() {
     with_task(&good, 7);
     empty.change(|state| state.is_empty = true);
     let alone = connect(&[&empty]).await;
-    let refused = alone.open_tasks(When::Finalised, None).await.unwrap_err();
+    let refused = alone.open_tasks(When::Finalized, None).await.unwrap_err();
     assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
     assert_eq!(refused.class(), ErrorClass::Refused);
-    assert!(alone.disputes(When::Finalised).await.is_err());
+    assert!(alone.disputes(When::Finalized).await.is_err());
 
     let both = connect(&[&empty, &good]).await;
-    let open = both.open_tasks(When::Finalised, None).await.unwrap();
+    let open = both.open_tasks(When::Finalized, None).await.unwrap();
     assert_eq!(open.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
 }
 
@@ -145,20 +145,20 @@ async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
     let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
     with_task(&good, 7);
     let chain = connect(&[&good, &forgetful]).await;
-    assert_eq!(chain.open_tasks(When::Finalised, None).await.unwrap().len(), 1);
+    assert_eq!(chain.open_tasks(When::Finalized, None).await.unwrap().len(), 1);
     good.stop();
-    let refused = chain.open_tasks(When::Finalised, None).await.unwrap_err();
+    let refused = chain.open_tasks(When::Finalized, None).await.unwrap_err();
     assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
     // That the task is over is believed of a node that knows that there was one.
     forgetful.put(&runtime(), Entry::NextTaskId, &[], 8u64.encode());
-    assert_eq!(chain.open_tasks(When::Finalised, None).await, Ok(Vec::new()));
+    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
 }
 
 #[tokio::test]
 async fn an_empty_list_of_a_young_chain_is_believed() {
     let node = Node::start(1).await;
     let chain = connect(&[&node]).await;
-    assert_eq!(chain.open_tasks(When::Finalised, None).await, Ok(Vec::new()));
+    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
     assert_eq!(chain.recent_tasks(When::Best, 5).await, Ok(Vec::new()));
 }
 
@@ -208,19 +208,19 @@ async fn open_tasks_cost_what_is_open_and_the_newest_tasks_what_is_shown() {
 }
 
 #[tokio::test]
-async fn best_and_finalised_blocks_are_followed_from_one_node_to_the_next() {
+async fn best_and_finalized_blocks_are_followed_from_one_node_to_the_next() {
     let (first, second) = (Node::start(1).await, Node::start(1).await);
     let chain = connect(&[&first, &second]).await;
-    let (mut best, mut finalised) = (
+    let (mut best, mut finalized) = (
         chain.best_blocks().await.unwrap(),
-        chain.finalised_blocks().await.unwrap(),
+        chain.finalized_blocks().await.unwrap(),
     );
     assert_eq!(best.next().await.unwrap().number, 100);
-    assert_eq!(finalised.next().await.unwrap().number, 98);
+    assert_eq!(finalized.next().await.unwrap().number, 98);
     first.change(|state| state.best = 101);
     assert_eq!(best.next().await.unwrap().number, 101);
-    second.change(|state| (state.best, state.finalised) = (105, 103));
+    second.change(|state| (state.best, state.finalized) = (105, 103));
     first.stop();
     assert_eq!(best.next().await.unwrap().number, 105);
-    assert_eq!(finalised.next().await.unwrap().number, 103);
+    assert_eq!(finalized.next().await.unwrap().number, 103);
 }

@@ -26,7 +26,7 @@ use crate::rpc::runtime::{Entry, Runtime};
 pub struct State {
     pub genesis: H256,
     pub best: u32,
-    pub finalised: u32,
+    pub finalized: u32,
     /// Which fork blocks from 101 on are of.
     pub fork: u8,
     pub is_syncing: bool,
@@ -77,7 +77,7 @@ impl Node {
         let state = State {
             genesis: H256([genesis; 32]),
             best: 100,
-            finalised: 98,
+            finalized: 98,
             fork: 0,
             is_syncing: false,
             is_headless: false,
@@ -120,7 +120,7 @@ impl Node {
     pub fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        let heads = (state.best, state.finalised);
+        let heads = (state.best, state.finalized);
         drop(state);
         self.heads.send_replace(heads);
     }
@@ -229,7 +229,7 @@ impl State {
                 Some(number) => json!(self.hash(number as u32)),
                 None => json!(self.hash(self.best)),
             },
-            "chain_getFinalizedHead" => json!(self.hash(self.finalised)),
+            "chain_getFinalizedHead" => json!(self.hash(self.finalized)),
             "chain_getHeader" => match self.number(hash_at(0)) {
                 Some(number) if !self.is_headless => self.header(number),
                 _ => Value::Null,
@@ -373,8 +373,8 @@ fn module(context: Context) -> RpcModule<Context> {
                     let sink = pending.accept().await.unwrap();
                     let mut heads = context.heads.subscribe();
                     loop {
-                        let (best, finalised) = *heads.borrow_and_update();
-                        let number = if is_final { finalised } else { best };
+                        let (best, finalized) = *heads.borrow_and_update();
+                        let number = if is_final { finalized } else { best };
                         let header = context.state().header(number);
                         tell(&sink, &header).await;
                         tokio::select! {

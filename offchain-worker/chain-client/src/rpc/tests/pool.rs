@@ -52,7 +52,7 @@ impl State {
     /// Makes a block with an extrinsic.
     pub fn include(&mut self, extrinsic: Vec<u8>) -> H256 {
         self.best += 1;
-        self.finalised = self.best - 1;
+        self.finalized = self.best - 1;
         self.nonce += u32::from(is_signed(&extrinsic));
         self.blocks.insert(self.best, vec![extrinsic]);
         self.hash(self.best)
@@ -121,6 +121,6 @@ impl Context {
     }
 
     fn announce(&self, state: &State) {
-        self.heads.send_replace((state.best, state.finalised));
+        self.heads.send_replace((state.best, state.finalized));
     }
 }

@@ -214,11 +214,11 @@ async fn a_node_that_fails_while_a_block_gets_final_is_asked_again() {
         node.change(|state| {
             state.is_headless = false;
             state.best += 2;
-            state.finalised += 2;
+            state.finalized += 2;
         });
     };
     let signer = signer();
-    let submitted = chain.submit(&signer, commit(), Until::Finalised.into());
+    let submitted = chain.submit(&signer, commit(), Until::Finalized.into());
     let (included, ()) = tokio::join!(submitted, fails);
     assert_eq!(included.unwrap().block.number, 101);
 }
@@ -244,12 +244,12 @@ async fn a_call_whose_block_is_replaced_before_it_is_final_goes_into_another() {
         other.change(|state| {
             let call = state.blocks.remove(&101).unwrap();
             state.fork = 1;
-            (state.best, state.finalised) = (102, 102);
+            (state.best, state.finalized) = (102, 102);
             state.blocks.insert(102, call);
         });
     });
     let included = chain
-        .submit(&signer(), commit(), Until::Finalised.into())
+        .submit(&signer(), commit(), Until::Finalized.into())
         .await
         .unwrap();
     reorganised.await.unwrap();

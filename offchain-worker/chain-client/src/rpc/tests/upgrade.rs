@@ -174,7 +174,7 @@ async fn a_record_that_cannot_be_read_hides_no_other_and_is_not_taken_for_over()
     }
     let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
     let ids = || async {
-        let open = chain.open_tasks(When::Finalised, None).await.unwrap();
+        let open = chain.open_tasks(When::Finalized, None).await.unwrap();
         open.iter().map(|task| task.id).collect::<Vec<_>>()
     };
     assert_eq!(ids().await, [1, 2]);
@@ -217,7 +217,7 @@ async fn an_upgrade_that_does_not_fit_is_reported_for_what_it_breaks_and_for_not
         .filter(|pallet| pallet.name != "TrustLock")
         .collect();
     node.change(|state| {
-        (state.best, state.finalised) = (110, 108);
+        (state.best, state.finalized) = (110, 108);
         state.spec_version += 1;
         state.runtime = fixture::metadata(without_trust.clone());
     });
@@ -228,7 +228,7 @@ async fn an_upgrade_that_does_not_fit_is_reported_for_what_it_breaks_and_for_not
     assert_eq!(chain.models(When::Best).await, Ok(Vec::new()));
     // The next upgrade mends it.
     node.change(|state| {
-        (state.best, state.finalised) = (120, 118);
+        (state.best, state.finalized) = (120, 118);
         state.spec_version += 1;
         state.runtime = fixture::metadata(later());
     });

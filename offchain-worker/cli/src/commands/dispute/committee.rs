@@ -42,9 +42,10 @@ fn opened(votes: impl Iterator<Item = Vote>) -> usize {
 /// What an event of a committee says; nothing for other events.
 pub(super) fn event_text(event: &ChainEvent) -> Option<String> {
     match event.name.as_str() {
-        "CommitteeConvened" => Some(match event.field::<bool>("all_at_once")? {
-            true => "verifiers are asked, all at once because they are few".into(),
-            false => "verifiers are asked: 20 are drawn for each round".into(),
+        "CommitteeConvened" => Some(if event.field::<bool>("all_at_once")? {
+            "verifiers are asked, all at once because they are few".into()
+        } else {
+            "verifiers are asked: 20 are drawn for each round".into()
         }),
         "SeatTaken" => {
             let verifier: AccountId = event.field("verifier")?;

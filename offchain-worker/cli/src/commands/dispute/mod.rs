@@ -54,7 +54,7 @@ impl Listed {
 
 async fn list(context: &Context) -> Result<()> {
     let chain = context.chain().await?;
-    let mut disputes = chain.disputes(When::Finalised).await?;
+    let mut disputes = chain.disputes(When::Finalized).await?;
     disputes.sort_unstable_by_key(|(id, _)| *id);
     let listed: Vec<Listed> = disputes
         .iter()

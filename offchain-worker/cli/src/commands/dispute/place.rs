@@ -17,10 +17,10 @@ pub(super) async fn layout(
     task: TaskId,
     claim: &ResultClaim,
 ) -> Result<Option<Layout>, ChainError> {
-    let Some(info) = chain.task(When::Finalised, task).await? else {
+    let Some(info) = chain.task(When::Finalized, task).await? else {
         return Ok(None);
     };
-    let model = chain.model(When::Finalised, &info.task.spec.model).await?;
+    let model = chain.model(When::Finalized, &info.task.spec.model).await?;
     Ok(model.and_then(|model| layout_of(&model.manifest, &info.task.spec, claim)))
 }
 
@@ -238,9 +238,10 @@ mod tests {
         let plan = layout.plan(1, 3).unwrap();
         let step = (0..plan.steps()).find(|step| plan.rows_of(*step).unwrap().quantised == Some(768));
         let named = |cell, byte| {
-            let value = match byte {
-                true => CellValue::Byte(0),
-                false => CellValue::Word([0; 4]),
+            let value = if byte {
+                CellValue::Byte(0)
+            } else {
+                CellValue::Word([0; 4])
             };
             let cell = Cell {
                 leaf: 1,

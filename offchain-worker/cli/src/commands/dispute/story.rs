@@ -68,7 +68,7 @@ struct Happened {
 /// # Errors
 /// When the chain cannot be asked, or does not know it within so many blocks.
 pub(super) async fn tell(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result<Story> {
-    let now = chain.dispute(When::Finalised, dispute).await?;
+    let now = chain.dispute(When::Finalized, dispute).await?;
     let happened = look_back(chain, dispute, blocks).await?;
     let mut story = Story::new(dispute);
     let mut teller = Teller { chain, layout: None };
@@ -87,7 +87,7 @@ pub(super) async fn tell(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> 
 
 /// Blocks with anything about the dispute or its slashes, newest first.
 async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result<Vec<Happened>> {
-    let last = chain.block(When::Finalised).await?;
+    let last = chain.block(When::Finalized).await?;
     let mut happened = Vec::new();
     for number in (last.number.saturating_sub(blocks)..=last.number).rev() {
         let block = chain.block_at(number).await?;
@@ -257,7 +257,7 @@ impl Teller<'_> {
                 game_text(self.layout.as_ref(), &record.game)
             ),
             None => {
-                let sitting = self.chain.committee(When::Finalised, story.dispute).await?;
+                let sitting = self.chain.committee(When::Finalized, story.dispute).await?;
                 format!("with a committee: {}", committee::state_text(sitting.as_ref()))
             }
         };

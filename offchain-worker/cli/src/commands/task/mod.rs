@@ -155,7 +155,7 @@ fn supplier_of(context: &Context) -> Option<Supplier> {
 }
 
 async fn known_task(chain: &dyn Chain, task: TaskId) -> Result<TaskInfo> {
-    let info = chain.task(When::Finalised, task).await?;
+    let info = chain.task(When::Finalized, task).await?;
     info.ok_or(CliError::UnknownTask(task))
 }
 
@@ -332,13 +332,14 @@ impl Listed {
 }
 
 async fn list(context: &Context, args: &ListArgs) -> Result<()> {
-    let owner = match args.mine {
-        true => Some(context.key()?.signer.account().clone()),
-        false => None,
+    let owner = if args.mine {
+        Some(context.key()?.signer.account().clone())
+    } else {
+        None
     };
     let chain = context.chain().await?;
     let tasks: Vec<(TaskId, TaskRecord)> = chain
-        .recent_tasks(When::Finalised, args.limit)
+        .recent_tasks(When::Finalized, args.limit)
         .await?
         .into_iter()
         .filter(|(_, task)| owner.as_ref().is_none_or(|owner| task.client == *owner))

@@ -129,7 +129,7 @@ async fn check_offer(
         return Err(CliError::Usage(format!("{name} does not offer to {what}")));
     }
     let limit = chain
-        .price_limit(When::Finalised, args.cap.0, args.redundancy)
+        .price_limit(When::Finalized, args.cap.0, args.redundancy)
         .await?;
     match limit {
         Some(_) => Ok(()),

@@ -32,12 +32,15 @@ impl TopLevel {
     pub fn leaves(&self, sequences: &[usize]) -> Vec<Vec<Vec<ContentHash>>> {
         let columns: Vec<Vec<Digest>> = (0..)
             .zip(&self.rows)
-            .map(|(stride, digests)| match self.shape.pools(stride) {
-                true => roots(digests, vec![1; sequences.len()]),
-                false => roots(
-                    digests,
-                    sequences.iter().flat_map(|rows| self.chunks(*rows)).collect(),
-                ),
+            .map(|(stride, digests)| {
+                if self.shape.pools(stride) {
+                    roots(digests, vec![1; sequences.len()])
+                } else {
+                    roots(
+                        digests,
+                        sequences.iter().flat_map(|rows| self.chunks(*rows)).collect(),
+                    )
+                }
             })
             .collect();
         let mut chunk = 0..;

@@ -26,10 +26,11 @@ proptest! {
         let mut truth = Work::new(toy, &mut dice);
         let (at, mut wrong) = wrong(&truth, &mut dice);
         let forged = dice.hash();
-        match row {
-            true => wrong.forge_row(at, forged),
-            false => wrong.forge_step(at.0, at.1, forged),
-        }
+        if row {
+wrong.forge_row(at, forged)
+} else {
+wrong.forge_step(at.0, at.1, forged)
+}
         let mut game = Match::new(&wrong);
         let outcome = game.play(Side::Challenger, &mut truth, &mut wrong, &mut dice);
         prop_assert_eq!(outcome.winner, Side::Challenger);

@@ -333,7 +333,7 @@ fn who_concedes_loses_even_out_of_turn() {
 }
 
 #[test]
-fn clocks_run_only_in_the_own_turn_and_while_blocks_finalise() {
+fn clocks_run_only_in_the_own_turn_and_while_blocks_finalize() {
     let mut truth = Work::new(Toy::new(1, 1, 1, 4, 1), &mut Dice::seeded(5));
     let clocks = |defender, challenger| Clocks { defender, challenger };
     let mut game = Game::new(truth.root(), &truth.toy, clocks(10, 5)).unwrap();

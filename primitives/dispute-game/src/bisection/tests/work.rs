@@ -139,9 +139,10 @@ impl Work {
             other.rows[leaf].last_mut().unwrap()[0][0] ^= mask;
         }
         // A token may be another one, and everything be computed from that.
-        match goes_on && leaf == 0 && (2..2 + self.length(1 + at.2 * self.toy.strides)).contains(&at.3) {
-            true => other.run(None),
-            false => other.seal(),
+        if goes_on && leaf == 0 && (2..2 + self.length(1 + at.2 * self.toy.strides)).contains(&at.3) {
+            other.run(None)
+        } else {
+            other.seal()
         }
         other
     }
@@ -322,9 +323,10 @@ impl Referee for Judge {
                 value == word
             }
         };
-        match holds {
-            true => Judgement::Holds,
-            false => Judgement::Refuted,
+        if holds {
+            Judgement::Holds
+        } else {
+            Judgement::Refuted
         }
     }
 }
