@@ -27,7 +27,7 @@ use super::{
     runtime::Runtime,
     SPEC_NAME,
 };
-use crate::{BlockNumber, BlockRef, ChainError};
+use surety_chain_client::{BlockNumber, BlockRef, ChainError};
 
 pub(super) type Rpc = LegacyRpcMethods<RpcConfigFor<SubstrateConfig>>;
 

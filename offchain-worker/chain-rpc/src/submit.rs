@@ -20,7 +20,9 @@ use super::{
     words::failure,
     Inner,
 };
-use crate::{Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When};
+use surety_chain_client::{
+    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
+};
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -16,7 +16,7 @@ use super::{
     link::{narrow, Connected, Rpc},
     RpcChain,
 };
-use crate::{BlockRef, BlockStream, Chain, ChainError, When};
+use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);

@@ -6,9 +6,8 @@ use codec::Encode;
 use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
-use crate::{
-    rpc::runtime::Entry, sample, Chain, ChainError, ErrorClass, RpcChain, RpcConfig, TaskRecord, When,
-};
+use crate::{runtime::Entry, RpcChain, RpcConfig};
+use surety_chain_client::{sample, Chain, ChainError, ErrorClass, TaskRecord, When};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
