@@ -2,6 +2,7 @@
 
 mod attempts;
 mod blocks;
+mod connections;
 mod link;
 mod node;
 mod nonces;
@@ -180,7 +181,7 @@ impl Inner {
         let asked = self.link.connect().await?;
         let answer = question.await;
         if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            self.link.distrust(&asked, error).await;
+            self.link.distrust(&asked, error);
         }
         answer
     }

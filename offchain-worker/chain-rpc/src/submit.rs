@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{
     attempts::{Attempt, Place},
-    link::Connected,
+    connections::Connected,
     node,
     sign::{sign, Terms},
     words::failure,
@@ -259,7 +259,7 @@ impl Inner {
             Ok(statuses) => Ok(Pooled { statuses, connected }),
             Err(RpcError::User(error)) => Err(node::refusal(&error).into()),
             Err(RpcError::Client(error)) => {
-                self.link.drop_connection(&connected).await;
+                self.link.drop_connection(&connected);
                 Err(lost(&error.to_string()))
             }
             Err(other) => Err(lost(&other.to_string())),
@@ -279,7 +279,7 @@ impl Inner {
             let status = match told {
                 Ok(Some(Ok(status))) => status,
                 Ok(Some(Err(_)) | None) => {
-                    self.link.drop_connection(&pooled.connected).await;
+                    self.link.drop_connection(&pooled.connected);
                     return Step::Quiet;
                 }
                 Err(_) if future_since.is_some() => return Step::Stuck,

@@ -50,6 +50,28 @@ async fn the_next_node_answers_when_one_is_gone_and_the_first_again_when_it_is_b
 }
 
 #[tokio::test]
+async fn while_one_question_looks_for_an_earlier_node_the_others_go_on() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let mut config = config(&[&first, &second]);
+    config.return_after = Duration::from_secs(1);
+    first.change(|state| state.is_syncing = true);
+    let chain = RpcChain::connect(config).await.unwrap();
+    second.change(|state| state.best = 110);
+    // From now on it keeps whoever connects waiting for longer than they do.
+    first.change(|state| state.slow = Some(("system_health", Duration::from_secs(5))));
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let looking = tokio::spawn({
+        let chain = chain.clone();
+        async move { chain.block(When::Best).await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let other = tokio::time::timeout(Duration::from_millis(800), chain.block(When::Best)).await;
+    assert!(!looking.is_finished(), "it waits for the first node");
+    assert_eq!(other.expect("it does not wait").unwrap().number, 110);
+    assert_eq!(looking.await.unwrap().unwrap().number, 110);
+}
+
+#[tokio::test]
 async fn a_node_of_another_chain_is_never_asked() {
     let (first, other) = (Node::start(1).await, Node::start(2).await);
     let chain = connect(&[&first, &other]).await;
