@@ -163,11 +163,12 @@ async fn register(
     let device = machine::profile(threads);
     let registered = chain.provider(When::Finalised, stash).await?;
     let same = registered.is_some_and(|r| r.device == device && r.endpoints == endpoints);
-    let call = match same {
-        true => Call::Heartbeat,
-        false => Call::RegisterProvider { device, endpoints },
+    let (call, until) = match same {
+        // What is final already need not become so again: a provider that comes back is at work at once.
+        true => (Call::Heartbeat, Until::Included),
+        false => (Call::RegisterProvider { device, endpoints }, Until::Finalised),
     };
-    match chain.submit(&key.signer, call, Until::Finalised.into()).await {
+    match chain.submit(&key.signer, call, until.into()).await {
         // Lost from sight is not lost: the heartbeat that follows shows.
         Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
         other => drop(other?),
