@@ -29,7 +29,7 @@ class Cheat:
     # Whether it takes a dispute to find out.
     disputed: bool = False
     # Whether a committee has to decide it, because no block can.
-    beyond: bool = False
+    needs_committee: bool = False
 
     @property
     def worker(self):
@@ -224,7 +224,7 @@ def problems(cheat, culprit, found):
         wrong.append("there was no dispute")
     if cheat.disputed and not found["disputed_cell"]:
         wrong.append("no dispute came to a cell")
-    if cheat.beyond and not any(COMMITTEE in (story["reason"] or "") for story in found["disputes"]):
+    if cheat.needs_committee and not any(COMMITTEE in (story["reason"] or "") for story in found["disputes"]):
         wrong.append("no committee decided")
     if found["escrow_left"]:
         wrong.append("money is left in escrow")

@@ -210,7 +210,7 @@ impl Gate {
         if parties.iter().any(|party| *party == agent || *party == stash) {
             return Ok(true);
         }
-        Ok(found.beyond_since.is_some() && self.bonded_verifier(stash).await?.is_some())
+        Ok(found.referred_at.is_some() && self.bonded_verifier(stash).await?.is_some())
     }
 
     /// What a verifier has bonded; nothing for anybody else.

@@ -21,7 +21,7 @@ pub struct Config {
     pub agent: Option<AccountId>,
     /// Most tasks it has anything to do with at once, open bids and those that only wait for time to pass included. A bound
     /// on memory; what bounds work is [`Config::commit_seconds`].
-    pub lives_max: usize,
+    pub tasks_max: usize,
     /// Most tasks, or audits, it computes at once. Moves of disputes and votes have places of their own.
     pub computing_max: usize,
     /// Most inputs it fetches at once. No client has more than half of the places.
@@ -52,7 +52,7 @@ impl Config {
         Self {
             stash,
             agent: None,
-            lives_max: 4096,
+            tasks_max: 4096,
             computing_max: 1,
             fetching_max: 8,
             draws_max: 32,

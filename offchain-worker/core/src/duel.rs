@@ -10,7 +10,7 @@ use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
 
 use crate::{
-    effort::Efforts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
+    attempts::Attempts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
     TaskSnapshot,
 };
 
@@ -32,7 +32,7 @@ impl Duels {
     }
 
     /// Takes in what finalised state shows. Disputes that are over go.
-    pub fn see(&mut self, listed: &[(DisputeId, DisputeRecord)], config: &Config, efforts: &mut Efforts) {
+    pub fn see(&mut self, listed: &[(DisputeId, DisputeRecord)], config: &Config, attempts: &mut Attempts) {
         self.0
             .retain(|id, _| listed.iter().any(|(listed, _)| listed == id));
         for (id, record) in listed {
@@ -42,7 +42,7 @@ impl Duels {
             let duel = self.0.entry(*id).or_default();
             if duel.moves().is_some_and(|moves| moves != record.moves) {
                 for kind in kinds(*id) {
-                    efforts.forget(kind);
+                    attempts.forget(kind);
                 }
             }
             duel.seen = Some((side, record.clone()));
@@ -123,7 +123,7 @@ impl Duels {
     }
 
     /// Whether the journal does not contradict itself.
-    pub fn replay(&mut self, record: Record, config: &Config, efforts: &mut Efforts) -> bool {
+    pub fn replay(&mut self, record: Record, config: &Config, attempts: &mut Attempts) -> bool {
         match record {
             Record::MoveMade {
                 dispute,
@@ -138,7 +138,7 @@ impl Duels {
                     }
                 }
                 duel.made = Some((number, played));
-                efforts.forget(EffectKind::Play(dispute));
+                attempts.forget(EffectKind::Play(dispute));
                 true
             }
             Record::MoveSubmitted {
@@ -146,7 +146,7 @@ impl Duels {
             } => {
                 let newest = self.0.get(&dispute).and_then(|duel| duel.made.as_ref());
                 if newest.is_some_and(|(made, _)| *made == number) {
-                    efforts.done(EffectKind::Play(dispute), at, config);
+                    attempts.done(EffectKind::Play(dispute), at, config);
                 }
                 true
             }

@@ -13,8 +13,8 @@ use surety_types::{
 };
 
 use crate::{
-    effort::Efforts, life::member, places::Wanted, AccountId, Balance, BlockNumber, Config, EffectKind, Hash,
-    Purpose, RoundRecord, TaskSnapshot,
+    attempts::Attempts, places::Wanted, provider_task::member, AccountId, Balance, BlockNumber, Config,
+    EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
 
 /// Times that an input could not be fetched before a piece of it is demanded while another attempt is under way.
@@ -49,7 +49,7 @@ impl InputDemands {
         snapshot: &TaskSnapshot,
         stash: &AccountId,
         clock: BlockNumber,
-        efforts: &mut Efforts,
+        attempts: &mut Attempts,
     ) {
         let Some((round, ours, _)) = waiting(snapshot, stash) else {
             self.waiting = None;
@@ -66,9 +66,9 @@ impl InputDemands {
         let is_shown = !is_open && (self.was_open || (known.is_none() && demands > 0));
         if is_shown {
             // The client is there: what was tried before does not count.
-            efforts.forget(EffectKind::DemandInput(demands));
-            if !efforts.is_under_way(EffectKind::Fetch) {
-                efforts.forget(EffectKind::Fetch);
+            attempts.forget(EffectKind::DemandInput(demands));
+            if !attempts.is_under_way(EffectKind::Fetch) {
+                attempts.forget(EffectKind::Fetch);
             }
         }
         self.was_open = is_open;
@@ -93,14 +93,14 @@ impl InputDemands {
         snapshot: &TaskSnapshot,
         config: &Config,
         clock: BlockNumber,
-        efforts: &Efforts,
+        attempts: &Attempts,
     ) -> Option<Wanted> {
         let (round, ours, until) = waiting(snapshot, &config.stash)?;
         let since = self.waiting.filter(|waiting| waiting.has_failed)?.since;
         let half = until.saturating_sub(since) / 2;
-        let under_way = efforts.is_under_way(EffectKind::Fetch);
-        let failures = efforts
-            .attempts(EffectKind::Fetch)
+        let under_way = attempts.is_under_way(EffectKind::Fetch);
+        let failures = attempts
+            .count(EffectKind::Fetch)
             .saturating_sub(u32::from(under_way));
         let has_tried = failures >= if under_way { FAILURES_MIN } else { 1 };
         let is_due = has_tried && clock >= since.saturating_add(half) && clock < until;

@@ -53,14 +53,14 @@
 //! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a window is no work.
 
 mod absence;
+mod attempts;
 mod config;
 mod duel;
-mod effort;
 mod inputs;
-mod life;
 mod messages;
 mod places;
 mod provider;
+mod provider_task;
 mod schedule;
 mod seat;
 mod speed;

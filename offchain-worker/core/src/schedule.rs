@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use surety_types::TaskId;
 
 use crate::{
-    effort::{Efforts, Pace},
+    attempts::{Attempts, Pace},
     places::{Clocks, Places, Wanted},
     AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
 };
@@ -17,8 +17,8 @@ const LATE_BLOCKS: BlockNumber = 3;
 pub(crate) trait Subject {
     /// Everything that is to be done now.
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted>;
-    fn efforts(&self) -> &Efforts;
-    fn efforts_mut(&mut self) -> &mut Efforts;
+    fn attempts(&self) -> &Attempts;
+    fn attempts_mut(&mut self) -> &mut Attempts;
     /// Whether the best block's state is known.
     fn sees_best(&self) -> bool;
     /// Who posted it.
@@ -52,12 +52,12 @@ pub(crate) fn schedule<S: Subject>(
     let mut wanted: Vec<(Wanted, TaskId)> = Vec::new();
     for (task, subject) in subjects.iter_mut() {
         let wants = subject.wants(config, moment.clocks);
-        let efforts = subject.efforts_mut();
-        efforts.keep_only(|kind| wants.iter().any(|wanted| wanted.kind == kind));
-        let stopped = efforts.take_cancelled().into_iter();
+        let attempts = subject.attempts_mut();
+        attempts.keep_only(|kind| wants.iter().any(|wanted| wanted.kind == kind));
+        let stopped = attempts.take_cancelled().into_iter();
         step.effects
             .extend(stopped.map(|kind| undated(Effect::Cancel { task: *task, kind })));
-        for kind in subject.efforts().under_way() {
+        for kind in subject.attempts().under_way() {
             places.count(kind, subject.client());
         }
         let ready = wants.into_iter().filter(|wanted| {
@@ -65,7 +65,7 @@ pub(crate) fn schedule<S: Subject>(
                 is_near: wanted.is_near(moment.clocks, config),
                 sees_best: subject.sees_best(),
             };
-            subject.efforts().is_ready(wanted.kind, moment.now, pace)
+            subject.attempts().is_ready(wanted.kind, moment.now, pace)
         });
         wanted.extend(ready.map(|wanted| (wanted, *task)));
     }
@@ -82,18 +82,18 @@ pub(crate) fn schedule<S: Subject>(
             .extend(subject.prepare(wanted.kind, config, moment.block));
         if let Some(effect) = subject.effect(wanted.kind, config) {
             step.effects
-                .push(due(effect, wanted, subject.efforts(), moment.clocks, config));
-            subject.efforts_mut().start(wanted.kind);
+                .push(due(effect, wanted, subject.attempts(), moment.clocks, config));
+            subject.attempts_mut().start(wanted.kind);
         }
     }
 }
 
 /// An effect with its deadline.
-fn due(effect: Effect, wanted: Wanted, efforts: &Efforts, clocks: Clocks, config: &Config) -> Due {
+fn due(effect: Effect, wanted: Wanted, attempts: &Attempts, clocks: Clocks, config: &Config) -> Due {
     let left = wanted.left(clocks);
     // Where windows are short, a first attempt is always near the end: that alone is worth no tip.
-    let is_late = left <= LATE_BLOCKS || efforts.attempts(wanted.kind) > 0;
-    let is_pressing = is_late && wanted.is_near(clocks, config) || efforts.is_refused(wanted.kind);
+    let is_late = left <= LATE_BLOCKS || attempts.count(wanted.kind) > 0;
+    let is_pressing = is_late && wanted.is_near(clocks, config) || attempts.is_refused(wanted.kind);
     Due {
         effect,
         left,

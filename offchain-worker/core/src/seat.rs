@@ -10,8 +10,8 @@ use surety_dispute_game::snowflake::{seal, Stage, Vote};
 use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
 
 use crate::{
-    effort::Efforts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect,
-    EffectKind, Hash, Purpose, Record, TaskSnapshot,
+    attempts::Attempts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord,
+    Effect, EffectKind, Hash, Purpose, Record, TaskSnapshot,
 };
 
 /// Committees of disputes about a task in which we are no party.
@@ -22,18 +22,18 @@ pub(crate) struct Seats(BTreeMap<DisputeId, Seat>);
 struct Seat {
     /// Nothing between a restart and the first finalised block, and when the committee has gone.
     seen: Option<(DisputeRecord, CommitteeRecord)>,
-    /// The ballot that efforts were for.
+    /// The ballot that attempts were for.
     tried: Option<u32>,
     /// Whether we are drawn, and for which ballot.
     drawn: Option<(u32, Option<AuditProof>)>,
     /// What we have computed.
     value: Option<Hash>,
     /// Our answer of the newest ballot. Journalled.
-    made: Option<Made>,
+    sealed: Option<SealedVote>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Made {
+struct SealedVote {
     ballot: u32,
     value: Hash,
     salt: Hash,
@@ -53,7 +53,7 @@ enum Shown {
 impl Seats {
     /// Whether the journal knows of any.
     pub fn is_journalled(&self) -> bool {
-        self.0.values().any(|seat| seat.made.is_some())
+        self.0.values().any(|seat| seat.sealed.is_some())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -66,7 +66,7 @@ impl Seats {
         disputes: &[(DisputeId, DisputeRecord)],
         committees: &[(DisputeId, CommitteeRecord)],
         config: &Config,
-        efforts: &mut Efforts,
+        attempts: &mut Attempts,
     ) {
         self.0.retain(|id, _| disputes.iter().any(|(open, _)| open == id));
         for seat in self.0.values_mut() {
@@ -84,7 +84,7 @@ impl Seats {
                     EffectKind::Join(*id),
                     EffectKind::Vote(*id),
                 ] {
-                    efforts.forget(kind);
+                    attempts.forget(kind);
                 }
             }
             seat.seen = Some((dispute.clone(), committee.clone()));
@@ -141,18 +141,18 @@ impl Seats {
             }
             EffectKind::Join(dispute) => {
                 let seat = of(dispute)?;
-                let made = seat.made?;
-                let proof = seat.drawn.filter(|(ballot, _)| *ballot == made.ballot);
+                let sealed = seat.sealed?;
+                let proof = seat.drawn.filter(|(ballot, _)| *ballot == sealed.ballot);
                 Effect::SubmitJoin {
                     task,
                     dispute,
-                    ballot: made.ballot,
+                    ballot: sealed.ballot,
                     proof: proof.and_then(|(_, proof)| proof),
-                    seal: made.seal,
+                    seal: sealed.seal,
                 }
             }
             EffectKind::Vote(dispute) => {
-                let Made { value, salt, .. } = of(dispute)?.made?;
+                let SealedVote { value, salt, .. } = of(dispute)?.sealed?;
                 Effect::SubmitVote {
                     task,
                     dispute,
@@ -180,20 +180,20 @@ impl Seats {
 
     /// Makes our answers for ballots that we are drawn for, and know an answer to. The only place where one comes into being.
     pub fn make(&mut self, task: TaskId, at: BlockNumber, config: &Config) -> Vec<Record> {
-        let made = self.0.iter_mut().filter_map(|(dispute, seat)| {
-            let made = seat.make(task, *dispute, config)?;
-            seat.made = Some(made);
+        let sealed = self.0.iter_mut().filter_map(|(dispute, seat)| {
+            let sealed = seat.make(task, *dispute, config)?;
+            seat.sealed = Some(sealed);
             Some(Record::VoteMade {
                 task,
                 at,
                 dispute: *dispute,
-                ballot: made.ballot,
-                value: made.value,
-                salt: made.salt,
-                seal: made.seal,
+                ballot: sealed.ballot,
+                value: sealed.value,
+                salt: sealed.salt,
+                seal: sealed.seal,
             })
         });
-        made.collect()
+        sealed.collect()
     }
 
     /// Whether the journal does not contradict itself: one answer for a ballot, and one value in all of them.
@@ -210,18 +210,18 @@ impl Seats {
             return true;
         };
         let seat = self.0.entry(dispute).or_default();
-        let made = Made {
+        let sealed = SealedVote {
             ballot,
             value,
             salt,
             seal,
         };
-        let fits = match &seat.made {
-            Some(before) if before.ballot == ballot => *before == made,
+        let fits = match &seat.sealed {
+            Some(before) if before.ballot == ballot => *before == sealed,
             Some(before) => before.value == value,
             None => true,
         };
-        (seat.value, seat.made) = (Some(value), Some(made));
+        (seat.value, seat.sealed) = (Some(value), Some(sealed));
         fits
     }
 }
@@ -252,10 +252,12 @@ impl Seat {
     }
 
     fn want(&self, committee: &CommitteeRecord, id: DisputeId, config: &Config) -> Option<EffectKind> {
-        let of_ballot = self.made.filter(|made| made.ballot == committee.machine.rounds());
+        let of_ballot = self
+            .sealed
+            .filter(|sealed| sealed.ballot == committee.machine.rounds());
         match self.shown(committee, &config.stash) {
             Shown::Sealed(seal) => match of_ballot {
-                Some(made) => (made.seal == seal).then_some(EffectKind::Vote(id)),
+                Some(sealed) => (sealed.seal == seal).then_some(EffectKind::Vote(id)),
                 // The journal was lost: computing again may find what we said.
                 None => self.value.is_none().then_some(EffectKind::ComputeVote(id)),
             },
@@ -271,10 +273,10 @@ impl Seat {
         }
     }
 
-    fn make(&self, task: TaskId, dispute: DisputeId, config: &Config) -> Option<Made> {
+    fn make(&self, task: TaskId, dispute: DisputeId, config: &Config) -> Option<SealedVote> {
         let (value, (_, committee)) = (self.value?, self.seen.as_ref()?);
         let ballot = committee.machine.rounds();
-        if self.made.is_some_and(|made| made.ballot == ballot) {
+        if self.sealed.is_some_and(|sealed| sealed.ballot == ballot) {
             return None;
         }
         let salt = config.salts.salt(task, Purpose::Vote(dispute, ballot));
@@ -285,7 +287,7 @@ impl Seat {
             Shown::Candidate | Shown::Opened => false,
             Shown::Nothing => self.is_ours(committee) == Some(true),
         };
-        wanted.then_some(Made {
+        wanted.then_some(SealedVote {
             ballot,
             value,
             salt,

@@ -124,7 +124,7 @@ fn dispute() -> DisputeRecord {
         moves: 0,
         opened_at: 10,
         ticked_at: 10,
-        beyond_since: None,
+        referred_at: None,
     }
 }
 

@@ -125,7 +125,7 @@ fn claim() -> ResultClaim {
 #[test]
 fn a_verifier_sees_its_own_task_among_ten_thousand_of_others() {
     let mut config = config();
-    config.lives_max = 256;
+    config.tasks_max = 256;
     let draws_max = config.draws_max;
     let mut verifier = Verifier::new(config, Vec::new()).unwrap();
     let tasks: Vec<_> = (0..10_000).map(|id| auditing(id, 1_000)).collect();

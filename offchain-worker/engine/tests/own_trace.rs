@@ -97,10 +97,10 @@ fn every_cell_of_a_small_model_holds() {
         let engine = tiny(&published);
         let outcome = run(&engine, job);
         let mut own = view(&engine, job, &outcome.output, outcome.claim.units);
-        let (judged, beyond) = check_cells(&mut own, weight_root(&engine), || true);
+        let (judged, not_computable) = check_cells(&mut own, weight_root(&engine), || true);
         assert!(judged > 2000, "{judged}");
         // Tokens, and of a generation the text and the reason of its end.
-        assert!((10..300).contains(&beyond), "{beyond}");
+        assert!((10..300).contains(&not_computable), "{not_computable}");
     }
 }
 
@@ -133,7 +133,7 @@ fn some_cells_of_the_real_model_hold() {
     assert!(judged > 100, "{judged}");
 }
 
-/// Plays until one side is done, the other at its end, or a cell is beyond the game.
+/// Plays until one side is done, the other at its end, or a cell needs a committee.
 fn play(
     root: ContentHash,
     (defender, challenger): (&mut impl Trace<Error = EngineError>, &mut OwnTrace),
@@ -157,7 +157,7 @@ fn play(
 /// The cell that a game has come to.
 fn cell_of(state: &State) -> Cell {
     match state {
-        State::Opening { cell } | State::Beyond { cell } => *cell,
+        State::Opening { cell } | State::NeedsCommittee { cell } => *cell,
         other => panic!("{other:?}"),
     }
 }
@@ -266,7 +266,7 @@ fn an_ending_and_a_text_that_cannot_be_are_for_a_committee() {
         });
         let (state, refused) = play(liar.root(), (&mut liar, &mut own), weight_root(&engine));
         assert_eq!(refused, None);
-        let State::Beyond { cell } = state else {
+        let State::NeedsCommittee { cell } = state else {
             panic!("{state:?}");
         };
         assert_eq!((cell.leaf, cell.cell), (last, 2));

@@ -202,7 +202,7 @@ async fn read_beside(chain: &dyn Chain, when: When, open: &OpenTask) -> Result<B
     };
     for dispute in &round.disputes {
         let found = chain.dispute(when, dispute.id).await?;
-        if found.as_ref().is_some_and(|found| found.beyond_since.is_some()) {
+        if found.as_ref().is_some_and(|found| found.referred_at.is_some()) {
             let committee = chain.committee(when, dispute.id).await?;
             let committee = committee.map(|committee| (dispute.id, committee));
             beside.committees.extend(committee);

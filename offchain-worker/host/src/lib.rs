@@ -112,7 +112,7 @@ impl Core for Verifier {
             AuditProgress::Undrawn => "undrawn",
             AuditProgress::NotOurs => "not_ours",
             AuditProgress::Drawn => "drawn",
-            AuditProgress::Made => "made",
+            AuditProgress::Sealed => "sealed",
             AuditProgress::Announced => "announced",
         }))
     }

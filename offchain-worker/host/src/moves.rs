@@ -108,7 +108,7 @@ pub(super) async fn value(
     record: &DisputeRecord,
     spec: &TaskSpec,
 ) -> Result<Option<CellValue>, EffectError> {
-    let State::Beyond { cell } = *record.game.state() else {
+    let State::NeedsCommittee { cell } = *record.game.state() else {
         return Err(EffectError::StillPlayable);
     };
     let mut view = view(tools, of, dispute, record, spec).await?;

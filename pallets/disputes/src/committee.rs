@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             join_committee        seats filled       reveal_vote, time
-//!  Beyond ──> Drawing ───────────────────────────────> Revealing ──┬─> decided: three quorums in a row
+//!  convene ─> Drawing ───────────────────────────────> Revealing ──┬─> decided: three quorums in a row
 //!     │         ^       (fewer came: a round without quorum)       ├─> Drawing again, at most eight rounds
 //!     │         └──────────────────────────────────────────────────┤
 //!     └──────────────────────────> Summoning <─────────────────────┘

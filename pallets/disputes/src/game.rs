@@ -3,7 +3,7 @@
 //! ```text
 //!            play                      play, time of a side          ┌ judged, decided, conceded, out of time: the loser
 //!  open ───────────> Posting .. Opening ──────────────────────> over ┤ is convicted, or loses its bond
-//!                        └──> Beyond ── the committee decides ──^    └ undecided: nobody loses stake
+//!                        └──> NeedsCommittee ── it decides ─────^    └ undecided: nobody loses stake
 //!                               ├────── decide_dispute ─────────^
 //!                               └─ it does not, DecisionWindow ─^
 //! ```
@@ -17,7 +17,7 @@ use sp_runtime::{
     SaturatedConversion,
 };
 use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
-use surety_pallet_results::{asset, DisputeReferee, Facts, Pallet as Results, RoundOf, Rounds};
+use surety_pallet_results::{asset, DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     stake::Role,
@@ -42,9 +42,9 @@ impl<T: Config> Pallet<T> {
         Self::tick(&mut dispute);
         // Nothing is carried out by a move that comes too late: it would be undone with it.
         ensure!(dispute.game.outcome().is_none(), Error::<T>::NotNow);
-        let facts = Facts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
-        let court = T::Referee::court(&facts, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
-        let stepped = dispute.game.step(side, played, &court, &court);
+        let context = DisputeContexts::<T>::get(dispute.task).ok_or(Error::<T>::NotDisputable)?;
+        let referee = T::Referee::claim_referee(&context, &dispute.claim).ok_or(Error::<T>::NotDisputable)?;
+        let stepped = dispute.game.step(side, played, &referee, &referee);
         stepped.map_err(refusal::<T>)?;
         dispute.moves = dispute.moves.saturating_add(1);
         Self::deposit_event(Event::MovePlayed {
@@ -64,7 +64,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_advance_dispute(id: DisputeId) -> DispatchResult {
         let dispute = Disputes::<T>::get(id).ok_or(Error::<T>::UnknownDispute)?;
         let mut round = Results::<T>::round(dispute.task)?;
-        ensure!(Self::look_at(&mut round, id, dispute), Error::<T>::NotDue);
+        ensure!(Self::poll_dispute(&mut round, id, dispute), Error::<T>::NotDue);
         Ok(())
     }
 
@@ -73,14 +73,14 @@ impl<T: Config> Pallet<T> {
         let mut round = Results::<T>::round(dispute.task)?;
         ensure!(!is_moot::<T>(&round, &dispute), Error::<T>::Moot);
         let decided = dispute.game.decided(winner).is_ok();
-        ensure!(decided, Error::<T>::NotBeyond);
+        ensure!(decided, Error::<T>::NotReferred);
         let outcome = dispute.game.outcome();
         Self::finish(&mut round, id, dispute, outcome);
         Ok(())
     }
 
-    /// Ends a dispute if that is due, and writes down when to look at it again if not. Says whether it has ended.
-    pub(crate) fn look_at(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
+    /// Ends a dispute if that is due, and writes down when to poll it again if not. Says whether it has ended.
+    pub(crate) fn poll_dispute(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
         if is_moot::<T>(round, &dispute) {
             Self::close_moot(round, id, dispute);
             return true;
@@ -88,7 +88,7 @@ impl<T: Config> Pallet<T> {
         Self::tick(&mut dispute);
         let sits = Self::run_committee(id, &mut dispute);
         let waited = dispute
-            .beyond_since
+            .referred_at
             .is_some_and(|since| TrustLock::<T>::has_passed(since.saturating_add(T::DecisionWindow::get())));
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(round, id, dispute, Some(outcome)),
@@ -146,19 +146,19 @@ impl<T: Config> Pallet<T> {
     }
 
     fn note_cell(id: DisputeId, dispute: &mut DisputeOf<T>) {
-        let (cell, beyond) = match dispute.game.state() {
+        let (cell, needs_committee) = match dispute.game.state() {
             State::Opening { cell } => (*cell, false),
-            State::Beyond { cell } => (*cell, true),
+            State::NeedsCommittee { cell } => (*cell, true),
             _ => return,
         };
-        if beyond {
-            dispute.beyond_since = Some(TrustLock::<T>::now());
+        if needs_committee {
+            dispute.referred_at = Some(TrustLock::<T>::now());
             Self::convene(id, dispute, &cell);
         }
         Self::deposit_event(Event::CellReached {
             dispute: id,
             cell,
-            beyond,
+            needs_committee,
         });
     }
 
@@ -169,7 +169,7 @@ impl<T: Config> Pallet<T> {
         mut dispute: DisputeOf<T>,
         outcome: Option<Outcome>,
     ) {
-        Self::take_out(round, id, &dispute, outcome);
+        Self::close(round, id, &dispute, outcome);
         match outcome {
             Some(Outcome {
                 winner: Side::Challenger,
@@ -177,7 +177,7 @@ impl<T: Config> Pallet<T> {
             }) => {
                 dispute.proven |= is_proof(reason);
                 Self::convict_defender(round, &dispute, reason);
-                Self::go_on(round, id, dispute.clone());
+                Self::challenge_next(round, id, dispute.clone());
             }
             Some(Outcome {
                 winner: Side::Defender,
@@ -189,16 +189,17 @@ impl<T: Config> Pallet<T> {
     }
 
     fn close_moot(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
-        Self::take_out(round, id, &dispute, None);
+        Self::close(round, id, &dispute, None);
         let task = dispute.task;
         if stands::<T>(round, &dispute.challenger) {
             // The defender has lost to somebody else. Others may stand by the same claim.
-            Self::go_on(round, id, dispute);
+            Self::challenge_next(round, id, dispute);
         }
         Self::after_dispute(task, round);
     }
 
-    fn take_out(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
+    /// Removes a dispute and its committee, and tells of its end.
+    fn close(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, outcome: Option<Outcome>) {
         Disputes::<T>::remove(id);
         Committees::<T>::remove(id);
         round.disputes.retain(|open| open.id != id);
@@ -209,7 +210,7 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Opens what follows, writes the round and has it looked at again.
+    /// Opens what follows, writes the round and has it polled again.
     fn after_dispute(task: TaskId, round: &mut RoundOf<T>) {
         Results::<T>::update_verdict(task, round);
         Self::do_match_up(task, round);
@@ -269,15 +270,15 @@ impl<T: Config> Pallet<T> {
                 }
             }
         }
-        Self::let_go(round, id, dispute);
+        Self::release_challenger(round, id, dispute);
     }
 
-    /// Has a challenger go on against the next that stands by the claim, or gives it back what it has at stake.
-    fn go_on(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+    /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when nobody is left.
+    fn challenge_next(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         let game = || Self::new_game(dispute.task, &dispute.claim);
         let next = Self::next_stander(round, &dispute).and_then(|next| Some((next, game()?)));
         let Some((defender, game)) = next else {
-            Self::let_go(round, id, &dispute);
+            Self::release_challenger(round, id, &dispute);
             return;
         };
         let contest = Contest {
@@ -297,7 +298,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn let_go(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
+    /// Gives a challenger back what it has at stake.
+    fn release_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
         match &dispute.challenger {
             Party::Provider(_) => {}
             Party::Auditor { verifier, provider } => Results::<T>::release_audit(round, verifier, provider),

@@ -14,7 +14,7 @@ impl<T: Config> RoundDisputes<RoundOf<T>> for Pallet<T> {
     fn poll(id: DisputeId, round: &mut RoundOf<T>) -> bool {
         let dispute = Disputes::<T>::get(id);
         dispute.is_some_and(|dispute| {
-            Self::look_at(round, id, dispute);
+            Self::poll_dispute(round, id, dispute);
             true
         })
     }

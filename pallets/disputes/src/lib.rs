@@ -168,7 +168,7 @@ pub mod pallet {
             side: Side,
             /// Its number in the dispute, from 1.
             number: u32,
-            /// Who is to move next; nobody when the dispute is over or beyond.
+            /// Who is to move next; nobody when the dispute is over or needs a committee.
             next: Option<Side>,
         },
         /// A dispute came to one cell.
@@ -177,8 +177,8 @@ pub mod pallet {
             dispute: DisputeId,
             /// What is in dispute now.
             cell: Cell,
-            /// Whether it is for others to decide, because no block can compute it again.
-            beyond: bool,
+            /// Whether it is referred to a committee, because no block can compute it again.
+            needs_committee: bool,
         },
         /// A dispute is over.
         DisputeEnded {
@@ -296,8 +296,8 @@ pub mod pallet {
         Unproven,
         /// The time for it has not run out, and nothing else is due.
         NotDue,
-        /// The dispute can be decided by playing.
-        NotBeyond,
+        /// The dispute has not been referred to a committee: its players can still decide it.
+        NotReferred,
         /// No committee sits about the dispute.
         NoCommittee,
         /// The stash was at fault, or missed a deadline, and gets no work for a while.
@@ -368,7 +368,7 @@ pub mod pallet {
         /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
         ///
         /// # Errors
-        /// `UnknownDispute`, `Moot`, `NotBeyond`.
+        /// `UnknownDispute`, `Moot`, `NotReferred`.
         #[pallet::call_index(3)]
         #[pallet::weight(<T as Config>::WeightInfo::play())]
         pub fn decide_dispute(origin: OriginFor<T>, dispute: DisputeId, winner: Side) -> DispatchResult {

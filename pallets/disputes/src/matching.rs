@@ -22,7 +22,7 @@ use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
     dispute::Dispute,
 };
-use surety_pallet_results::{DisputeReferee, Facts, Pallet as Results, RoundOf};
+use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     limits,
@@ -86,8 +86,8 @@ impl<T: Config> Pallet<T> {
 
     /// A game about a claim; nothing when there is no trace of it that can be played over.
     pub(crate) fn new_game(task: TaskId, claim: &ResultClaim) -> Option<Game> {
-        let court = T::Referee::court(&Facts::<T>::get(task)?, claim)?;
-        Game::new(claim.trace_root, &court, Clocks::equal(T::DisputeClock::get())).ok()
+        let referee = T::Referee::claim_referee(&DisputeContexts::<T>::get(task)?, claim)?;
+        Game::new(claim.trace_root, &referee, Clocks::equal(T::DisputeClock::get())).ok()
     }
 
     /// The next two providers that stand by different results, and play nobody of the round yet.
@@ -115,7 +115,7 @@ impl<T: Config> Pallet<T> {
         if standing.iter().all(|(_, claim)| claim == any) {
             return None;
         }
-        Facts::<T>::get(task)?;
+        DisputeContexts::<T>::get(task)?;
         let mut pairs = standing.iter().enumerate().flat_map(|(place, one)| {
             let later = standing.iter().skip(place.saturating_add(1));
             later
@@ -236,7 +236,7 @@ impl<T: Config> Pallet<T> {
             // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),
             ticked_at: TrustLock::<T>::now(),
-            beyond_since: None,
+            referred_at: None,
         };
         let due = Self::due(id, &dispute);
         // There was room, or a dispute was taken out just before.
@@ -263,7 +263,7 @@ impl<T: Config> Pallet<T> {
                 Some(committee) if committee.machine.decision().is_some() => now,
                 Some(committee) => now.saturating_add(committee.machine.left().saturated_into()),
                 None => {
-                    let since = dispute.beyond_since.unwrap_or(now);
+                    let since = dispute.referred_at.unwrap_or(now);
                     since.saturating_add(T::DecisionWindow::get())
                 }
             },

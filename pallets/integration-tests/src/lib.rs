@@ -44,7 +44,7 @@ pub use surety_pallet_disputes::{
     CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId,
 };
 pub use surety_pallet_results::{
-    describe, AuditOf, CommitNotes, Demands, DisputeReferee, Facts, PhaseName, RoundOf, Rounds,
+    describe, AuditOf, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf, Rounds,
     CONVICTED_AT_ONCE,
 };
 pub use surety_pallet_trust_lock::{Convictions, NextSlashId, Records, SlashOf, Slashes, SlashesSweptTo};

@@ -43,8 +43,8 @@ pub fn next_move(id: DisputeId, result: u8) -> Move {
     let mut trace = ToyTrace::new(result);
     let played = match dispute.game.to_move() {
         Some(Side::Defender) => {
-            let court = ToyReferee::court(&1, &dispute.claim).unwrap();
-            defend(&dispute.game, &court, &mut trace)
+            let referee = ToyReferee::claim_referee(&1, &dispute.claim).unwrap();
+            defend(&dispute.game, &referee, &mut trace)
         }
         _ => next_challenge(&dispute.game, &mut trace),
     };

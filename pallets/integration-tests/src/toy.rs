@@ -1,7 +1,7 @@
 //! A computation small enough to see through: four leaves, of which the inner two are computed in two steps.
 //!
 //! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each step of leaf
-//! 1, those from there on one in leaf 0, which no court can compute again. Leaf 3 is the output: three segments of the
+//! 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the output: three segments of the
 //! result's number.
 
 use std::{cell::Cell as Slot, convert::Infallible};
@@ -127,11 +127,11 @@ impl Trace for ToyTrace {
 }
 
 /// Knows the truth.
-pub struct ToyCourt {
+pub struct ToyClaimReferee {
     output: H256,
 }
 
-impl Shape for ToyCourt {
+impl Shape for ToyClaimReferee {
     fn leaves(&self) -> u32 {
         LEAVES
     }
@@ -166,7 +166,7 @@ impl Shape for ToyCourt {
     }
 }
 
-impl Referee for ToyCourt {
+impl Referee for ToyClaimReferee {
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         (cell.leaf > 0).then_some(4)
     }
@@ -197,10 +197,10 @@ impl ToyReferee {
 }
 
 impl DisputeReferee for ToyReferee {
-    type Facts = u8;
-    type Court = ToyCourt;
+    type DisputeContext = u8;
+    type ClaimReferee = ToyClaimReferee;
 
-    fn facts(_: TaskId) -> Result<Option<u8>, DispatchError> {
+    fn dispute_context(_: TaskId) -> Result<Option<u8>, DispatchError> {
         match MODEL.get() {
             Model::Exact => Ok(Some(1)),
             Model::Native => Ok(None),
@@ -208,9 +208,9 @@ impl DisputeReferee for ToyReferee {
         }
     }
 
-    fn court(_: &u8, said: &ResultClaim) -> Option<ToyCourt> {
+    fn claim_referee(_: &u8, said: &ResultClaim) -> Option<ToyClaimReferee> {
         let output = said.output;
-        (said.units != IMPOSSIBLE_UNITS).then_some(ToyCourt { output })
+        (said.units != IMPOSSIBLE_UNITS).then_some(ToyClaimReferee { output })
     }
 
     fn output_bytes(_: &u8, _: &ResultClaim) -> Option<u32> {

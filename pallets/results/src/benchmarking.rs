@@ -283,7 +283,7 @@ mod benchmarks {
         );
     }
 
-    /// A segment of an output of more than a mebibyte, whose length a court knows.
+    /// A segment of an output of more than a mebibyte, whose length a referee knows.
     #[benchmark]
     fn supply() {
         let (provider, agent) = agent_of::<T>(0);

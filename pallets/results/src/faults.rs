@@ -25,7 +25,7 @@ impl<T: Config> Pallet<T> {
         member.fault = Some(kind);
         let lost = Self::lost_lock(member, kind);
         member.lock = member.lock.saturating_sub(lost);
-        Self::look_at_all(round);
+        Self::wake_disputes(round);
         Self::deposit_event(Event::FaultFound {
             task,
             offender: provider.clone(),
@@ -57,7 +57,7 @@ impl<T: Config> Pallet<T> {
         }
         audit.state = AuditState::Over;
         let lost = core::mem::take(&mut audit.bond);
-        Self::look_at_all(round);
+        Self::wake_disputes(round);
         Self::deposit_event(Event::FaultFound {
             task,
             offender: verifier.clone(),
@@ -81,8 +81,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Has every dispute of a round looked at: somebody has lost.
-    pub(crate) fn look_at_all(round: &mut RoundOf<T>) {
+    /// Makes every dispute of a round due now: somebody has lost, so some may be moot.
+    pub(crate) fn wake_disputes(round: &mut RoundOf<T>) {
         let now = TrustLock::<T>::now();
         for open in &mut round.disputes {
             open.due = open.due.min(now);

@@ -64,8 +64,8 @@ pub type InputDemandOf<T> = InputDemand<
     BlockNumberFor<T>,
 >;
 
-/// What a court knows of a task, in this runtime's types.
-pub type FactsOf<T> = <<T as Config>::Referee as DisputeReferee>::Facts;
+/// What a referee has to know of a task, in this runtime's types.
+pub type DisputeContextOf<T> = <<T as Config>::Referee as DisputeReferee>::DisputeContext;
 
 #[frame_support::pallet]
 #[allow(unused_qualifications)] // In what the macro writes.
@@ -183,9 +183,9 @@ pub mod pallet {
     #[pallet::storage]
     pub type Rounds<T: Config> = StorageMap<_, Twox64Concat, TaskId, RoundOf<T>>;
 
-    /// What the court of a round's disputes knows of its task. Nothing where there is no court.
+    /// What the referee of a round's disputes has to know, by task. Nothing where there is no referee.
     #[pallet::storage]
-    pub type Facts<T: Config> = StorageMap<_, Twox64Concat, TaskId, FactsOf<T>>;
+    pub type DisputeContexts<T: Config> = StorageMap<_, Twox64Concat, TaskId, DisputeContextOf<T>>;
 
     /// Pieces of output that are demanded, by task and the provider's stash: one at a time.
     #[pallet::storage]

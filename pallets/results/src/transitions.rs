@@ -45,7 +45,7 @@ use surety_types::{
 use crate::{
     audit_pay::audits_to_pay,
     types::{describe, DisputeReferee},
-    verdict, Config, Error, Event, Facts, Pallet, RoundDisputes, RoundOf, Rounds,
+    verdict, Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
 };
 
 pub(crate) type AssignmentOf<T> =
@@ -108,8 +108,8 @@ impl<T: Config> Pallet<T> {
                 .try_push(member)
                 .map_err(|_| Error::<T>::WrongMemberCount)?;
         }
-        if let Some(facts) = T::Referee::facts(task)? {
-            Facts::<T>::insert(task, facts);
+        if let Some(context) = T::Referee::dispute_context(task)? {
+            DisputeContexts::<T>::insert(task, context);
         }
         Rounds::<T>::insert(task, round);
         T::Clock::wake_after(task, until);
@@ -281,7 +281,7 @@ impl<T: Config> Pallet<T> {
             Self::insure(task, round);
         }
         Rounds::<T>::remove(task);
-        Facts::<T>::remove(task);
+        DisputeContexts::<T>::remove(task);
         Self::forget_commitments(task, &round.members);
         Self::deposit_event(Event::RoundClosed { task });
     }

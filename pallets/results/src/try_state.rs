@@ -12,7 +12,9 @@ use surety_types::{
     trust::{AuditState, FaultKind},
 };
 
-use crate::{asset, verdict, CommitNotes, Config, Demands, Facts, HoldReason, Pallet, RoundOf, Rounds};
+use crate::{
+    asset, verdict, CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds,
+};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -157,10 +159,10 @@ fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeEr
 }
 
 fn results_8_facts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
-    for task in Facts::<T>::iter_keys() {
+    for task in DisputeContexts::<T>::iter_keys() {
         ensure!(
             Rounds::<T>::contains_key(task),
-            "RESULTS-8: facts of a task that has no round"
+            "RESULTS-8: a dispute context of a task that has no round"
         );
     }
     Ok(())

@@ -14,33 +14,35 @@ use surety_types::{
 
 /// Knows what a task's results are made of. Provided by the runtime, which joins tasks, models and arithmetic.
 pub trait DisputeReferee {
-    /// What there is to know of a task. Taken down when its round opens, so that nobody can take it away from a dispute.
-    type Facts: Parameter + MaxEncodedLen;
+    /// What a referee has to know of a task. Taken down when its round opens, so that nobody can take it away from a dispute.
+    type DisputeContext: Parameter + MaxEncodedLen;
 
     /// The shape of a claim's trace, and who computes its cells again.
-    type Court: Shape + Referee;
+    type ClaimReferee: Shape + Referee;
 
-    /// Of this task; nothing when its model's results cannot be computed again by anybody.
+    /// The context of this task's disputes; nothing when its model's results cannot be computed again by anybody.
     ///
     /// # Errors
     /// When the task or its model is not known.
-    fn facts(task: TaskId) -> Result<Option<Self::Facts>, DispatchError>;
+    fn dispute_context(task: TaskId) -> Result<Option<Self::DisputeContext>, DispatchError>;
 
-    /// For this claim; nothing when no result of the task can be like it, whatever its input.
-    fn court(facts: &Self::Facts, claim: &ResultClaim) -> Option<Self::Court>;
+    /// The referee for this claim; nothing when no result of the task can be like it, whatever its input.
+    fn claim_referee(context: &Self::DisputeContext, claim: &ResultClaim) -> Option<Self::ClaimReferee>;
 
     /// How long the output of this claim is, in bytes, where that follows from the claim.
-    fn output_bytes(facts: &Self::Facts, claim: &ResultClaim) -> Option<u32>;
+    fn output_bytes(context: &Self::DisputeContext, claim: &ResultClaim) -> Option<u32>;
 
-    /// Facts of the largest model that can be registered, which does `operation`, and a claim of about as much work as there
-    /// can be, for benchmarks: whatever a call asks of a court it asks there.
+    /// What is known of a task of the largest model that can be registered, which does `operation`, and a claim of about as
+    /// much work as there can be, for benchmarks: whatever a call asks of a referee it asks there.
     #[cfg(feature = "runtime-benchmarks")]
-    fn largest_for_benchmark(operation: surety_types::model::Operation) -> (Self::Facts, ResultClaim);
+    fn largest_for_benchmark(
+        operation: surety_types::model::Operation,
+    ) -> (Self::DisputeContext, ResultClaim);
 
-    /// Facts, a claim that their court refutes, and the moves of a game about it, for benchmarks. The last one opens
+    /// A context, a claim that its referee refutes, and the moves of a game about it, for benchmarks. The last one opens
     /// such a cell, in as many bytes as are taken.
     #[cfg(feature = "runtime-benchmarks")]
-    fn for_benchmark(cell: LongCell) -> (Self::Facts, ResultClaim, alloc::vec::Vec<Move>);
+    fn for_benchmark(cell: LongCell) -> (Self::DisputeContext, ResultClaim, alloc::vec::Vec<Move>);
 }
 
 /// The cells that may take longest to compute again, of all whose opening is taken.

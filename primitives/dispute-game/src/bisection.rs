@@ -5,9 +5,9 @@
 //! many there are of each.
 //!
 //! ```text
-//!           ┌──────────────── Post, Name, until it is one leaf, step, row or segment ────────────────┐
-//!  leaves of the trace ──Enter──> steps ───────────> rows ───────────> segments ──Show, Pick──> cell ──Open──> Over
-//!                      └──────── a given leaf ────────^                                              └─> Beyond ──^
+//!           ┌──────────────── Post, Name, until it is one leaf, step, row or segment ────────┐
+//!  leaves of the trace ──Enter──> steps ───────────> rows ───> segments ──Show, Pick──> cell ──────Open──────> Over
+//!                      └──────── a given leaf ────────^                                      └─> NeedsCommittee ──^
 //! ```
 //!
 //! The **defender** posts the children of the node in dispute, at most [`CHILDREN_MAX`]; the game refuses what does not
@@ -16,7 +16,7 @@
 //! commits to a root over the steps, of which the last is the leaf itself. A leaf that is given and not computed has
 //! rows but no steps. How long a leaf is may be a word of leaf 0, which is shown with the entry. At last the defender
 //! shows a segment, the challenger picks a cell, the defender opens it, and a [`Referee`] decides. A cell that no
-//! block can compute again is [`State::Beyond`] the game: somebody else decides.
+//! block can compute again ends play in [`State::NeedsCommittee`]: somebody else decides.
 //!
 //! **The honest side wins**, whatever the other does. An honest defender can always go on, and what it opens is right
 //! wherever the challenger led it. An honest challenger keeps the node in dispute different from its own: a node that
@@ -29,7 +29,7 @@
 //! words of leaf 0, which is agreed once a later leaf is named.
 //!
 //! **Time**: each side has a number of blocks, and uses them up in its turns while blocks finalise ([`Game::tick`]).
-//! Whoever runs out loses, so a game lasts at most both budgets together, and as long as it is beyond.
+//! Whoever runs out loses, so a game lasts at most both budgets together, and as long as it waits for a committee.
 //!
 //! **Size**: at most [`BYTES_MAX`] of encoded moves. What the other moves leave is for the opening ([`opening_room`]).
 

@@ -25,7 +25,7 @@ pub const NO_NUMBER: u32 = 0x7fc0_0000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop<E> {
     /// It is not a matter of arithmetic: tokens, text.
-    Beyond,
+    NotComputable,
     /// An input is not there.
     Input(E),
 }
@@ -57,7 +57,7 @@ pub fn cell<'a, I: Inputs<'a>>(
     inputs: &mut I,
 ) -> Result<CellValue, Stop<I::Error>> {
     let Some(step) = plan.step(step) else {
-        return Err(Stop::Beyond);
+        return Err(Stop::NotComputable);
     };
     let mut work = Work {
         plan,

@@ -106,7 +106,7 @@ pub(super) fn execute_step<R: Records>(
         let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));
         let cells: Result<Vec<_>, _> = cells.collect();
         rows.push(&cells.map_err(|stop| match stop {
-            Stop::Beyond => Missing,
+            Stop::NotComputable => Missing,
             Stop::Input(missing) => missing,
         })?);
     }

@@ -113,7 +113,7 @@ pub(super) enum OutputWord {
         row: u32,
     },
     /// Text, and whether a token ends a continuation, are no arithmetic.
-    Beyond,
+    NotComputable,
 }
 
 impl OutputWord {
@@ -149,11 +149,11 @@ impl OutputWord {
             return Some(match cell {
                 0 => Self::Known(prompt.to_le_bytes()),
                 1 => Self::Known(count.to_le_bytes()),
-                _ => Self::Beyond,
+                _ => Self::NotComputable,
             });
         };
         if index >= count {
-            return Some(Self::Beyond);
+            return Some(Self::NotComputable);
         }
         // A token is chosen after the position before it.
         let position = prompt.checked_add(index)?.saturating_sub(1);
@@ -180,7 +180,7 @@ pub(super) fn output_word<'a, I: Inputs<'a>>(
         }
     };
     let word = match OutputWord::new(layout, cell, prompt).ok_or(Fault::Shape)? {
-        OutputWord::Beyond => return Err(Halt::Stop(Stop::Beyond)),
+        OutputWord::NotComputable => return Err(Halt::Stop(Stop::NotComputable)),
         OutputWord::Known(word) => word,
         OutputWord::Number { leaf, word } => {
             let words = word..word.saturating_add(1);

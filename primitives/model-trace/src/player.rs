@@ -256,8 +256,8 @@ impl<R: Records> Player<R> {
             opening: Vec::new(),
         };
         match any_cell(&self.layout, at, &mut recorder) {
-            // What is beyond a block is shown as far as it goes.
-            Ok(_) | Err(Stop::Beyond) => Ok(recorder.opening),
+            // What no block can compute is shown as far as it goes.
+            Ok(_) | Err(Stop::NotComputable) => Ok(recorder.opening),
             Err(Stop::Input(missing)) => Err(missing.into()),
         }
     }

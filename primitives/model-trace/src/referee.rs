@@ -49,11 +49,11 @@ pub(super) fn any_cell<'a, I: Inputs<'a>>(
     inputs: &mut I,
 ) -> Result<CellValue, Stop<I::Error>> {
     match layout.part(at.leaf) {
-        None | Some(Part::Tokens) => Err(Stop::Beyond),
+        None | Some(Part::Tokens) => Err(Stop::NotComputable),
         Some(Part::Output) => told(output_word(layout, at.cell, inputs), false),
         Some(Part::Rows { .. } | Part::SampledTokens { .. }) => match layout.plan(at.leaf, at.length) {
             Some(plan) => cell(&plan, at.step, at.row, at.cell, inputs),
-            None => Err(Stop::Beyond),
+            None => Err(Stop::NotComputable),
         },
     }
 }
@@ -80,7 +80,7 @@ impl Referee for CellReferee<'_> {
         let mut measure = Measure::new(ground(self.layout, at));
         match any_cell(self.layout, at, &mut measure) {
             Ok(_) => Some(measure.bytes),
-            Err(Stop::Beyond | Stop::Input(TooLong)) => None,
+            Err(Stop::NotComputable | Stop::Input(TooLong)) => None,
         }
     }
 
@@ -99,7 +99,7 @@ impl Referee for CellReferee<'_> {
         let lacking = CellValue::Word(NO_NUMBER.to_le_bytes());
         match found {
             Err(Stop::Input(NotShown)) => Judgement::Unproven,
-            Err(Stop::Beyond) => Judgement::Beyond,
+            Err(Stop::NotComputable) => Judgement::NotComputable,
             Ok(value) if value == lacking && is_recorded(self.layout, at) => Judgement::Refuted,
             Ok(value) if value == at.value => Judgement::Holds,
             Ok(_) => Judgement::Refuted,

@@ -219,7 +219,7 @@ impl MemoryTrace {
         for (cell, word) in (0u32..).zip(bytes.as_chunks_mut::<4>().0) {
             *word = match OutputWord::new(layout, cell, prompt)? {
                 OutputWord::Known(known) => known,
-                OutputWord::Beyond => *word,
+                OutputWord::NotComputable => *word,
                 OutputWord::Number { leaf, word } => {
                     let number = self.rows(leaf)?.numbers(0)?.get(word as usize)?;
                     number.to_le_bytes()

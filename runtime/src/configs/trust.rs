@@ -1,4 +1,4 @@
-//! What the trust lock gets from the rest: courts, draws, randomness and time.
+//! What the trust lock gets from the rest: referees, draws, randomness and time.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
@@ -151,7 +151,7 @@ impl SignatureVerifier<AccountId> for Sr25519Signatures {
 
 /// What there is to know of a task on the exact tier.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct ExactFacts {
+pub struct ExactContext {
     family: ModelFamily,
     operation: Operation,
     input: ContentHash,
@@ -162,10 +162,10 @@ pub struct ExactFacts {
 pub struct ExactReferee;
 
 impl DisputeReferee for ExactReferee {
-    type Facts = ExactFacts;
-    type Court = ExactCourt;
+    type DisputeContext = ExactContext;
+    type ClaimReferee = ExactClaimReferee;
 
-    fn facts(task: TaskId) -> Result<Option<ExactFacts>, DispatchError> {
+    fn dispute_context(task: TaskId) -> Result<Option<ExactContext>, DispatchError> {
         use surety_pallet_model_registry::{Error, Models};
         use surety_pallet_task_auction::{Error as TaskError, Tasks};
 
@@ -173,7 +173,7 @@ impl DisputeReferee for ExactReferee {
         let model = Models::<Runtime>::get(task.spec.model).ok_or(Error::<Runtime>::UnknownModel)?;
         let manifest = model.manifest;
         let exact = manifest.exact.filter(|_| manifest.tier == Tier::Exact);
-        Ok(exact.map(|exact| ExactFacts {
+        Ok(exact.map(|exact| ExactContext {
             family: manifest.family,
             operation: task.spec.operation,
             input: task.spec.input,
@@ -182,22 +182,22 @@ impl DisputeReferee for ExactReferee {
     }
 
     /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be registered.
-    fn court(facts: &ExactFacts, claim: &ResultClaim) -> Option<ExactCourt> {
+    fn claim_referee(context: &ExactContext, claim: &ResultClaim) -> Option<ExactClaimReferee> {
         let task = TaskFacts {
-            family: facts.family,
-            operation: facts.operation,
-            input: facts.input,
+            family: context.family,
+            operation: context.operation,
+            input: context.input,
             units: claim.units,
             output: claim.output,
         };
-        Some(ExactCourt {
-            layout: Layout::new(&facts.exact.architecture, task).ok()?,
-            weight_root: facts.exact.weight_root,
+        Some(ExactClaimReferee {
+            layout: Layout::new(&context.exact.architecture, task).ok()?,
+            weight_root: context.exact.weight_root,
         })
     }
 
-    fn output_bytes(facts: &ExactFacts, claim: &ResultClaim) -> Option<u32> {
-        let layout = Self::court(facts, claim)?.layout;
+    fn output_bytes(context: &ExactContext, claim: &ResultClaim) -> Option<u32> {
+        let layout = Self::claim_referee(context, claim)?.layout;
         let output = layout.leaves().checked_sub(1)?;
         let Length::Known(length) = layout.leaf(output)?.length else {
             return None;
@@ -206,25 +206,29 @@ impl DisputeReferee for ExactReferee {
     }
 
     #[cfg(feature = "runtime-benchmarks")]
-    fn largest_for_benchmark(operation: Operation) -> (ExactFacts, ResultClaim) {
+    fn largest_for_benchmark(operation: Operation) -> (ExactContext, ResultClaim) {
         benchmark::largest(operation)
     }
 
     #[cfg(feature = "runtime-benchmarks")]
     fn for_benchmark(
         cell: surety_pallet_results::LongCell,
-    ) -> (ExactFacts, ResultClaim, Vec<surety_dispute_game::bisection::Move>) {
+    ) -> (
+        ExactContext,
+        ResultClaim,
+        Vec<surety_dispute_game::bisection::Move>,
+    ) {
         benchmark::game(cell)
     }
 }
 
-/// The court of one claim.
-pub struct ExactCourt {
+/// The referee of one claim.
+pub struct ExactClaimReferee {
     layout: Layout,
     weight_root: H256,
 }
 
-impl Shape for ExactCourt {
+impl Shape for ExactClaimReferee {
     fn leaves(&self) -> u32 {
         self.layout.leaves()
     }
@@ -242,7 +246,7 @@ impl Shape for ExactCourt {
     }
 }
 
-impl Referee for ExactCourt {
+impl Referee for ExactClaimReferee {
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         CellReferee::new(&self.layout, self.weight_root).opening_bytes(cell)
     }

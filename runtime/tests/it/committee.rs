@@ -1,4 +1,4 @@
-//! A number that no block computes again is decided by verifiers, with the real court and real draws.
+//! A number that no block computes again is decided by verifiers, with the real referee and real draws.
 
 use codec::{Decode, Encode};
 use sp_core::{
@@ -37,7 +37,7 @@ use crate::{
 const SALT: H256 = H256::repeat_byte(7);
 
 /// A lone provider is wrong about its tokens, a stranger challenges it, and they have come to the cell.
-fn beyond(world: &World, chain: &mut Chain) -> AccountId {
+fn refer(world: &World, chain: &mut Chain) -> AccountId {
     let (task, providers) = world.task(chain, 1);
     let provider = providers[0];
     let (mut liar, lie) = world.liar(0, 0);
@@ -81,7 +81,7 @@ fn play_one(chain: &mut Chain, world: &World, liar: &mut Side_, honest: &mut Sid
 /// What the verifier has at the cell in dispute.
 fn own(world: &World, chain: &mut Chain) -> Option<CellValue> {
     let (_, record) = disputes(chain).pop().unwrap();
-    let State::Beyond { cell } = record.game.state() else {
+    let State::NeedsCommittee { cell } = record.game.state() else {
         panic!("{:?} can be played", record.game.state())
     };
     let value = own_value(&world.layout, &mut world.honest(), cell).unwrap();
@@ -93,7 +93,7 @@ fn own(world: &World, chain: &mut Chain) -> Option<CellValue> {
 fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
     let world = World::new();
     let mut chain = world.chain();
-    let liar = beyond(&world, &mut chain);
+    let liar = refer(&world, &mut chain);
     let before = stake(&mut chain, &liar);
     let value = value_hash(own(&world, &mut chain));
     let (dispute, _) = disputes(&mut chain).pop().unwrap();
@@ -138,7 +138,7 @@ fn a_wrong_token_is_decided_by_the_only_verifier_and_slashed() {
 fn without_verifiers_it_ends_by_time_alone() {
     let world = World::new();
     let mut chain = world.chain();
-    let liar = beyond(&world, &mut chain);
+    let liar = refer(&world, &mut chain);
     let limit = chain.number() + 400;
     chain.run_until(limit, || Committees::<Runtime>::iter().next().is_none());
     assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);

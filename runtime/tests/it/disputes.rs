@@ -1,4 +1,4 @@
-//! Whole disputes with the real court: a small model, whose results the runtime computes again cell by cell.
+//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by cell.
 
 use std::sync::Arc;
 
@@ -210,7 +210,10 @@ fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]
     let mut cells = Vec::new();
     let mut bytes = std::collections::BTreeMap::<DisputeId, usize>::new();
     while let Some((id, dispute)) = disputes(chain).pop() {
-        let side = dispute.game.to_move().expect("nothing is beyond a block here");
+        let side = dispute
+            .game
+            .to_move()
+            .expect("a block can compute each cell here");
         let party = match side {
             Side::Defender => &dispute.defender,
             Side::Challenger => &dispute.challenger,

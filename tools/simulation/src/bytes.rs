@@ -271,14 +271,14 @@ pub fn real_sizes() -> Vec<Real> {
 pub fn dearest(real: &Real) -> (Cost, u32, u32) {
     let layout = &real.layout;
     let referee = CellReferee::new(layout, H256::zero());
-    let (mut most, mut opening, mut beyond) = (Cost::default(), 0, 0);
+    let (mut most, mut opening, mut not_computable) = (Cost::default(), 0, 0);
     for (leaf, length) in &real.leaves {
         for step in 0..layout.steps(*leaf, *length).unwrap_or(0) {
             for at in corners(layout, *leaf, *length, step) {
                 let room = opening_room(layout, *leaf, *length, step);
                 let bytes = referee.opening_bytes(&at).filter(|bytes| Some(*bytes) <= room);
                 let (Some(bytes), Some(way)) = (bytes, way(layout, *leaf, *length, step)) else {
-                    beyond += 1;
+                    not_computable += 1;
                     continue;
                 };
                 let cost = Cost {
@@ -291,7 +291,7 @@ pub fn dearest(real: &Real) -> (Cost, u32, u32) {
             }
         }
     }
-    (most, opening, beyond)
+    (most, opening, not_computable)
 }
 
 fn corners(shape: &impl Shape, leaf: u32, length: u32, step: u32) -> Vec<Cell> {
@@ -332,7 +332,7 @@ pub fn json() -> Value {
     let disputes: Vec<Value> = real_sizes()
         .iter()
         .map(|real| {
-            let (cost, opening, beyond) = dearest(real);
+            let (cost, opening, not_computable) = dearest(real);
             json!({
                 "name": real.name,
                 "leaves": real.layout.leaves(),
@@ -340,7 +340,7 @@ pub fn json() -> Value {
                 "bytes_of_opening": opening,
                 "bytes_of_moves": cost.bytes,
                 "bytes_on_chain": cost.on_chain(),
-                "cells_beyond_a_block": beyond,
+                "cells_not_computable": not_computable,
             })
         })
         .collect();

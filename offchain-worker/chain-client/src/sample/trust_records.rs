@@ -85,7 +85,7 @@ pub fn disputes() -> Vec<DisputeRecord> {
             moves: 1,
             opened_at: 1,
             ticked_at: 1,
-            beyond_since: Some(1),
+            referred_at: Some(1),
         })
     };
     parties.into_iter().filter_map(dispute).collect()

@@ -58,7 +58,7 @@ async fn up(context: &Context) -> Result<()> {
     let stash = worker::find_stash(&*chain, &key, config.stash.as_ref()).await?;
     worker::check_stake(&*chain, &stash, Role::Provider).await?;
     let mut core = core_config(&stash, &key, config, &stored);
-    core.lives_max = config.tasks_max;
+    core.tasks_max = config.tasks_max;
     core.commit_seconds = worker::commit_seconds(&*chain).await?;
     let core = Provider::new(core, records.clone())?;
     let metrics = worker::metrics_listener(config.run).await?;

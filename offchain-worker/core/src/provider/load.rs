@@ -8,7 +8,7 @@ use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 
 use super::Provider;
 use crate::{
-    life::{member, Life},
+    provider_task::{member, ProviderTask},
     Balance, EffectKind, Purpose, TaskSnapshot,
 };
 
@@ -47,13 +47,13 @@ enum Share {
 impl Provider {
     pub(super) fn load(&self) -> Load {
         let mut load = Load::default();
-        for life in self.lives.values() {
-            let Some(seen) = &life.seen else { continue };
-            let share = self.share(life, seen);
+        for entry in self.tasks.values() {
+            let Some(seen) = &entry.seen else { continue };
+            let share = self.share(entry, seen);
             if share == Share::None {
                 continue;
             }
-            let price = life.bid.as_ref().map_or(0, |bid| bid.price);
+            let price = entry.bid.as_ref().map_or(0, |bid| bid.price);
             self.add(&mut load, self.millis(seen), price, share);
         }
         load
@@ -71,14 +71,14 @@ impl Provider {
         load.millis = load.millis.saturating_add(millis);
     }
 
-    fn share(&self, life: &Life, seen: &TaskSnapshot) -> Share {
-        if life.result.is_some() || life.has_given_up() || life.absence.is_likely_over() {
+    fn share(&self, entry: &ProviderTask, seen: &TaskSnapshot) -> Share {
+        if entry.result.is_some() || entry.has_given_up() || entry.absence.is_likely_over() {
             return Share::None;
         }
         match (&seen.task.state, &seen.round) {
             // The chain has refused the bid.
             (TaskState::Bidding { .. }, _)
-                if seen.bid.is_none() && life.efforts.is_given_up(EffectKind::Bid) =>
+                if seen.bid.is_none() && entry.attempts.is_given_up(EffectKind::Bid) =>
             {
                 Share::None
             }

@@ -14,8 +14,8 @@ use surety_types::{
 };
 
 use crate::{
-    life::{member, owes_opening, Life, Made, Want},
     places::Clocks,
+    provider_task::{member, owes_opening, ProviderTask, SealedResult, Want},
     schedule::{schedule, undated, Moment, Subject},
     speed::Speeds,
     AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
@@ -33,7 +33,7 @@ pub struct Provider {
     now: BlockNumber,
     /// What deadlines go by.
     clocks: Clocks,
-    lives: BTreeMap<TaskId, Life>,
+    tasks: BTreeMap<TaskId, ProviderTask>,
     /// Tasks that we are done with while the chain still lists them, and since when.
     finished: BTreeMap<TaskId, BlockNumber>,
     speeds: Speeds,
@@ -72,7 +72,7 @@ impl Provider {
             block: 0,
             now: 0,
             clocks: Clocks::default(),
-            lives: BTreeMap::new(),
+            tasks: BTreeMap::new(),
             finished: BTreeMap::new(),
             speeds: Speeds::default(),
             stake: None,
@@ -105,8 +105,8 @@ impl Provider {
                 self.now = self.now.max(block);
                 self.clocks.best = clock;
                 for snapshot in tasks {
-                    if let Some(life) = self.lives.get_mut(&snapshot.id) {
-                        life.see_best(snapshot, block);
+                    if let Some(entry) = self.tasks.get_mut(&snapshot.id) {
+                        entry.see_best(snapshot, block);
                     }
                 }
             }
@@ -117,7 +117,7 @@ impl Provider {
             now: self.now,
             clocks: self.clocks,
         };
-        schedule(&mut self.lives, &self.config, moment, &mut step);
+        schedule(&mut self.tasks, &self.config, moment, &mut step);
         step
     }
 
@@ -128,11 +128,13 @@ impl Provider {
 
     /// Every task it has to do with, and how far it is.
     pub fn progress(&self) -> impl Iterator<Item = (TaskId, Progress)> + '_ {
-        self.lives.iter().map(|(id, life)| (*id, self.progress_of(life)))
+        self.tasks
+            .iter()
+            .map(|(id, entry)| (*id, self.progress_of(entry)))
     }
 
-    fn progress_of(&self, life: &Life) -> Progress {
-        let Some(seen) = &life.seen else {
+    fn progress_of(&self, entry: &ProviderTask) -> Progress {
+        let Some(seen) = &entry.seen else {
             return Progress::Unseen;
         };
         let member = seen
@@ -143,8 +145,8 @@ impl Provider {
             None => Progress::Bidding,
             Some(MemberProgress::Revealed(_)) => Progress::Revealed,
             Some(MemberProgress::Committed(_)) => Progress::Committed,
-            Some(MemberProgress::Working) if life.result.is_some() => Progress::Computed,
-            Some(MemberProgress::Working) if life.has_given_up() => Progress::GivenUp,
+            Some(MemberProgress::Working) if entry.result.is_some() => Progress::Computed,
+            Some(MemberProgress::Working) if entry.has_given_up() => Progress::GivenUp,
             Some(MemberProgress::Working) => Progress::Assigned,
         }
     }
@@ -154,7 +156,7 @@ impl Provider {
     }
 
     fn bury(&mut self, task: TaskId, at: BlockNumber) {
-        self.lives.remove(&task);
+        self.tasks.remove(&task);
         self.finished.insert(task, at);
     }
 
@@ -177,24 +179,24 @@ impl Provider {
             if owes_opening(&snapshot, &self.config.stash) {
                 self.finished.remove(&snapshot.id);
             }
-            match self.lives.get_mut(&snapshot.id) {
-                Some(life) => life.see(snapshot, &self.config, block, clock),
+            match self.tasks.get_mut(&snapshot.id) {
+                Some(entry) => entry.see(snapshot, &self.config, block, clock),
                 None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
                 None => {}
             }
         }
-        for (task, life) in &mut self.lives {
+        for (task, entry) in &mut self.tasks {
             if !listed.contains(task) {
-                life.absence.note(block);
+                entry.absence.note(block);
             }
-            life.forget_best_before(block);
+            entry.forget_best_before(block);
         }
         self.adopt_bids();
         let gone: Vec<_> = self
-            .lives
+            .tasks
             .iter()
-            .filter(|(_, life)| {
-                life.is_over(&self.config.stash, clock) || life.is_gone(&self.config.stash, clock)
+            .filter(|(_, entry)| {
+                entry.is_over(&self.config.stash, clock) || entry.is_gone(&self.config.stash, clock)
             })
             .map(|(task, _)| *task)
             .collect();
@@ -212,28 +214,28 @@ impl Provider {
     /// After a lost journal, a bid may have been made anew while the first one was on its way: the chain has taken one.
     fn adopt_bids(&mut self) {
         let stash = &self.config.stash;
-        let is_other = |life: &Life| {
-            let seen = life.seen.as_ref()?;
-            let (bid, shown) = (life.bid.as_ref()?, seen.bid?);
+        let is_other = |entry: &ProviderTask| {
+            let seen = entry.seen.as_ref()?;
+            let (bid, shown) = (entry.bid.as_ref()?, seen.bid?);
             (bid.seal(seen.id, stash) != shown.seal).then_some(())?;
             Some((seen.id, self.bid_sealed_as(seen, shown.seal)?))
         };
-        let others: Vec<_> = self.lives.values().filter_map(is_other).collect();
+        let others: Vec<_> = self.tasks.values().filter_map(is_other).collect();
         for (task, bid) in others {
-            if let Some(life) = self.lives.get_mut(&task) {
-                life.bid = Some(bid);
+            if let Some(entry) = self.tasks.get_mut(&task) {
+                entry.bid = Some(bid);
             }
         }
     }
 
     /// Decides about a task that we have nothing to do with so far.
     fn meet(&mut self, snapshot: TaskSnapshot, load: &mut Load, step: &mut Step) {
-        if self.lives.len() >= self.config.lives_max {
+        if self.tasks.len() >= self.config.tasks_max {
             return;
         }
-        let mut life = Life::default();
+        let mut entry = ProviderTask::default();
         let (stash, clock) = (&self.config.stash, self.clocks.finalised);
-        let made = match life.want_of(&snapshot, stash, clock) {
+        let bid = match entry.want_of(&snapshot, stash, clock) {
             // It would be refused, for a fee.
             Want::Consider if self.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
@@ -242,17 +244,20 @@ impl Provider {
             Want::Do(..) | Want::Nothing | Want::Over => None,
         };
         let task = snapshot.id;
-        if let Some(bid) = &made {
+        if let Some(bid) = &bid {
             step.records.push(Record::BidMade {
                 task,
                 at: self.block,
                 bid: bid.clone(),
             });
         }
-        life.bid = made;
-        life.see(snapshot, &self.config, self.block, clock);
-        if life.bid.is_some() || !life.duels.is_empty() || !life.wants(&self.config, self.clocks).is_empty() {
-            self.lives.insert(task, life);
+        entry.bid = bid;
+        entry.see(snapshot, &self.config, self.block, clock);
+        if entry.bid.is_some()
+            || !entry.duels.is_empty()
+            || !entry.wants(&self.config, self.clocks).is_empty()
+        {
+            self.tasks.insert(task, entry);
         }
     }
 
@@ -260,9 +265,9 @@ impl Provider {
     fn hear(&mut self, event: Event, step: &mut Step) {
         match event {
             Event::InputReady { task } => {
-                if let Some(life) = self.lives.get_mut(&task) {
-                    life.input_ready = true;
-                    life.efforts.succeed(EffectKind::Fetch, self.now, &self.config);
+                if let Some(entry) = self.tasks.get_mut(&task) {
+                    entry.input_ready = true;
+                    entry.attempts.succeed(EffectKind::Fetch, self.now, &self.config);
                 }
             }
             Event::ResultReady { task, claim } => self.take_result(task, claim, step),
@@ -272,10 +277,10 @@ impl Provider {
             }
             Event::ComputeFailed { task, failure } => {
                 self.take_failure(task, EffectKind::Compute, failure);
-                if let Some(life) = self.lives.get_mut(&task) {
+                if let Some(entry) = self.tasks.get_mut(&task) {
                     // It may be the input that is no longer here; where it is, fetching takes no time.
-                    life.input_ready = false;
-                    life.efforts.forget(EffectKind::Fetch);
+                    entry.input_ready = false;
+                    entry.attempts.forget(EffectKind::Fetch);
                 }
             }
             Event::EffectFailed { task, kind, failure } => self.take_failure(task, kind, failure),
@@ -286,10 +291,11 @@ impl Provider {
                 number,
                 played,
             } => {
-                if let Some(life) = self.lives.get_mut(&task) {
-                    life.efforts
+                if let Some(entry) = self.tasks.get_mut(&task) {
+                    entry
+                        .attempts
                         .succeed(EffectKind::ComputeMove(dispute), self.now, &self.config);
-                    if life.duels.take_move(dispute, number, &played) {
+                    if entry.duels.take_move(dispute, number, &played) {
                         step.records.push(Record::MoveMade {
                             task,
                             at: self.block,
@@ -321,14 +327,14 @@ impl Provider {
     }
 
     fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
-        if let Some(life) = self.lives.get_mut(&task) {
-            life.efforts.fail(kind, self.now, failure, &self.config);
+        if let Some(entry) = self.tasks.get_mut(&task) {
+            entry.attempts.fail(kind, self.now, failure, &self.config);
         }
     }
 
     /// Notes that an input cannot be had, so that a restart does not start waiting for it anew.
     fn miss_input(&mut self, task: TaskId, step: &mut Step) {
-        let missed = self.lives.get_mut(&task).and_then(|life| life.inputs.fail());
+        let missed = self.tasks.get_mut(&task).and_then(|entry| entry.inputs.fail());
         if let Some((since, demands)) = missed {
             step.records.push(Record::InputMissed {
                 task,
@@ -340,51 +346,53 @@ impl Provider {
     }
 
     fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
-        let Some(life) = self.lives.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        if !life.efforts.succeed(kind, self.now, &self.config) {
+        if !entry.attempts.succeed(kind, self.now, &self.config) {
             return;
         }
         let at = self.block;
         match kind {
             EffectKind::Commit => step.records.push(Record::CommitSubmitted { task, at }),
             EffectKind::Reveal => step.records.push(Record::RevealSubmitted { task, at }),
-            EffectKind::Play(dispute) => step.records.extend(life.duels.sent(dispute, task, at)),
+            EffectKind::Play(dispute) => step.records.extend(entry.duels.sent(dispute, task, at)),
             _ => {}
         }
     }
 
     /// The only place where a result comes into being.
     fn take_result(&mut self, task: TaskId, claim: ResultClaim, step: &mut Step) {
-        let Some(life) = self.lives.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        life.efforts.succeed(EffectKind::Compute, self.now, &self.config);
-        if life.result.is_some() || life.abandoned {
+        entry
+            .attempts
+            .succeed(EffectKind::Compute, self.now, &self.config);
+        if entry.result.is_some() || entry.abandoned {
             return;
         }
-        let Some(seen) = &life.seen else {
+        let Some(seen) = &entry.seen else {
             return;
         };
         if claim.units > seen.task.spec.units_max {
             // The input has more units than the client pays for; the chain takes no such claim.
-            life.abandoned = true;
+            entry.abandoned = true;
             return;
         }
         let salt = self.config.salts.salt(task, Purpose::Result);
-        let made = Made {
+        let sealed = SealedResult {
             commitment: commitment(task, &self.config.stash, &claim, &salt),
             claim: claim.clone(),
             salt,
         };
-        if !life.fits_what_is_shown(&self.config.stash, &made) {
+        if !entry.fits_what_is_shown(&self.config.stash, &sealed) {
             // The journal was lost, and this is not what we said: it can be neither opened nor shown.
-            life.abandoned = true;
+            entry.abandoned = true;
             return;
         }
-        let ours = made.commitment;
-        life.result = Some(made);
+        let ours = sealed.commitment;
+        entry.result = Some(sealed);
         step.records.push(Record::ResultMade {
             task,
             at: self.block,

@@ -4,7 +4,7 @@ use surety_proofs::commitment;
 use surety_types::TaskId;
 
 use super::Provider;
-use crate::{life::Made, BlockNumber, EffectKind, Record};
+use crate::{provider_task::SealedResult, BlockNumber, EffectKind, Record};
 
 /// Why a journal cannot be ours, or not as we wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,16 +41,16 @@ impl Provider {
             return Ok(());
         }
         if !matches!(record, Record::Finished { .. }) {
-            let life = self.lives.entry(task).or_default();
-            life.absence.end(record.at());
+            let entry = self.tasks.entry(task).or_default();
+            entry.absence.end(record.at());
         }
         match record {
             Record::BidMade { bid, .. } => {
-                let life = self.lives.entry(task).or_default();
-                if life.bid.as_ref().is_some_and(|made| *made != bid) {
+                let entry = self.tasks.entry(task).or_default();
+                if entry.bid.as_ref().is_some_and(|made| *made != bid) {
                     return Err(ReplayError::Contradiction { task });
                 }
-                life.bid = Some(bid);
+                entry.bid = Some(bid);
             }
             Record::ResultMade {
                 claim,
@@ -61,33 +61,33 @@ impl Provider {
                 if commitment(task, &self.config.stash, &claim, &salt) != recorded {
                     return Err(ReplayError::WrongStash { task });
                 }
-                let made = Made {
+                let sealed = SealedResult {
                     claim,
                     salt,
                     commitment: recorded,
                 };
-                let life = self.lives.entry(task).or_default();
-                if life.result.as_ref().is_some_and(|known| *known != made) {
+                let entry = self.tasks.entry(task).or_default();
+                if entry.result.as_ref().is_some_and(|known| *known != sealed) {
                     return Err(ReplayError::Contradiction { task });
                 }
-                life.result = Some(made);
+                entry.result = Some(sealed);
             }
             Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
             Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
             Record::Finished { at, .. } => self.bury(task, at),
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
-                let life = self.lives.entry(task).or_default();
-                if !life.duels.replay(record, &self.config, &mut life.efforts) {
+                let entry = self.tasks.entry(task).or_default();
+                if !entry.duels.replay(record, &self.config, &mut entry.attempts) {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
             Record::InputMissed { since, demands, .. } => {
-                let life = self.lives.entry(task).or_default();
-                life.inputs.replay_failure(since, demands);
+                let entry = self.tasks.entry(task).or_default();
+                entry.inputs.replay_failure(since, demands);
             }
             Record::InputDemandMade { number, segment, .. } => {
-                let life = self.lives.entry(task).or_default();
-                if !life.inputs.replay(number, segment) {
+                let entry = self.tasks.entry(task).or_default();
+                if !entry.inputs.replay(number, segment) {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
@@ -100,8 +100,8 @@ impl Provider {
     }
 
     fn replay_done(&mut self, task: TaskId, kind: EffectKind, at: BlockNumber) {
-        if let Some(life) = self.lives.get_mut(&task) {
-            life.efforts.done(kind, at, &self.config);
+        if let Some(entry) = self.tasks.get_mut(&task) {
+            entry.attempts.done(kind, at, &self.config);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! All audits of one verifier.
 
-mod case;
+mod audit_task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::{
     AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
     TaskSnapshot,
 };
-use case::{Case, Check, Draw, Made};
+use audit_task::{AuditTask, Check, Draw, SealedResult};
 
 /// The state machine. See the crate's documentation for what it promises.
 pub struct Verifier {
@@ -25,7 +25,7 @@ pub struct Verifier {
     now: BlockNumber,
     /// What deadlines go by.
     clocks: Clocks,
-    cases: BTreeMap<TaskId, Case>,
+    tasks: BTreeMap<TaskId, AuditTask>,
     /// Tasks in which there is nothing for us, with how often auditors had been drawn again by then.
     passed: BTreeMap<TaskId, u8>,
     /// Tasks that we audited and are done with while the chain still lists them, and since when.
@@ -42,7 +42,7 @@ pub enum AuditProgress {
     /// It is ours; there is no result yet.
     Drawn,
     /// There is a result; the chain does not show its seal yet.
-    Made,
+    Sealed,
     /// The chain shows our audit.
     Announced,
 }
@@ -58,7 +58,7 @@ impl Verifier {
             block: 0,
             now: 0,
             clocks: Clocks::default(),
-            cases: BTreeMap::new(),
+            tasks: BTreeMap::new(),
             passed: BTreeMap::new(),
             finished: BTreeMap::new(),
         };
@@ -89,23 +89,23 @@ impl Verifier {
                 self.now = self.now.max(block);
                 self.clocks.best = clock;
                 for snapshot in tasks {
-                    if let Some(case) = self.cases.get_mut(&snapshot.id) {
-                        case.see_best(snapshot, block);
+                    if let Some(entry) = self.tasks.get_mut(&snapshot.id) {
+                        entry.see_best(snapshot, block);
                     }
                 }
             }
             other => self.hear(other, &mut step),
         }
-        for (task, case) in &mut self.cases {
+        for (task, entry) in &mut self.tasks {
             step.records
-                .extend(case.seats.make(*task, self.block, &self.config));
+                .extend(entry.seats.make(*task, self.block, &self.config));
         }
         let moment = Moment {
             block: self.block,
             now: self.now,
             clocks: self.clocks,
         };
-        schedule(&mut self.cases, &self.config, moment, &mut step);
+        schedule(&mut self.tasks, &self.config, moment, &mut step);
         step
     }
 
@@ -116,9 +116,9 @@ impl Verifier {
 
     /// Every result it has thought about, by task and [`key_of`] its provider.
     pub fn progress(&self) -> impl Iterator<Item = (TaskId, crate::Hash, AuditProgress)> + '_ {
-        self.cases.iter().flat_map(|(task, case)| {
-            let checks = case.checks.iter();
-            checks.map(|(key, check)| (*task, *key, progress(case, *key, check, &self.config.stash)))
+        self.tasks.iter().flat_map(|(task, entry)| {
+            let checks = entry.checks.iter();
+            checks.map(|(key, check)| (*task, *key, progress(entry, *key, check, &self.config.stash)))
         })
     }
 
@@ -128,8 +128,8 @@ impl Verifier {
         if self.is_finished(task) {
             return Ok(());
         }
-        let case = self.cases.entry(task).or_default();
-        case.absence.end(record.at());
+        let entry = self.tasks.entry(task).or_default();
+        entry.absence.end(record.at());
         match record {
             Record::AuditMade {
                 provider,
@@ -141,28 +141,28 @@ impl Verifier {
                 if audit_seal(task, &provider, &self.config.stash, &claim, &salt) != seal {
                     return Err(ReplayError::WrongStash { task });
                 }
-                let made = Made { claim, salt, seal };
-                let check = case.checks.entry(key_of(&provider)).or_default();
-                if check.made.as_ref().is_some_and(|known| *known != made) {
+                let sealed = SealedResult { claim, salt, seal };
+                let check = entry.checks.entry(key_of(&provider)).or_default();
+                if check.sealed.as_ref().is_some_and(|known| *known != sealed) {
                     return Err(ReplayError::Contradiction { task });
                 }
-                check.made = Some(made);
+                check.sealed = Some(sealed);
             }
             Record::AuditAnnounced { provider, at, .. } => {
                 let kind = EffectKind::Announce(key_of(&provider));
-                case.efforts.done(kind, at, &self.config);
+                entry.attempts.done(kind, at, &self.config);
             }
             Record::AuditRevealed { provider, at, .. } => {
                 let kind = EffectKind::AuditReveal(key_of(&provider));
-                case.efforts.done(kind, at, &self.config);
+                entry.attempts.done(kind, at, &self.config);
             }
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
-                if !case.duels.replay(record, &self.config, &mut case.efforts) {
+                if !entry.duels.replay(record, &self.config, &mut entry.attempts) {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
             record @ Record::VoteMade { .. } => {
-                if !case.seats.replay(&record) {
+                if !entry.seats.replay(&record) {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
@@ -182,7 +182,7 @@ impl Verifier {
     }
 
     fn bury(&mut self, task: TaskId, at: BlockNumber) {
-        self.cases.remove(&task);
+        self.tasks.remove(&task);
         self.finished.insert(task, at);
     }
 
@@ -196,20 +196,20 @@ impl Verifier {
         self.passed.retain(|task, _| listed.contains(task));
         let mut unknown = Vec::new();
         for snapshot in tasks {
-            match self.cases.get_mut(&snapshot.id) {
-                Some(case) => case.see(snapshot, &self.config, block),
+            match self.tasks.get_mut(&snapshot.id) {
+                Some(entry) => entry.see(snapshot, &self.config, block),
                 None if !self.finished.contains_key(&snapshot.id) => unknown.push(snapshot),
                 None => {}
             }
         }
-        for (task, case) in &mut self.cases {
+        for (task, entry) in &mut self.tasks {
             if !listed.contains(task) {
-                case.absence.note(block);
+                entry.absence.note(block);
             }
-            case.forget_best_before(block);
+            entry.forget_best_before(block);
         }
-        let over = |(_, case): &(&TaskId, &Case)| case.is_over(clock);
-        let gone: Vec<_> = self.cases.iter().filter(over).map(|(task, _)| *task).collect();
+        let over = |(_, entry): &(&TaskId, &AuditTask)| entry.is_over(clock);
+        let gone: Vec<_> = self.tasks.iter().filter(over).map(|(task, _)| *task).collect();
         for task in gone {
             self.finish(task, step);
         }
@@ -222,10 +222,10 @@ impl Verifier {
     /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those that are ours.
     fn pass_idle(&mut self) {
         let (config, clocks, passed) = (&self.config, self.clocks, &mut self.passed);
-        self.cases.retain(|task, case| {
-            let is_idle = case.is_idle(config, clocks);
+        self.tasks.retain(|task, entry| {
+            let is_idle = entry.is_idle(config, clocks);
             if is_idle {
-                passed.insert(*task, case.tranche());
+                passed.insert(*task, entry.tranche());
             }
             !is_idle
         });
@@ -234,22 +234,22 @@ impl Verifier {
     /// Takes a task up from its audit window on.
     fn meet(&mut self, snapshot: TaskSnapshot) {
         let (task, is_disputed) = (snapshot.id, !snapshot.disputes.is_empty());
-        if self.cases.len() >= self.config.lives_max {
+        if self.tasks.len() >= self.config.tasks_max {
             return;
         }
-        let mut case = Case::default();
-        case.see(snapshot, &self.config, self.block);
-        let is_passed = self.passed.get(&task) == Some(&case.tranche());
-        let is_new = case.is_auditable() && (!is_passed || is_disputed);
-        if is_new || !case.duels.is_empty() {
-            self.cases.insert(task, case);
+        let mut entry = AuditTask::default();
+        entry.see(snapshot, &self.config, self.block);
+        let is_passed = self.passed.get(&task) == Some(&entry.tranche());
+        let is_new = entry.is_auditable() && (!is_passed || is_disputed);
+        if is_new || !entry.duels.is_empty() {
+            self.tasks.insert(task, entry);
         }
     }
 
     /// What nobody was told anything about needs no record.
     fn finish(&mut self, task: TaskId, step: &mut Step) {
-        let known = self.cases.remove(&task);
-        if known.is_some_and(|case| case.is_journalled()) {
+        let known = self.tasks.remove(&task);
+        if known.is_some_and(|entry| entry.is_journalled()) {
             self.bury(task, self.block);
             step.records.push(Record::Finished { task, at: self.block });
         }
@@ -275,12 +275,12 @@ impl Verifier {
                 number,
                 played,
             } => {
-                let Some(case) = self.cases.get_mut(&task) else {
+                let Some(entry) = self.tasks.get_mut(&task) else {
                     return;
                 };
                 let kind = EffectKind::ComputeMove(dispute);
-                case.efforts.succeed(kind, self.now, &self.config);
-                if case.duels.take_move(dispute, number, &played) {
+                entry.attempts.succeed(kind, self.now, &self.config);
+                if entry.duels.take_move(dispute, number, &played) {
                     step.records.push(Record::MoveMade {
                         task,
                         at: self.block,
@@ -296,17 +296,17 @@ impl Verifier {
                 ballot,
                 proof,
             } => {
-                if let Some(case) = self.cases.get_mut(&task) {
+                if let Some(entry) = self.tasks.get_mut(&task) {
                     let kind = EffectKind::DrawSeat(dispute);
-                    case.efforts.succeed(kind, self.now, &self.config);
-                    case.seats.take_draw(dispute, ballot, proof);
+                    entry.attempts.succeed(kind, self.now, &self.config);
+                    entry.seats.take_draw(dispute, ballot, proof);
                 }
             }
             Event::VoteReady { task, dispute, value } => {
-                if let Some(case) = self.cases.get_mut(&task) {
+                if let Some(entry) = self.tasks.get_mut(&task) {
                     let kind = EffectKind::ComputeVote(dispute);
-                    case.efforts.succeed(kind, self.now, &self.config);
-                    case.seats.take_value(dispute, value);
+                    entry.attempts.succeed(kind, self.now, &self.config);
+                    entry.seats.take_value(dispute, value);
                 }
             }
             Event::EffectDone { task, kind } => self.take_success(task, kind, step),
@@ -325,36 +325,38 @@ impl Verifier {
     }
 
     fn take_draw(&mut self, task: TaskId, provider: &AccountId, proof: Option<AuditProof>) {
-        let Some(case) = self.cases.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
         let key = key_of(provider);
-        case.efforts
+        entry
+            .attempts
             .succeed(EffectKind::Draw(key), self.now, &self.config);
-        case.checks.entry(key).or_default().draw = proof.map_or(Draw::NotOurs, Draw::Ours);
+        entry.checks.entry(key).or_default().draw = proof.map_or(Draw::NotOurs, Draw::Ours);
     }
 
     /// The only place where a result of ours comes into being.
     fn take_audit(&mut self, task: TaskId, provider: AccountId, claim: ResultClaim, step: &mut Step) {
-        let Some(case) = self.cases.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
         let (key, stash) = (key_of(&provider), &self.config.stash);
-        let shown = case.seal_shown(&provider, stash);
-        let check = case.checks.entry(key).or_default();
-        if check.made.is_some() {
+        let shown = entry.seal_shown(&provider, stash);
+        let check = entry.checks.entry(key).or_default();
+        if check.sealed.is_some() {
             return;
         }
         let salt = self.config.salts.salt(task, Purpose::Audit(key));
         let seal = audit_seal(task, &provider, stash, &claim, &salt);
-        case.efforts
+        entry
+            .attempts
             .succeed(EffectKind::Audit(key), self.now, &self.config);
         if shown.is_some_and(|shown| shown != seal) {
             // The journal was lost, and this is not what we said: it cannot be opened.
             check.draw = Draw::NotOurs;
             return;
         }
-        check.made = Some(Made {
+        check.sealed = Some(SealedResult {
             claim: claim.clone(),
             salt,
             seal,
@@ -370,48 +372,48 @@ impl Verifier {
     }
 
     fn take_failure(&mut self, task: TaskId, kind: EffectKind, failure: Failure) {
-        let Some(case) = self.cases.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let is_known = case.efforts.fail(kind, self.now, failure, &self.config);
+        let is_known = entry.attempts.fail(kind, self.now, failure, &self.config);
         if let (EffectKind::Audit(key), true) = (kind, is_known) {
             // What was fetched may be what is wrong.
-            case.checks.entry(key).or_default().is_fetched = false;
+            entry.checks.entry(key).or_default().is_fetched = false;
         }
     }
 
     fn take_success(&mut self, task: TaskId, kind: EffectKind, step: &mut Step) {
-        let Some(case) = self.cases.get_mut(&task) else {
+        let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        if !case.efforts.succeed(kind, self.now, &self.config) {
+        if !entry.attempts.succeed(kind, self.now, &self.config) {
             return;
         }
         let at = self.block;
         match kind {
             EffectKind::Announce(key) => {
                 let record = |provider| Record::AuditAnnounced { task, at, provider };
-                step.records.extend(case.provider(key).map(record));
+                step.records.extend(entry.provider(key).map(record));
             }
             EffectKind::AuditReveal(key) => {
                 let record = |provider| Record::AuditRevealed { task, at, provider };
-                step.records.extend(case.provider(key).map(record));
+                step.records.extend(entry.provider(key).map(record));
             }
-            EffectKind::Play(dispute) => step.records.extend(case.duels.sent(dispute, task, at)),
-            EffectKind::FetchAudit(key) => case.checks.entry(key).or_default().is_fetched = true,
-            EffectKind::CheckData(key) => case.checks.entry(key).or_default().is_served = true,
+            EffectKind::Play(dispute) => step.records.extend(entry.duels.sent(dispute, task, at)),
+            EffectKind::FetchAudit(key) => entry.checks.entry(key).or_default().is_fetched = true,
+            EffectKind::CheckData(key) => entry.checks.entry(key).or_default().is_served = true,
             _ => {}
         }
     }
 }
 
-fn progress(case: &Case, key: crate::Hash, check: &Check, stash: &AccountId) -> AuditProgress {
-    let shown = case
+fn progress(entry: &AuditTask, key: crate::Hash, check: &Check, stash: &AccountId) -> AuditProgress {
+    let shown = entry
         .provider(key)
-        .and_then(|provider| case.audit_shown(&provider, stash).cloned());
-    match (shown, &check.made, &check.draw) {
+        .and_then(|provider| entry.audit_shown(&provider, stash).cloned());
+    match (shown, &check.sealed, &check.draw) {
         (Some(_), _, _) => AuditProgress::Announced,
-        (None, Some(_), _) => AuditProgress::Made,
+        (None, Some(_), _) => AuditProgress::Sealed,
         (None, None, Draw::Ours(_)) => AuditProgress::Drawn,
         (None, None, Draw::NotOurs) => AuditProgress::NotOurs,
         (None, None, Draw::Unknown) => AuditProgress::Undrawn,

@@ -156,7 +156,7 @@ fn tasks_that_pay_too_little_or_come_too_late_are_left_to_others() {
 #[test]
 fn no_more_tasks_than_allowed_are_taken_on() {
     let mut config = config();
-    config.lives_max = 3;
+    config.tasks_max = 3;
     let mut provider = Provider::new(config, Vec::new()).unwrap();
     let step = see(&mut provider, 10, (0..10).map(bidding).collect());
     assert_eq!(step.effects.len(), 3);

@@ -44,12 +44,12 @@ impl Referee for NoBlock {
     }
 
     fn judge(&self, _: &Cell, _: &Roots, _: &[u8]) -> Judgement {
-        Judgement::Beyond
+        Judgement::NotComputable
     }
 }
 
 /// A dispute that has come to the cell in which `liar` is wrong.
-fn beyond(mut liar: Computed) -> DisputeRecord {
+fn referred(mut liar: Computed) -> DisputeRecord {
     let mut game = Game::new(liar.root(), &Toy, Clocks::equal(1_000)).unwrap();
     while let Some(side) = game.to_move() {
         let played = match side {
@@ -95,8 +95,8 @@ impl Lives {
     /// So many verifiers, which are drawn, or all summoned at once.
     pub fn new(seed: u64, faults: Faults, verifiers: usize, drawn: bool) -> Self {
         let mut random = Random::new(seed);
-        let record = beyond(records::wrong(random.next()));
-        let State::Beyond { cell } = record.game.state() else {
+        let record = referred(records::wrong(random.next()));
+        let State::NeedsCommittee { cell } = record.game.state() else {
             panic!("a block can decide it")
         };
         let right = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());
@@ -306,7 +306,7 @@ impl Lives {
                 }),
             },
             Effect::ComputeVote { dispute, record, .. } => {
-                let State::Beyond { cell } = record.game.state() else {
+                let State::NeedsCommittee { cell } = record.game.state() else {
                     panic!("a block can decide it")
                 };
                 let value = value_hash(own_value(&Toy, &mut records::right(), cell).unwrap());

@@ -405,7 +405,7 @@ fn brief(event: &Event) -> String {
 
 fn provider(price: u128, journal: Vec<Record>) -> Provider {
     let mut config = Config::new(stash(), Price(price), SecretSalts::new([3; 32]));
-    config.lives_max = LIVES_MAX;
+    config.tasks_max = LIVES_MAX;
     config.fetching_max = FETCHING_MAX;
     config.computing_max = COMPUTING_MAX;
     Provider::new(config, journal).unwrap()

@@ -68,7 +68,7 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
         moves: 0,
         opened_at: number,
         ticked_at: number,
-        beyond_since: None,
+        referred_at: None,
     }
 }
 

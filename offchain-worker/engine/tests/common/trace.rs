@@ -86,7 +86,7 @@ pub fn value(shape: &RowsShape, row: &[u8], cell: u32) -> CellValue {
     }
 }
 
-/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many are beyond it.
+/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many it cannot compute.
 pub fn check_cells(
     trace: &mut OwnTrace,
     weight_root: ContentHash,
@@ -95,7 +95,7 @@ pub fn check_cells(
     let layout = trace.layout().clone();
     let referee = CellReferee::new(&layout, weight_root);
     let root = merkle_root(trace.leaves().unwrap().iter().copied());
-    let (mut judged, mut beyond) = (0, 0);
+    let (mut judged, mut not_computable) = (0, 0);
     for leaf in 0..layout.leaves() {
         let length = length(&layout, trace, leaf);
         let computed = matches!(layout.leaf(leaf).unwrap().kind, LeafKind::Computed);
@@ -117,7 +117,7 @@ pub fn check_cells(
                     value,
                 };
                 let Some(most) = referee.opening_bytes(&cell) else {
-                    beyond += 1;
+                    not_computable += 1;
                     continue;
                 };
                 let roots = Roots {
@@ -129,13 +129,13 @@ pub fn check_cells(
                 match referee.judge(&cell, &roots, &opening) {
                     Judgement::Holds => judged += 1,
                     // Where the text begins is known once the prompt's length is shown.
-                    Judgement::Beyond => beyond += 1,
+                    Judgement::NotComputable => not_computable += 1,
                     other => panic!("{other:?}: {cell:?}"),
                 }
             }
         }
     }
-    (judged, beyond)
+    (judged, not_computable)
 }
 
 /// A trace with one row of one step, or of a given leaf, that is another.

@@ -40,15 +40,15 @@ fn waiting<T: Config>() {
     Rounds::<T>::insert(TASK, round);
     Disputes::<T>::mutate(0, |dispute| {
         let dispute = dispute.as_mut().expect("it was opened just before");
-        dispute.game = beyond(&dispute.game);
-        dispute.beyond_since = Some(TrustLock::<T>::now());
+        dispute.game = referred(&dispute.game);
+        dispute.referred_at = Some(TrustLock::<T>::now());
     });
 }
 
 /// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the first variant
 /// has no data.
-fn beyond(game: &Game) -> Game {
-    const BEYOND: u8 = 6;
+fn referred(game: &Game) -> Game {
+    const NEEDS_COMMITTEE: u8 = 6;
     let cell = Cell {
         leaf: 0,
         length: 1,
@@ -57,7 +57,7 @@ fn beyond(game: &Game) -> Game {
         cell: 0,
         value: claimed(),
     };
-    let mut encoded = (BEYOND, cell).encode();
+    let mut encoded = (NEEDS_COMMITTEE, cell).encode();
     encoded.extend(game.encode().into_iter().skip(1));
     Game::decode(&mut encoded.as_slice()).expect("it is a game")
 }

@@ -9,7 +9,7 @@ use surety_dispute_game::{
 use surety_pallet_results::{
     asset,
     benchmarking::setup::{agent_of, challengeable, stake, TASK},
-    DisputeReferee, Facts, LongCell, RoundOf, Rounds,
+    DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds,
 };
 use surety_pallet_trust_lock::{fill_convictions, Pallet as TrustLock};
 use surety_types::{
@@ -22,8 +22,8 @@ use crate::{Config, Disputes, HoldReason, NextDisputeId, PartyOf};
 /// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
 /// agent, and the opening. It is refuted, the provider convicted, and the challenger goes on against the next.
 pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
-    let (facts, said, mut moves) = T::Referee::for_benchmark(cell);
-    Facts::<T>::insert(TASK, facts);
+    let (context, said, mut moves) = T::Referee::for_benchmark(cell);
+    DisputeContexts::<T>::insert(TASK, context);
     let (_, agent) = agent_of::<T>(0);
     let mut round = challengeable::<T>(&said, |_| None);
     let last = moves.pop().expect("a game has moves");
@@ -53,12 +53,13 @@ pub(super) fn dispute_about<T: Config>(
     challenger: PartyOf<T>,
     clocks: Clocks,
 ) {
-    let court = Facts::<T>::get(TASK).and_then(|facts| T::Referee::court(&facts, claim));
-    let court = court.expect("the facts have a court");
-    let mut game = Game::new(claim.trace_root, &court, clocks).expect("the claim can be played over");
+    let referee =
+        DisputeContexts::<T>::get(TASK).and_then(|context| T::Referee::claim_referee(&context, claim));
+    let referee = referee.expect("the context has a referee");
+    let mut game = Game::new(claim.trace_root, &referee, clocks).expect("the claim can be played over");
     for played in moves {
         let side = game.to_move().expect("the game goes on");
-        frame_support::assert_ok!(game.step(side, played.clone(), &court, &court));
+        frame_support::assert_ok!(game.step(side, played.clone(), &referee, &referee));
     }
     let bond = match challenger {
         Party::Account(_) => T::Balance::from(2u32),
@@ -77,7 +78,7 @@ pub(super) fn dispute_about<T: Config>(
         moves: 0,
         opened_at: frame_system::Pallet::<T>::block_number(),
         ticked_at: TrustLock::<T>::now(),
-        beyond_since: None,
+        referred_at: None,
     };
     let open = OpenDispute {
         id: 0,

@@ -129,7 +129,7 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_advance_committee(id: DisputeId) -> DispatchResult {
         let (mut round, dispute, committee) = Self::sitting(id)?;
         ensure!(Self::is_stage_over(&committee), Error::<T>::NotDue);
-        Self::look_at(&mut round, id, dispute);
+        Self::poll_dispute(&mut round, id, dispute);
         Ok(())
     }
 

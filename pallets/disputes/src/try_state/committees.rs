@@ -19,7 +19,7 @@ fn disputes_3_committees_are_of_games_that_wait<T: Config>(
     committee: &CommitteeOf<T>,
 ) -> Result<DisputeOf<T>, TryRuntimeError> {
     let dispute = Disputes::<T>::get(id).ok_or("DISPUTES-3: a committee without a dispute")?;
-    let State::Beyond { cell } = dispute.game.state() else {
+    let State::NeedsCommittee { cell } = dispute.game.state() else {
         return Err("DISPUTES-3: a committee about a game that can be played".into());
     };
     ensure!(

@@ -25,7 +25,7 @@ use surety_pallet_integration_tests::*;
 const WRONG: u8 = TOKENS + 1;
 
 /// Stashes 1, who is right, and 2 contradict each other about the tokens.
-fn beyond(test: impl FnOnce()) {
+fn referred(test: impl FnOnce()) {
     after(&[9, WRONG], || {
         play_out(&[(1, 9), (2, WRONG)]);
         test();
@@ -38,7 +38,7 @@ fn time_of_a_ballot() -> BlockNumber {
 }
 
 #[test]
-fn a_cell_beyond_calls_verifiers_together() {
+fn a_cell_that_no_block_can_compute_calls_verifiers_together() {
     after(&[9, WRONG], || {
         events();
         play_out(&[(1, 9), (2, WRONG)]);
@@ -54,7 +54,7 @@ fn a_cell_beyond_calls_verifiers_together() {
 
 #[test]
 fn two_thirds_of_the_stake_decide_for_the_defender() {
-    beyond(|| {
+    referred(|| {
         events();
         let claimed = claimed();
         ballot(&votes(7, |_| claimed));
@@ -82,7 +82,7 @@ fn two_thirds_of_the_stake_decide_for_the_defender() {
 
 #[test]
 fn another_value_proves_the_defender_wrong() {
-    beyond(|| {
+    referred(|| {
         ballot(&votes(7, |_| other_value()));
         assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
     });
@@ -90,7 +90,7 @@ fn another_value_proves_the_defender_wrong() {
 
 #[test]
 fn less_than_two_thirds_of_all_stake_decide_nothing_and_cost_nothing() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         ballot(&votes(6, |_| claimed));
         // The committee is over, and the dispute still waits for others to decide.
@@ -105,7 +105,7 @@ fn less_than_two_thirds_of_all_stake_decide_nothing_and_cost_nothing() {
 
 #[test]
 fn whoever_votes_against_what_is_decided_loses_nothing() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         let other = [FIRST_VERIFIER, FIRST_VERIFIER + 3];
         ballot(&votes(9, |who| {
@@ -126,7 +126,7 @@ fn whoever_votes_against_what_is_decided_loses_nothing() {
 
 #[test]
 fn a_seal_that_is_not_opened_suspends_and_costs_no_stake() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         for (verifier, value) in votes(8, |_| claimed) {
             assert_ok!(join(verifier, value));
@@ -147,7 +147,7 @@ fn a_seal_that_is_not_opened_suspends_and_costs_no_stake() {
 #[test]
 fn whoever_is_silent_gets_no_seat_for_a_while_and_twice_as_long_the_next_time() {
     for (missed, windows) in [(0, 1), (1, 2)] {
-        beyond(|| {
+        referred(|| {
             let silent = FIRST_VERIFIER;
             Records::<Test>::mutate(silent, |record| record.missed = missed);
             assert_ok!(join(silent, claimed()));
@@ -161,7 +161,7 @@ fn whoever_is_silent_gets_no_seat_for_a_while_and_twice_as_long_the_next_time() 
 
 #[test]
 fn a_vote_that_is_opened_makes_good_for_a_missed_one() {
-    beyond(|| {
+    referred(|| {
         Records::<Test>::mutate(FIRST_VERIFIER, |record| record.missed = 2);
         let claimed = claimed();
         ballot(&votes(7, |_| claimed));
@@ -171,7 +171,7 @@ fn a_vote_that_is_opened_makes_good_for_a_missed_one() {
 
 #[test]
 fn stake_counts_and_not_heads() {
-    beyond(|| {
+    referred(|| {
         // One has as much as all others together twice over, and is right.
         MockStake::bond(
             FIRST_VERIFIER,
@@ -193,7 +193,7 @@ fn stake_counts_and_not_heads() {
 
 #[test]
 fn many_that_are_silent_are_suspended_in_several_steps_before_the_dispute_ends() {
-    beyond(|| {
+    referred(|| {
         let all = votes(10, |_| claimed());
         for (verifier, value) in &all {
             assert_ok!(join(*verifier, *value));
@@ -217,7 +217,7 @@ fn many_that_are_silent_are_suspended_in_several_steps_before_the_dispute_ends()
 
 #[test]
 fn what_a_vote_counts_is_read_when_voting_begins() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         for (verifier, value) in votes(7, |_| claimed) {
             assert_ok!(join(verifier, value));
@@ -266,7 +266,7 @@ fn a_challenger_does_not_vote_as_an_agent() {
 
 #[test]
 fn who_may_not_take_a_seat_is_told_why() {
-    beyond(|| {
+    referred(|| {
         let value = claimed();
         let of_provider = joining(1, value, 1);
         assert_noop!(send(1, of_provider), ResultsError::NotVerifierAgent);
@@ -296,7 +296,7 @@ fn who_may_not_take_a_seat_is_told_why() {
 
 #[test]
 fn a_ballot_has_its_time_and_not_more_whoever_looks() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         for (verifier, value) in votes(7, |_| claimed) {
             assert_ok!(join(verifier, value));
@@ -327,7 +327,7 @@ fn a_ballot_has_its_time_and_not_more_whoever_looks() {
 
 #[test]
 fn what_is_opened_is_what_was_sealed_and_only_once() {
-    beyond(|| {
+    referred(|| {
         let claimed = claimed();
         for (verifier, value) in votes(7, |_| claimed) {
             assert_ok!(join(verifier, value));
@@ -348,7 +348,7 @@ fn what_is_opened_is_what_was_sealed_and_only_once() {
 
 #[test]
 fn a_copied_seal_opens_for_nobody_else() {
-    beyond(|| {
+    referred(|| {
         let (one, other, value) = (FIRST_VERIFIER, FIRST_VERIFIER + 1, claimed());
         let copied = vote_seal(one, value);
         let mut call = joining(other, value, 1);
@@ -372,7 +372,7 @@ fn a_copied_seal_opens_for_nobody_else() {
 
 #[test]
 fn anybody_may_carry_an_answer_and_nobody_sign_it() {
-    beyond(|| {
+    referred(|| {
         let (member, value) = (FIRST_VERIFIER, claimed());
         let refused = |call: &DisputesCall| match validity_of(call) {
             Err(TransactionValidityError::Invalid(why)) => why,
@@ -397,7 +397,7 @@ fn anybody_may_carry_an_answer_and_nobody_sign_it() {
 
 #[test]
 fn committees_stand_still_with_finality() {
-    beyond(|| {
+    referred(|| {
         FinalityStoppedAt::set(Some(System::block_number()));
         pass(100);
         let claimed = claimed();
@@ -419,7 +419,7 @@ fn committees_stand_still_with_finality() {
 
 #[test]
 fn root_decides_while_a_committee_sits_and_nobody_is_fined_for_it() {
-    beyond(|| {
+    referred(|| {
         let value = other_value();
         for (verifier, value) in votes(7, |_| value) {
             assert_ok!(join(verifier, value));
@@ -442,7 +442,7 @@ fn root_decides_while_a_committee_sits_and_nobody_is_fined_for_it() {
 
 #[test]
 fn a_side_that_concedes_sends_the_committee_home() {
-    beyond(|| {
+    referred(|| {
         assert_ok!(join(FIRST_VERIFIER, claimed()));
         assert_ok!(play(agent_of(2), DISPUTE, Move::Concede));
         assert_eq!(Committees::<Test>::iter().count(), 0);
@@ -467,7 +467,7 @@ fn a_committee_goes_when_a_party_loses_elsewhere() {
 
 #[test]
 fn it_ends_by_time_alone() {
-    beyond(|| {
+    referred(|| {
         pass(time_of_a_ballot());
         assert_eq!(Committees::<Test>::iter().count(), 0);
         pass(DECISION_WINDOW + CHALLENGE_WINDOW + 2);

@@ -49,7 +49,9 @@ fn the_liar_is_found_cell_by_cell_and_loses_its_whole_lock() {
         let events = events();
         let cell = events.iter().find_map(|event| match event {
             RuntimeEvent::Disputes(DisputesEvent::CellReached {
-                cell, beyond: false, ..
+                cell,
+                needs_committee: false,
+                ..
             }) => Some(*cell),
             _ => None,
         });
@@ -278,7 +280,7 @@ fn what_the_court_knows_is_kept_for_as_long_as_the_round() {
         play_out(&[(1, 9), (3, 8)]);
         assert_eq!(faults(), [(3, FaultKind::WrongResult)]);
         pass(CHALLENGE_WINDOW + 1);
-        assert_eq!(Facts::<Test>::iter().count(), 0);
+        assert_eq!(DisputeContexts::<Test>::iter().count(), 0);
     });
 }
 

@@ -164,7 +164,7 @@ impl World {
         play_out(&honest);
         // Who decides what no block can, knows the truth.
         for (id, dispute) in disputes() {
-            if dispute.beyond_since.is_some() {
+            if dispute.referred_at.is_some() {
                 let winner = match dispute.claim == claim(TRUTH) {
                     true => Side::Defender,
                     false => Side::Challenger,

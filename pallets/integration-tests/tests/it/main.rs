@@ -4,7 +4,6 @@
 
 mod audit_pay;
 mod audits;
-mod beyond;
 mod challenges;
 mod commit;
 mod committee;
@@ -20,6 +19,7 @@ mod late;
 mod machine;
 mod open;
 mod openings;
+mod referred;
 mod replacement;
 mod reveal;
 mod security;

@@ -195,7 +195,9 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 
 #[test]
 fn facts_of_nothing_are_noticed() {
-    assert_damage_noticed("RESULTS-8", fresh, || Facts::<Test>::insert(TASK + 1, 1));
+    assert_damage_noticed("RESULTS-8", fresh, || {
+        DisputeContexts::<Test>::insert(TASK + 1, 1)
+    });
 }
 
 /// A dispute about the tokens has a committee; corrupts it, and expects the checker to say `id`.

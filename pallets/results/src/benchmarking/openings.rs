@@ -24,7 +24,7 @@ pub(super) fn authorize<T: Config>(call: &Call<T>) -> Result<(), BenchmarkError>
     Ok(())
 }
 
-/// By the last member of a full round, whose claim a court looks at.
+/// By the last member of a full round, whose claim a referee looks at.
 pub(super) fn last_reveal<T: Config>() -> Call<T> {
     let claim = disputable::<T>();
     let (provider, _) = agent_of::<T>(REDUNDANCY_MAX - 1);

@@ -21,7 +21,7 @@ use surety_types::{
     TaskId,
 };
 
-use crate::{types::DisputeReferee, verdict, Config, Facts, RoundOf};
+use crate::{types::DisputeReferee, verdict, Config, DisputeContexts, RoundOf};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
@@ -108,16 +108,16 @@ pub fn verifier_of<T: Config>(agent: T::AccountId) -> (T::AccountId, T::AccountI
 
 /// A claim about [`TASK`] that can be disputed, about the largest model that can be registered.
 pub fn disputable<T: Config>() -> ResultClaim {
-    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Generate);
-    Facts::<T>::insert(TASK, facts);
+    let (context, claim) = T::Referee::largest_for_benchmark(Operation::Generate);
+    DisputeContexts::<T>::insert(TASK, context);
     claim
 }
 
 /// An output as long as one of the largest encoder is, and a claim of it about [`TASK`].
 pub fn embedded<T: Config>() -> (ResultClaim, Vec<u8>) {
-    let (facts, claim) = T::Referee::largest_for_benchmark(Operation::Embed);
-    let bytes = T::Referee::output_bytes(&facts, &claim).expect("it follows from the claim");
-    Facts::<T>::insert(TASK, facts);
+    let (context, claim) = T::Referee::largest_for_benchmark(Operation::Embed);
+    let bytes = T::Referee::output_bytes(&context, &claim).expect("it follows from the claim");
+    DisputeContexts::<T>::insert(TASK, context);
     let output: Vec<u8> = core::iter::repeat_n(7u8, bytes as usize).collect();
     let claim = ResultClaim {
         output: content_hash(&output),

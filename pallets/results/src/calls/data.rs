@@ -12,7 +12,8 @@ use surety_types::{
 };
 
 use crate::{
-    asset, types::DisputeReferee, Config, Demands, Error, Event, Facts, HoldReason, Pallet, RoundOf, Rounds,
+    asset, types::DisputeReferee, Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet,
+    RoundOf, Rounds,
 };
 
 impl<T: Config> Pallet<T> {
@@ -99,7 +100,8 @@ impl<T: Config> Pallet<T> {
         opening: &SegmentOpening,
     ) -> bool {
         let last = segments(output_bytes).saturating_sub(1);
-        let length = Facts::<T>::get(task).and_then(|facts| T::Referee::output_bytes(&facts, claim));
+        let length =
+            DisputeContexts::<T>::get(task).and_then(|context| T::Referee::output_bytes(&context, claim));
         let length = length.unwrap_or(output_bytes);
         length == output_bytes
             && opening.segment == wanted.min(last)

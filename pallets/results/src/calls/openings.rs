@@ -14,7 +14,7 @@ use surety_types::{
     TaskId,
 };
 
-use crate::{Config, DisputeReferee, Error, Facts, Pallet, RoundOf, Rounds};
+use crate::{Config, DisputeContexts, DisputeReferee, Error, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
     /// Lets an opening in that [`Self::do_reveal`] carries out in this block, and no other. So what enters a block without
@@ -94,12 +94,12 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Whether the task has a court, and it could not even begin with this claim.
+    /// Whether the task has a referee, and it could not even begin with this claim.
     fn is_impossible(task: TaskId, claim: &ResultClaim) -> bool {
-        let begins = |facts| {
-            let court = T::Referee::court(&facts, claim)?;
-            Game::new(claim.trace_root, &court, Clocks::equal(1)).ok()
+        let begins = |context| {
+            let referee = T::Referee::claim_referee(&context, claim)?;
+            Game::new(claim.trace_root, &referee, Clocks::equal(1)).ok()
         };
-        Facts::<T>::get(task).is_some_and(|facts| begins(facts).is_none())
+        DisputeContexts::<T>::get(task).is_some_and(|context| begins(context).is_none())
     }
 }

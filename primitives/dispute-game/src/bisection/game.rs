@@ -39,7 +39,7 @@ pub enum State {
         cell: Cell,
     },
     /// No block can compute the cell again: the game waits for [`Game::decided`], and nobody's time runs.
-    Beyond {
+    NeedsCommittee {
         /// What is in dispute.
         cell: Cell,
     },
@@ -140,7 +140,7 @@ impl Game {
         match self.state {
             State::Posting | State::Entering | State::Showing | State::Opening { .. } => Some(Side::Defender),
             State::Naming { .. } | State::Picking { .. } => Some(Side::Challenger),
-            State::Beyond { .. } | State::Over(_) => None,
+            State::NeedsCommittee { .. } | State::Over(_) => None,
         }
     }
 
@@ -180,13 +180,13 @@ impl Game {
         &self.state
     }
 
-    /// Ends a game that is [`State::Beyond`]. Whoever drives it sees to it that this comes in time.
+    /// Ends a game in [`State::NeedsCommittee`]. Whoever drives it sees to it that this comes in time.
     ///
     /// # Errors
     /// [`GameError::Over`] when it has ended, and [`GameError::NotNow`] while it can be played.
     pub fn decided(&mut self, winner: Side) -> Result<&State, GameError> {
         match self.state {
-            State::Beyond { .. } => self.end(winner, Reason::Decided),
+            State::NeedsCommittee { .. } => self.end(winner, Reason::Decided),
             State::Over(_) => return Err(GameError::Over),
             _ => return Err(GameError::NotNow),
         }
@@ -389,7 +389,7 @@ impl Game {
             .is_some_and(|bytes| Some(bytes) <= room);
         self.state = match fits {
             true => State::Opening { cell },
-            false => State::Beyond { cell },
+            false => State::NeedsCommittee { cell },
         };
         Ok(())
     }
@@ -443,7 +443,7 @@ impl Game {
             Judgement::Holds => self.end(Side::Defender, Reason::Judged),
             Judgement::Refuted => self.end(Side::Challenger, Reason::Judged),
             Judgement::Unproven => return Err(GameError::Unproven),
-            Judgement::Beyond => self.state = State::Beyond { cell },
+            Judgement::NotComputable => self.state = State::NeedsCommittee { cell },
         }
         Ok(())
     }

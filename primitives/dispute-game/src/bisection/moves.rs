@@ -134,7 +134,7 @@ pub struct Outcome {
 pub enum Reason {
     /// The cell was computed again and is what the defender said, or is not; or a leaf is not what the claim says.
     Judged,
-    /// The cell was beyond the game, and was decided elsewhere.
+    /// No block could compute the cell, and it was decided elsewhere.
     Decided,
     /// The loser's time ran out.
     TimeOut,

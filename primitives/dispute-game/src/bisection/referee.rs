@@ -57,13 +57,13 @@ pub enum Judgement {
     Unproven,
     /// With these inputs, which are proven, there is nothing that a block can compute. May not depend on how the
     /// defender chose to write its opening.
-    Beyond,
+    NotComputable,
 }
 
 /// Computes cells again.
 pub trait Referee {
     /// Most bytes of an opening of `cell`, from its place alone; nothing when no block can compute it again. The game
-    /// compares it with [`opening_room`](super::opening_room): a cell whose opening could be too long is beyond it.
+    /// compares it with [`opening_room`](super::opening_room): a cell whose opening could be too long needs a committee.
     fn opening_bytes(&self, cell: &Cell) -> Option<u32>;
 
     /// Judges `cell`. Its inputs have to be proven from `roots`, from the claim or from the model's weights, and have to

@@ -57,7 +57,7 @@ impl Match {
         );
         self.bytes += size;
         assert!(self.bytes <= BYTES_MAX as usize);
-        if let State::Opening { cell } | State::Beyond { cell } = self.game.state() {
+        if let State::Opening { cell } | State::NeedsCommittee { cell } = self.game.state() {
             self.cell = Some(*cell);
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Match {
         }
     }
 
-    /// Plays to the end with both sides by their work. What is beyond the game is won by `right`.
+    /// Plays to the end with both sides by their work. What needs a committee is won by `right`.
     fn play_faithfully(&mut self, defender: &mut Work, challenger: &mut Work, right: Side) -> Outcome {
         loop {
             let side = match self.game.to_move() {

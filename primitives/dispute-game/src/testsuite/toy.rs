@@ -208,7 +208,7 @@ impl Referee for Toy {
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement {
         if cell.leaf == 0 {
             // What the input is, the task says.
-            return Judgement::Beyond;
+            return Judgement::NotComputable;
         }
         let Some(x) = input_of(cell, roots, opening) else {
             return Judgement::Unproven;

@@ -52,7 +52,7 @@ pub fn liar_about(honest: &Player<MemoryTrace>, leaf: u32, rows: Rows) -> Player
     liar
 }
 
-/// Plays a game to its end, or until it is beyond; the cell that it came to, if it did.
+/// Plays a game to its end, or until it needs a committee; the cell that it came to, if it did.
 pub fn play(
     referee: &CellReferee<'_>,
     defender: &mut impl Trace,
@@ -69,7 +69,7 @@ pub fn play(
         };
         bytes += codec::Encode::encoded_size(&played) as u32;
         game.step(side, played, layout, referee).unwrap();
-        if let State::Opening { cell } | State::Beyond { cell } = game.state() {
+        if let State::Opening { cell } | State::NeedsCommittee { cell } = game.state() {
             found = Some(*cell);
         }
     }

@@ -16,7 +16,7 @@ const ALL: Smoothed = Smoothed {
     down: true,
 };
 
-/// For each kind of step the longest opening, or that it is beyond; `check` is given each with its room.
+/// For each kind of step the longest opening, or that it is not computable; `check` is given each with its room.
 fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>> {
     let referee = CellReferee::new(layout, H256::zero());
     let mut longest = BTreeMap::new();
@@ -46,9 +46,9 @@ fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>>
     longest
 }
 
-fn beyond(openings: &BTreeMap<Op, Option<u32>>) -> Vec<Op> {
-    let beyond = openings.iter().filter(|(_, bytes)| bytes.is_none());
-    beyond.map(|(op, _)| *op).collect()
+fn not_computable(openings: &BTreeMap<Op, Option<u32>>) -> Vec<Op> {
+    let not_computable = openings.iter().filter(|(_, bytes)| bytes.is_none());
+    not_computable.map(|(op, _)| *op).collect()
 }
 
 fn minilm(precision: Precision) -> Architecture {
@@ -92,7 +92,7 @@ fn the_longest_products_of_a_bert_base_need_int8() {
             stride: 0,
         };
         let found = openings(&layout, &[(layout.leaf_of(part).unwrap(), 512)]);
-        assert_eq!(beyond(&found), too_long, "{precision:?}");
+        assert_eq!(not_computable(&found), too_long, "{precision:?}");
     }
 }
 
@@ -109,7 +109,7 @@ fn openable(minilm: &Architecture, most: u32) {
     for length in [128, 512] {
         let found = openings(&layout, &[(leaf(0), length), (leaf(1), length)]);
         println!("MiniLM, {length} tokens: {found:#?}");
-        assert_eq!(beyond(&found), []);
+        assert_eq!(not_computable(&found), []);
         let longest = found.values().flatten().max().unwrap();
         assert!(*longest < most, "{longest}");
     }
@@ -129,7 +129,7 @@ fn openable(minilm: &Architecture, most: u32) {
 }
 
 #[test]
-fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
+fn what_no_block_can_compute_of_a_llama_of_width_2048() {
     let model = Architecture {
         vocabulary: 32_000,
         width: 2048,
@@ -163,9 +163,9 @@ fn what_is_beyond_a_block_with_a_llama_of_width_2048() {
         );
         println!("Llama of width 2048, {length} tokens: {found:#?}");
         // A row of 5,632 values and its weights; 32,000 logits, of which a token is chosen.
-        assert_eq!(beyond(&found), [Op::Down, Op::Record]);
+        assert_eq!(not_computable(&found), [Op::Down, Op::Record]);
         let record = openings(&layout, &[(rows(chunk, 1), length)]);
-        assert_eq!(beyond(&record), [Op::Down]);
+        assert_eq!(not_computable(&record), [Op::Down]);
     }
 }
 
@@ -199,5 +199,5 @@ fn every_cell_of_the_demonstrations_decoder_can_be_opened() {
         .collect();
     let found = openings(&layout, &leaves);
     println!("The demonstration's decoder: {found:#?}");
-    assert_eq!(beyond(&found), []);
+    assert_eq!(not_computable(&found), []);
 }

@@ -6,7 +6,7 @@ use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Tr
 use surety_proofs::merkle_root;
 
 /// Cells of an output that are not arithmetic: the reason for the end, and the text.
-fn is_beyond(work: &Work, part: Part, at: u32, tokens: u32) -> bool {
+fn is_not_computable(work: &Work, part: Part, at: u32, tokens: u32) -> bool {
     match part {
         Part::Tokens => true,
         Part::Output => work.layout.cut().kv_width > 0 && (at == 2 || at >= 3 + tokens),
@@ -36,8 +36,8 @@ fn every_cell_holds_and_no_other_value_of_it_does() {
                     let at = cell(&mut player, (leaf, length, step), &shape, row, place);
                     let opening = player.open(&at).unwrap();
                     let judged = referee.judge(&at, &roots, &opening);
-                    if is_beyond(&work, part, place, 3) {
-                        assert_eq!(judged, Judgement::Beyond, "{part:?} {at:?}");
+                    if is_not_computable(&work, part, place, 3) {
+                        assert_eq!(judged, Judgement::NotComputable, "{part:?} {at:?}");
                         continue;
                     }
                     assert_eq!(judged, Judgement::Holds, "{part:?} {at:?}");

@@ -31,7 +31,7 @@ pub(super) struct Story {
     task: TaskId,
     defender: String,
     challenger: String,
-    /// `open`, `beyond a block`, `the defender won`, `the challenger won` or `moot`.
+    /// `open`, `with a committee`, `the defender won`, `the challenger won` or `moot`.
     state: String,
     reason: Option<&'static str>,
     moves: u32,
@@ -215,7 +215,7 @@ impl Teller<'_> {
             State::Showing => format!("comes to one piece; {place}"),
             State::Picking { bytes } => format!("shows {} bytes; {place}", bytes.len()),
             State::Opening { .. } => "points at the first number that differs".into(),
-            State::Beyond { .. } => "points at a number that no block can compute again".into(),
+            State::NeedsCommittee { .. } => "points at a number that no block can compute again".into(),
             State::Over(_) => "ends it".into(),
         }
     }
@@ -258,7 +258,7 @@ impl Teller<'_> {
             ),
             None => {
                 let sitting = self.chain.committee(When::Finalised, story.dispute).await?;
-                format!("beyond a block: {}", committee::state_text(sitting.as_ref()))
+                format!("with a committee: {}", committee::state_text(sitting.as_ref()))
             }
         };
         Ok(())

@@ -121,7 +121,7 @@ fn wild() -> impl Strategy<Value = Wild> {
         Judgement::Holds,
         Judgement::Refuted,
         Judgement::Unproven,
-        Judgement::Beyond,
+        Judgement::NotComputable,
     ];
     (
         number(),

@@ -44,7 +44,7 @@ fn refused(game: &mut Match, side: Side, played: Move) -> GameError {
 }
 
 #[test]
-fn every_state_ends_by_time_alone_or_is_beyond() {
+fn every_state_ends_by_time_alone_or_needs_a_committee() {
     let mut seen = [false; 8];
     for game in courses() {
         let mut game = game.game;
@@ -56,7 +56,7 @@ fn every_state_ends_by_time_alone_or_is_beyond() {
                 assert_eq!(game.outcome(), Some(ended(side.other(), Reason::TimeOut)));
                 assert_eq!(game.decided(side), Err(GameError::Over));
             }
-            (None, State::Beyond { .. }) => {
+            (None, State::NeedsCommittee { .. }) => {
                 let clocks = game.clocks();
                 game.tick(u32::MAX);
                 assert_eq!((game.clocks(), game.outcome()), (clocks, None));
@@ -269,7 +269,7 @@ impl Referee for Takes {
 }
 
 #[test]
-fn a_cell_whose_opening_has_no_room_is_beyond() {
+fn a_cell_whose_opening_has_no_room_needs_a_committee() {
     let game = find(|state| matches!(state, State::Picking { .. }));
     let (toy, place) = (game.judge.0, *game.game.place());
     let room = opening_room(&toy, place.leaf, place.length, place.step).unwrap();
@@ -280,7 +280,7 @@ fn a_cell_whose_opening_has_no_room_is_beyond() {
     };
     for bytes in [None, Some(room + 1), Some(u32::MAX)] {
         let game = pick(&Takes(bytes, Judgement::Holds));
-        assert!(matches!(game.state(), State::Beyond { .. }));
+        assert!(matches!(game.state(), State::NeedsCommittee { .. }));
         assert_eq!(game.to_move(), None);
     }
     for (judgement, winner) in [
@@ -293,11 +293,11 @@ fn a_cell_whose_opening_has_no_room_is_beyond() {
         game.step(Side::Defender, opening, &toy, &referee).unwrap();
         assert_eq!(game.outcome(), Some(ended(winner, Reason::Judged)));
     }
-    let referee = Takes(Some(0), Judgement::Beyond);
+    let referee = Takes(Some(0), Judgement::NotComputable);
     let mut game = pick(&referee);
     let opening = Move::Open(BoundedVec::new());
     game.step(Side::Defender, opening, &toy, &referee).unwrap();
-    assert!(matches!(game.state(), State::Beyond { .. }));
+    assert!(matches!(game.state(), State::NeedsCommittee { .. }));
 }
 
 #[test]

@@ -300,7 +300,7 @@ impl Judge {
 }
 
 impl Referee for Judge {
-    /// Tokens are beyond it.
+    /// Tokens need a committee.
     fn opening_bytes(&self, cell: &Cell) -> Option<u32> {
         let inputs = self
             .0

@@ -18,16 +18,16 @@ use surety_types::{
     task::ResultClaim,
 };
 
-use crate::configs::trust::{ExactFacts, ExactReferee};
+use crate::configs::trust::{ExactContext, ExactReferee};
 
-/// Facts of a model with every dimension at its limit, and a claim about it: of an output of more than a mebibyte, or of
+/// The context of a model with every dimension at its limit, and a claim about it: of an output of more than a mebibyte, or of
 /// about as many tokens as there is a trace of.
-pub fn largest(operation: Operation) -> (ExactFacts, ResultClaim) {
+pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     let (family, units) = match operation {
         Operation::Embed => (ModelFamily::Bert, 17),
         Operation::Generate => (ModelFamily::Llama, 1 << 16),
     };
-    let facts = ExactFacts {
+    let context = ExactContext {
         family,
         operation,
         input: content_hash(b"benchmark"),
@@ -41,8 +41,8 @@ pub fn largest(operation: Operation) -> (ExactFacts, ResultClaim) {
         trace_root: H256::repeat_byte(1),
         units,
     };
-    assert!(ExactReferee::court(&facts, &claim).is_some());
-    (facts, claim)
+    assert!(ExactReferee::claim_referee(&context, &claim).is_some());
+    (context, claim)
 }
 
 /// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task can look
@@ -59,40 +59,40 @@ fn prompt(input: &H256) -> Option<Prompt<'static>> {
     })
 }
 
-/// A claim with one wrong cell, what its task's court knows, and the game that finds it. Its last move opens the cell.
-pub fn game(cell: LongCell) -> (ExactFacts, ResultClaim, Vec<Move>) {
+/// A claim with one wrong cell, what its task's referee knows, and the game that finds it. Its last move opens the cell.
+pub fn game(cell: LongCell) -> (ExactContext, ResultClaim, Vec<Move>) {
     make(cell).expect("the model is one that can be played over")
 }
 
-fn make(cell: LongCell) -> Option<(ExactFacts, ResultClaim, Vec<Move>)> {
+fn make(cell: LongCell) -> Option<(ExactContext, ResultClaim, Vec<Move>)> {
     let architecture = longest(cell)?;
     let model = Arc::new(MemoryModel::arbitrary(
         ModelFamily::Llama,
         architecture.clone(),
         1,
     ));
-    let facts = facts(architecture, model.weight_root());
-    let (mut claim, trace) = honest(&facts, &model)?;
-    let court = ExactReferee::court(&facts, &claim)?;
-    let mut honest = Player::new(court.layout.clone(), trace.clone());
-    let mut liar = Player::new(court.layout.clone(), trace);
-    let (leaf, _, step) = place(&court.layout, cell)?;
+    let context = context(architecture, model.weight_root());
+    let (mut claim, trace) = honest(&context, &model)?;
+    let referee = ExactReferee::claim_referee(&context, &claim)?;
+    let mut honest = Player::new(referee.layout.clone(), trace.clone());
+    let mut liar = Player::new(referee.layout.clone(), trace);
+    let (leaf, _, step) = place(&referee.layout, cell)?;
     claim.trace_root = liar.alter(leaf, step, 0, 0).ok()?;
-    let mut game = Game::new(claim.trace_root, &court, Clocks::equal(1_000)).ok()?;
+    let mut game = Game::new(claim.trace_root, &referee, Clocks::equal(1_000)).ok()?;
     let mut moves = Vec::new();
     while let Some(side) = game.to_move() {
         let played = match side {
-            Side::Defender => defend(&game, &court, &mut liar).ok()?,
+            Side::Defender => defend(&game, &referee, &mut liar).ok()?,
             Side::Challenger => challenge(&game, &mut honest).ok()?,
         };
-        game.step(side, played.clone(), &court, &court).ok()?;
+        game.step(side, played.clone(), &referee, &referee).ok()?;
         moves.push(played);
     }
-    matches!(game.state(), State::Over(_)).then_some((facts, claim, moves))
+    matches!(game.state(), State::Over(_)).then_some((context, claim, moves))
 }
 
-fn facts(architecture: Architecture, weight_root: H256) -> ExactFacts {
-    ExactFacts {
+fn context(architecture: Architecture, weight_root: H256) -> ExactContext {
+    ExactContext {
         family: ModelFamily::Llama,
         operation: Operation::Generate,
         input: content_hash(b"benchmark"),
@@ -104,12 +104,12 @@ fn facts(architecture: Architecture, weight_root: H256) -> ExactFacts {
 }
 
 /// What the prompt leads to, and the work behind it.
-fn honest(facts: &ExactFacts, model: &Arc<MemoryModel>) -> Option<(ResultClaim, MemoryTrace)> {
-    let prompt = prompt(&facts.input)?;
+fn honest(context: &ExactContext, model: &Arc<MemoryModel>) -> Option<(ResultClaim, MemoryTrace)> {
+    let prompt = prompt(&context.input)?;
     let of_token = |token| {
         let output = generation_output(1, &[token], false, "");
         let claim = claim(content_hash(&output));
-        let layout = ExactReferee::court(facts, &claim)?.layout;
+        let layout = ExactReferee::claim_referee(context, &claim)?.layout;
         let tokens = prompt_tokens(&prompt, claim.units);
         let trace = MemoryTrace::compute(model.clone(), &layout, tokens, Some(output)).ok()?;
         let chosen = *trace.choices(&layout).first()?;
@@ -130,7 +130,7 @@ fn claim(output: H256) -> ResultClaim {
 }
 
 /// As small as can be, but for what the cell is computed from: what other moves of a game do not take is the opening's, and
-/// a court takes no longer for a model of more layers ([`largest`] is what other calls are measured with).
+/// a referee takes no longer for a model of more layers ([`largest`] is what other calls are measured with).
 fn architecture(cell: LongCell, size: u32) -> Architecture {
     let (precision, inner, vocabulary) = match cell {
         LongCell::Int8Product => (Precision::Int8, size, 16),
@@ -163,8 +163,8 @@ fn longest(cell: LongCell) -> Option<Architecture> {
 }
 
 fn is_taken(model: &Architecture, cell: LongCell) -> Option<bool> {
-    let facts = facts(model.clone(), H256::zero());
-    let layout = ExactReferee::court(&facts, &claim(H256::zero()))?.layout;
+    let context = context(model.clone(), H256::zero());
+    let layout = ExactReferee::claim_referee(&context, &claim(H256::zero()))?.layout;
     let (leaf, length, step) = place(&layout, cell)?;
     let at = Cell {
         leaf,

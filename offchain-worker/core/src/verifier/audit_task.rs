@@ -10,8 +10,8 @@ use surety_types::{
 
 use crate::{
     absence::Absence,
+    attempts::Attempts,
     duel::Duels,
-    effort::Efforts,
     key_of,
     places::{Clocks, Wanted},
     schedule::Subject,
@@ -29,7 +29,7 @@ const DEMAND_SEGMENTS: u32 = 64;
 
 /// What we say of a result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct SealedResult {
     pub claim: ResultClaim,
     pub salt: Hash,
     pub seal: Hash,
@@ -49,7 +49,7 @@ pub(super) enum Draw {
 pub(super) struct Check {
     pub draw: Draw,
     /// Journalled.
-    pub made: Option<Made>,
+    pub sealed: Option<SealedResult>,
     /// What computing again takes is here. A restart asks for it again.
     pub is_fetched: bool,
     /// Its output was found.
@@ -58,7 +58,7 @@ pub(super) struct Check {
 
 /// A task whose results may be ours to audit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Case {
+pub(super) struct AuditTask {
     /// Nothing between a restart and the first finalised block.
     seen: Option<TaskSnapshot>,
     /// As the best block shows it, while that is ahead of the finalised one.
@@ -69,17 +69,17 @@ pub(super) struct Case {
     pub checks: BTreeMap<Hash, Check>,
     pub duels: Duels,
     pub seats: Seats,
-    pub efforts: Efforts,
+    pub attempts: Attempts,
 }
 
 type Member = RoundMember<AccountId, Balance>;
 
-impl Case {
+impl AuditTask {
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber) {
         self.absence.end(block);
-        self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
-        self.seats.see(disputes, committees, config, &mut self.efforts);
+        self.seats.see(disputes, committees, config, &mut self.attempts);
         if tranche(&snapshot) != self.tranche() {
             self.draw_again();
         }
@@ -102,8 +102,8 @@ impl Case {
     fn draw_again(&mut self) {
         for (key, check) in &mut self.checks {
             check.draw = Draw::Unknown;
-            self.efforts.forget(EffectKind::Draw(*key));
-            self.efforts.forget(EffectKind::Announce(*key));
+            self.attempts.forget(EffectKind::Draw(*key));
+            self.attempts.forget(EffectKind::Announce(*key));
         }
     }
 
@@ -124,7 +124,7 @@ impl Case {
 
     /// Whether there is nothing in it for us, before auditors are drawn again or a committee is.
     pub fn is_idle(&self, config: &Config, clocks: Clocks) -> bool {
-        let ours = |check: &Check| check.made.is_some() || matches!(check.draw, Draw::Ours(_));
+        let ours = |check: &Check| check.sealed.is_some() || matches!(check.draw, Draw::Ours(_));
         let audits = |round: &RoundRecord| {
             let mut audits = round.audits.iter();
             audits.any(|audit| audit.verifier == config.stash)
@@ -153,7 +153,7 @@ impl Case {
     pub fn is_journalled(&self) -> bool {
         !self.duels.is_empty()
             || self.seats.is_journalled()
-            || self.checks.values().any(|check| check.made.is_some())
+            || self.checks.values().any(|check| check.sealed.is_some())
     }
 
     /// The provider that a kind of effects names.
@@ -210,7 +210,7 @@ impl Case {
             RoundPhase::Auditing { until } => {
                 let kind = match (shown, &member.progress) {
                     (None, MemberProgress::Committed(_)) if clock < *until => to_announce(key, check)?,
-                    (Some(_), _) if check.is_none_or(|check| check.made.is_none()) => to_audit(key, check),
+                    (Some(_), _) if check.is_none_or(|check| check.sealed.is_none()) => to_audit(key, check),
                     _ => return None,
                 };
                 return Some((*until, kind));
@@ -259,7 +259,7 @@ impl Case {
             return None;
         }
         let looked = EffectKind::CheckData(key);
-        if self.efforts.attempts(looked) < attempts || self.efforts.is_under_way(looked) {
+        if self.attempts.count(looked) < attempts || self.attempts.is_under_way(looked) {
             return Some(looked);
         }
         let mut demands = seen.demands.iter();
@@ -294,7 +294,7 @@ impl Case {
     }
 }
 
-impl Subject for Case {
+impl Subject for AuditTask {
     /// Everything that is to be done now, and by when. What was sealed is opened as soon as the best block asks for it.
     /// Everything else goes by finalised state; a call that the best block has heard of waits for finality.
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
@@ -329,12 +329,12 @@ impl Subject for Case {
         wants
     }
 
-    fn efforts(&self) -> &Efforts {
-        &self.efforts
+    fn attempts(&self) -> &Attempts {
+        &self.attempts
     }
 
-    fn efforts_mut(&mut self) -> &mut Efforts {
-        &mut self.efforts
+    fn attempts_mut(&mut self) -> &mut Attempts {
+        &mut self.attempts
     }
 
     fn sees_best(&self) -> bool {
@@ -362,18 +362,18 @@ impl Subject for Case {
             },
             EffectKind::Announce(key) => {
                 let check = self.checks.get(&key)?;
-                let (Draw::Ours(proof), Some(made)) = (&check.draw, &check.made) else {
+                let (Draw::Ours(proof), Some(sealed)) = (&check.draw, &check.sealed) else {
                     return None;
                 };
                 Effect::SubmitAnnouncement {
                     task,
                     provider: self.provider(key)?,
                     proof: *proof,
-                    seal: made.seal,
+                    seal: sealed.seal,
                 }
             }
             EffectKind::AuditReveal(key) => {
-                let Made { claim, salt, .. } = self.checks.get(&key)?.made.clone()?;
+                let SealedResult { claim, salt, .. } = self.checks.get(&key)?.sealed.clone()?;
                 Effect::SubmitAuditReveal {
                     task,
                     provider: self.provider(key)?,
@@ -410,7 +410,7 @@ fn to_announce(key: Hash, check: Option<&Check>) -> Option<EffectKind> {
     let Some(check) = check else {
         return Some(EffectKind::Draw(key));
     };
-    match (&check.draw, &check.made) {
+    match (&check.draw, &check.sealed) {
         (Draw::Unknown, _) => Some(EffectKind::Draw(key)),
         (Draw::NotOurs, _) => None,
         (Draw::Ours(_), None) => Some(to_audit(key, Some(check))),
@@ -428,10 +428,10 @@ fn to_audit(key: Hash, check: Option<&Check>) -> EffectKind {
 
 /// What there is to do about a seal of ours on the chain. It is opened only once the provider has revealed.
 fn to_reveal(key: Hash, check: Option<&Check>, seal: Hash, member: &Member) -> Option<EffectKind> {
-    match check.and_then(|check| check.made.as_ref()) {
+    match check.and_then(|check| check.sealed.as_ref()) {
         // The journal was lost: computing again may find what we said.
         None => Some(to_audit(key, check)),
-        Some(made) if made.seal == seal && member.claim().is_some() => Some(EffectKind::AuditReveal(key)),
+        Some(sealed) if sealed.seal == seal && member.claim().is_some() => Some(EffectKind::AuditReveal(key)),
         Some(_) => None,
     }
 }

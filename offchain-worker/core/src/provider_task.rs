@@ -5,8 +5,8 @@ use surety_types::task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMemb
 
 use crate::{
     absence::Absence,
+    attempts::Attempts,
     duel::Duels,
-    effort::Efforts,
     inputs::InputDemands,
     places::{Clocks, Wanted},
     schedule::Subject,
@@ -15,7 +15,7 @@ use crate::{
 
 /// A result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct SealedResult {
     pub claim: ResultClaim,
     pub salt: H256,
     pub commitment: H256,
@@ -23,11 +23,11 @@ pub(crate) struct Made {
 
 /// A task we have to do with.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Life {
+pub(crate) struct ProviderTask {
     /// Journalled.
     pub bid: Option<Bid<Balance>>,
     /// Journalled.
-    pub result: Option<Made>,
+    pub result: Option<SealedResult>,
     /// No result will come of it: the input is faulty, or the chain holds a commitment that is not ours.
     pub abandoned: bool,
     /// The input is here. A restart asks for it again.
@@ -40,7 +40,7 @@ pub(crate) struct Life {
     pub absence: Absence,
     pub duels: Duels,
     pub inputs: InputDemands,
-    pub efforts: Efforts,
+    pub attempts: Attempts,
 }
 
 /// What a snapshot asks of us.
@@ -58,19 +58,19 @@ pub(crate) enum Want {
     Over,
 }
 
-impl Life {
+impl ProviderTask {
     /// Whether computing has been given up, so that there is no commitment to come.
     pub fn has_given_up(&self) -> bool {
-        let given_up = |kind| self.efforts.is_given_up(kind);
+        let given_up = |kind| self.attempts.is_given_up(kind);
         self.abandoned || given_up(EffectKind::Fetch) || given_up(EffectKind::Compute)
     }
 
     /// Takes finalised state in.
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber, clock: BlockNumber) {
         self.absence.end(block);
-        self.duels.see(&snapshot.disputes, config, &mut self.efforts);
+        self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         self.inputs
-            .see(&snapshot, &config.stash, clock, &mut self.efforts);
+            .see(&snapshot, &config.stash, clock, &mut self.attempts);
         self.seen = Some(snapshot);
     }
 
@@ -101,7 +101,7 @@ impl Life {
         if self.input_ready || self.abandoned || self.result.is_some() {
             return None;
         }
-        self.inputs.want(seen, config, clock, &self.efforts)
+        self.inputs.want(seen, config, clock, &self.attempts)
     }
 
     /// The piece of our output that we have to show. Where the journal was lost, it is computed again.
@@ -211,14 +211,14 @@ impl Life {
         };
         match (&member.progress, &self.result) {
             (MemberProgress::Revealed(_), _) => Want::Nothing,
-            (MemberProgress::Working, made) => match (committing, made) {
+            (MemberProgress::Working, sealed) => match (committing, sealed) {
                 (Some(until), Some(_)) if clock <= until => Want::Do(EffectKind::Commit, until),
                 (Some(until), None) if clock <= until => self.want_result(until),
                 _ => Want::Nothing,
             },
             // However late it is by our clock: as long as the chain shows that it is owed, it is tried.
-            (MemberProgress::Committed(shown), Some(made)) => match opening {
-                Some(until) if made.commitment == *shown => Want::Do(EffectKind::Reveal, until),
+            (MemberProgress::Committed(shown), Some(sealed)) => match opening {
+                Some(until) if sealed.commitment == *shown => Want::Do(EffectKind::Reveal, until),
                 _ => Want::Nothing,
             },
             // Committed without a result in the journal: the journal was lost, and computing again may find it.
@@ -244,20 +244,20 @@ impl Life {
     }
 
     /// Whether a result would be ours to open or to show: it is, where the chain shows nothing of ours yet.
-    pub fn fits_what_is_shown(&self, stash: &AccountId, made: &Made) -> bool {
+    pub fn fits_what_is_shown(&self, stash: &AccountId, sealed: &SealedResult) -> bool {
         let shown = self.seen.as_ref().and_then(|seen| seen.round.as_ref());
         match shown
             .and_then(|round| member(round, stash))
             .map(|ours| &ours.progress)
         {
-            Some(MemberProgress::Committed(commitment)) => *commitment == made.commitment,
-            Some(MemberProgress::Revealed(claim)) => *claim == made.claim,
+            Some(MemberProgress::Committed(commitment)) => *commitment == sealed.commitment,
+            Some(MemberProgress::Revealed(claim)) => *claim == sealed.claim,
             Some(MemberProgress::Working) | None => true,
         }
     }
 }
 
-impl Subject for Life {
+impl Subject for ProviderTask {
     /// Everything that is to be done now, and by when. What was promised is opened and shown as soon as the best block asks
     /// for it, and for as long as the task is not known to be over. Everything else goes by finalised state; a call that the
     /// best block has heard of waits for finality.
@@ -286,12 +286,12 @@ impl Subject for Life {
         wants
     }
 
-    fn efforts(&self) -> &Efforts {
-        &self.efforts
+    fn attempts(&self) -> &Attempts {
+        &self.attempts
     }
 
-    fn efforts_mut(&mut self) -> &mut Efforts {
-        &mut self.efforts
+    fn attempts_mut(&mut self) -> &mut Attempts {
+        &mut self.attempts
     }
 
     fn sees_best(&self) -> bool {
@@ -352,7 +352,7 @@ impl Subject for Life {
                 commitment: self.result.as_ref()?.commitment,
             },
             EffectKind::Reveal => {
-                let Made { claim, salt, .. } = self.result.clone()?;
+                let SealedResult { claim, salt, .. } = self.result.clone()?;
                 Effect::SubmitReveal { task, claim, salt }
             }
             EffectKind::Supply(segment) => Effect::SubmitSupply {

@@ -20,14 +20,17 @@ fn decide(dispute: u32, winner: Side) -> DispatchResult {
 }
 
 /// Stashes 1 and 2 contradict each other about the tokens.
-fn beyond(test: impl FnOnce()) {
+fn referred(test: impl FnOnce()) {
     after(&[9, WRONG], || {
         events();
         play_out(&[(1, 9), (2, WRONG)]);
         let reached = |event: &RuntimeEvent| {
             matches!(
                 event,
-                RuntimeEvent::Disputes(DisputesEvent::CellReached { beyond: true, .. })
+                RuntimeEvent::Disputes(DisputesEvent::CellReached {
+                    needs_committee: true,
+                    ..
+                })
             )
         };
         assert!(events().iter().any(reached));
@@ -37,7 +40,7 @@ fn beyond(test: impl FnOnce()) {
 
 #[test]
 fn it_waits_for_a_decision() {
-    beyond(|| {
+    referred(|| {
         assert_eq!(to_move(0), None);
         pass(DECISION_WINDOW);
         assert_eq!(pairs(), [(1, 2)]);
@@ -54,7 +57,7 @@ fn it_waits_for_a_decision() {
 
 #[test]
 fn a_decision_against_the_defender_is_as_good_as_a_judgement() {
-    beyond(|| {
+    referred(|| {
         assert_ok!(decide(0, Side::Challenger));
         assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
     });
@@ -62,7 +65,7 @@ fn a_decision_against_the_defender_is_as_good_as_a_judgement() {
 
 #[test]
 fn without_a_decision_nobody_loses_stake_and_the_client_is_refunded() {
-    beyond(|| {
+    referred(|| {
         pass(DECISION_WINDOW + 1);
         assert_eq!(pairs(), []);
         pass(CHALLENGE_WINDOW + 1);
@@ -100,14 +103,14 @@ fn an_undecided_audit_gets_its_bond_back() {
 #[test]
 fn what_can_be_played_is_not_decided_from_outside() {
     after(&[9, 8], || {
-        assert_noop!(decide(0, Side::Defender), DisputesError::NotBeyond);
+        assert_noop!(decide(0, Side::Defender), DisputesError::NotReferred);
         assert_noop!(decide(9, Side::Defender), DisputesError::UnknownDispute);
     });
 }
 
 #[test]
 fn a_side_may_still_concede() {
-    beyond(|| {
+    referred(|| {
         let concede = surety_dispute_game::bisection::Move::Concede;
         assert_ok!(play(agent_of(2), 0, concede));
         assert_eq!(faults(), [(2, FaultKind::LostDispute)]);

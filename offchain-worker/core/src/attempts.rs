@@ -17,52 +17,52 @@ const REFUSALS_MAX: u32 = 2;
 
 /// The attempts at all effects of one task.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Efforts {
-    of: BTreeMap<EffectKind, Effort>,
+pub(crate) struct Attempts {
+    of: BTreeMap<EffectKind, EffectAttempts>,
     /// Under way while nobody waits for them any more; to be stopped.
     cancelled: Vec<EffectKind>,
 }
 
-impl Efforts {
+impl Attempts {
     pub fn is_ready(&self, kind: EffectKind, now: BlockNumber, pace: Pace) -> bool {
-        self.of.get(&kind).is_none_or(|effort| effort.is_ready(now, pace))
+        self.of.get(&kind).is_none_or(|effect| effect.is_ready(now, pace))
     }
 
     pub fn is_under_way(&self, kind: EffectKind) -> bool {
-        self.of.get(&kind).is_some_and(Effort::is_under_way)
+        self.of.get(&kind).is_some_and(EffectAttempts::is_under_way)
     }
 
     pub fn is_given_up(&self, kind: EffectKind) -> bool {
-        let effort = self.of.get(&kind);
-        effort.is_some_and(|effort| matches!(effort.phase, Phase::GivenUp))
+        let effect = self.of.get(&kind);
+        effect.is_some_and(|effect| matches!(effect.phase, Phase::GivenUp))
     }
 
     /// Whether it was refused so often that a tip is in place.
     pub fn is_refused(&self, kind: EffectKind) -> bool {
-        let effort = self.of.get(&kind);
-        effort.is_some_and(|effort| effort.refusals >= REFUSALS_MAX)
+        let effect = self.of.get(&kind);
+        effect.is_some_and(|effect| effect.refusals >= REFUSALS_MAX)
     }
 
     /// How often this was tried.
-    pub fn attempts(&self, kind: EffectKind) -> u32 {
-        self.of.get(&kind).map_or(0, |effort| effort.attempts)
+    pub fn count(&self, kind: EffectKind) -> u32 {
+        self.of.get(&kind).map_or(0, |effect| effect.count)
     }
 
     /// Everything under way.
     pub fn under_way(&self) -> impl Iterator<Item = EffectKind> + '_ {
-        let under_way = self.of.iter().filter(|(_, effort)| effort.is_under_way());
+        let under_way = self.of.iter().filter(|(_, effect)| effect.is_under_way());
         under_way.map(|(kind, _)| *kind)
     }
 
     pub fn start(&mut self, kind: EffectKind) {
-        let effort = self.of.entry(kind).or_default();
-        effort.attempts = effort.attempts.saturating_add(1);
-        effort.phase = Phase::UnderWay;
+        let effect = self.of.entry(kind).or_default();
+        effect.count = effect.count.saturating_add(1);
+        effect.phase = Phase::UnderWay;
     }
 
     /// What was tried does not count for what comes, and what is under way is stopped.
     pub fn forget(&mut self, kind: EffectKind) {
-        if self.of.remove(&kind).is_some_and(|effort| effort.is_under_way()) {
+        if self.of.remove(&kind).is_some_and(|effect| effect.is_under_way()) {
             self.cancelled.push(kind);
         }
     }
@@ -85,10 +85,10 @@ impl Efforts {
 
     /// Takes in that an effect failed, if it is one that was started. Says whether it is.
     pub fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) -> bool {
-        let effort = self.of.get_mut(&kind).filter(|effort| effort.is_under_way());
-        let is_known = effort.is_some();
-        if let Some(effort) = effort {
-            effort.fail(kind, now, failure, config);
+        let effect = self.of.get_mut(&kind).filter(|effect| effect.is_under_way());
+        let is_known = effect.is_some();
+        if let Some(effect) = effect {
+            effect.fail(kind, now, failure, config);
         }
         is_known
     }
@@ -105,9 +105,9 @@ impl Efforts {
 
     /// One that is known to have succeeded at `at`, perhaps before a restart.
     pub fn done(&mut self, kind: EffectKind, at: BlockNumber, config: &Config) {
-        let effort = self.of.entry(kind).or_default();
-        effort.refusals = 0;
-        effort.phase = Phase::Done {
+        let effect = self.of.entry(kind).or_default();
+        effect.refusals = 0;
+        effect.phase = Phase::Done {
             at,
             confirm_blocks: config.confirm_blocks,
         };
@@ -116,8 +116,9 @@ impl Efforts {
 
 /// The attempts at one effect of one task.
 #[derive(Clone, Debug, Default)]
-struct Effort {
-    attempts: u32,
+struct EffectAttempts {
+    /// Times that it was started.
+    count: u32,
     /// Failures that cost something.
     failures: u32,
     /// In a row, those that cost nothing.
@@ -154,7 +155,7 @@ enum Phase {
     GivenUp,
 }
 
-impl Effort {
+impl EffectAttempts {
     fn is_ready(&self, now: BlockNumber, pace: Pace) -> bool {
         let (since, pause) = match self.phase {
             Phase::Ready => return true,
@@ -223,93 +224,93 @@ mod tests {
     }
 
     /// Blocks until it is ready again.
-    fn pause(efforts: &Efforts, kind: EffectKind, now: BlockNumber, is_near: bool) -> BlockNumber {
+    fn pause(attempts: &Attempts, kind: EffectKind, now: BlockNumber, is_near: bool) -> BlockNumber {
         let pace = Pace {
             is_near,
             sees_best: false,
         };
         (0..100)
-            .find(|blocks| efforts.is_ready(kind, now + blocks, pace))
+            .find(|blocks| attempts.is_ready(kind, now + blocks, pace))
             .unwrap_or(100)
     }
 
-    fn fail(efforts: &mut Efforts, kind: EffectKind, failure: Failure) -> BlockNumber {
-        efforts.start(kind);
-        assert!(efforts.is_under_way(kind) && !efforts.is_ready(kind, 200, Pace::default()));
-        assert!(efforts.fail(kind, 100, failure, &config()));
-        pause(efforts, kind, 100, false)
+    fn fail(attempts: &mut Attempts, kind: EffectKind, failure: Failure) -> BlockNumber {
+        attempts.start(kind);
+        assert!(attempts.is_under_way(kind) && !attempts.is_ready(kind, 200, Pace::default()));
+        assert!(attempts.fail(kind, 100, failure, &config()));
+        pause(attempts, kind, 100, false)
     }
 
     #[test]
     fn pauses_after_what_cost_something_double_up_to_a_bound_and_never_end() {
-        let mut efforts = Efforts::default();
-        let mut pauses = (0..1000).map(|_| fail(&mut efforts, EffectKind::Commit, Failure::Failed));
+        let mut attempts = Attempts::default();
+        let mut pauses = (0..1000).map(|_| fail(&mut attempts, EffectKind::Commit, Failure::Failed));
         assert_eq!(pauses.by_ref().take(4).collect::<Vec<_>>(), [2, 4, 7, 7]);
         assert!(pauses.all(|pause| pause == 7));
-        assert_eq!(pause(&efforts, EffectKind::Commit, 100, true), 2);
+        assert_eq!(pause(&attempts, EffectKind::Commit, 100, true), 2);
     }
 
     #[test]
     fn a_refused_call_is_tried_again_within_two_blocks_and_in_every_block_near_its_deadline() {
-        let mut efforts = Efforts::default();
+        let mut attempts = Attempts::default();
         for attempt in 1..1000 {
-            let blocks = fail(&mut efforts, EffectKind::Commit, Failure::Refused);
+            let blocks = fail(&mut attempts, EffectKind::Commit, Failure::Refused);
             assert_eq!(blocks, attempt.min(2));
-            assert_eq!(pause(&efforts, EffectKind::Commit, 100, true), 1);
-            assert_eq!(efforts.is_refused(EffectKind::Commit), attempt >= 2);
+            assert_eq!(pause(&attempts, EffectKind::Commit, 100, true), 1);
+            assert_eq!(attempts.is_refused(EffectKind::Commit), attempt >= 2);
         }
     }
 
     #[test]
     fn only_work_of_this_machine_can_fail_for_good() {
-        let mut efforts = Efforts::default();
+        let mut attempts = Attempts::default();
         for kind in [EffectKind::Fetch, EffectKind::Compute] {
-            assert_eq!(fail(&mut efforts, kind, Failure::Permanent), 100);
-            assert!(efforts.is_given_up(kind));
+            assert_eq!(fail(&mut attempts, kind, Failure::Permanent), 100);
+            assert!(attempts.is_given_up(kind));
         }
         for kind in [EffectKind::Commit, EffectKind::ComputeMove(1)] {
-            assert_eq!(fail(&mut efforts, kind, Failure::Permanent), 2);
-            assert!(!efforts.is_given_up(kind));
+            assert_eq!(fail(&mut attempts, kind, Failure::Permanent), 2);
+            assert!(!attempts.is_given_up(kind));
         }
     }
 
     #[test]
     fn what_was_only_offered_is_given_up_once_a_block_has_refused_it() {
-        let mut efforts = Efforts::default();
+        let mut attempts = Attempts::default();
         for kind in [EffectKind::Bid, EffectKind::Announce(Default::default())] {
-            assert_eq!(fail(&mut efforts, kind, Failure::Refused), 1);
-            assert!(!efforts.is_given_up(kind));
-            assert_eq!(fail(&mut efforts, kind, Failure::Failed), 100);
-            assert!(efforts.is_given_up(kind));
+            assert_eq!(fail(&mut attempts, kind, Failure::Refused), 1);
+            assert!(!attempts.is_given_up(kind));
+            assert_eq!(fail(&mut attempts, kind, Failure::Failed), 100);
+            assert!(attempts.is_given_up(kind));
         }
     }
 
     #[test]
     fn success_is_waited_for_before_it_is_tried_again() {
-        let (config, mut efforts) = (config(), Efforts::default());
-        efforts.start(EffectKind::Commit);
-        assert!(efforts.succeed(EffectKind::Commit, 10, &config));
+        let (config, mut attempts) = (config(), Attempts::default());
+        attempts.start(EffectKind::Commit);
+        assert!(attempts.succeed(EffectKind::Commit, 10, &config));
         assert_eq!(
-            pause(&efforts, EffectKind::Commit, 10, false),
+            pause(&attempts, EffectKind::Commit, 10, false),
             config.confirm_blocks
         );
-        assert_eq!(pause(&efforts, EffectKind::Commit, 10, true), SHOWN_BLOCKS);
+        assert_eq!(pause(&attempts, EffectKind::Commit, 10, true), SHOWN_BLOCKS);
         let sees_best = Pace {
             sees_best: true,
             ..Pace::default()
         };
-        assert!(efforts.is_ready(EffectKind::Commit, 10 + SHOWN_BLOCKS, sees_best));
-        assert!(!efforts.succeed(EffectKind::Commit, 11, &config));
+        assert!(attempts.is_ready(EffectKind::Commit, 10 + SHOWN_BLOCKS, sees_best));
+        assert!(!attempts.succeed(EffectKind::Commit, 11, &config));
     }
 
     #[test]
     fn what_is_forgotten_while_under_way_is_stopped_once() {
-        let mut efforts = Efforts::default();
-        efforts.start(EffectKind::Compute);
-        efforts.start(EffectKind::Commit);
-        efforts.keep_only(|_| false);
-        assert_eq!(efforts.take_cancelled(), [EffectKind::Compute]);
-        assert_eq!(efforts.take_cancelled(), []);
-        assert!(efforts.is_under_way(EffectKind::Commit));
+        let mut attempts = Attempts::default();
+        attempts.start(EffectKind::Compute);
+        attempts.start(EffectKind::Commit);
+        attempts.keep_only(|_| false);
+        assert_eq!(attempts.take_cancelled(), [EffectKind::Compute]);
+        assert_eq!(attempts.take_cancelled(), []);
+        assert!(attempts.is_under_way(EffectKind::Commit));
     }
 }
