@@ -256,7 +256,7 @@ pub struct CallName {
 }
 
 /// An argument of a call, as this program knows it.
-pub(crate) struct Argument {
+pub struct Argument {
     /// Its value in SCALE.
     pub bytes: Vec<u8>,
     /// Its type.
@@ -352,7 +352,7 @@ impl Call {
     }
 
     /// The arguments, each with its type.
-    pub(crate) fn arguments(&self) -> Vec<Argument> {
+    pub fn arguments(&self) -> Vec<Argument> {
         match self {
             Self::Bond { role, amount } => args![role, amount],
             Self::Unbond { amount } | Self::Rebond { amount } => args![amount],

@@ -147,7 +147,7 @@ pub struct OpenTask {
 }
 
 /// Whether a task is not finished.
-pub(crate) fn is_open(task: &TaskRecord) -> bool {
+pub fn is_open(task: &TaskRecord) -> bool {
     match task.state {
         TaskState::Bidding { .. }
         | TaskState::Revealing { .. }

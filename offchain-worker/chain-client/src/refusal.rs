@@ -167,7 +167,7 @@ impl Refusal {
     }
 
     /// Whether the bytes that were refused will be refused again, so that another signature is needed.
-    pub(crate) fn spoils(&self) -> bool {
+    pub fn spoils(&self) -> bool {
         matches!(
             self,
             Self::BadProof
@@ -180,7 +180,7 @@ impl Refusal {
     }
 
     /// Whether it is of the moment, and says nothing of the call.
-    pub(crate) fn passes(&self) -> bool {
+    pub fn passes(&self) -> bool {
         matches!(
             self,
             Self::ExhaustsResources
@@ -198,7 +198,7 @@ impl Refusal {
     }
 
     /// Whether a fresh signature (nonce, era, runtime version), or the same one a little later, may cure it.
-    pub(crate) fn is_curable(&self) -> bool {
+    pub fn is_curable(&self) -> bool {
         self.passes()
             || self.spoils()
             || matches!(

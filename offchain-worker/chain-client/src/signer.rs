@@ -1,17 +1,16 @@
 //! The key that signs calls.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use codec::{DecodeAll, Encode};
 use sp_core::{
-    crypto::{AccountId32, Pair as _, VrfPublic, VrfSecret},
+    crypto::{AccountId32, Pair as _, SecretStringError, VrfPublic, VrfSecret},
     sr25519::{
         vrf::{VrfSignature, VrfTranscript},
         Pair, Public, Signature,
     },
     H256,
 };
-use subxt_signer::{sr25519::Keypair, SecretUri};
 use surety_audit_economics::draw::{self, AuditInput, SeatInput};
 use surety_proofs::{CommitStatement, SignedStatement};
 use surety_types::trust::AuditProof;
@@ -21,8 +20,6 @@ use crate::ChainError;
 /// An sr25519 key pair. Never printed; `Debug` shows the account only.
 #[derive(Clone)]
 pub struct Signer {
-    keypair: Keypair,
-    /// The same key, for what only this form of it can do.
     pair: Pair,
     account: AccountId32,
 }
@@ -41,20 +38,16 @@ impl Signer {
         if uri.is_empty() {
             return Err(refused("it is empty"));
         }
-        let pair = Pair::from_string(uri, None).map_err(|_| refused("it is not a secret URI"));
-        let uri = SecretUri::from_str(uri).map_err(|_| refused("it is not a secret URI"))?;
-        let keypair = Keypair::from_uri(&uri)
-            .map_err(|_| refused("neither a valid mnemonic nor 32 bytes of hexadecimal digits after 0x"))?;
-        let account = AccountId32::new(keypair.public_key().0);
-        let pair = pair?;
-        if pair.public().0 != keypair.public_key().0 {
-            return Err(refused("two readings of it differ"));
-        }
-        Ok(Self {
-            keypair,
-            pair,
-            account,
-        })
+        let pair = Pair::from_string(uri, None).map_err(|error| match error {
+            SecretStringError::InvalidPhrase
+            | SecretStringError::InvalidSeed
+            | SecretStringError::InvalidSeedLength => {
+                refused("neither a valid mnemonic nor 32 bytes of hexadecimal digits after 0x")
+            }
+            _ => refused("it is not a secret URI"),
+        })?;
+        let account = AccountId32::new(pair.public().0);
+        Ok(Self { pair, account })
     }
 
     /// The account it signs for.
@@ -115,8 +108,9 @@ impl Signer {
         Ok(VrfDraw { output, proof })
     }
 
-    pub(crate) fn keypair(&self) -> &Keypair {
-        &self.keypair
+    /// Signs what an extrinsic's signature goes over, as the runtime at hand has it.
+    pub fn sign_extrinsic(&self, payload: &[u8]) -> [u8; 64] {
+        self.pair.sign(payload).0
     }
 }
 

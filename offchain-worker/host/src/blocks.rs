@@ -91,7 +91,13 @@ impl Reader<'_> {
         self.beside.retain(|id, _| open.iter().any(|task| task.id == *id));
         let mut tasks = Vec::with_capacity(open.len());
         for task in open {
-            tasks.push(self.snapshot(&*chain, when, task).await?);
+            let id = task.id;
+            match self.snapshot(&*chain, when, task).await {
+                Ok(snapshot) => tasks.push(snapshot),
+                Err(e) if spoils_block(&e) => return Err(e),
+                // The next block shows it again: no promise ends because one state lacks a task.
+                Err(e) => tracing::warn!(task = id, error = %e, "a task is left out of this block"),
+            }
         }
         let block = block.number;
         Ok(match self.seen {
@@ -111,7 +117,13 @@ impl Reader<'_> {
             && matches!(open.task.state, TaskState::Bidding { .. })
             && open.bid.is_none();
         let price_limit = match undecided {
-            true => self.price_limit(chain, when, &open).await?,
+            true => match self.price_limit(chain, when, &open).await {
+                Err(e) if !spoils_block(&e) => {
+                    tracing::warn!(task = open.id, error = %e, "nothing is bid for a task in this block");
+                    None
+                }
+                limit => limit?,
+            },
             false => None,
         };
         let beside = self.beside(chain, when, &open).await?;
@@ -130,15 +142,16 @@ impl Reader<'_> {
         })
     }
 
-    /// What lies beside a task. A record that cannot be read, since the runtime has gone on without us, is taken as it was:
-    /// it must not look as if it were not there. Nor may it keep us from everything else, where it is none of ours.
+    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on without us, is taken
+    /// as it was: it must not look as if it were not there. Where it is none of ours, it does not matter.
     async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
         match read_beside(chain, when, open).await {
             Ok(beside) => {
                 self.beside.insert(open.id, beside.clone());
                 Ok(beside)
             }
-            Err(e @ (ChainError::Decode { .. } | ChainError::Outgrown { .. })) => {
+            Err(e) if spoils_block(&e) => Err(e),
+            Err(e) => {
                 let before = self.beside.get(&open.id).cloned();
                 if before.is_none() && concerns(open, &self.tools.stash) {
                     return Err(e);
@@ -146,7 +159,6 @@ impl Reader<'_> {
                 tracing::error!(task = open.id, error = %e, "a dispute, a demand or a committee cannot be read");
                 Ok(before.unwrap_or_default())
             }
-            Err(e) => Err(e),
         }
     }
 
@@ -167,6 +179,11 @@ impl Reader<'_> {
         self.limits.insert(key, limit);
         Ok(limit)
     }
+}
+
+/// Whether an error says that nothing can be read of a block, and not only that one record of it cannot.
+fn spoils_block(error: &ChainError) -> bool {
+    matches!(error, ChainError::Unreachable { .. } | ChainError::Pruned { .. })
 }
 
 /// Whether a task is one that a stash has a part in.

@@ -141,16 +141,49 @@ impl Engines {
     ) -> Result<Ticket<U>, ComputeError> {
         let computed = self.computed.clone();
         let timed = move |sink: &mut JobSink| {
-            let (started, before) = (Instant::now(), computed.load(Ordering::Relaxed));
+            let timer = OwnTime::start(computed);
             let made = work(sink);
-            // One slow move while a speed is measured for the first time would keep this machine from bidding for good.
-            let aside = computed.load(Ordering::Relaxed).saturating_sub(before);
-            let took = started.elapsed().saturating_sub(Duration::from_micros(aside));
-            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-            computed.fetch_add(micros, Ordering::Relaxed);
-            Ok(finish(made?, took))
+            Ok(finish(made?, timer.end()))
         };
         Ok(self.pool.work(priority, timed)?)
+    }
+}
+
+/// Measures what a job's own work takes, and adds it to what was computed in all when it ends, even by a panic: it is no
+/// time of the job beneath it.
+struct OwnTime {
+    computed: Arc<AtomicU64>,
+    before: u64,
+    started: Instant,
+}
+
+impl OwnTime {
+    fn start(computed: Arc<AtomicU64>) -> Self {
+        Self {
+            before: computed.load(Ordering::Relaxed),
+            computed,
+            started: Instant::now(),
+        }
+    }
+
+    /// The job is done.
+    fn end(self) -> Duration {
+        self.so_far()
+    }
+
+    /// One slow move while a speed is measured for the first time would keep this machine from bidding for good.
+    fn so_far(&self) -> Duration {
+        let aside = self.computed.load(Ordering::Relaxed).saturating_sub(self.before);
+        self.started
+            .elapsed()
+            .saturating_sub(Duration::from_micros(aside))
+    }
+}
+
+impl Drop for OwnTime {
+    fn drop(&mut self) {
+        let micros = u64::try_from(self.so_far().as_micros()).unwrap_or(u64::MAX);
+        self.computed.fetch_add(micros, Ordering::Relaxed);
     }
 }
 

@@ -6,7 +6,7 @@ use super::{account, HASH};
 use crate::CommitteeRecord;
 
 /// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being opened.
-pub(crate) fn committees() -> Vec<CommitteeRecord> {
+pub fn committees() -> Vec<CommitteeRecord> {
     let windows = windows(5, 6);
     let with = |state| CommitteeRecord {
         state,

@@ -1,12 +1,12 @@
 //! One call of each kind, to hold against a runtime's metadata, and for tests one record of each kind.
 
-#[cfg(test)]
-pub(crate) mod committee;
-#[cfg(test)]
-pub(crate) mod records;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod committee;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod records;
 mod trust;
-#[cfg(test)]
-pub(crate) mod trust_records;
+#[cfg(any(test, feature = "testsuite"))]
+pub mod trust_records;
 
 use sp_core::{crypto::AccountId32, H256};
 use surety_types::{
@@ -26,7 +26,7 @@ fn account() -> AccountId32 {
 }
 
 /// One call of each kind.
-pub(crate) fn calls() -> Vec<Call> {
+pub fn calls() -> Vec<Call> {
     let (task, amount) = (3, 4);
     let mut calls = vec![
         Call::Bond {

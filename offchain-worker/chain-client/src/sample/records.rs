@@ -11,7 +11,7 @@ use super::{account, bid, claim, device, endpoints, manifest, spec, trust_record
 use crate::{BidRecord, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskInfo, TaskRecord};
 
 /// A provider.
-pub(crate) fn provider() -> ProviderRecord {
+pub fn provider() -> ProviderRecord {
     ProviderRecord {
         device: device(),
         endpoints: endpoints(),
@@ -20,7 +20,7 @@ pub(crate) fn provider() -> ProviderRecord {
 }
 
 /// A model.
-pub(crate) fn model() -> RegisteredModel {
+pub fn model() -> RegisteredModel {
     RegisteredModel {
         owner: account(),
         manifest: manifest(),
@@ -29,7 +29,7 @@ pub(crate) fn model() -> RegisteredModel {
 }
 
 /// A stake, part of it on its way out.
-pub(crate) fn stake() -> StakeInfo {
+pub fn stake() -> StakeInfo {
     let chunk = UnlockChunk {
         amount: 1,
         available_at: 2,
@@ -45,7 +45,7 @@ pub(crate) fn stake() -> StakeInfo {
 }
 
 /// A bid as the chain keeps it.
-pub(crate) fn bid_record() -> BidRecord {
+pub fn bid_record() -> BidRecord {
     BidRecord {
         seal: HASH,
         opened: Some(bid()),
@@ -61,7 +61,7 @@ fn assignment() -> Assignment<AccountId32, crate::Balance> {
 }
 
 /// A task in each of its states.
-pub(crate) fn tasks() -> Vec<TaskRecord> {
+pub fn tasks() -> Vec<TaskRecord> {
     let states = vec![
         TaskState::Bidding { until: 1 },
         TaskState::Revealing { until: 1 },
@@ -94,7 +94,7 @@ pub(crate) fn tasks() -> Vec<TaskRecord> {
 }
 
 /// A round in each of its phases.
-pub(crate) fn rounds() -> Vec<RoundRecord> {
+pub fn rounds() -> Vec<RoundRecord> {
     let verdict = Verdict::Agreed {
         claim: claim(),
         majority: vec![account()].try_into().unwrap_or_default(),
@@ -139,7 +139,7 @@ pub(crate) fn rounds() -> Vec<RoundRecord> {
 }
 
 /// The runtime API's answer to a question about a task.
-pub(crate) fn task_view() -> Option<TaskInfo> {
+pub fn task_view() -> Option<TaskInfo> {
     let task = tasks().pop()?;
     Some(TaskInfo {
         task,

@@ -67,7 +67,7 @@ impl Shape for OneLeaf {
 }
 
 /// Disputes with each kind of challenger.
-pub(crate) fn disputes() -> Vec<DisputeRecord> {
+pub fn disputes() -> Vec<DisputeRecord> {
     let auditor = Party::Auditor {
         verifier: account(),
         provider: account(),
@@ -92,7 +92,7 @@ pub(crate) fn disputes() -> Vec<DisputeRecord> {
 }
 
 /// A demand.
-pub(crate) fn demand() -> DemandRecord {
+pub fn demand() -> DemandRecord {
     DemandRecord {
         by: account(),
         segment: 1,
@@ -113,7 +113,7 @@ pub(super) fn input_demand() -> InputDemand<AccountId32, Balance, BlockNumber> {
 }
 
 /// A slash.
-pub(crate) fn slash() -> SlashRecord {
+pub fn slash() -> SlashRecord {
     SlashRecord {
         task: 3,
         offender: account(),
@@ -128,7 +128,7 @@ pub(crate) fn slash() -> SlashRecord {
 }
 
 /// What is remembered of a stash.
-pub(crate) fn record() -> TrustInfo {
+pub fn record() -> TrustInfo {
     TrustInfo {
         clean_tasks: 1,
         jailed_until: Some(1),

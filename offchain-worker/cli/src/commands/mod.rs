@@ -12,7 +12,8 @@ mod worker;
 
 use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
 
-use surety_chain_client::{Chain, RpcChain, RpcConfig};
+use surety_chain_client::Chain;
+use surety_chain_rpc::{RpcChain, RpcConfig};
 use surety_models::ModelStore;
 use surety_network::{BlobStore, Limits, NetworkConfig, Node};
 use tracing_subscriber::EnvFilter;

@@ -163,12 +163,13 @@ async fn register(
     let device = machine::profile(threads);
     let registered = chain.provider(When::Finalized, stash).await?;
     let same = registered.is_some_and(|r| r.device == device && r.endpoints == endpoints);
-    let call = if same {
-        Call::Heartbeat
+    // What is final already need not become so again: a provider that comes back is at work at once.
+    let (call, until) = if same {
+        (Call::Heartbeat, Until::Included)
     } else {
-        Call::RegisterProvider { device, endpoints }
+        (Call::RegisterProvider { device, endpoints }, Until::Finalized)
     };
-    match chain.submit(&key.signer, call, Until::Finalized.into()).await {
+    match chain.submit(&key.signer, call, until.into()).await {
         // Lost from sight is not lost: the heartbeat that follows shows.
         Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
         other => drop(other?),

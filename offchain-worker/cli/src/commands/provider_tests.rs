@@ -63,6 +63,39 @@ impl World {
 }
 
 #[tokio::test]
+async fn a_confirmation_is_waited_for_while_finality_stands_still() {
+    let world = World::bonded(Role::Provider).await.nominated().await;
+    let named = Some(world.stash.account());
+    let confirming = worker::find_stash(&world.chain, &world.agent, named);
+    tokio::pin!(confirming);
+    for _ in 0..3 {
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), &mut confirming);
+        assert!(waiting.await.is_err(), "it is not final");
+        world.chain.extend();
+    }
+    let confirmations = |(_, call): &&(AccountId, Call)| matches!(call, Call::ConfirmAgent { .. });
+    assert_eq!(world.chain.calls().iter().filter(confirmations).count(), 1);
+    world.chain.finalise();
+    assert_eq!(confirming.await.unwrap(), *world.stash.account());
+}
+
+#[tokio::test]
+async fn an_unchanged_provider_is_back_without_waiting_for_finality() {
+    let world = World::bonded(Role::Provider).await.nominated().await;
+    let stash = world.stash.account();
+    let finalising = world.finalising();
+    worker::find_stash(&world.chain, &world.agent, Some(stash))
+        .await
+        .unwrap();
+    let register = |endpoints| register(&world.chain, &world.agent, stash, 1, endpoints);
+    register(endpoints()).await.unwrap();
+    finalising.abort();
+    let again = tokio::time::timeout(std::time::Duration::from_secs(5), register(endpoints()));
+    again.await.unwrap().unwrap();
+    assert!(matches!(world.chain.calls().last(), Some((_, Call::Heartbeat))));
+}
+
+#[tokio::test]
 async fn a_nominated_agent_confirms_by_itself() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let finalizing = world.finalizing();

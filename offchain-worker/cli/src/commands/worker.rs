@@ -1,6 +1,6 @@
 //! What providers and verifiers have in common when they start.
 
-use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, PoolConfig, Priority};
@@ -13,6 +13,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{signal, SignalKind},
     sync::watch,
+    time::timeout,
 };
 
 use super::Context;
@@ -129,9 +130,31 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
     }
     tracing::info!(stash = %address(stash), "confirming to be its agent");
     let call = Call::ConfirmAgent { stash: stash.clone() };
-    chain.submit(&key.signer, call, Until::Finalized.into()).await?;
-    Ok(())
+    let mut blocks = chain.finalized_blocks().await?;
+    loop {
+        if chain.agent_stash(When::Finalized, agent).await?.as_ref() == Some(stash) {
+            return Ok(());
+        }
+        // A block may have been replaced by one without it.
+        if chain.agent_stash(When::Best, agent).await?.as_ref() != Some(stash) {
+            match chain
+                .submit(&key.signer, call.clone(), Until::Included.into())
+                .await
+            {
+                Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "confirmation"),
+                other => drop(other?),
+            }
+        }
+        // However long finality stands still: ending would only lose the place in line.
+        match timeout(FINALITY_WORD, blocks.next()).await {
+            Ok(block) => drop(block?),
+            Err(_) => tracing::warn!("the chain finalises nothing; waiting until our confirmation is final"),
+        }
+    }
 }
+
+/// How often it is said that finality is waited for.
+const FINALITY_WORD: Duration = Duration::from_secs(30);
 
 /// Whether a stash can work in a role.
 pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role) -> Result<()> {

@@ -2,15 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use surety_engine::{Engine, EngineError, EnginePool, Job, PoolConfig};
+use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, PoolConfig};
 use surety_types::model::Operation;
 use surety_worker_core::Event;
 
 use super::engine::{manifest, Puppet};
 use crate::{Engines, Vitals};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() {
+/// What a job is measured to take that stands aside for this work, in milliseconds.
+async fn measured_beneath(
+    urgent: impl FnOnce(&mut JobSink) -> Result<(), EngineError> + Send + 'static,
+) -> u64 {
     let puppet = Arc::<Puppet>::default();
     let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 }).unwrap();
     let engine: Arc<dyn Engine> = puppet.clone();
@@ -24,16 +26,32 @@ async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() 
     while puppet.runs() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let slow_move = |_: &mut _| {
-        std::thread::sleep(Duration::from_secs(2));
-        Err::<(), _>(EngineError::NotInTrace)
-    };
-    engines.answer(slow_move).unwrap().await.unwrap_err();
+    engines.answer(urgent).unwrap().await.unwrap_err();
     puppet.let_tokens(1);
     generation.await.unwrap();
     let measured = engines.take_measured();
     let [Event::Measured { millis, .. }] = measured.into_iter().collect::<Vec<_>>()[..] else {
         panic!("one measurement");
     };
+    millis
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() {
+    let slow_move = |_: &mut JobSink| {
+        std::thread::sleep(Duration::from_secs(2));
+        Err(EngineError::NotInTrace)
+    };
+    let millis = measured_beneath(slow_move).await;
+    assert!(millis < 1000, "{millis}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_panics_leaves_its_time_to_nobody_else() {
+    let panic = |_: &mut JobSink| {
+        std::thread::sleep(Duration::from_secs(2));
+        panic!("as asked for")
+    };
+    let millis = measured_beneath(panic).await;
     assert!(millis < 1000, "{millis}");
 }

@@ -189,6 +189,28 @@ async fn a_dispute_of_ones_own_that_cannot_be_read_keeps_nobody_from_other_work(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dispute_of_ones_own_that_was_never_read_keeps_nobody_from_other_work() {
+    let world = World::new().await;
+    let host = world.start();
+    let disputed = world.post(b"disputed\n").await;
+    world.bid_and_assign(disputed).await;
+    world.until(|| !commits(&world).is_empty()).await;
+    host.stop().await;
+    dispute_unreadably(&world, disputed);
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.bid_and_assign(task).await;
+    world
+        .until(|| {
+            world.chain.finalise();
+            commits(&world).len() == 2
+        })
+        .await;
+    assert!(!world.is_finished(disputed), "it is only not seen");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
     let world = World::new().await;
     let other = world.post(b"other\n").await;

@@ -8,10 +8,10 @@ use subxt::{
 };
 
 use super::runtime::{RawCall, Runtime};
-use crate::{Balance, BlockNumber, BlockRef, Call, ChainError, Signer};
+use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError, Signer};
 
 /// Blocks for which a signed call is good at most, from its anchor on: a power of two, as eras are. Long enough for any
-/// wait in a full pool that [`super::RpcConfig::inclusion_patience`] allows; short enough that a call that nobody follows
+/// wait in a full pool that [`crate::RpcConfig::inclusion_patience`] allows; short enough that a call that nobody follows
 /// any more is dead before its task's windows end.
 const PERIOD_MAX: u32 = 256;
 /// The shortest period that eras have.
@@ -106,10 +106,13 @@ pub(super) fn sign(
         .transactions()
         .create_signable_offline(payload, params)
         .map_err(|error| unfit(runtime, &error))?;
-    let signed = signable
-        .sign(signer.keypair())
+    let payload = signable
+        .signer_payload()
         .map_err(|error| unfit(runtime, &error))?;
-    Ok(signed.into_encoded())
+    let account = AccountId32(*signer.account().as_ref());
+    let signature = MultiSignature::Sr25519(signer.sign_extrinsic(&payload));
+    let signed = signable.sign_with_account_and_signature(&account, &signature);
+    Ok(signed.map_err(|error| unfit(runtime, &error))?.into_encoded())
 }
 
 /// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every block in

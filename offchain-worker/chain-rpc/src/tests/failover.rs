@@ -6,9 +6,8 @@ use codec::Encode;
 use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
-use crate::{
-    rpc::runtime::Entry, sample, Chain, ChainError, ErrorClass, RpcChain, RpcConfig, TaskRecord, When,
-};
+use crate::{runtime::Entry, RpcChain, RpcConfig};
+use surety_chain_client::{sample, Chain, ChainError, ErrorClass, TaskRecord, When};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -48,6 +47,28 @@ async fn the_next_node_answers_when_one_is_gone_and_the_first_again_when_it_is_b
     assert_eq!(chain.block(When::Best).await.unwrap().number, 120);
     first.stop();
     assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+}
+
+#[tokio::test]
+async fn while_one_question_looks_for_an_earlier_node_the_others_go_on() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let mut config = config(&[&first, &second]);
+    config.return_after = Duration::from_secs(1);
+    first.change(|state| state.is_syncing = true);
+    let chain = RpcChain::connect(config).await.unwrap();
+    second.change(|state| state.best = 110);
+    // From now on it keeps whoever connects waiting for longer than they do.
+    first.change(|state| state.slow = Some(("system_health", Duration::from_secs(5))));
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let looking = tokio::spawn({
+        let chain = chain.clone();
+        async move { chain.block(When::Best).await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let other = tokio::time::timeout(Duration::from_millis(800), chain.block(When::Best)).await;
+    assert!(!looking.is_finished(), "it waits for the first node");
+    assert_eq!(other.expect("it does not wait").unwrap().number, 110);
+    assert_eq!(looking.await.unwrap().unwrap().number, 110);
 }
 
 #[tokio::test]

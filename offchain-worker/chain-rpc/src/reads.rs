@@ -15,8 +15,8 @@ use super::{
     runtime::{Entry, Runtime},
     Inner,
 };
-use crate::{
-    chain::is_open, Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord,
+use surety_chain_client::{
+    is_open, Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord,
     TaskInfo, TaskRecord, When,
 };
 

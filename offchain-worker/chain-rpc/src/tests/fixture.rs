@@ -15,9 +15,10 @@ use subxt::{
 use surety_types::{model::ModelManifest, task::Bid};
 
 pub use super::calls::*;
-use crate::{
-    rpc::runtime::Runtime, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord,
-    RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
+use crate::runtime::Runtime;
+use surety_chain_client::{
+    ChainError, CommitteeRecord, DemandRecord, DisputeRecord, ProviderRecord, RoundRecord, SlashRecord,
+    StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };
 
 #[derive(TypeInfo, Encode)]

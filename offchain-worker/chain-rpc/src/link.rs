@@ -1,14 +1,13 @@
-//! The connection: made when it is needed, dropped when it breaks, to the first node that can be believed, with questions
-//! asked again for a while.
+//! Questions to the node at hand, asked again for a while. Which node that is, [`super::connections`] decides.
 
 use std::{
     collections::HashMap,
     future::Future,
     sync::{
         atomic::{AtomicU32, Ordering},
-        Arc, Mutex as StdMutex, PoisonError,
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use backon::{ExponentialBuilder, Retryable};
@@ -23,11 +22,12 @@ use subxt::{
 use tokio::sync::Mutex;
 
 use super::{
-    node::{self, Distrust},
+    connections::{Connected, State},
+    node,
     runtime::Runtime,
     SPEC_NAME,
 };
-use crate::{BlockNumber, BlockRef, ChainError};
+use surety_chain_client::{BlockNumber, BlockRef, ChainError};
 
 pub(super) type Rpc = LegacyRpcMethods<RpcConfigFor<SubstrateConfig>>;
 
@@ -40,38 +40,22 @@ const HEIGHTS_MAX: usize = 64;
 
 /// A connection to one of several nodes.
 pub(super) struct Link {
-    urls: Vec<String>,
+    pub(super) urls: Vec<String>,
     patience: Duration,
     /// How often it is tried whether a node that comes earlier in the list is back.
-    return_after: Duration,
-    state: Mutex<State>,
+    pub(super) return_after: Duration,
+    /// Held for moments only: never while a node is asked anything.
+    pub(super) state: StdMutex<State>,
+    /// Held while a connection is made: by one question at a time, for all that wait for it.
+    pub(super) connecting: Mutex<()>,
     /// Height of the newest finalised block that any node has shown.
-    finalized: AtomicU32,
+    pub(super) finalized: AtomicU32,
     heights: StdMutex<HashMap<H256, BlockNumber>>,
 }
 
-#[derive(Default)]
-struct State {
-    rpc: Option<Connected>,
-    /// Which node is tried next.
-    next: usize,
-    /// When an earlier node was last looked for.
-    looked: Option<Instant>,
-    /// How many connections there were: tells a broken one from its successor.
-    made: u64,
-    genesis: Option<H256>,
-}
-
-#[derive(Clone)]
-pub(super) struct Connected {
-    pub rpc: Rpc,
-    number: u64,
-    /// Which node it is.
-    node: usize,
-}
-
 /// What came of one attempt.
-enum Trouble {
+#[derive(Clone)]
+pub(super) enum Trouble {
     /// The connection is at fault; another attempt may help.
     Link(String),
     /// The answer is final.
@@ -84,7 +68,8 @@ impl Link {
             urls,
             patience,
             return_after,
-            state: Mutex::default(),
+            state: StdMutex::default(),
+            connecting: Mutex::default(),
             finalized: AtomicU32::new(0),
             heights: StdMutex::default(),
         }
@@ -99,7 +84,7 @@ impl Link {
         self.urls.len()
     }
 
-    fn url_of(&self, node: usize) -> String {
+    pub(super) fn url_of(&self, node: usize) -> String {
         self.urls.get(node).cloned().unwrap_or_default()
     }
 
@@ -124,7 +109,7 @@ impl Link {
             let connected = self.connected().await?;
             match question(connected.rpc.clone()).await {
                 Ok(answer) => Ok((answer, connected)),
-                Err(error) => Err(self.trouble(what, error, &connected).await),
+                Err(error) => Err(self.trouble(what, error, &connected)),
             }
         };
         self.retried(attempt).await
@@ -167,37 +152,13 @@ impl Link {
         }
     }
 
-    /// Whether questions go over this connection now.
-    pub async fn is_current(&self, connected: &Connected) -> bool {
-        let state = self.state.lock().await;
-        state
-            .rpc
-            .as_ref()
-            .is_some_and(|rpc| rpc.number == connected.number)
-    }
-
-    /// Drops a connection that broke or told untruths, unless it has been replaced already; the next node is tried next.
-    pub async fn drop_connection(&self, broken: &Connected) {
-        let mut state = self.state.lock().await;
-        if state.rpc.as_ref().is_some_and(|rpc| rpc.number == broken.number) {
-            state.rpc = None;
-            state.next = self.after(broken.node);
-        }
-    }
-
     /// Turns to the next node, because what this one says cannot be true.
-    pub async fn distrust(&self, liar: &Connected, error: &ChainError) {
+    pub fn distrust(&self, liar: &Connected, error: &ChainError) {
         tracing::warn!(url = self.url_of(liar.node), %error, "this node is not asked any more");
-        self.drop_connection(liar).await;
+        self.drop_connection(liar);
     }
 
-    fn after(&self, node: usize) -> usize {
-        node.saturating_add(1)
-            .checked_rem(self.urls.len())
-            .unwrap_or_default()
-    }
-
-    async fn trouble(&self, what: &str, error: RpcError, connected: &Connected) -> Trouble {
+    fn trouble(&self, what: &str, error: RpcError, connected: &Connected) -> Trouble {
         match error {
             RpcError::User(error) if is_pruned(error.code, &error.message) => {
                 Trouble::Final(ChainError::Pruned {
@@ -206,12 +167,12 @@ impl Link {
             }
             RpcError::User(error) if node::is_overloaded(&error) => {
                 if self.nodes() > 1 {
-                    self.drop_connection(connected).await;
+                    self.drop_connection(connected);
                 }
                 Trouble::Link(error.message)
             }
             RpcError::Client(error) => {
-                self.drop_connection(connected).await;
+                self.drop_connection(connected);
                 let patience = node::request_patience(self.nodes() > 1);
                 Trouble::Link(node::hint(&*error, patience))
             }
@@ -220,75 +181,6 @@ impl Link {
                 reason: other.to_string(),
             }),
         }
-    }
-
-    async fn connected(&self) -> Result<Connected, Trouble> {
-        let mut state = self.state.lock().await;
-        if let Some(connected) = state.rpc.clone() {
-            return Ok(self.earlier(&mut state, &connected).await.unwrap_or(connected));
-        }
-        let nodes = self.urls.len();
-        let (mut troubles, mut foreign) = (Vec::new(), None);
-        for step in 0..nodes {
-            let node = state.next.saturating_add(step);
-            let node = node.checked_rem(nodes).unwrap_or_default();
-            match self.try_node(&mut state, node, node::CONNECT_PATIENCE).await {
-                Ok(connected) => return Ok(connected),
-                Err(Distrust::OtherChain(error)) => foreign = Some(error),
-                Err(Distrust::For(reason)) if nodes == 1 => troubles.push(reason),
-                Err(Distrust::For(reason)) => troubles.push(format!("{}: {reason}", self.url_of(node))),
-            }
-        }
-        match foreign {
-            Some(error) if troubles.is_empty() => Err(Trouble::Final(error)),
-            _ => Err(Trouble::Link(troubles.join("; "))),
-        }
-    }
-
-    /// A connection to a node that comes before the present one, if it is time to look for one and one is back.
-    async fn earlier(&self, state: &mut State, present: &Connected) -> Option<Connected> {
-        if present.node == 0 || state.looked.is_some_and(|at| at.elapsed() < self.return_after) {
-            return None;
-        }
-        state.looked = Some(Instant::now());
-        for node in 0..present.node {
-            match self.try_node(state, node, node::RETURN_PATIENCE).await {
-                Ok(connected) => {
-                    tracing::info!(url = self.url_of(node), "back to an earlier node");
-                    return Some(connected);
-                }
-                Err(distrust) => tracing::debug!(url = self.url_of(node), %distrust, "not back yet"),
-            }
-        }
-        None
-    }
-
-    async fn try_node(
-        &self,
-        state: &mut State,
-        node: usize,
-        patience: Duration,
-    ) -> Result<Connected, Distrust> {
-        let url = self.url_of(node);
-        let (rpc, genesis) = node::connect(
-            &url,
-            patience,
-            self.nodes() > 1,
-            state.genesis,
-            self.finalized.load(Ordering::Relaxed),
-        )
-        .await?;
-        state.genesis = Some(genesis);
-        state.made = state.made.saturating_add(1);
-        state.next = node;
-        state.looked = Some(Instant::now());
-        let connected = Connected {
-            rpc,
-            number: state.made,
-            node,
-        };
-        state.rpc = Some(connected.clone());
-        Ok(connected)
     }
 
     /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
@@ -373,7 +265,7 @@ impl Link {
         Ok(Some(number))
     }
 
-    fn heights(&self) -> std::sync::MutexGuard<'_, HashMap<H256, BlockNumber>> {
+    fn heights(&self) -> MutexGuard<'_, HashMap<H256, BlockNumber>> {
         self.heights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

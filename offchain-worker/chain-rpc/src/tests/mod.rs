@@ -26,8 +26,10 @@ use super::{
     sign::{sign, unsigned, Terms},
     RpcChain, RpcConfig,
 };
-use crate::{sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord};
 use fixture::*;
+use surety_chain_client::{
+    sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord,
+};
 
 fn misfit(pallets: Vec<v15::PalletMetadata>) -> String {
     match runtime_with(pallets) {

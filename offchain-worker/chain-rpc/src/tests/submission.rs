@@ -9,9 +9,8 @@ use super::{
     pool::{era, terms, Answer},
     reveals::reveal,
 };
-use crate::{
-    Call, Chain, ChainError, ErrorClass, Refusal, RpcChain, RpcConfig, Signer, SubmitOptions, Until,
-};
+use crate::{RpcChain, RpcConfig};
+use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Refusal, Signer, SubmitOptions, Until};
 
 pub fn signer() -> Signer {
     Signer::from_uri("//Alice").unwrap()

@@ -10,12 +10,13 @@ use super::{
     proxy::Proxy,
     submission::{connect, submit, LONG},
 };
-use crate::{Call, Refusal, RpcChain, RpcConfig};
+use crate::{RpcChain, RpcConfig};
+use surety_chain_client::{Call, Refusal};
 
 const STALE: Answer = Answer::Refuse(1010, "Transaction is outdated");
 
 pub fn reveal() -> Call {
-    let mut calls = crate::sample::calls().into_iter();
+    let mut calls = surety_chain_client::sample::calls().into_iter();
     calls.find(Call::proves_itself).unwrap()
 }
 

@@ -13,10 +13,11 @@ use subxt::{
 };
 
 use super::{
-    link::{narrow, Connected, Rpc},
+    connections::Connected,
+    link::{narrow, Rpc},
     RpcChain,
 };
-use crate::{BlockRef, BlockStream, Chain, ChainError, When};
+use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -69,10 +70,10 @@ impl Blocks {
         Ok(())
     }
 
-    async fn drop_subscription(&mut self, reason: &str) {
+    fn drop_subscription(&mut self, reason: &str) {
         if let Some((_, connected)) = self.subscription.take() {
             tracing::debug!(url = self.chain.0.link.url(), reason, "blocks stopped coming");
-            self.chain.0.link.drop_connection(&connected).await;
+            self.chain.0.link.drop_connection(&connected);
         }
     }
 }
@@ -114,7 +115,7 @@ impl BlockStream for Blocks {
             let arrived: Option<Option<Result<Header, RpcError>>> =
                 tokio::time::timeout(patience, subscription.next()).await.ok();
             // Questions about a block go to the node that named it.
-            let is_current = self.chain.0.link.is_current(connected).await;
+            let is_current = self.chain.0.link.is_current(connected);
             let reason = match arrived {
                 _ if !is_current => "questions go to another node now".into(),
                 Some(Some(Ok(header))) => {
@@ -137,7 +138,7 @@ impl BlockStream for Blocks {
                     "no block came for a while".into()
                 }
             };
-            self.drop_subscription(&reason).await;
+            self.drop_subscription(&reason);
             silent = Duration::ZERO;
         }
     }

@@ -9,7 +9,7 @@ use sp_runtime::DispatchError;
 use subxt::ext::scale_value;
 
 use super::runtime::{Entry, Runtime};
-use crate::{ChainError, ChainEvent, DispatchFault, EventField, Parameter};
+use surety_chain_client::{ChainError, ChainEvent, DispatchFault, EventField, Parameter};
 
 impl Runtime {
     /// The events of a block.

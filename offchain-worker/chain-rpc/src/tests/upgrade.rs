@@ -11,10 +11,8 @@ use super::{
     node::Node,
     pool::Answer,
 };
-use crate::{
-    rpc::runtime::Entry, sample, Call, Chain, ChainError, ErrorClass, RpcChain, RpcConfig, Signer, Until,
-    When,
-};
+use crate::{runtime::Entry, RpcChain, RpcConfig};
+use surety_chain_client::{sample, Call, Chain, ChainError, ErrorClass, Signer, Until, When};
 
 /// The bid of a later runtime: fields in another order, one more at the end.
 #[derive(TypeInfo, Encode)]

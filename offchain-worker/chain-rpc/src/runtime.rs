@@ -16,7 +16,7 @@ use subxt::{
 use surety_types::TaskId;
 
 use super::transcode::{fits, transcode, End, Shape};
-use crate::{
+use surety_chain_client::{
     sample, Balance, BidRecord, BlockNumber, Call, ChainError, CommitteeRecord, DemandRecord, DisputeRecord,
     ProviderRecord, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
 };

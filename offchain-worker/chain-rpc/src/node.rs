@@ -9,7 +9,7 @@ use subxt::{
 };
 
 use super::link::{narrow, Rpc};
-use crate::{BlockNumber, ChainError, Refusal};
+use surety_chain_client::{BlockNumber, ChainError, Refusal};
 
 /// How long connecting may take.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);

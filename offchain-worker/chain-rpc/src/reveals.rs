@@ -13,7 +13,7 @@ use super::{
     submit::{lost, may_pass, Step},
     Inner,
 };
-use crate::{BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Until, When};
+use surety_chain_client::{BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Until, When};
 
 /// What was handed over of one reveal.
 #[derive(Default)]

@@ -14,13 +14,15 @@ use tokio::time::timeout;
 
 use super::{
     attempts::{Attempt, Place},
-    link::Connected,
+    connections::Connected,
     node,
     sign::{sign, Terms},
     words::failure,
     Inner,
 };
-use crate::{Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When};
+use surety_chain_client::{
+    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
+};
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -257,7 +259,7 @@ impl Inner {
             Ok(statuses) => Ok(Pooled { statuses, connected }),
             Err(RpcError::User(error)) => Err(node::refusal(&error).into()),
             Err(RpcError::Client(error)) => {
-                self.link.drop_connection(&connected).await;
+                self.link.drop_connection(&connected);
                 Err(lost(&error.to_string()))
             }
             Err(other) => Err(lost(&other.to_string())),
@@ -277,7 +279,7 @@ impl Inner {
             let status = match told {
                 Ok(Some(Ok(status))) => status,
                 Ok(Some(Err(_)) | None) => {
-                    self.link.drop_connection(&pooled.connected).await;
+                    self.link.drop_connection(&pooled.connected);
                     return Step::Quiet;
                 }
                 Err(_) if future_since.is_some() => return Step::Stuck,

@@ -14,7 +14,7 @@ use sp_crypto_hashing::blake2_256;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::sign::Terms;
-use crate::{Balance, BlockNumber, BlockRef, Call, ChainError};
+use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError};
 
 /// Most calls of one signer that wait for their turn.
 const WAITING_MAX: usize = 64;

@@ -9,7 +9,8 @@ use super::{
     pool::{terms, Answer},
     submission::{commit, connect, submit, SHORT},
 };
-use crate::{Call, ChainError, RpcChain};
+use crate::RpcChain;
+use surety_chain_client::{Call, ChainError};
 
 fn advance(task: u64) -> Call {
     Call::AdvanceTask { task }

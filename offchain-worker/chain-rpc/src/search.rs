@@ -10,7 +10,7 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
 use super::{attempts::Place, sign::ANCHOR_DEPTH, submit::lost, Inner};
-use crate::{BlockNumber, BlockRef, ChainError, When};
+use surety_chain_client::{BlockNumber, BlockRef, ChainError, When};
 
 impl Inner {
     /// Looks for the call in a block that the node has named.

@@ -10,7 +10,7 @@ use super::{
     sign::{sign, Terms, ANCHOR_DEPTH},
     Inner,
 };
-use crate::{BlockRef, ChainError, Signer, When};
+use surety_chain_client::{BlockRef, ChainError, Signer, When};
 
 /// Most missing nonces that are filled at once.
 const GAP_MAX: u64 = 16;

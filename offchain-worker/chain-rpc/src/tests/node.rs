@@ -20,7 +20,7 @@ use sp_crypto_hashing::blake2_256;
 use tokio::sync::watch;
 
 use super::{fixture, pool::Answer};
-use crate::rpc::runtime::{Entry, Runtime};
+use crate::runtime::{Entry, Runtime};
 
 /// What a node knows and does.
 pub struct State {

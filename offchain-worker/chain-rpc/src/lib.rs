@@ -1,11 +1,8 @@
-//! [`Chain`] over the RPC of one node, or of several of which one is asked.
-//!
-//! What a node answers is believed as long as it can be true, so it should be the worker's own, or one of its owner's. The
-//! connection is made anew when it breaks, to the next node when there is one; questions are asked again for as long as
-//! [`RpcConfig::patience`] says.
+#![doc = include_str!("../README.md")]
 
 mod attempts;
 mod blocks;
+mod connections;
 mod link;
 mod node;
 mod nonces;
@@ -38,7 +35,7 @@ use surety_types::{
 };
 use tokio::sync::RwLock;
 
-use crate::{
+use surety_chain_client::{
     Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
     CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord,
     RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
@@ -184,7 +181,7 @@ impl Inner {
         let asked = self.link.connect().await?;
         let answer = question.await;
         if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            self.link.distrust(&asked, error).await;
+            self.link.distrust(&asked, error);
         }
         answer
     }
