@@ -75,7 +75,7 @@ async fn a_confirmation_is_waited_for_while_finality_stands_still() {
     }
     let confirmations = |(_, call): &&(AccountId, Call)| matches!(call, Call::ConfirmAgent { .. });
     assert_eq!(world.chain.calls().iter().filter(confirmations).count(), 1);
-    world.chain.finalise();
+    world.chain.finalize();
     assert_eq!(confirming.await.unwrap(), *world.stash.account());
 }
 
@@ -83,7 +83,7 @@ async fn a_confirmation_is_waited_for_while_finality_stands_still() {
 async fn an_unchanged_provider_is_back_without_waiting_for_finality() {
     let world = World::bonded(Role::Provider).await.nominated().await;
     let stash = world.stash.account();
-    let finalising = world.finalising();
+    let finalising = world.finalizing();
     worker::find_stash(&world.chain, &world.agent, Some(stash))
         .await
         .unwrap();

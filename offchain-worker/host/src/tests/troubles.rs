@@ -202,7 +202,7 @@ async fn a_dispute_of_ones_own_that_was_never_read_keeps_nobody_from_other_work(
     world.bid_and_assign(task).await;
     world
         .until(|| {
-            world.chain.finalise();
+            world.chain.finalize();
             commits(&world).len() == 2
         })
         .await;
