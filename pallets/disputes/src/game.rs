@@ -28,7 +28,7 @@ use surety_types::{
 
 use crate::{
     bond,
-    matching::{Contest, Stakes},
+    matching::{ChallengerStake, Matchup},
     Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf,
 };
 
@@ -56,7 +56,7 @@ impl<T: Config> Pallet<T> {
         Self::note_cell(id, &mut dispute);
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(&mut round, id, dispute, Some(outcome)),
-            None => Self::keep(&mut round, id, dispute),
+            None => Self::store(&mut round, id, dispute),
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl<T: Config> Pallet<T> {
             Some(outcome) => Self::finish(round, id, dispute, Some(outcome)),
             None if waited && !sits => Self::finish(round, id, dispute, None),
             None => {
-                Self::keep(round, id, dispute);
+                Self::store(round, id, dispute);
                 return false;
             }
         }
@@ -102,7 +102,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Writes a dispute that goes on.
-    pub(crate) fn keep(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+    pub(crate) fn store(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         let due = Self::due(id, &dispute);
         if let Some(open) = round.disputes.iter_mut().find(|open| open.id == id) {
             open.due = due;
@@ -277,21 +277,21 @@ impl<T: Config> Pallet<T> {
     /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when nobody is left.
     fn challenge_next(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         let game = || Self::new_game(dispute.task, &dispute.claim);
-        let next = Self::next_stander(round, &dispute).and_then(|next| Some((next, game()?)));
+        let next = Self::next_defender(round, &dispute).and_then(|next| Some((next, game()?)));
         let Some((defender, game)) = next else {
             Self::release_challenger(round, id, &dispute);
             return;
         };
-        let contest = Contest {
+        let matchup = Matchup {
             defender,
             challenger: dispute.challenger.clone(),
             claim: dispute.claim,
         };
-        let stakes = Stakes {
+        let stake = ChallengerStake {
             bond: dispute.bond,
             proven: dispute.proven,
         };
-        let next = Self::open_dispute(dispute.task, round, contest, stakes, game);
+        let next = Self::open_dispute(dispute.task, round, matchup, stake, game);
         if let Party::Auditor { verifier, provider } = &dispute.challenger {
             if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
                 audit.state = AuditState::Disputed(next);

@@ -38,15 +38,15 @@ use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Palle
 pub const OPENED_AT_ONCE: u32 = 4;
 
 /// Who plays whom about what.
-pub(crate) struct Contest<T: Config> {
+pub(crate) struct Matchup<T: Config> {
     pub defender: PartyOf<T>,
     pub challenger: PartyOf<T>,
     pub claim: ResultClaim,
 }
 
-/// What a challenger brings along.
+/// What a challenger has at stake, and has shown before.
 #[derive(Clone, Copy)]
-pub(crate) struct Stakes<Balance> {
+pub(crate) struct ChallengerStake<Balance> {
     /// On hold on its account.
     pub bond: Balance,
     /// Whether it has had the claim judged wrong before.
@@ -56,7 +56,7 @@ pub(crate) struct Stakes<Balance> {
 impl<T: Config> Pallet<T> {
     /// Opens disputes that are due to be opened. Says whether it did anything.
     pub(crate) fn do_match_up(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let nothing = Stakes {
+        let nothing = ChallengerStake {
             bond: Zero::zero(),
             proven: false,
         };
@@ -67,9 +67,9 @@ impl<T: Config> Pallet<T> {
             }
             let next =
                 Self::next_of_members(task, round).or_else(|| Self::next_of_audits(task, round, &mut busy));
-            let Some((contest, game)) = next else { break };
-            let challenger = contest.challenger.clone();
-            let id = Self::open_dispute(task, round, contest, nothing, game);
+            let Some((matchup, game)) = next else { break };
+            let challenger = matchup.challenger.clone();
+            let id = Self::open_dispute(task, round, matchup, nothing, game);
             if let Party::Auditor { verifier, provider } = &challenger {
                 if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
                     audit.state = AuditState::Disputed(id);
@@ -91,7 +91,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// The next two providers that stand by different results, and play nobody of the round yet.
-    fn next_of_members(task: TaskId, round: &RoundOf<T>) -> Option<(Contest<T>, Game)> {
+    fn next_of_members(task: TaskId, round: &RoundOf<T>) -> Option<(Matchup<T>, Game)> {
         let is_free = |seat: usize| {
             let mut taken = round
                 .disputes
@@ -128,18 +128,18 @@ impl<T: Config> Pallet<T> {
             } else {
                 (one, other)
             };
-            let contest = Contest {
+            let matchup = Matchup {
                 defender: Party::Provider(defender.0.clone()),
                 challenger: Party::Provider(challenger.0.clone()),
                 claim: defender.1.clone(),
             };
-            Some((contest, Self::new_game(task, defender.1)?))
+            Some((matchup, Self::new_game(task, defender.1)?))
         })
     }
 
     /// The next auditor that says something else than its provider. Ends audits from which no dispute can come, and
     /// says in `ended` whether there was one.
-    fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Contest<T>, Game)> {
+    fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Matchup<T>, Game)> {
         for audit in round.audits.clone() {
             if audit.state != AuditState::Differs {
                 continue;
@@ -155,7 +155,7 @@ impl<T: Config> Pallet<T> {
                 *ended = true;
                 continue;
             };
-            let contest = Contest {
+            let matchup = Matchup {
                 defender: Party::Provider(audit.provider.clone()),
                 challenger: Party::Auditor {
                     verifier: audit.verifier,
@@ -163,13 +163,13 @@ impl<T: Config> Pallet<T> {
                 },
                 claim,
             };
-            return Some((contest, game));
+            return Some((matchup, game));
         }
         None
     }
 
     /// Who stands by the claim of a dispute that its challenger has won, and is to defend it next.
-    pub(crate) fn next_stander(round: &RoundOf<T>, dispute: &DisputeOf<T>) -> Option<PartyOf<T>> {
+    pub(crate) fn next_defender(round: &RoundOf<T>, dispute: &DisputeOf<T>) -> Option<PartyOf<T>> {
         let others = round
             .members
             .iter()
@@ -202,8 +202,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn open_dispute(
         task: TaskId,
         round: &mut RoundOf<T>,
-        contest: Contest<T>,
-        stakes: Stakes<T::Balance>,
+        matchup: Matchup<T>,
+        stake: ChallengerStake<T::Balance>,
         game: Game,
     ) -> DisputeId {
         let id = NextDisputeId::<T>::mutate(|next| {
@@ -211,18 +211,18 @@ impl<T: Config> Pallet<T> {
             *next = next.saturating_add(1);
             id
         });
-        let Contest {
+        let Matchup {
             defender,
             challenger,
             claim,
-        } = contest;
+        } = matchup;
         Self::deposit_event(Event::DisputeOpened {
             dispute: id,
             task,
             defender: defender.clone(),
             challenger: challenger.clone(),
             claim: claim.clone(),
-            bond: stakes.bond,
+            bond: stake.bond,
         });
         let seats = Self::seats(round, &defender, &challenger);
         let dispute = Dispute {
@@ -230,9 +230,9 @@ impl<T: Config> Pallet<T> {
             defender,
             challenger,
             claim,
-            proven: stakes.proven,
+            proven: stake.proven,
             game,
-            bond: stakes.bond,
+            bond: stake.bond,
             moves: 0,
             // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),

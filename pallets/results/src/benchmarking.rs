@@ -137,7 +137,7 @@ mod benchmarks {
         #[block]
         {
             if let Some(mut round) = Rounds::<T>::get(TASK) {
-                Pallet::<T>::fill(TASK, &mut round, &mut vacancies, &reserves);
+                Pallet::<T>::fill_vacancies(TASK, &mut round, &mut vacancies, &reserves);
                 Pallet::<T>::start_committing_again(TASK, &mut round);
                 Rounds::<T>::insert(TASK, round);
             }

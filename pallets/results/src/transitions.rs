@@ -205,7 +205,7 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn start_committing_again(task: TaskId, round: &mut RoundOf<T>) {
         let until = TrustLock::<T>::window_end(T::CommitWindow::get());
-        Self::enter(task, round, RoundPhase::Committing { until });
+        Self::enter_phase(task, round, RoundPhase::Committing { until });
     }
 
     /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round can still
@@ -218,12 +218,12 @@ impl<T: Config> Pallet<T> {
             is_short: false,
         });
         let until = TrustLock::<T>::window_end(T::AuditWindow::get());
-        Self::enter(task, round, RoundPhase::Auditing { until });
+        Self::enter_phase(task, round, RoundPhase::Auditing { until });
     }
 
     pub(crate) fn start_revealing(task: TaskId, round: &mut RoundOf<T>) {
         let until = TrustLock::<T>::window_end(T::RevealWindow::get());
-        Self::enter(task, round, RoundPhase::Revealing { until });
+        Self::enter_phase(task, round, RoundPhase::Revealing { until });
     }
 
     /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is not paid, and owes it.
@@ -239,7 +239,7 @@ impl<T: Config> Pallet<T> {
             verdict: verdict.clone(),
         });
         let until = TrustLock::<T>::window_end(T::ChallengeWindow::get());
-        Self::enter(task, round, RoundPhase::Challengeable { until, verdict });
+        Self::enter_phase(task, round, RoundPhase::Challengeable { until, verdict });
         if T::Disputes::match_up(task, round) {
             T::Clock::wake_after(task, TrustLock::<T>::now());
         }
@@ -299,7 +299,7 @@ impl<T: Config> Pallet<T> {
         TrustLock::<T>::insure(task, client, price);
     }
 
-    fn enter(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
+    fn enter_phase(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
         let (name, until) = describe(&phase);
         round.phase = phase;
         T::Clock::wake_after(task, until);
@@ -334,13 +334,13 @@ impl<T: Config> Pallet<T> {
             if reserves.is_empty() {
                 break;
             }
-            Self::fill(task, round, &mut vacancies, &reserves);
+            Self::fill_vacancies(task, round, &mut vacancies, &reserves);
         }
         vacancies.len() < vacant
     }
 
     /// Seats `reserves`, as far as they are fit, from the end of `vacancies`.
-    pub(crate) fn fill(
+    pub(crate) fn fill_vacancies(
         task: TaskId,
         round: &mut RoundOf<T>,
         vacancies: &mut Vec<usize>,

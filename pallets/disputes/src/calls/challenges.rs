@@ -6,7 +6,7 @@ use surety_pallet_results::{asset, Pallet as Results, RoundOf, Rounds};
 use surety_types::{limits, trust::Party, TaskId};
 
 use crate::{
-    matching::{Contest, Stakes},
+    matching::{ChallengerStake, Matchup},
     Config, Error, HoldReason, Pallet,
 };
 
@@ -41,13 +41,13 @@ impl<T: Config> Pallet<T> {
         let bond = Self::challenge_bond(&round, price);
         asset::hold::<T>(HoldReason::Challenge, &challenger, bond)?;
         round.challenges = round.challenges.saturating_add(1);
-        let contest = Contest {
+        let matchup = Matchup {
             defender: Party::Provider(provider.clone()),
             challenger: Party::Account(challenger),
             claim,
         };
-        let stakes = Stakes { bond, proven: false };
-        Self::open_dispute(task, &mut round, contest, stakes, game);
+        let stake = ChallengerStake { bond, proven: false };
+        Self::open_dispute(task, &mut round, matchup, stake, game);
         Rounds::<T>::insert(task, round);
         Ok(())
     }

@@ -93,7 +93,7 @@ impl<T: Config> Pallet<T> {
         Self::settle(id, &mut dispute, committee);
         match dispute.game.outcome() {
             Some(outcome) => Self::finish(&mut round, id, dispute, Some(outcome)),
-            None => Self::keep(&mut round, id, dispute),
+            None => Self::store(&mut round, id, dispute),
         }
         Ok(())
     }
