@@ -14,7 +14,7 @@ use crate::{
     prices::PriceArg,
 };
 pub use security::{Level, SecurityArgs};
-pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand, VerifierUpArgs};
+pub use trust::{DisputeCommand, DisputeReportArgs, DisputeShowArgs, VerifierCommand};
 
 /// Explained below every help text.
 const EXIT_CODES: &str = "\
@@ -103,33 +103,33 @@ pub enum ProviderCommand {
 /// Flags of `surety provider up`.
 #[derive(Debug, Default, Args)]
 pub struct UpArgs {
-    /// The stash to work for; needed only until its agent, the key that signs, is confirmed
-    #[arg(long, value_name = "ADDRESS")]
-    pub stash: Option<String>,
+    /// What it has in common with a verifier.
+    #[command(flatten)]
+    pub work: WorkArgs,
     /// Where the data plane listens: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4001]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
     #[arg(long, value_name = "ADDR")]
     pub external: Vec<String>,
-    /// A model to offer, by name or id; repeatable [default: every model whose files are here]
-    #[arg(long, value_name = "MODEL")]
-    pub model: Vec<String>,
     /// What to ask for one unit of work: AMOUNT for any, generate=AMOUNT for an operation, or
     /// MODEL/generate=AMOUNT; repeatable [default: 0.001 SURE for a line, 0.0001 SURE for a token]
     #[arg(long, value_name = "PRICE")]
     pub price: Vec<PriceArg>,
-    /// Threads that compute [default: one less than there are cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// How it runs.
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 /// Flags of providers and verifiers alike.
 #[derive(Clone, Debug, Default, Args)]
-pub struct RunArgs {
+pub struct WorkArgs {
+    /// The stash to work for; needed only until its agent, the key that signs, is confirmed
+    #[arg(long, value_name = "ADDRESS")]
+    pub stash: Option<String>,
+    /// A model to work with, by name or id; repeatable [default: every model whose files are here]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<String>,
+    /// Threads that compute [default: one less than there are cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
     /// Answer there for /health and /metrics (Prometheus): IP:PORT, such as 127.0.0.1:9616 [default: nowhere]
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<String>,

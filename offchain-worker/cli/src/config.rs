@@ -18,7 +18,7 @@ use surety_chain_client::AccountId;
 use surety_network::{check_listen, StoreLimits};
 
 use crate::{amount::Amount, keys, prices::Prices};
-pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawVerifier};
+pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawWork};
 
 /// Where a node of this machine answers.
 const RPC: &str = "ws://127.0.0.1:9944";
@@ -43,7 +43,7 @@ pub struct Config {
     /// How this machine is offered.
     pub provider: ProviderConfig,
     /// How results of others are audited.
-    pub verifier: VerifierConfig,
+    pub verifier: WorkConfig,
     /// Where inputs of own tasks are served.
     pub task: DataConfig,
     /// What the blob store may take up.
@@ -53,18 +53,12 @@ pub struct Config {
 /// How a machine is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// The stash to work for, where it was named.
-    pub stash: Option<AccountId>,
+    /// What it has in common with a verifier.
+    pub work: WorkConfig,
     /// Where the data plane is.
     pub data: DataConfig,
-    /// Models to offer; all that are here when empty.
-    pub models: Vec<String>,
     /// What to ask for a unit.
     pub prices: Prices,
-    /// Threads that compute.
-    pub threads: usize,
-    /// What it has in common with a verifier.
-    pub run: RunConfig,
     /// Units that the machine is expected to do in a second, until it has measured that itself.
     pub units_per_second: u32,
     /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on memory, since what
@@ -72,22 +66,15 @@ pub struct ProviderConfig {
     pub tasks_max: usize,
 }
 
-/// How results of others are audited.
+/// How a worker works, whatever its role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifierConfig {
+pub struct WorkConfig {
     /// The stash to work for, where it was named.
     pub stash: Option<AccountId>,
-    /// Models to audit; all that are here when empty.
+    /// Models to offer or to audit; all that are here when empty.
     pub models: Vec<String>,
     /// Threads that compute.
     pub threads: usize,
-    /// What it has in common with a provider.
-    pub run: RunConfig,
-}
-
-/// How a worker runs, whatever its role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunConfig {
     /// Where it answers for health and metrics; nothing: nowhere.
     pub metrics_listen: Option<SocketAddr>,
     /// Most that is added to a call's fee where its deadline is near, in plancks. Openings cost nothing.
@@ -256,7 +243,7 @@ fn validate(raw: RawConfig, home: Option<PathBuf>) -> Result<Config, ConfigError
         problems.check("log", tracing_subscriber::EnvFilter::try_new(log));
     }
     let provider = validate_provider(raw.provider, &mut problems);
-    let verifier = validate_verifier(raw.verifier, &mut problems);
+    let verifier = validate_work(raw.verifier, "verifier", &mut problems);
     let task = DataConfig {
         listen: problems.addresses("task.listen", raw.task.listen, &["0.0.0.0:4101"]),
         external: problems.addresses("task.external", raw.task.external, &[]),
@@ -292,20 +279,19 @@ fn validate_rpc(raw: Option<OneOrMore>, problems: &mut Problems) -> Vec<String> 
     urls
 }
 
-fn validate_run(
-    metrics_listen: Option<String>,
-    tip_max: Option<Amount>,
-    section: &str,
-    problems: &mut Problems,
-) -> RunConfig {
-    let name = format!("{section}.metrics_listen");
-    let parse = |text: String| {
+fn validate_work(raw: RawWork, section: &str, problems: &mut Problems) -> WorkConfig {
+    let metrics_listen = raw.metrics_listen.and_then(|text| {
         let fault = |_| format!("{text:?} is no IP:PORT, such as 127.0.0.1:9616");
-        problems.check(&name, text.parse().map_err(fault))
-    };
-    RunConfig {
-        metrics_listen: metrics_listen.and_then(parse),
-        tip_max: tip_max.unwrap_or(TIP_MAX),
+        problems.check(&format!("{section}.metrics_listen"), text.parse().map_err(fault))
+    });
+    WorkConfig {
+        threads: validate_threads(raw.threads, section, problems),
+        stash: raw
+            .stash
+            .and_then(|text| problems.check(&format!("{section}.stash"), keys::parse_account(&text))),
+        models: raw.models.unwrap_or_default(),
+        metrics_listen,
+        tip_max: raw.tip_max.unwrap_or(TIP_MAX),
     }
 }
 
@@ -320,19 +306,8 @@ fn validate_threads(threads: Option<usize>, section: &str, problems: &mut Proble
     threads
 }
 
-fn validate_verifier(raw: RawVerifier, problems: &mut Problems) -> VerifierConfig {
-    VerifierConfig {
-        stash: raw
-            .stash
-            .and_then(|text| problems.check("verifier.stash", keys::parse_account(&text))),
-        models: raw.models.unwrap_or_default(),
-        threads: validate_threads(raw.threads, "verifier", problems),
-        run: validate_run(raw.metrics_listen, raw.tip_max, "verifier", problems),
-    }
-}
-
 fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfig {
-    let threads = validate_threads(raw.threads, "provider", problems);
+    let work = validate_work(raw.work(), "provider", problems);
     let prices = Prices::new(raw.price_per_unit, raw.prices).unwrap_or_else(|faults| {
         let texts = faults
             .into_iter()
@@ -351,17 +326,12 @@ fn validate_provider(raw: RawProvider, problems: &mut Problems) -> ProviderConfi
         "provider.tasks_max: must be between 1 and 65536",
     );
     ProviderConfig {
-        stash: raw
-            .stash
-            .and_then(|text| problems.check("provider.stash", keys::parse_account(&text))),
+        work,
         data: DataConfig {
             listen: problems.addresses("provider.listen", raw.listen, &["0.0.0.0:4001"]),
             external: problems.addresses("provider.external", raw.external, &[]),
         },
-        models: raw.models.unwrap_or_default(),
         prices,
-        threads,
-        run: validate_run(raw.metrics_listen, raw.tip_max, "provider", problems),
         units_per_second,
         tasks_max,
     }

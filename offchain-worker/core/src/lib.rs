@@ -1,12 +1,12 @@
 //! What a provider does about its tasks, and a verifier about those of others, as pure values: no clock, no
 //! randomness, no input or output.
 //!
-//! The host feeds [`Provider::step`] or [`Verifier::step`] with events and gets back records and effects:
+//! The host feeds a [`Worker`], a [`Provider`] or a [`Verifier`], with events and gets back records and effects:
 //!
 //! 1. write the records to the journal and wait until they are durable;
 //! 2. only then carry out the effects, and report how they went as further events.
 //!
-//! Whatever is lost between the two is made up for by the next start: [`Provider::new`] replays the journal, and the
+//! Whatever is lost between the two is made up for by the next start: [`Worker::new`] replays the journal, and the
 //! next finalised state says what the chain has heard of it.
 //!
 //! # A task's life on a provider
@@ -65,13 +65,15 @@ mod schedule;
 mod seat;
 mod speed;
 mod verifier;
+mod worker;
 
 pub use config::{
     Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts, FETCH_BYTES_PER_SECOND,
 };
 pub use messages::{key_of, BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot};
-pub use provider::{Progress, Provider, ReplayError};
-pub use verifier::{AuditProgress, Verifier};
+pub use provider::{Progress, Provider, ProviderRole, ReplayError};
+pub use verifier::{AuditProgress, Verifier, VerifierRole};
+pub use worker::{Role, Worker};
 
 pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
 

@@ -29,9 +29,7 @@ use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
 use surety_types::{model::Operation, ModelId};
-use surety_worker_core::{
-    AuditProgress, Effect, EffectKind, Event, Progress, Provider, Record, Step, Verifier,
-};
+use surety_worker_core::{Effect, EffectKind, Event, Record, Role, Step, Worker};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -84,37 +82,13 @@ pub trait Core: Send {
     fn progress(&self) -> BTreeMap<&'static str, usize>;
 }
 
-impl Core for Provider {
+impl<R: Role> Core for Worker<R> {
     fn step(&mut self, now: u32, event: Event) -> Step {
-        Provider::step(self, now, event)
+        Worker::step(self, now, event)
     }
 
     fn progress(&self) -> BTreeMap<&'static str, usize> {
-        counted(Provider::progress(self).map(|(_, progress)| match progress {
-            Progress::Unseen => "unseen",
-            Progress::Bidding => "bidding",
-            Progress::Assigned => "assigned",
-            Progress::GivenUp => "given_up",
-            Progress::Computed => "computed",
-            Progress::Committed => "committed",
-            Progress::Revealed => "revealed",
-        }))
-    }
-}
-
-impl Core for Verifier {
-    fn step(&mut self, now: u32, event: Event) -> Step {
-        Verifier::step(self, now, event)
-    }
-
-    fn progress(&self) -> BTreeMap<&'static str, usize> {
-        counted(Verifier::progress(self).map(|(_, _, progress)| match progress {
-            AuditProgress::Undrawn => "undrawn",
-            AuditProgress::NotOurs => "not_ours",
-            AuditProgress::Drawn => "drawn",
-            AuditProgress::Sealed => "sealed",
-            AuditProgress::Announced => "announced",
-        }))
+        self.stages()
     }
 }
 
@@ -126,14 +100,6 @@ impl Core for Box<dyn Core> {
     fn progress(&self) -> BTreeMap<&'static str, usize> {
         (**self).progress()
     }
-}
-
-fn counted(names: impl Iterator<Item = &'static str>) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    for name in names {
-        *counts.entry(name).or_default() += 1;
-    }
-    counts
 }
 
 /// What the data plane is called in reports.
@@ -196,9 +162,9 @@ impl<C: Core> Host<C> {
         self
     }
 
-    /// Bids by what was measured before, and keeps what is measured.
-    pub fn with_speeds(mut self, speeds: Speeds) -> Self {
-        self.speeds = Some(speeds);
+    /// Bids by what was measured before, and keeps what is measured, if there is something to bid by.
+    pub fn with_speeds(mut self, speeds: Option<Speeds>) -> Self {
+        self.speeds = speeds;
         self
     }
 

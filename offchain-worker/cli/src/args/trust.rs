@@ -4,30 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::RunArgs;
+use super::WorkArgs;
 
 /// `surety verifier`.
 #[derive(Debug, Subcommand)]
 pub enum VerifierCommand {
     /// Audit what the chain's draw says, and play the disputes that come of it, until stopped
-    Up(Box<VerifierUpArgs>),
-}
-
-/// Flags of `surety verifier up`.
-#[derive(Debug, Default, Args)]
-pub struct VerifierUpArgs {
-    /// The stash to work for; needed only until its agent, the key that signs, is confirmed
-    #[arg(long, value_name = "ADDRESS")]
-    pub stash: Option<String>,
-    /// A model to audit, by name or id; repeatable [default: every model whose files are here]
-    #[arg(long, value_name = "MODEL")]
-    pub model: Vec<String>,
-    /// Threads that compute [default: one less than there are cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// How it runs.
-    #[command(flatten)]
-    pub run: RunArgs,
+    Up(Box<WorkArgs>),
 }
 
 /// `surety dispute`.

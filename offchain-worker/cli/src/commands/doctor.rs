@@ -158,7 +158,7 @@ fn check_machine(context: &Context, role: DoctorRole, checks: &mut Checks) {
         None => checks.warn("disk", "the system does not tell how much is free"),
     }
     let (data, threads) = match role {
-        DoctorRole::Provider => (&config.provider.data, config.provider.threads),
+        DoctorRole::Provider => (&config.provider.data, config.provider.work.threads),
         DoctorRole::Client => (&config.task, 1),
     };
     for listen in &data.listen {

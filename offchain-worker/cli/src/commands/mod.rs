@@ -19,9 +19,9 @@ use surety_network::{BlobStore, Limits, NetworkConfig, Node};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand},
+    args::{Cli, Command, Global, ProviderCommand, TaskCommand, VerifierCommand, WorkArgs},
     assembly::Assembly,
-    config::{self, Config, DataConfig, OneOrMore, RawConfig},
+    config::{self, Config, DataConfig, OneOrMore, RawConfig, RawWork},
     error::{CliError, Result},
     keys::{self, Key},
     output::Output,
@@ -121,9 +121,22 @@ async fn dispatch(context: &Context, command: Command) -> Result<()> {
     }
 }
 
+fn given(texts: &[String]) -> Option<Vec<String>> {
+    (!texts.is_empty()).then(|| texts.to_vec())
+}
+
+fn raw_work(args: &WorkArgs) -> RawWork {
+    RawWork {
+        stash: args.stash.clone(),
+        models: given(&args.model),
+        threads: args.threads,
+        metrics_listen: args.metrics_listen.clone(),
+        tip_max: args.tip_max,
+    }
+}
+
 /// Flags as settings.
 fn raw_config(global: &Global, command: &Command) -> RawConfig {
-    let given = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
     let rpc = given(&global.rpc).map(OneOrMore::More);
     let mut raw = RawConfig {
         home: global.home.clone(),
@@ -134,27 +147,22 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
     };
     match command {
         Command::Provider(ProviderCommand::Up(up)) => {
-            raw.provider.stash = up.stash.clone();
+            let work = raw_work(&up.work);
+            raw.provider.stash = work.stash;
+            raw.provider.models = work.models;
+            raw.provider.threads = work.threads;
+            raw.provider.metrics_listen = work.metrics_listen;
+            raw.provider.tip_max = work.tip_max;
             raw.provider.listen = given(&up.listen);
             raw.provider.external = given(&up.external);
-            raw.provider.models = given(&up.model);
             for price in &up.price {
                 match &price.name {
                     Some(name) => drop(raw.provider.prices.insert(name.clone(), price.price)),
                     None => raw.provider.price_per_unit = Some(price.price),
                 }
             }
-            raw.provider.threads = up.threads;
-            raw.provider.metrics_listen = up.run.metrics_listen.clone();
-            raw.provider.tip_max = up.run.tip_max;
         }
-        Command::Verifier(VerifierCommand::Up(up)) => {
-            raw.verifier.stash = up.stash.clone();
-            raw.verifier.models = given(&up.model);
-            raw.verifier.threads = up.threads;
-            raw.verifier.metrics_listen = up.run.metrics_listen.clone();
-            raw.verifier.tip_max = up.run.tip_max;
-        }
+        Command::Verifier(VerifierCommand::Up(work)) => raw.verifier = raw_work(work),
         Command::Task(TaskCommand::Submit(submit)) => {
             raw.task.listen = given(&submit.listen);
             raw.task.external = given(&submit.external);

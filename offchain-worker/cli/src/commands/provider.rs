@@ -1,24 +1,25 @@
 //! `surety provider`.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use serde::Serialize;
-use surety_access::{Gate, OwnOutputs};
-use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
-use surety_host::{heartbeat_blocks, machine, Audits, Beside, Host, Speeds, Tools, Traces, Vitals};
+use surety_access::Gate;
+use surety_chain_client::{AccountId, Call, Chain, ChainError, Signer, Until, When};
+use surety_host::{heartbeat_blocks, machine, Beside, Speeds, Tools};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
-    stake::Role,
+    stake::Role as StakeRole,
 };
-use surety_worker_core::{Config as CoreConfig, PriceList, Provider, Rate, SecretSalts};
+use surety_worker_core::{Config as CoreConfig, PriceList, ProviderRole, Rate, SecretSalts};
 
-use super::{worker, Context};
+use super::{
+    worker::{self, Role},
+    Context,
+};
 use crate::{
     args::ProviderCommand,
-    assembly::WorkerParts,
-    config::ProviderConfig,
+    config::{DataConfig, ProviderConfig, WorkConfig},
     error::{CliError, Result},
     keys::Key,
     models,
@@ -32,96 +33,51 @@ const UNITS_MAX: u32 = surety_engine::input::ITEMS_MAX;
 
 pub(super) async fn run(context: &Context, command: ProviderCommand) -> Result<()> {
     match command {
-        ProviderCommand::Up(_) => up(context).await,
+        ProviderCommand::Up(_) => worker::up(context, &context.config.provider).await,
         ProviderCommand::Leave => super::account::submit(context, Call::DeregisterProvider).await,
     }
 }
 
-/// Printed once the provider is at work.
-#[derive(Serialize)]
-struct Up {
-    state: &'static str,
-    stash: String,
-    agent: String,
-    peer: String,
-    endpoints: Vec<String>,
-    models: Vec<String>,
-}
+impl Role for ProviderConfig {
+    const NAME: &'static str = "provider";
+    const STAKE: StakeRole = StakeRole::Provider;
+    type Core = ProviderRole;
 
-async fn up(context: &Context) -> Result<()> {
-    let config = &context.config.provider;
-    let key = context.key()?;
-    // What is wrong here is found before anything is said to the chain.
-    let (journal, records) = worker::open_journal(&context.config.home)?;
-    let stored = worker::chosen_models(&context.models(), &config.models)?;
-    let chain = context.patient_chain().await?;
-    let stash = worker::find_stash(&*chain, &key, config.stash.as_ref()).await?;
-    worker::check_stake(&*chain, &stash, Role::Provider).await?;
-    let mut core = core_config(&stash, &key, config, &stored);
-    core.tasks_max = config.tasks_max;
-    core.commit_seconds = worker::commit_seconds(&*chain).await?;
-    let core = Provider::new(core, records.clone())?;
-    let metrics = worker::metrics_listener(config.run).await?;
-    let node = Arc::new(context.node(&*chain, &config.data).await?);
-    let vitals = Arc::new(Vitals::new()?);
-    let engines = worker::load(context, config.threads, &stored, &vitals).await?;
-    worker::warn_of_unregistered(&*chain, &stored).await?;
-    register(&*chain, &key, &stash, config.threads, node.endpoints()).await?;
-    let heartbeat_blocks = heartbeat_blocks(&*chain).await?;
-
-    let up = Up {
-        state: "up",
-        stash: address(&stash),
-        agent: address(key.signer.account()),
-        peer: node.peer_id(),
-        endpoints: texts(&node),
-        models: stored.iter().map(models::name).collect(),
-    };
-    context.out.result(&up, || up.text())?;
-    let outputs = Arc::<OwnOutputs>::default();
-    let gate = Gate::of_provider(chain.clone(), stash.clone(), outputs.clone());
-    node.set_gate(Arc::new(gate));
-    let tools = Tools {
-        chain,
-        signer: key.signer,
-        stash,
-        plane: node.clone(),
-        engines,
-        traces: Traces::default(),
-        audits: Audits::default(),
-        outputs,
-        tip_max: config.run.tip_max.0,
-        vitals,
-    };
-    let beside = Beside::Heartbeat {
-        blocks: heartbeat_blocks,
-    };
-    let worker = context.assembly.worker(WorkerParts {
-        tools,
-        core: Box::new(core),
-        journal: Arc::new(journal),
-    });
-    let result = Host::new(worker.tools, beside, worker.core, worker.journal, &records)
-        .with_metrics(metrics)
-        .with_speeds(Speeds::open(&context.config.home))
-        .run(worker::stop_signal()?)
-        .await;
-    if let Some(node) = Arc::into_inner(node) {
-        node.stop().await;
+    fn work(&self) -> &WorkConfig {
+        &self.work
     }
-    tracing::info!("stopped");
-    Ok(result?)
-}
 
-impl Up {
-    fn text(&self) -> String {
-        format!(
-            "provider is up\n  stash      {}\n  agent      {}\n  models     {}\n  endpoints  {}",
-            self.stash,
-            self.agent,
-            self.models.join(", "),
-            self.endpoints.join("\n             ")
-        )
+    fn data(&self) -> DataConfig {
+        self.data.clone()
+    }
+
+    async fn core(
+        &self,
+        chain: &dyn Chain,
+        key: &Key,
+        stash: &AccountId,
+        stored: &[ModelManifest],
+    ) -> Result<CoreConfig> {
+        let mut core = core_config(stash, key, self, stored);
+        core.tasks_max = self.tasks_max;
+        core.commit_seconds = worker::commit_seconds(chain).await?;
+        Ok(core)
+    }
+
+    async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside> {
+        let chain = &*tools.chain;
+        worker::warn_of_unregistered(chain, stored).await?;
+        let (stash, threads) = (&tools.stash, self.work.threads);
+        register(chain, &tools.signer, stash, threads, node.endpoints()).await?;
+        let gate = Gate::of_provider(tools.chain.clone(), stash.clone(), tools.outputs.clone());
+        node.set_gate(Arc::new(gate));
+        Ok(Beside::Heartbeat {
+            blocks: heartbeat_blocks(chain).await?,
+        })
+    }
+
+    fn speeds(&self, home: &Path) -> Option<Speeds> {
+        Some(Speeds::open(home))
     }
 }
 
@@ -148,7 +104,7 @@ fn core_config(
 /// Registers, or updates what is registered; counts as a sign of life either way.
 async fn register(
     chain: &dyn Chain,
-    key: &Key,
+    signer: &Signer,
     stash: &AccountId,
     threads: usize,
     endpoints: Vec<Endpoint>,
@@ -169,18 +125,12 @@ async fn register(
     } else {
         (Call::RegisterProvider { device, endpoints }, Until::Finalized)
     };
-    match chain.submit(&key.signer, call, until.into()).await {
+    match chain.submit(signer, call, until.into()).await {
         // Lost from sight is not lost: the heartbeat that follows shows.
         Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
         other => drop(other?),
     }
     Ok(())
-}
-
-fn texts(node: &Node) -> Vec<String> {
-    let endpoints = node.endpoints();
-    let text = |endpoint: &Endpoint| String::from_utf8_lossy(endpoint).into_owned();
-    endpoints.iter().map(text).collect()
 }
 
 #[cfg(test)]

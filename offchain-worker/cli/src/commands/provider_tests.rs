@@ -37,7 +37,7 @@ impl World {
         self.chain.finalize();
     }
 
-    async fn bonded(role: Role) -> Self {
+    async fn bonded(role: StakeRole) -> Self {
         let world = Self::new();
         let amount = 100 * SURE;
         world.stash_submits(Call::Bond { role, amount }).await;
@@ -64,7 +64,7 @@ impl World {
 
 #[tokio::test]
 async fn a_confirmation_is_waited_for_while_finality_stands_still() {
-    let world = World::bonded(Role::Provider).await.nominated().await;
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
     let named = Some(world.stash.account());
     let confirming = worker::find_stash(&world.chain, &world.agent, named);
     tokio::pin!(confirming);
@@ -81,15 +81,15 @@ async fn a_confirmation_is_waited_for_while_finality_stands_still() {
 
 #[tokio::test]
 async fn an_unchanged_provider_is_back_without_waiting_for_finality() {
-    let world = World::bonded(Role::Provider).await.nominated().await;
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
     let stash = world.stash.account();
-    let finalising = world.finalizing();
+    let finalizing = world.finalizing();
     worker::find_stash(&world.chain, &world.agent, Some(stash))
         .await
         .unwrap();
-    let register = |endpoints| register(&world.chain, &world.agent, stash, 1, endpoints);
+    let register = |endpoints| register(&world.chain, &world.agent.signer, stash, 1, endpoints);
     register(endpoints()).await.unwrap();
-    finalising.abort();
+    finalizing.abort();
     let again = tokio::time::timeout(std::time::Duration::from_secs(5), register(endpoints()));
     again.await.unwrap().unwrap();
     assert!(matches!(world.chain.calls().last(), Some((_, Call::Heartbeat))));
@@ -97,7 +97,7 @@ async fn an_unchanged_provider_is_back_without_waiting_for_finality() {
 
 #[tokio::test]
 async fn a_nominated_agent_confirms_by_itself() {
-    let world = World::bonded(Role::Provider).await.nominated().await;
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
     let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     let found = worker::find_stash(&world.chain, &world.agent, named)
@@ -114,7 +114,7 @@ async fn a_nominated_agent_confirms_by_itself() {
 
 #[tokio::test]
 async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
-    let world = World::bonded(Role::Provider).await;
+    let world = World::bonded(StakeRole::Provider).await;
     for named in [None, Some(world.stash.account())] {
         let error = worker::find_stash(&world.chain, &world.agent, named)
             .await
@@ -133,7 +133,7 @@ async fn an_agent_that_nobody_has_named_is_told_what_to_do() {
 
 #[tokio::test]
 async fn an_agent_works_for_its_own_stash_only() {
-    let world = World::bonded(Role::Provider).await.nominated().await;
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
     let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     worker::find_stash(&world.chain, &world.agent, named)
@@ -148,30 +148,30 @@ async fn an_agent_works_for_its_own_stash_only() {
 #[tokio::test]
 async fn stake_must_be_there_and_for_providing() {
     let world = World::new();
-    let error = worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
+    let error = worker::check_stake(&world.chain, world.stash.account(), StakeRole::Provider)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("surety account bond"), "{error}");
-    let world = World::bonded(Role::Verifier).await;
-    let error = worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
+    let world = World::bonded(StakeRole::Verifier).await;
+    let error = worker::check_stake(&world.chain, world.stash.account(), StakeRole::Provider)
         .await
         .unwrap_err();
     assert!(error.to_string().contains("verifier"), "{error}");
-    let world = World::bonded(Role::Provider).await;
-    worker::check_stake(&world.chain, world.stash.account(), Role::Provider)
+    let world = World::bonded(StakeRole::Provider).await;
+    worker::check_stake(&world.chain, world.stash.account(), StakeRole::Provider)
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn what_is_registered_already_is_not_registered_again() {
-    let world = World::bonded(Role::Provider).await.nominated().await;
+    let world = World::bonded(StakeRole::Provider).await.nominated().await;
     let finalizing = world.finalizing();
     let named = Some(world.stash.account());
     let stash = worker::find_stash(&world.chain, &world.agent, named)
         .await
         .unwrap();
-    let register = |threads| register(&world.chain, &world.agent, &stash, threads, endpoints());
+    let register = |threads| register(&world.chain, &world.agent.signer, &stash, threads, endpoints());
     register(1).await.unwrap();
     register(1).await.unwrap();
     register(2).await.unwrap();
@@ -187,7 +187,7 @@ async fn what_is_registered_already_is_not_registered_again() {
 async fn a_provider_without_an_address_is_refused() {
     let world = World::new();
     let stash = world.stash.account().clone();
-    let error = register(&world.chain, &world.agent, &stash, 1, Vec::new()).await;
+    let error = register(&world.chain, &world.agent.signer, &stash, 1, Vec::new()).await;
     assert!(matches!(error, Err(CliError::Usage(_))));
 }
 

@@ -1,14 +1,16 @@
-//! What providers and verifiers have in common when they start.
+//! `surety provider up` and `surety verifier up`: one shell for both, and what each does differently.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
+use serde::Serialize;
 use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{bind_metrics, parameter, Engines, Vitals};
+use surety_host::{bind_metrics, parameter, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
 use surety_journal::Journal;
 use surety_models::ModelStore;
-use surety_types::{model::ModelManifest, stake::Role, ModelId, BLOCK_SECONDS};
-use surety_worker_core::Record;
+use surety_network::{DataPlane, Node};
+use surety_types::{model::ModelManifest, stake::Role as StakeRole, ModelId, BLOCK_SECONDS};
+use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
 use tokio::{
     net::TcpListener,
     signal::unix::{signal, SignalKind},
@@ -18,11 +20,140 @@ use tokio::{
 
 use super::Context;
 use crate::{
-    config::RunConfig,
+    assembly::WorkerParts,
+    config::{DataConfig, WorkConfig},
     error::{CliError, Result},
     keys::Key,
     models,
 };
+
+/// What a provider and a verifier do differently when they start.
+pub(super) trait Role {
+    /// What it is called.
+    const NAME: &'static str;
+    /// The role that its stash is to be bonded in.
+    const STAKE: StakeRole;
+    /// Its part of the state machine.
+    type Core: CoreRole + 'static;
+
+    /// What it is told in its section of the configuration.
+    fn work(&self) -> &WorkConfig;
+
+    /// Where its data plane is.
+    fn data(&self) -> DataConfig;
+
+    /// How it decides.
+    async fn core(
+        &self,
+        chain: &dyn Chain,
+        key: &Key,
+        stash: &AccountId,
+        stored: &[ModelManifest],
+    ) -> Result<CoreConfig>;
+
+    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of it.
+    async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside>;
+
+    /// Where its speeds are kept, if it bids by them.
+    fn speeds(&self, _home: &Path) -> Option<Speeds> {
+        None
+    }
+}
+
+/// Printed once the worker is at work. Who can be reached says where.
+#[derive(Serialize)]
+struct Up {
+    state: &'static str,
+    stash: String,
+    agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    endpoints: Vec<String>,
+    models: Vec<String>,
+}
+
+impl Up {
+    fn text(&self, name: &str) -> String {
+        let mut rows = vec![
+            ("stash", self.stash.clone()),
+            ("agent", self.agent.clone()),
+            ("models", self.models.join(", ")),
+        ];
+        let labels = if self.endpoints.is_empty() {
+            "models"
+        } else {
+            "endpoints"
+        };
+        let width = labels.len().saturating_add(2);
+        if !self.endpoints.is_empty() {
+            let indent = format!("\n  {:width$}", "");
+            rows.push(("endpoints", self.endpoints.join(&indent)));
+        }
+        let rows = rows
+            .iter()
+            .map(|(label, value)| format!("\n  {label:width$}{value}"));
+        format!("{name} is up{}", rows.collect::<String>())
+    }
+}
+
+/// Works until it is told to stop.
+pub(super) async fn up<R: Role>(context: &Context, role: &R) -> Result<()> {
+    let (config, home) = (role.work(), &context.config.home);
+    let key = context.key()?;
+    // What is wrong here is found before anything is said to the chain.
+    let (journal, records) = open_journal(home)?;
+    let stored = chosen_models(&context.models(), &config.models)?;
+    let chain = context.patient_chain().await?;
+    let stash = find_stash(&*chain, &key, config.stash.as_ref()).await?;
+    check_stake(&*chain, &stash, R::STAKE).await?;
+    let core = role.core(&*chain, &key, &stash, &stored).await?;
+    let core = Worker::<R::Core>::new(core, records.clone())?;
+    let metrics = metrics_listener(config).await?;
+    let node = Arc::new(context.node(&*chain, &role.data()).await?);
+    let vitals = Arc::new(Vitals::new()?);
+    let tools = Tools {
+        engines: load(context, config.threads, &stored, &vitals).await?,
+        chain,
+        signer: key.signer,
+        stash,
+        plane: node.clone(),
+        traces: Traces::default(),
+        audits: Audits::default(),
+        outputs: Arc::default(),
+        tip_max: config.tip_max.0,
+        vitals,
+    };
+    let beside = role.enter(&tools, &node, &stored).await?;
+    let endpoints = node.endpoints();
+    let up = Up {
+        state: "up",
+        stash: address(&tools.stash),
+        agent: address(tools.signer.account()),
+        peer: (!endpoints.is_empty()).then(|| node.peer_id()),
+        endpoints: endpoints
+            .iter()
+            .map(|endpoint| String::from_utf8_lossy(endpoint).into_owned())
+            .collect(),
+        models: stored.iter().map(models::name).collect(),
+    };
+    context.out.result(&up, || up.text(R::NAME))?;
+    let worker = context.assembly.worker(WorkerParts {
+        tools,
+        core: Box::new(core),
+        journal: Arc::new(journal),
+    });
+    let result = Host::new(worker.tools, beside, worker.core, worker.journal, &records)
+        .with_metrics(metrics)
+        .with_speeds(role.speeds(home))
+        .run(stop_signal()?)
+        .await;
+    if let Some(node) = Arc::into_inner(node) {
+        node.stop().await;
+    }
+    tracing::info!("stopped");
+    Ok(result?)
+}
 
 pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
     fs::create_dir_all(home).map_err(CliError::file(home))?;
@@ -41,7 +172,7 @@ pub(super) async fn commit_seconds(chain: &dyn Chain) -> std::result::Result<u32
 }
 
 /// Where health and metrics are asked for, if anywhere.
-pub(super) async fn metrics_listener(config: RunConfig) -> Result<Option<TcpListener>> {
+async fn metrics_listener(config: &WorkConfig) -> Result<Option<TcpListener>> {
     match config.metrics_listen {
         Some(address) => Ok(Some(bind_metrics(address).await?)),
         None => Ok(None),
@@ -49,7 +180,7 @@ pub(super) async fn metrics_listener(config: RunConfig) -> Result<Option<TcpList
 }
 
 /// Becomes true with the first SIGINT or SIGTERM.
-pub(super) fn stop_signal() -> Result<watch::Receiver<bool>> {
+fn stop_signal() -> Result<watch::Receiver<bool>> {
     let listen = |kind| signal(kind).map_err(CliError::file("signals"));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let (sender, receiver) = watch::channel(false);
@@ -157,10 +288,10 @@ async fn confirm(chain: &dyn Chain, key: &Key, stash: &AccountId) -> Result<()> 
 const FINALITY_WORD: Duration = Duration::from_secs(30);
 
 /// Whether a stash can work in a role.
-pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role) -> Result<()> {
+pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: StakeRole) -> Result<()> {
     let (name, other) = match role {
-        Role::Provider => ("provider", "verifier"),
-        Role::Verifier => ("verifier", "provider"),
+        StakeRole::Provider => ("provider", "verifier"),
+        StakeRole::Verifier => ("verifier", "provider"),
     };
     let stake = chain.stake(When::Finalized, stash).await?;
     match stake {
@@ -178,7 +309,7 @@ pub(super) async fn check_stake(chain: &dyn Chain, stash: &AccountId, role: Role
 }
 
 /// Reads, checks and loads every model that is offered.
-pub(super) async fn load(
+async fn load(
     context: &Context,
     threads: usize,
     stored: &[ModelManifest],

@@ -25,9 +25,9 @@ pub struct RawConfig {
     /// See [`super::ProviderConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub provider: RawProvider,
-    /// See [`super::VerifierConfig`].
+    /// See [`super::Config::verifier`].
     #[serde(skip_serializing_if = "is_default")]
-    pub verifier: RawVerifier,
+    pub verifier: RawWork,
     /// See [`super::DataConfig`].
     #[serde(skip_serializing_if = "is_default")]
     pub task: RawTask,
@@ -58,11 +58,12 @@ impl OneOrMore {
     }
 }
 
-/// The section `[provider]`.
+/// The section `[provider]`. It has all of [`RawWork`] by name: serde refuses unknown settings only where nothing is
+/// flattened into them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawProvider {
-    /// See [`super::ProviderConfig::stash`].
+    /// See [`super::WorkConfig::stash`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stash: Option<String>,
     /// See [`super::DataConfig::listen`].
@@ -71,7 +72,7 @@ pub struct RawProvider {
     /// See [`super::DataConfig::external`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<Vec<String>>,
-    /// See [`super::ProviderConfig::models`].
+    /// See [`super::WorkConfig::models`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
     /// Of everything that `prices` does not name; see [`super::ProviderConfig::prices`].
@@ -80,13 +81,13 @@ pub struct RawProvider {
     /// By `operation` or `model/operation`; see [`super::ProviderConfig::prices`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Amount>,
-    /// See [`super::ProviderConfig::threads`].
+    /// See [`super::WorkConfig::threads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// See [`super::RunConfig::metrics_listen`].
+    /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,
-    /// See [`super::RunConfig::tip_max`].
+    /// See [`super::WorkConfig::tip_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip_max: Option<Amount>,
     /// See [`super::ProviderConfig::units_per_second`].
@@ -97,23 +98,36 @@ pub struct RawProvider {
     pub tasks_max: Option<usize>,
 }
 
-/// The section `[verifier]`.
+impl RawProvider {
+    /// What it has in common with a verifier.
+    pub(super) fn work(&self) -> RawWork {
+        RawWork {
+            stash: self.stash.clone(),
+            models: self.models.clone(),
+            threads: self.threads,
+            metrics_listen: self.metrics_listen.clone(),
+            tip_max: self.tip_max,
+        }
+    }
+}
+
+/// The section `[verifier]`, and what `[provider]` has in common with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct RawVerifier {
-    /// See [`super::VerifierConfig::stash`].
+pub struct RawWork {
+    /// See [`super::WorkConfig::stash`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stash: Option<String>,
-    /// See [`super::VerifierConfig::models`].
+    /// See [`super::WorkConfig::models`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// See [`super::VerifierConfig::threads`].
+    /// See [`super::WorkConfig::threads`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// See [`super::RunConfig::metrics_listen`].
+    /// See [`super::WorkConfig::metrics_listen`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,
-    /// See [`super::RunConfig::tip_max`].
+    /// See [`super::WorkConfig::tip_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tip_max: Option<Amount>,
 }

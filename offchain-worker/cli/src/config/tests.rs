@@ -39,7 +39,7 @@ fn flags_win_over_the_file_in_the_home_folder() {
     raw.provider.threads = Some(4);
     let config = load(None, raw).unwrap();
     assert_eq!(config.rpc, ["ws://file:1"]);
-    assert_eq!(config.provider.threads, 4);
+    assert_eq!(config.provider.work.threads, 4);
     assert_eq!(
         config.provider.prices.per_unit("m", Operation::Embed),
         Amount(2 * SURE)
@@ -69,13 +69,13 @@ fn nodes_are_a_list_or_a_text_with_commas() {
 fn metrics_are_off_unless_an_address_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let config = load(None, flags(dir.path())).unwrap();
-    assert_eq!(config.provider.run.metrics_listen, None);
-    assert_eq!(config.provider.run.tip_max, Amount(SURE / 100));
+    assert_eq!(config.provider.work.metrics_listen, None);
+    assert_eq!(config.provider.work.tip_max, Amount(SURE / 100));
     let mut raw = flags(dir.path());
     raw.verifier.metrics_listen = Some("127.0.0.1:9616".into());
     let config = load(None, raw.clone()).unwrap();
     assert_eq!(
-        config.verifier.run.metrics_listen,
+        config.verifier.metrics_listen,
         Some(([127, 0, 0, 1], 9616).into())
     );
     raw.verifier.metrics_listen = Some("9616".into());
@@ -122,8 +122,8 @@ fn every_problem_is_named_at_once() {
     invalid configuration:
       rpc: "http://127.0.0.1:9944" must start with ws:// or wss://
       provider.threads: must be between 1 and 1024
-      provider.price_per_unit: must be more than nothing
       provider.stash: "5Gnobody" is not an address (SS58, such as 5Grwva…)
+      provider.price_per_unit: must be more than nothing
       provider.listen: cannot listen on "/ip4/0.0.0.0/udp/4001": expected /ip4/ADDRESS/udp/PORT/quic-v1 or /ip4/ADDRESS/tcp/PORT (or ip6)
       storage.total_mib_max: must be at least twice storage.blob_mib_max, for one input and one output
     "#);
@@ -165,7 +165,7 @@ fn every_variable_stands_for_a_setting_and_every_setting_has_one() {
             metrics_listen: Some("m".into()),
             tip_max: Some(Amount(1)),
         },
-        verifier: RawVerifier {
+        verifier: RawWork {
             stash: Some("s".into()),
             models: Some(Vec::new()),
             threads: Some(1),

@@ -106,11 +106,11 @@ impl Provider {
     fn millis(&self, task: &TaskSnapshot) -> u64 {
         let offer = self.config.policy.offer(&task.task.spec);
         // No longer on offer: little is known of it.
-        offer.map_or(0, |offer| self.speeds.millis(&task.task.spec, &offer))
+        offer.map_or(0, |offer| self.role.speeds.millis(&task.task.spec, &offer))
     }
 
     fn lock(&self, price: Balance) -> Balance {
-        let per_price = self.stake.map_or(0, |stake| stake.lock_per_price);
+        let per_price = self.role.stake.map_or(0, |stake| stake.lock_per_price);
         price.saturating_mul(per_price.into())
     }
 
@@ -125,7 +125,7 @@ impl Provider {
             return None;
         }
         let locks = load.locks.saturating_add(self.lock(price));
-        if self.stake.is_some_and(|stake| locks > stake.free) {
+        if self.role.stake.is_some_and(|stake| locks > stake.free) {
             return None;
         }
         self.add(load, own, price, Share::Undecided);

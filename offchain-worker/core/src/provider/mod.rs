@@ -3,7 +3,7 @@
 mod load;
 mod replay;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use codec::Encode;
 use sp_crypto_hashing::twox_64;
@@ -14,32 +14,50 @@ use surety_types::{
 };
 
 use crate::{
-    places::Clocks,
     provider_task::{member, owes_opening, ProviderTask, SealedResult, Want},
-    schedule::{schedule, undated, Moment, Subject},
+    schedule::{undated, Subject},
     speed::Speeds,
-    AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    worker::{Duties, Worker},
+    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
 };
 use load::{Load, Stake};
 
 pub use replay::ReplayError;
 
-/// The state machine. See the crate's documentation for what it promises.
-pub struct Provider {
-    config: Config,
-    /// Newest finalised block taken in. An older state changes nothing.
-    block: BlockNumber,
-    /// Newest block heard of: what pauses go by.
-    now: BlockNumber,
-    /// What deadlines go by.
-    clocks: Clocks,
-    tasks: BTreeMap<TaskId, ProviderTask>,
-    /// Tasks that we are done with while the chain still lists them, and since when.
-    finished: BTreeMap<TaskId, BlockNumber>,
+/// Its state machine. See the crate's documentation for what it promises.
+pub type Provider = Worker<ProviderRole>;
+
+/// Bids, computes, commits and reveals.
+#[derive(Default)]
+pub struct ProviderRole {
     speeds: Speeds,
     stake: Option<Stake>,
     /// The chain takes no bid before its clock has passed this.
     barred_until: Option<BlockNumber>,
+}
+
+impl Duties for ProviderRole {
+    type Task = ProviderTask;
+
+    fn replay(worker: &mut Provider, record: Record) -> Result<(), ReplayError> {
+        worker.replay(record)
+    }
+
+    fn see(worker: &mut Provider, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+        worker.see(tasks, step);
+    }
+
+    fn see_best(task: &mut ProviderTask, snapshot: TaskSnapshot, block: BlockNumber) {
+        task.see_best(snapshot, block);
+    }
+
+    fn hear(worker: &mut Provider, event: Event, step: &mut Step) {
+        worker.hear(event, step);
+    }
+
+    fn stages(worker: &Provider) -> impl Iterator<Item = &'static str> {
+        worker.progress().map(|(_, progress)| progress.name())
+    }
 }
 
 /// How far a task is, for people to look at.
@@ -61,71 +79,22 @@ pub enum Progress {
     Revealed,
 }
 
+impl Progress {
+    /// In one word, as metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unseen => "unseen",
+            Self::Bidding => "bidding",
+            Self::Assigned => "assigned",
+            Self::GivenUp => "given_up",
+            Self::Computed => "computed",
+            Self::Committed => "committed",
+            Self::Revealed => "revealed",
+        }
+    }
+}
+
 impl Provider {
-    /// Takes up where the journal ends.
-    ///
-    /// # Errors
-    /// When the journal contradicts itself, or is another stash's.
-    pub fn new(config: Config, records: impl IntoIterator<Item = Record>) -> Result<Self, ReplayError> {
-        let mut provider = Self {
-            config,
-            block: 0,
-            now: 0,
-            clocks: Clocks::default(),
-            tasks: BTreeMap::new(),
-            finished: BTreeMap::new(),
-            speeds: Speeds::default(),
-            stake: None,
-            barred_until: None,
-        };
-        for record in records {
-            provider.replay(record)?;
-        }
-        Ok(provider)
-    }
-
-    /// Takes an event in. `now` is the newest block that the host knows of, finalised or not.
-    pub fn step(&mut self, now: BlockNumber, event: Event) -> Step {
-        self.now = self.now.max(now);
-        let mut step = Step::default();
-        match event {
-            Event::Finalized { block, clock, tasks } => {
-                if block < self.block {
-                    return step;
-                }
-                self.block = block;
-                self.now = self.now.max(block);
-                self.clocks.finalized = clock;
-                self.see(tasks, &mut step);
-            }
-            Event::Best { block, clock, tasks } => {
-                if block < self.block {
-                    return step;
-                }
-                self.now = self.now.max(block);
-                self.clocks.best = clock;
-                for snapshot in tasks {
-                    if let Some(entry) = self.tasks.get_mut(&snapshot.id) {
-                        entry.see_best(snapshot, block);
-                    }
-                }
-            }
-            other => self.hear(other, &mut step),
-        }
-        let moment = Moment {
-            block: self.block,
-            now: self.now,
-            clocks: self.clocks,
-        };
-        schedule(&mut self.tasks, &self.config, moment, &mut step);
-        step
-    }
-
-    /// The stash it works for.
-    pub fn stash(&self) -> &AccountId {
-        &self.config.stash
-    }
-
     /// Every task it has to do with, and how far it is.
     pub fn progress(&self) -> impl Iterator<Item = (TaskId, Progress)> + '_ {
         self.tasks
@@ -149,15 +118,6 @@ impl Provider {
             Some(MemberProgress::Working) if entry.has_given_up() => Progress::GivenUp,
             Some(MemberProgress::Working) => Progress::Assigned,
         }
-    }
-
-    fn is_finished(&self, task: TaskId) -> bool {
-        self.finished.contains_key(&task)
-    }
-
-    fn bury(&mut self, task: TaskId, at: BlockNumber) {
-        self.tasks.remove(&task);
-        self.finished.insert(task, at);
     }
 
     fn finish(&mut self, task: TaskId, step: &mut Step) {
@@ -237,7 +197,7 @@ impl Provider {
         let (stash, clock) = (&self.config.stash, self.clocks.finalized);
         let bid = match entry.want_of(&snapshot, stash, clock) {
             // It would be refused, for a fee.
-            Want::Consider if self.barred_until.is_some_and(|until| clock <= until) => None,
+            Want::Consider if self.role.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
             Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),
             // We are on a task that the journal does not know, or there is a dispute or a demand: it was lost.
@@ -311,11 +271,11 @@ impl Provider {
                 operation,
                 units,
                 millis,
-            } => self.speeds.measure(model, operation, units, millis),
+            } => self.role.speeds.measure(model, operation, units, millis),
             Event::Stake { free, lock_per_price } => {
-                self.stake = Some(Stake { free, lock_per_price });
+                self.role.stake = Some(Stake { free, lock_per_price });
             }
-            Event::Barred { until } => self.barred_until = until,
+            Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.
             Event::Finalized { .. }
             | Event::Best { .. }

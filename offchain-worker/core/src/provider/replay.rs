@@ -36,14 +36,8 @@ pub enum ReplayError {
 impl Provider {
     pub(super) fn replay(&mut self, record: Record) -> Result<(), ReplayError> {
         let task = record.task();
-        self.block = self.block.max(record.at());
-        if self.is_finished(task) {
-            return Ok(());
-        }
-        if !matches!(record, Record::Finished { .. }) {
-            let entry = self.tasks.entry(task).or_default();
-            entry.absence.end(record.at());
-        }
+        let entry = self.tasks.entry(task).or_default();
+        entry.absence.end(record.at());
         match record {
             Record::BidMade { bid, .. } => {
                 let entry = self.tasks.entry(task).or_default();
@@ -74,7 +68,6 @@ impl Provider {
             }
             Record::CommitSubmitted { at, .. } => self.replay_done(task, EffectKind::Commit, at),
             Record::RevealSubmitted { at, .. } => self.replay_done(task, EffectKind::Reveal, at),
-            Record::Finished { at, .. } => self.bury(task, at),
             record @ (Record::MoveMade { .. } | Record::MoveSubmitted { .. }) => {
                 let entry = self.tasks.entry(task).or_default();
                 if !entry.duels.replay(record, &self.config, &mut entry.attempts) {
@@ -91,7 +84,9 @@ impl Provider {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
-            Record::AuditMade { .. }
+            // Taken before, and a verifier's.
+            Record::Finished { .. }
+            | Record::AuditMade { .. }
             | Record::AuditAnnounced { .. }
             | Record::AuditRevealed { .. }
             | Record::VoteMade { .. } => return Err(ReplayError::WrongRole { task }),

@@ -29,7 +29,7 @@ const DEMAND_SEGMENTS: u32 = 64;
 
 /// What we say of a result, once and for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SealedResult {
+pub(crate) struct SealedResult {
     pub claim: ResultClaim,
     pub salt: Hash,
     pub seal: Hash,
@@ -37,7 +37,7 @@ pub(super) struct SealedResult {
 
 /// Whether a result is ours to audit.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Draw {
+pub(crate) enum Draw {
     #[default]
     Unknown,
     NotOurs,
@@ -46,7 +46,7 @@ pub(super) enum Draw {
 
 /// One provider's result.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Check {
+pub(crate) struct Check {
     pub draw: Draw,
     /// Journalled.
     pub sealed: Option<SealedResult>,
@@ -58,7 +58,7 @@ pub(super) struct Check {
 
 /// A task whose results may be ours to audit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AuditTask {
+pub(crate) struct AuditTask {
     /// Nothing between a restart and the first finalised block.
     seen: Option<TaskSnapshot>,
     /// As the best block shows it, while that is ahead of the finalised one.

@@ -9,27 +9,52 @@ use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
 
 use crate::{
     key_of,
-    places::Clocks,
-    schedule::{schedule, undated, Moment},
-    AccountId, BlockNumber, Config, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
+    schedule::undated,
+    worker::{Duties, Worker},
+    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
     TaskSnapshot,
 };
 use audit_task::{AuditTask, Check, Draw, SealedResult};
 
-/// The state machine. See the crate's documentation for what it promises.
-pub struct Verifier {
-    config: Config,
-    /// Newest finalised block taken in. An older state changes nothing.
-    block: BlockNumber,
-    /// Newest block heard of: what pauses go by.
-    now: BlockNumber,
-    /// What deadlines go by.
-    clocks: Clocks,
-    tasks: BTreeMap<TaskId, AuditTask>,
+/// Its state machine. See the crate's documentation for what it promises.
+pub type Verifier = Worker<VerifierRole>;
+
+/// Audits what the draw says, and sits on committees.
+#[derive(Default)]
+pub struct VerifierRole {
     /// Tasks in which there is nothing for us, with how often auditors had been drawn again by then.
     passed: BTreeMap<TaskId, u8>,
-    /// Tasks that we audited and are done with while the chain still lists them, and since when.
-    finished: BTreeMap<TaskId, BlockNumber>,
+}
+
+impl Duties for VerifierRole {
+    type Task = AuditTask;
+
+    fn replay(worker: &mut Verifier, record: Record) -> Result<(), ReplayError> {
+        worker.replay(record)
+    }
+
+    fn see(worker: &mut Verifier, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+        worker.see(tasks, step);
+    }
+
+    fn see_best(task: &mut AuditTask, snapshot: TaskSnapshot, block: BlockNumber) {
+        task.see_best(snapshot, block);
+    }
+
+    fn hear(worker: &mut Verifier, event: Event, step: &mut Step) {
+        worker.hear(event, step);
+    }
+
+    fn promise(worker: &mut Verifier, step: &mut Step) {
+        for (task, entry) in &mut worker.tasks {
+            step.records
+                .extend(entry.seats.make(*task, worker.block, &worker.config));
+        }
+    }
+
+    fn stages(worker: &Verifier) -> impl Iterator<Item = &'static str> {
+        worker.progress().map(|(_, _, progress)| progress.name())
+    }
 }
 
 /// How far an audit is, for people to look at.
@@ -47,73 +72,20 @@ pub enum AuditProgress {
     Announced,
 }
 
+impl AuditProgress {
+    /// In one word, as metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Undrawn => "undrawn",
+            Self::NotOurs => "not_ours",
+            Self::Drawn => "drawn",
+            Self::Sealed => "sealed",
+            Self::Announced => "announced",
+        }
+    }
+}
+
 impl Verifier {
-    /// Takes up where the journal ends.
-    ///
-    /// # Errors
-    /// When the journal contradicts itself, or is not this verifier's.
-    pub fn new(config: Config, records: impl IntoIterator<Item = Record>) -> Result<Self, ReplayError> {
-        let mut verifier = Self {
-            config,
-            block: 0,
-            now: 0,
-            clocks: Clocks::default(),
-            tasks: BTreeMap::new(),
-            passed: BTreeMap::new(),
-            finished: BTreeMap::new(),
-        };
-        for record in records {
-            verifier.replay(record)?;
-        }
-        Ok(verifier)
-    }
-
-    /// Takes an event in. `now` is the newest block that the host knows of, finalised or not.
-    pub fn step(&mut self, now: BlockNumber, event: Event) -> Step {
-        self.now = self.now.max(now);
-        let mut step = Step::default();
-        match event {
-            Event::Finalized { block, clock, tasks } => {
-                if block < self.block {
-                    return step;
-                }
-                self.block = block;
-                self.now = self.now.max(block);
-                self.clocks.finalized = clock;
-                self.see(tasks, &mut step);
-            }
-            Event::Best { block, clock, tasks } => {
-                if block < self.block {
-                    return step;
-                }
-                self.now = self.now.max(block);
-                self.clocks.best = clock;
-                for snapshot in tasks {
-                    if let Some(entry) = self.tasks.get_mut(&snapshot.id) {
-                        entry.see_best(snapshot, block);
-                    }
-                }
-            }
-            other => self.hear(other, &mut step),
-        }
-        for (task, entry) in &mut self.tasks {
-            step.records
-                .extend(entry.seats.make(*task, self.block, &self.config));
-        }
-        let moment = Moment {
-            block: self.block,
-            now: self.now,
-            clocks: self.clocks,
-        };
-        schedule(&mut self.tasks, &self.config, moment, &mut step);
-        step
-    }
-
-    /// The stash it works for.
-    pub fn stash(&self) -> &AccountId {
-        &self.config.stash
-    }
-
     /// Every result it has thought about, by task and [`key_of`] its provider.
     pub fn progress(&self) -> impl Iterator<Item = (TaskId, crate::Hash, AuditProgress)> + '_ {
         self.tasks.iter().flat_map(|(task, entry)| {
@@ -124,10 +96,6 @@ impl Verifier {
 
     fn replay(&mut self, record: Record) -> Result<(), ReplayError> {
         let task = record.task();
-        self.block = self.block.max(record.at());
-        if self.is_finished(task) {
-            return Ok(());
-        }
         let entry = self.tasks.entry(task).or_default();
         entry.absence.end(record.at());
         match record {
@@ -166,8 +134,9 @@ impl Verifier {
                     return Err(ReplayError::Contradiction { task });
                 }
             }
-            Record::Finished { at, .. } => self.bury(task, at),
-            Record::BidMade { .. }
+            // Taken before, and a provider's.
+            Record::Finished { .. }
+            | Record::BidMade { .. }
             | Record::ResultMade { .. }
             | Record::CommitSubmitted { .. }
             | Record::RevealSubmitted { .. }
@@ -177,15 +146,6 @@ impl Verifier {
         Ok(())
     }
 
-    fn is_finished(&self, task: TaskId) -> bool {
-        self.finished.contains_key(&task)
-    }
-
-    fn bury(&mut self, task: TaskId, at: BlockNumber) {
-        self.tasks.remove(&task);
-        self.finished.insert(task, at);
-    }
-
     /// Takes finalised state in.
     fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
         let (block, clock) = (self.block, self.clocks.finalized);
@@ -193,7 +153,7 @@ impl Verifier {
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
             .retain(|task, at| *at > block || listed.contains(task));
-        self.passed.retain(|task, _| listed.contains(task));
+        self.role.passed.retain(|task, _| listed.contains(task));
         let mut unknown = Vec::new();
         for snapshot in tasks {
             match self.tasks.get_mut(&snapshot.id) {
@@ -221,7 +181,7 @@ impl Verifier {
 
     /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those that are ours.
     fn pass_idle(&mut self) {
-        let (config, clocks, passed) = (&self.config, self.clocks, &mut self.passed);
+        let (config, clocks, passed) = (&self.config, self.clocks, &mut self.role.passed);
         self.tasks.retain(|task, entry| {
             let is_idle = entry.is_idle(config, clocks);
             if is_idle {
@@ -239,7 +199,7 @@ impl Verifier {
         }
         let mut entry = AuditTask::default();
         entry.see(snapshot, &self.config, self.block);
-        let is_passed = self.passed.get(&task) == Some(&entry.tranche());
+        let is_passed = self.role.passed.get(&task) == Some(&entry.tranche());
         let is_new = entry.is_auditable() && (!is_passed || is_disputed);
         if is_new || !entry.duels.is_empty() {
             self.tasks.insert(task, entry);

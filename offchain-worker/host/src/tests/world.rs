@@ -176,7 +176,7 @@ impl World {
     /// Starts a provider that keeps its speeds, and measures what it does not know.
     pub fn start_measuring(&self) -> Running {
         let speeds = Speeds::open(self.dir.path());
-        self.start_with(1_000_000, |host| host.with_speeds(speeds))
+        self.start_with(1_000_000, |host| host.with_speeds(Some(speeds)))
     }
 
     pub fn speeds(&self) -> Speeds {
