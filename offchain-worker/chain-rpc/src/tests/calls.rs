@@ -125,6 +125,8 @@ pub enum OtherAuctionCall {
 }
 
 #[derive(TypeInfo)]
+// Never made: only its type counts.
+#[allow(clippy::large_enum_variant)]
 pub enum ResultsCall {
     commit {
         task: u64,
