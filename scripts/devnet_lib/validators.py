@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ SESSION_KEYS = (("babe", "sr25519"), ("gran", "ed25519"), ("audi", "sr25519"))
 # Several networks may start side by side, and each node compiles its runtime.
 START_SECONDS = 240
 FINALITY_SECONDS = 120
+# How long the chain specification of another build is kept after its last use.
+KEPT_SECONDS = 6 * 3600
 
 
 def _run(argv):
@@ -53,9 +56,14 @@ def raw_spec(binary, chain):
     # Networks that start side by side make it once.
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
+        if path.exists():
+            path.touch()
+        else:
+            # Nodes of another build may run, and read theirs again when they are asked for it.
+            stale = time.time() - KEPT_SECONDS
             for old in folder.glob(f"{chain}-*.json"):
-                old.unlink()
+                if old.stat().st_mtime < stale:
+                    old.unlink()
             fresh = path.with_suffix(".new")
             _run([binary, "export-chain-spec", "--chain", chain, "--raw", "--output", fresh])
             fresh.rename(path)
