@@ -7,37 +7,41 @@ use surety_types::{model::Operation, ModelId};
 
 use super::{compute::ComputeError, Engines, Tools};
 
-/// Sentences to embed, or tokens to make, in one sample after the other.
-const SIZES: [u32; 3] = [4, 16, 64];
+/// Sentences to embed, or tokens to make, in one sample after the other. Many of the last kind: of a fast model a few tokens
+/// say less than what is assumed of any.
+const SIZES: [u32; 8] = [4, 16, 64, 64, 64, 64, 64, 64];
 
-/// A sample that takes so long says enough: in shorter ones starting is most of the time.
+/// Samples that take so long together say enough.
 const ENOUGH: Duration = Duration::from_millis(500);
 
-/// Runs samples until one of each kind says enough, which is noted as with any work. Of the others nothing is kept: if the
-/// worker stops in the middle of it, it measures again.
+/// Runs samples of each kind until they say enough, and notes them together, as with any work. Nothing is kept of less: if
+/// the worker stops in the middle of it, it measures again.
 pub(super) async fn measure(tools: Arc<Tools>, unknown: Vec<(ModelId, Operation)>) {
     for (model, operation) in unknown {
-        match last_sample(&tools.engines, model, operation).await {
+        match all_samples(&tools.engines, model, operation).await {
             Ok((units, took)) => tools.engines.note(model, operation, units, took),
             Err(e) => tracing::warn!(?model, ?operation, error = %e, "its speed cannot be measured"),
         }
     }
 }
 
-/// Units and time of the last sample that was needed, however long it waited for its turn.
-async fn last_sample(
+/// Units and time of the samples that were needed, however long they waited for their turn.
+async fn all_samples(
     engines: &Engines,
     model: ModelId,
     operation: Operation,
 ) -> Result<(u32, Duration), ComputeError> {
     let [first, others @ ..] = SIZES;
-    let mut measured = engines.sample(&model, sample(operation, first))?.await?;
+    let (mut units, mut took) = engines.sample(&model, sample(operation, first))?.await?;
     for size in others {
-        if measured.1 >= ENOUGH {
+        if took >= ENOUGH {
             break;
         }
         match engines.sample(&model, sample(operation, size))?.await {
-            Ok(larger) => measured = larger,
+            Ok((more, longer)) => {
+                units = units.saturating_add(more);
+                took = took.saturating_add(longer);
+            }
             // A model may be too small for it: what is known by then has to do.
             Err(e) => {
                 tracing::debug!(?model, ?operation, size, error = %e, "a sample failed");
@@ -45,7 +49,7 @@ async fn last_sample(
             }
         }
     }
-    Ok(measured)
+    Ok((units, took))
 }
 
 fn sample(operation: Operation, size: u32) -> Job {

@@ -242,6 +242,12 @@ pub struct TestExt {
     model: Model,
 }
 
+impl Default for TestExt {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TestExt {
     pub fn new() -> Self {
         Self {
