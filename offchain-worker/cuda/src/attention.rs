@@ -1,6 +1,6 @@
 //! Attention over cached keys and values.
 
-use surety_exact::{rsqrt, ArithmeticError};
+use surety_exact::{blocks, rsqrt, ArithmeticError, HEAD_MAX, HEAD_PRECISION};
 
 use crate::{
     backend::{Argument, GpuBackend, Shape},
@@ -8,13 +8,53 @@ use crate::{
     Error,
 };
 
+/// Rows of queries, keys or values, quantised head by head; a buffer to be used again.
+#[derive(Debug)]
+pub struct Heads<M: GpuBackend> {
+    /// `[rows][heads][head_dim]`: int16, with the bytes there is room for.
+    q: Option<(M::Memory, usize)>,
+    /// `[rows][heads]`.
+    scales: Option<Floats<M>>,
+    rows: usize,
+    heads: usize,
+    head_dim: usize,
+}
+
+impl<M: GpuBackend> Default for Heads<M> {
+    fn default() -> Self {
+        Self {
+            q: None,
+            scales: None,
+            rows: 0,
+            heads: 0,
+            head_dim: 0,
+        }
+    }
+}
+
+impl<M: GpuBackend> Heads<M> {
+    /// Values and scales, if there are any.
+    fn memory(&self) -> Result<(&M::Memory, &M::Memory), ArithmeticError> {
+        let (q, scales) = self
+            .q
+            .as_ref()
+            .zip(self.scales.as_ref())
+            .ok_or(ArithmeticError::Shape)?;
+        Ok((&q.0, &scales.memory))
+    }
+}
+
 /// Keys and values of one layer, for one sequence or several behind each other.
 #[derive(Debug)]
 pub struct Cache<M: GpuBackend> {
-    /// `[kv_head][d][position]`.
-    keys: Floats<M>,
-    /// `[kv_head][position][d]`.
-    values: Floats<M>,
+    /// `[kv_head][pair of elements][position]`: two int16 each.
+    keys: M::Memory,
+    /// `[kv_head][position]`.
+    key_scales: Floats<M>,
+    /// `[kv_head][position][head_dim]`: int16.
+    values: M::Memory,
+    /// `[kv_head][position]`.
+    value_scales: Floats<M>,
     kv_heads: usize,
     head_dim: usize,
     capacity: usize,
@@ -98,20 +138,79 @@ impl<M: GpuBackend> Sight<'_, M> {
     }
 }
 
+/// Numbers that `softmax` says of a block.
+const STATS: usize = 3;
+
+/// Query rows of which all scores are kept at a time.
+struct Round {
+    base: usize,
+    count: usize,
+    heads: usize,
+}
+
+impl Round {
+    /// A block of threads for each block of positions, head and row.
+    fn shape(&self, reach: usize) -> Result<Shape, ArithmeticError> {
+        Ok(Shape {
+            grid: [size(blocks(reach))?, size(self.heads)?, size(self.count)?],
+            block: BLOCK,
+        })
+    }
+}
+
 impl<M: GpuBackend> Kernels<M> {
+    /// `exact::quantise_heads` of every row of `heads * head_dim` values.
+    ///
+    /// # Errors
+    /// [`ArithmeticError::Shape`] when there are no whole rows or a head is too wide, or the machine's own.
+    /// Checked later: [`ArithmeticError::NotFinite`].
+    pub fn quantise_heads(
+        &mut self,
+        rows: &Floats<M>,
+        heads: usize,
+        head_dim: usize,
+        into: &mut Heads<M>,
+    ) -> Result<(), Error> {
+        let count = rows.rows(heads.saturating_mul(head_dim))?;
+        fits(head_dim <= HEAD_MAX)?;
+        let (cells, bytes) = (count * heads, rows.len * HEAD_PRECISION.bytes());
+        if into.q.as_ref().is_none_or(|(_, room)| *room < bytes) {
+            into.q = None;
+            into.q = Some((self.machine.allocate(bytes)?, bytes));
+        }
+        Self::ensure(&mut self.machine, &mut into.scales, cells)?;
+        (into.rows, into.heads, into.head_dim) = (count, heads, head_dim);
+        let (q, scales) = into.memory()?;
+        let shape = Shape {
+            grid: [size(cells)?, 1, 1],
+            block: BLOCK,
+        };
+        let arguments = [
+            Argument::Memory(&rows.memory),
+            Argument::U32(size(head_dim)?),
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::Memory(&self.faults),
+        ];
+        self.machine.launch("quantise_heads", shape, &arguments)
+    }
+
     /// An empty cache for `capacity` positions.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] for nothing to keep, or the machine's own.
     pub fn cache(&mut self, kv_heads: usize, head_dim: usize, capacity: usize) -> Result<Cache<M>, Error> {
-        let width = kv_heads.checked_mul(head_dim).ok_or(ArithmeticError::Shape)?;
-        let all = width.checked_mul(capacity).ok_or(ArithmeticError::Shape)?;
-        fits(all > 0)?;
+        let cells = kv_heads.checked_mul(capacity).ok_or(ArithmeticError::Shape)?;
+        // In pairs of two bytes each.
+        let bytes = cells.checked_mul(head_dim.next_multiple_of(2) * 2);
+        let bytes = bytes.ok_or(ArithmeticError::Shape)?;
+        fits(bytes > 0)?;
         size(capacity)?;
-        let (keys, values) = (self.floats(all)?, self.floats(all)?);
         Ok(Cache {
-            keys,
-            values,
+            keys: self.machine.allocate(bytes)?,
+            key_scales: self.floats(cells)?,
+            values: self.machine.allocate(bytes)?,
+            value_scales: self.floats(cells)?,
             kv_heads,
             head_dim,
             capacity,
@@ -119,37 +218,40 @@ impl<M: GpuBackend> Kernels<M> {
         })
     }
 
-    /// Puts rows of keys and values (`[rows][kv_heads * head_dim]`) behind those of the cache.
+    /// Puts rows of keys and values behind those of the cache.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's own.
-    pub fn append(
-        &mut self,
-        cache: &mut Cache<M>,
-        keys: &Floats<M>,
-        values: &Floats<M>,
-    ) -> Result<(), Error> {
-        let count = keys.rows(cache.kv_heads * cache.head_dim)?;
-        fits(values.len == keys.len && count <= cache.capacity - cache.len)?;
+    pub fn append(&mut self, cache: &mut Cache<M>, keys: &Heads<M>, values: &Heads<M>) -> Result<(), Error> {
+        let shape = |heads: &Heads<M>| (heads.rows, heads.heads, heads.head_dim);
+        let expected = (keys.rows, cache.kv_heads, cache.head_dim);
+        fits([shape(keys), shape(values)] == [expected; 2])?;
+        fits(keys.rows <= cache.capacity - cache.len)?;
+        let ((key_q, key_scales), (value_q, value_scales)) = (keys.memory()?, values.memory()?);
         let arguments = [
-            Argument::Memory(&keys.memory),
-            Argument::Memory(&values.memory),
-            Argument::Memory(&cache.keys.memory),
-            Argument::Memory(&cache.values.memory),
+            Argument::Memory(key_q),
+            Argument::Memory(key_scales),
+            Argument::Memory(value_q),
+            Argument::Memory(value_scales),
+            Argument::Memory(&cache.keys),
+            Argument::Memory(&cache.key_scales.memory),
+            Argument::Memory(&cache.values),
+            Argument::Memory(&cache.value_scales.memory),
             Argument::U32(size(cache.len)?),
-            Argument::U32(size(count)?),
+            Argument::U32(size(keys.rows)?),
             Argument::U32(size(cache.kv_heads)?),
             Argument::U32(size(cache.head_dim)?),
             Argument::U32(size(cache.capacity)?),
         ];
-        Self::each(&mut self.machine, "append", keys.len, &arguments)?;
-        cache.len += count;
+        let threads = keys.rows * cache.kv_heads * cache.head_dim;
+        Self::each(&mut self.machine, "append", threads, &arguments)?;
+        cache.len += keys.rows;
         Ok(())
     }
 
     /// `exact::attention_row` of every head of every query row, scaled by `1 / sqrt(head_dim)`.
     ///
-    /// `queries` and `out` are `[rows][heads * head_dim]`. Query head `h` reads the keys and values of head
+    /// `out` is `[rows][heads * head_dim]`. Query head `h` reads the keys and values of head
     /// `h / (heads / kv_heads)`.
     ///
     /// # Errors
@@ -157,54 +259,53 @@ impl<M: GpuBackend> Kernels<M> {
     /// [`ArithmeticError::NotFinite`].
     pub fn attention(
         &mut self,
-        queries: &Floats<M>,
+        queries: &Heads<M>,
         cache: &Cache<M>,
-        heads: usize,
         mask: Mask<'_, M>,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
+        let (rows, heads) = (queries.rows, queries.heads);
         fits(heads > 0 && heads.is_multiple_of(cache.kv_heads) && heads <= GRID_MAX)?;
-        let width = heads.saturating_mul(cache.head_dim);
-        let rows = queries.rows(width)?;
-        fits(out.len == queries.len)?;
+        fits(queries.head_dim == cache.head_dim && out.len == rows * heads * cache.head_dim)?;
         let sight = mask.sight(rows, cache.len)?;
         let cells = heads.checked_mul(sight.reach).ok_or(ArithmeticError::Shape)?;
         let most = (self.room / cells).clamp(1, GRID_MAX);
         Self::ensure(&mut self.machine, &mut self.scratch, most.min(rows) * cells)?;
-        Self::ensure(&mut self.machine, &mut self.totals, most.min(rows) * heads)?;
+        let stats = most.min(rows) * heads * blocks(sight.reach) * STATS;
+        Self::ensure(&mut self.machine, &mut self.stats, stats)?;
         for base in (0..rows).step_by(most) {
-            let count = most.min(rows - base);
-            self.score(queries, cache, heads, &sight, base, count)?;
-            self.softmax(heads, &sight, base, count)?;
-            self.mix(cache, heads, &sight, base, count, out)?;
+            let round = Round {
+                base,
+                count: most.min(rows - base),
+                heads,
+            };
+            self.score(queries, cache, &sight, &round)?;
+            self.softmax(cache, &sight, &round)?;
+            self.mix(cache, &sight, &round, out)?;
         }
         Ok(())
     }
 
     fn score(
         &mut self,
-        queries: &Floats<M>,
+        queries: &Heads<M>,
         cache: &Cache<M>,
-        heads: usize,
         sight: &Sight<'_, M>,
-        base: usize,
-        count: usize,
+        round: &Round,
     ) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let blocks = sight.reach.div_ceil(BLOCK as usize);
-        let shape = Shape {
-            grid: [size(blocks)?, size(heads)?, size(count)?],
-            block: BLOCK,
-        };
+        let (q, scales) = queries.memory()?;
         let [spans, first, step] = sight.arguments();
         let arguments = [
-            Argument::Memory(&queries.memory),
-            Argument::Memory(&cache.keys.memory),
+            Argument::Memory(q),
+            Argument::Memory(scales),
+            Argument::Memory(&cache.keys),
+            Argument::Memory(&cache.key_scales.memory),
             spans,
             first,
             step,
-            Argument::U32(size(base)?),
-            Argument::U32(size(heads)?),
+            Argument::U32(size(round.base)?),
+            Argument::U32(size(round.heads)?),
             Argument::U32(size(cache.kv_heads)?),
             Argument::U32(size(cache.head_dim)?),
             Argument::U32(size(cache.capacity)?),
@@ -212,59 +313,52 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::F32(rsqrt(cache.head_dim as f32)),
             Argument::Memory(&scores.memory),
         ];
-        self.machine.launch("score", shape, &arguments)
+        self.machine
+            .launch("score", round.shape(sight.reach)?, &arguments)
     }
 
-    fn softmax(
-        &mut self,
-        heads: usize,
-        sight: &Sight<'_, M>,
-        base: usize,
-        count: usize,
-    ) -> Result<(), Error> {
+    fn softmax(&mut self, cache: &Cache<M>, sight: &Sight<'_, M>, round: &Round) -> Result<(), Error> {
         let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let totals = self.totals.as_ref().ok_or(ArithmeticError::Shape)?;
-        let shape = Shape {
-            grid: [size(count * heads)?, 1, 1],
-            block: BLOCK,
-        };
+        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
         let [spans, first, step] = sight.arguments();
         let arguments = [
             Argument::Memory(&scores.memory),
+            Argument::Memory(&cache.value_scales.memory),
             spans,
             first,
             step,
-            Argument::U32(size(base)?),
-            Argument::U32(size(heads)?),
+            Argument::U32(size(round.base)?),
+            Argument::U32(size(round.heads)?),
+            Argument::U32(size(cache.kv_heads)?),
+            Argument::U32(size(cache.capacity)?),
             Argument::U32(size(sight.reach)?),
-            Argument::Memory(&totals.memory),
+            Argument::Memory(&stats.memory),
             Argument::Memory(&self.faults),
         ];
-        self.machine.launch("softmax", shape, &arguments)
+        self.machine
+            .launch("softmax", round.shape(sight.reach)?, &arguments)
     }
 
     fn mix(
         &mut self,
         cache: &Cache<M>,
-        heads: usize,
         sight: &Sight<'_, M>,
-        base: usize,
-        count: usize,
+        round: &Round,
         out: &mut Floats<M>,
     ) -> Result<(), Error> {
-        let scores = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
-        let totals = self.totals.as_ref().ok_or(ArithmeticError::Shape)?;
+        let weights = self.scratch.as_ref().ok_or(ArithmeticError::Shape)?;
+        let stats = self.stats.as_ref().ok_or(ArithmeticError::Shape)?;
         let [spans, first, step] = sight.arguments();
         let arguments = [
-            Argument::Memory(&scores.memory),
-            Argument::Memory(&totals.memory),
-            Argument::Memory(&cache.values.memory),
+            Argument::Memory(&weights.memory),
+            Argument::Memory(&stats.memory),
+            Argument::Memory(&cache.values),
             spans,
             first,
             step,
-            Argument::U32(size(base)?),
-            Argument::U32(size(count)?),
-            Argument::U32(size(heads)?),
+            Argument::U32(size(round.base)?),
+            Argument::U32(size(round.count)?),
+            Argument::U32(size(round.heads)?),
             Argument::U32(size(cache.kv_heads)?),
             Argument::U32(size(cache.head_dim)?),
             Argument::U32(size(cache.capacity)?),
@@ -272,11 +366,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(&out.memory),
             Argument::Memory(&self.faults),
         ];
-        Self::each(
-            &mut self.machine,
-            "mix",
-            count * heads * cache.head_dim,
-            &arguments,
-        )
+        let threads = round.count * round.heads * cache.head_dim;
+        Self::each(&mut self.machine, "mix", threads, &arguments)
     }
 }

@@ -12,17 +12,24 @@ typedef short i16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-#define LANES 16
+#define LANES 32
 // Of one block of the kernels that give a row to LANES threads.
-#define NORM_ROWS 8
+#define NORM_ROWS (BLOCK / LANES)
 // Activation rows that share one read of a weight.
 #define TILE 8
+// Threads of a block, where the number does not matter; and attention's positions that share a softmax.
 #define BLOCK 128
 
 #define NOT_FINITE 1u
 #define ZERO_NORM 2u
 
 #define ROUNDER 12582912.0f
+// exact::quantise: groups that are smaller than this everywhere are zero.
+#define VANISHING 1e-30f
+#define INT12_MAX 2047.0f
+#define WEIGHT_MAX 8191.0f
+// The least finite number.
+#define LEAST __uint_as_float(0xff7fffffu)
 
 // --- Arithmetic -----------------------------------------------------------------------------------------------------
 
@@ -89,6 +96,11 @@ __device__ __forceinline__ float error_function(float x) {
   return with_sign(sub(1.0f, tail), x);
 }
 
+// exact::round
+__device__ __forceinline__ int nearest(float x) {
+  return (int)(__float_as_uint(add(x, ROUNDER)) - __float_as_uint(ROUNDER));
+}
+
 // exact::rsqrt
 __device__ __forceinline__ float inverse_root(float x) { return div(1.0f, root(x)); }
 
@@ -127,12 +139,8 @@ __device__ __forceinline__ void quantise_as(const float *rows, const float *pre,
   atomicMax(&largest, __float_as_uint(value) & 0x7fffffffu);
   __syncthreads();
   float size = __uint_as_float(largest);
-  bool vanishing = size < 1e-30f;
-  Q quantum = 0;
-  if (!vanishing) {
-    float shifted = add(mul(value, div(most, size)), ROUNDER);
-    quantum = (Q)(int)(__float_as_uint(shifted) - __float_as_uint(ROUNDER));
-  }
+  bool vanishing = size < VANISHING;
+  Q quantum = vanishing ? 0 : (Q)nearest(mul(value, div(most, size)));
   q[(u64)blockIdx.x * GROUP + threadIdx.x] = quantum;
   if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, most);
 }
@@ -144,7 +152,7 @@ extern "C" __global__ void quantise(const float *rows, const float *pre, u32 wid
 
 extern "C" __global__ void quantise12(const float *rows, const float *pre, u32 width, u32 groups, i16 *q, float *scales,
                                       u32 *faults) {
-  quantise_as(rows, pre, width, groups, 2047.0f, q, scales, faults);
+  quantise_as(rows, pre, width, groups, INT12_MAX, q, scales, faults);
 }
 
 struct __align__(16) Quad {
@@ -384,17 +392,48 @@ extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *posi
 
 // --- Attention ------------------------------------------------------------------------------------------------------
 
-// Puts rows of keys and values at positions from `at`. Keys are kept [kv_head][d][position], as `score` reads them
-// with neighbouring threads at neighbouring positions; values [kv_head][position][d], as `mix` does.
-extern "C" __global__ void append(const float *keys, const float *values, float *kept_keys, float *kept_values, u32 at,
-                                  u32 count, u32 kv_heads, u32 head_dim, u32 capacity) {
+// exact::quantise_heads, a block of threads per head: `rows` and `q` are [][head_dim], `scales` [].
+extern "C" __global__ void quantise_heads(const float *rows, u32 head_dim, i16 *q, float *scales, u32 *faults) {
+  __shared__ u32 largest;
+  const float *head = rows + (u64)blockIdx.x * head_dim;
+  if (threadIdx.x == 0) largest = 0;
+  __syncthreads();
+  for (u32 d = threadIdx.x; d < head_dim; d += BLOCK) {
+    expect_finite(head[d], faults);
+    atomicMax(&largest, __float_as_uint(head[d]) & 0x7fffffffu);
+  }
+  __syncthreads();
+  float size = __uint_as_float(largest);
+  bool vanishing = size < VANISHING;
+  for (u32 d = threadIdx.x; d < head_dim; d += BLOCK) {
+    q[(u64)blockIdx.x * head_dim + d] = vanishing ? 0 : (i16)nearest(mul(head[d], div(INT12_MAX, size)));
+  }
+  if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, INT12_MAX);
+}
+
+// Puts rows of quantised heads at positions from `at`. Keys are kept [kv_head][pair of elements][position],
+// as `score` reads them with neighbouring threads at neighbouring positions; values [kv_head][position][d],
+// as `mix` does; scales [kv_head][position].
+extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
+                                  const float *value_scales, int *kept_keys, float *kept_key_scales,
+                                  i16 *kept_values, float *kept_value_scales, u32 at, u32 count, u32 kv_heads,
+                                  u32 head_dim, u32 capacity) {
   u64 index = thread_index();
   if (index >= (u64)count * kv_heads * head_dim) return;
   u32 d = index % head_dim;
-  u32 head = index / head_dim % kv_heads;
-  u32 position = at + (u32)(index / head_dim / kv_heads);
-  kept_keys[((u64)head * head_dim + d) * capacity + position] = keys[index];
+  u64 cell = index / head_dim;
+  u32 head = cell % kv_heads;
+  u32 position = at + (u32)(cell / kv_heads);
   kept_values[((u64)head * capacity + position) * head_dim + d] = values[index];
+  if (d % 2 == 0) {
+    u32 second = d + 1 < head_dim ? (u32)(int)keys[index + 1] : 0u;
+    u32 pair = ((u32)(int)keys[index] & 0xffffu) | second << 16;
+    kept_keys[((u64)head * ((head_dim + 1) / 2) + d / 2) * capacity + position] = (int)pair;
+  }
+  if (d == 0) {
+    kept_key_scales[(u64)head * capacity + position] = key_scales[cell];
+    kept_value_scales[(u64)head * capacity + position] = value_scales[cell];
+  }
 }
 
 // Which positions a query row sees: `spans[row]`, or from 0 to `first + row * step`.
@@ -403,64 +442,92 @@ __device__ __forceinline__ void span(const u32 *spans, u32 first, u32 step, u32 
   *end = spans ? spans[2 * (u64)row + 1] : first + row * step;
 }
 
-// The scores of exact::attention_row: a thread per position, a block row per head and query row. `row` counts from
-// `base`, at which the rows of this launch begin. `scores` is [rows of the launch][heads][reach].
-extern "C" __global__ void score(const float *queries, const float *keys, const u32 *spans, u32 first, u32 step,
-                                 u32 base, u32 heads, u32 kv_heads, u32 head_dim, u32 capacity, u32 reach, float scale,
-                                 float *scores) {
+// exact::score_cell: a thread per position, a block row per head and query row. `row` counts from `base`, at
+// which the rows of this launch begin. `scores` is [rows of the launch][heads][reach].
+extern "C" __global__ void score(const i16 *queries, const float *query_scales, const int *keys,
+                                 const float *key_scales, const u32 *spans, u32 first, u32 step, u32 base, u32 heads,
+                                 u32 kv_heads, u32 head_dim, u32 capacity, u32 reach, float scale, float *scores) {
   u32 j = blockIdx.x * blockDim.x + threadIdx.x;
   u32 head = blockIdx.y;
   u32 row = base + blockIdx.z;
   u32 start, end;
   span(spans, first, step, row, &start, &end);
   if (j >= end - start) return;
-  const float *query = queries + ((u64)row * heads + head) * head_dim;
-  const float *key = keys + (u64)(head / (heads / kv_heads)) * head_dim * capacity + start + j;
-  float sum = 0.0f;
-  for (u32 d = 0; d < head_dim; d++) sum = add(sum, mul(query[d], key[(u64)d * capacity]));
-  scores[((u64)blockIdx.z * heads + head) * reach + j] = mul(sum, scale);
+  u64 cell = (u64)row * heads + head;
+  const i16 *query = queries + cell * head_dim;
+  u64 kv_head = head / (heads / kv_heads);
+  const int *key = keys + kv_head * ((head_dim + 1) / 2) * capacity + start + j;
+  u32 sum = 0;
+  for (u32 d = 0; d < head_dim; d += 2) {
+    u32 pair = (u32)key[(u64)(d / 2) * capacity];
+    sum += (u32)((int)query[d] * (int)(i16)(pair & 0xffffu));
+    // The second of the last pair may be nobody's.
+    if (d + 1 < head_dim) sum += (u32)((int)query[d + 1] * (int)(i16)(pair >> 16));
+  }
+  float by = mul(mul(query_scales[cell], scale), key_scales[kv_head * capacity + start + j]);
+  scores[((u64)blockIdx.z * heads + head) * reach + j] = mul(__int2float_rn((int)sum), by);
 }
 
-// exact::softmax_row in place, a block of BLOCK threads per head and query row.
-extern "C" __global__ void softmax(float *scores, const u32 *spans, u32 first, u32 step, u32 base, u32 heads, u32 reach,
-                                   float *totals, u32 *faults) {
-  __shared__ float largest[BLOCK];
-  __shared__ float partial[LANES];
+// exact::softmax_block: a block of threads per block of BLOCK positions, head and query row. Scores become
+// quantised weights in place. `stats` is [rows of the launch][heads][blocks of the reach][largest, total,
+// scale of the weights].
+extern "C" __global__ void softmax(float *scores, const float *value_scales, const u32 *spans, u32 first, u32 step,
+                                   u32 base, u32 heads, u32 kv_heads, u32 capacity, u32 reach, float *stats,
+                                   u32 *faults) {
+  __shared__ float shared[BLOCK];
+  __shared__ u32 size_bits;
+  u32 head = blockIdx.y;
   u32 start, end;
-  span(spans, first, step, base + blockIdx.x / heads, &start, &end);
-  u32 n = end - start;
-  float *row = scores + (u64)blockIdx.x * reach;
-  // The least finite number.
-  float max = __uint_as_float(0xff7fffffu);
-  for (u32 j = threadIdx.x; j < n; j += BLOCK) {
-    float value = row[j];
-    expect_finite(value, faults);
-    max = value > max ? value : max;
-  }
-  largest[threadIdx.x] = max;
+  span(spans, first, step, base + blockIdx.z, &start, &end);
+  u32 j = blockIdx.x * BLOCK + threadIdx.x;
+  // The whole block of threads.
+  if (blockIdx.x * BLOCK >= end - start) return;
+  bool seen = j < end - start;
+  u64 cell = (u64)blockIdx.z * heads + head;
+  float *at = scores + cell * reach + j;
+  float value = seen ? *at : LEAST;
+  expect_finite(value, faults);
+  shared[threadIdx.x] = value;
+  if (threadIdx.x == 0) size_bits = 0;
   for (u32 half = BLOCK / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.x < half && largest[threadIdx.x + half] > largest[threadIdx.x]) {
-      largest[threadIdx.x] = largest[threadIdx.x + half];
+    if (threadIdx.x < half && shared[threadIdx.x + half] > shared[threadIdx.x]) {
+      shared[threadIdx.x] = shared[threadIdx.x + half];
     }
   }
   __syncthreads();
-  max = largest[0];
-  for (u32 j = threadIdx.x; j < n; j += BLOCK) row[j] = exponential(sub(row[j], max));
+  float largest = shared[0];
+  __syncthreads();
+  // A sum that ends in zeros is the same sum.
+  float weight = seen ? exponential(sub(value, largest)) : 0.0f;
+  shared[threadIdx.x] = weight;
   __syncthreads();
   if (threadIdx.x < LANES) {
     float sum = 0.0f;
-    for (u32 j = threadIdx.x; j < n; j += LANES) sum = add(sum, row[j]);
-    partial[threadIdx.x] = sum;
+    for (u32 lane = threadIdx.x; lane < BLOCK; lane += LANES) sum = add(sum, shared[lane]);
+    shared[threadIdx.x] = sum;
   }
-  float total = fold(partial, threadIdx.x);
-  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+  float total = fold(shared, threadIdx.x);
+  u64 kv_head = head / (heads / kv_heads);
+  if (seen) weight = mul(weight, value_scales[kv_head * capacity + start + j]);
+  atomicMax(&size_bits, __float_as_uint(weight));
+  __syncthreads();
+  float size = __uint_as_float(size_bits);
+  bool vanishing = size < VANISHING;
+  if (seen) *(int *)at = vanishing ? 0 : nearest(mul(weight, div(WEIGHT_MAX, size)));
+  if (threadIdx.x == 0) {
+    float *into = stats + (cell * ((reach + BLOCK - 1) / BLOCK) + blockIdx.x) * 3;
+    into[0] = largest;
+    into[1] = total;
+    into[2] = vanishing ? 0.0f : div(size, WEIGHT_MAX);
+  }
 }
 
-// The mixing of exact::attention_row: a thread per element of the output.
-extern "C" __global__ void mix(const float *scores, const float *totals, const float *values, const u32 *spans,
-                               u32 first, u32 step, u32 base, u32 count, u32 heads, u32 kv_heads, u32 head_dim,
-                               u32 capacity, u32 reach, float *out, u32 *faults) {
+// The rest of exact::attention_row: a thread per element of the output merges the blocks
+// (exact::Softmax::merge).
+extern "C" __global__ void mix(const int *weights, const float *stats, const i16 *values, const u32 *spans, u32 first,
+                               u32 step, u32 base, u32 count, u32 heads, u32 kv_heads, u32 head_dim, u32 capacity,
+                               u32 reach, float *out, u32 *faults) {
   u64 index = thread_index();
   if (index >= (u64)count * heads * head_dim) return;
   u32 d = index % head_dim;
@@ -468,11 +535,26 @@ extern "C" __global__ void mix(const float *scores, const float *totals, const f
   u32 head = cell % heads;
   u32 start, end;
   span(spans, first, step, base + (u32)(cell / heads), &start, &end);
-  const float *weight = scores + cell * reach;
-  const float *value = values + ((u64)(head / (heads / kv_heads)) * capacity + start) * head_dim + d;
-  float sum = 0.0f;
-  for (u32 j = 0; j < end - start; j++) sum = add(sum, mul(weight[j], value[(u64)j * head_dim]));
-  sum = div(sum, totals[cell]);
+  const int *weight = weights + cell * reach;
+  const float *of = stats + cell * ((reach + BLOCK - 1) / BLOCK) * 3;
+  const i16 *value = values + ((u64)(head / (heads / kv_heads)) * capacity + start) * head_dim + d;
+  float largest = LEAST, total = 0.0f, sum = 0.0f;
+  for (u32 from = 0; from < end - start; from += BLOCK, of += 3) {
+    u32 to = end - start - from < BLOCK ? end - start : from + BLOCK;
+    u32 dot = 0;
+    for (u32 j = from; j < to; j++) dot += (u32)(weight[j] * (int)value[(u64)j * head_dim]);
+    float partial = mul(__int2float_rn((int)dot), of[2]);
+    float before = 1.0f, block = 1.0f;
+    if (of[0] > largest) {
+      before = exponential(sub(largest, of[0]));
+      largest = of[0];
+    } else {
+      block = exponential(sub(of[0], largest));
+    }
+    total = add(mul(total, before), mul(of[1], block));
+    sum = add(mul(sum, before), mul(partial, block));
+  }
+  sum = div(sum, total);
   expect_finite(sum, faults);
   out[(u64)base * heads * head_dim + index] = sum;
 }
@@ -494,18 +576,21 @@ extern "C" __global__ void mean_pool(const float *rows, const u32 *spans, u32 co
   out[index] = sum;
 }
 
-// exact::l2_normalise, a block per row. The sum has one order from first to last: one thread's work.
+// exact::l2_normalise, a block per row, of which the first LANES threads add up the squares.
 extern "C" __global__ void l2_normalise(float *rows, u32 width, u32 *faults) {
-  __shared__ float norm;
+  __shared__ float partial[LANES];
   float *row = rows + (u64)blockIdx.x * width;
+  if (threadIdx.x < LANES) {
+    float sum = 0.0f;
+    for (u32 j = threadIdx.x; j < width; j += LANES) sum = add(sum, mul(row[j], row[j]));
+    partial[threadIdx.x] = sum;
+  }
+  float squares = fold(partial, threadIdx.x);
   if (threadIdx.x == 0) {
-    float squares = 0.0f;
-    for (u32 j = 0; j < width; j++) squares = add(squares, mul(row[j], row[j]));
     expect_finite(squares, faults);
     if (squares == 0.0f) atomicOr(faults, ZERO_NORM);
-    norm = root(squares);
   }
-  __syncthreads();
+  float norm = root(squares);
   for (u32 j = threadIdx.x; j < width; j += BLOCK) {
     float value = div(row[j], norm);
     // Zeros are a fault of their own.

@@ -9,8 +9,9 @@ use crate::{
     Error,
 };
 
-/// Threads of a block, where the number does not matter. The source's `BLOCK`.
-pub(crate) const BLOCK: u32 = 128;
+/// Threads of a block, where the number does not matter: as many as attention's blocks have positions. The
+/// source's `BLOCK`.
+pub(crate) const BLOCK: u32 = surety_exact::BLOCK as u32;
 /// Blocks along y or z.
 pub(crate) const GRID_MAX: usize = 65_535;
 /// The source's bits of `faults`.
@@ -75,7 +76,7 @@ pub struct Kernels<M: GpuBackend> {
     pub(crate) faults: M::Memory,
     /// Grows to what the largest operation took: the groups' dot products, or scores.
     pub(crate) scratch: Option<Floats<M>>,
-    pub(crate) totals: Option<Floats<M>>,
+    pub(crate) stats: Option<Floats<M>>,
     pub(crate) path: crate::Path,
     pub(crate) room: usize,
 }
@@ -88,12 +89,12 @@ impl<M: GpuBackend> Kernels<M> {
     pub fn new(mut machine: M) -> Result<Self, Error> {
         let mut faults = machine.allocate(4)?;
         machine.write(&mut faults, &[0; 4])?;
-        let (scratch, totals) = (None, None);
+        let (scratch, stats) = (None, None);
         Ok(Self {
             machine,
             faults,
             scratch,
-            totals,
+            stats,
             path: crate::Path::default(),
             room: ROOM,
         })

@@ -10,7 +10,7 @@ mod pooling;
 mod product;
 mod rows;
 
-pub use attention::{Cache, Mask};
+pub use attention::{Cache, Heads, Mask};
 pub use backend::{Argument, GpuBackend, Product, Shape, OPTIONS, SOURCE};
 #[cfg(feature = "cuda")]
 pub use device::Device;

@@ -8,8 +8,8 @@ use crate::{
     Error,
 };
 
-/// Rows of one block of the normalisations. The source's `NORM_ROWS`.
-const NORM_ROWS: usize = 8;
+/// Rows of one block of the normalisations, a warp each. The source's `NORM_ROWS`.
+const NORM_ROWS: usize = BLOCK as usize / surety_exact::LANES;
 
 impl<M: GpuBackend> Kernels<M> {
     /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.

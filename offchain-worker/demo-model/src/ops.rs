@@ -2,7 +2,7 @@
 //! would take more time than the products themselves.
 
 use candle_core::{bail, CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
-use surety_exact::{exp, softmax_row, sum, sum_of_squares, ArithmeticError};
+use surety_exact::{exp, largest_score, sum, sum_of_squares, ArithmeticError};
 
 fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     let values = storage.as_slice::<f32>()?;
@@ -13,6 +13,15 @@ fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
         Some(values) => Ok(values),
         None => bail!("the values do not stand in one piece"),
     }
+}
+
+/// Turns scores into `e^(score - largest)` in place, and returns their sum.
+fn softmax_row(scores: &mut [f32]) -> std::result::Result<f32, ArithmeticError> {
+    let largest = largest_score(scores)?;
+    for score in scores.iter_mut() {
+        *score = exp(*score - largest);
+    }
+    Ok(sum(scores))
 }
 
 fn values(tensor: &Tensor) -> Result<Vec<f32>> {

@@ -144,11 +144,11 @@ fn conversions_are_the_ones_that_everybody_gets() {
     assert_eq!(
         ids,
         [
-            "0xb8ebcec692fe05af18ef9c5d1bcc12f40b8e0c96e441f69939c4d449f8a6cd08",
+            "0x652efc71579f53fff308db1e19aabe324bdf870df5f56314166cdc888336f7b0",
             "0x7936d501a63d07ff4bb0ad270e5ad560ae187f97263e00ad7d1dd2489a9900b5",
-            "0xde5bbdc5ba4ffd356fa343ec13ee93f1170ece29779a2832d2a97c9d16d286dc",
+            "0x35cf8b53bd59fe005e959bef8ec44d32b5c1cc271580bc603b924ad260e6dd74",
             "0x1bce8767ac7544bef5230cb155013068c62601af09541009d2214a77e4b21d06",
-            "0xaf14eb2f82676798d3b17d6aa6b27c68b617212b10f0c25665052bd6523668fd",
+            "0x58ca4c354e32836f218cd1f7e28d1801ec541d13d66829cde0673251e7ef1fcc",
             "0x0375d3c9bdfbd18cef143fe3afa860ce0887d7a2cfda6371c970ed969fccdd35",
         ]
     );

@@ -17,7 +17,7 @@ use serde_json::json;
 use surety_engine::{
     content_hash,
     exact::{
-        kernels::{available, with_isa, Rows},
+        kernels::{available, with_isa, Heads, Rows},
         BertModel, ExactBert, Op, Probe, Scratch, Step,
     },
     Embeddings, Engine, EngineError, Event,
@@ -48,6 +48,15 @@ impl Probe for Recorder {
         let all = (0..rows.count()).map(|row| {
             let (q, scales) = rows.row(row).unwrap();
             [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
+        });
+        self.0 .0.entry(step).or_default().extend(all);
+    }
+
+    fn heads(&mut self, step: Step, heads: &Heads) {
+        let all = (0..heads.all().count()).map(|row| {
+            let (q, scales) = heads.all().row(row).unwrap();
+            let q: Vec<u8> = q.flat_map(i16::to_le_bytes).collect();
+            [q, bytes(scales)].concat()
         });
         self.0 .0.entry(step).or_default().extend(all);
     }

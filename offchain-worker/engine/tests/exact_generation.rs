@@ -80,17 +80,26 @@ fn trace_root(steps: &Steps, job: &Job, tokens: &[u32], output: &[u8]) -> Conten
     merkle_root(leaves.into_iter())
 }
 
+/// Of the made-up decoders.
+const KV_HEADS: usize = 2;
+
 fn row(steps: &Steps, stride: &[usize], at: usize) -> Vec<u8> {
     let cell = |layer: usize, op| {
         let layer = layer as u32;
         steps.0[&Step { layer, op }][at].clone()
     };
-    let mut bytes = cell(*stride.last().unwrap(), Op::Sum);
-    for layer in stride {
-        bytes.extend(cell(*layer, Op::RotateKey));
-        bytes.extend(cell(*layer, Op::Value));
+    let (mut q, mut scales) = (vec![], vec![]);
+    for (layer, op) in stride
+        .iter()
+        .flat_map(|layer| [(*layer, Op::QuantKey), (*layer, Op::QuantValue)])
+    {
+        // Two bytes a value, and a scale for each head.
+        let mut heads = cell(layer, op);
+        scales.push(heads.split_off(heads.len() - 4 * KV_HEADS));
+        q.push(heads);
     }
-    bytes
+    let state = cell(*stride.last().unwrap(), Op::Sum);
+    [q.concat(), state, scales.concat()].concat()
 }
 
 #[test]

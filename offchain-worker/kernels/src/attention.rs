@@ -1,24 +1,26 @@
 //! Attention over the keys and values of a sequence, each row as [`surety_exact::attention_row`] gives it.
 //!
-//! Scores of sixteen positions fill a register, and so do sixteen columns of a value: that is where the definition's
-//! sums are independent of each other. Several queries, and the heads that share keys, go together, so that one
-//! addition does not wait for the one before.
+//! Both products are those of [`product`](crate::product): with keys sixteen positions are its outputs, with
+//! values sixteen columns. Several queries, and the heads that share keys, go together, so that each line
+//! that is read serves all of them.
 #![allow(unsafe_code)] // Pointers into the cache and the rows; bounds are checked once per call.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, ArithmeticError};
+use surety_exact::{self as exact, ArithmeticError, Softmax, BLOCK};
 
 #[cfg(target_arch = "aarch64")]
-use crate::simd::Neon;
+use crate::simd::NeonInt12;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
+use crate::simd::{Avx2Int12, Avx512Int12, AvxVnniInt12};
 use crate::{
     cache::Cache,
     isa::{current, Isa},
-    simd::{Floats, Scalar, SimdIsa, Sixteen, LANES},
+    simd::{Floats, Line, ScalarInt12, SimdIsa, Sixteen, LANES},
+    softmax::{softmax, Block},
+    HeadRows,
 };
 
 /// Multiplications that are worth waking another thread.
@@ -38,12 +40,11 @@ pub enum Mask {
 
 /// What a call works on, checked to fit together.
 struct Job<'a> {
-    queries: &'a [f32],
+    queries: HeadRows<'a>,
     cache: &'a Cache,
-    heads: usize,
     mask: Mask,
     scale: f32,
-    /// As long as `queries`.
+    /// `[rows][heads][head_dim]`
     out: *mut f32,
 }
 
@@ -53,21 +54,16 @@ unsafe impl Sync for Job<'_> {}
 impl Job<'_> {
     /// Heads of queries that share one of the cache.
     fn group(&self) -> usize {
-        self.heads / self.cache.kv_heads()
+        self.queries.heads() / self.cache.kv_heads()
     }
 
-    /// Queries of one of the cache's heads, by row, then by head.
-    fn queries(&self) -> usize {
-        self.queries.len() / (self.cache.kv_heads() * self.cache.head_dim())
-    }
-
-    /// Where such a query's values are, in the rows and in `out`.
+    /// Which of all queries' heads such a query is.
     fn at(&self, kv_head: usize, query: usize) -> usize {
         let (row, head) = (
             query / self.group(),
             kv_head * self.group() + query % self.group(),
         );
-        (row * self.heads + head) * self.cache.head_dim()
+        row * self.queries.heads() + head
     }
 
     /// Positions that a query attends to, from the first.
@@ -79,237 +75,299 @@ impl Job<'_> {
     }
 }
 
-/// Scores of `Q` queries on `B` blocks of positions, unscaled and then scaled.
+/// What `Q` queries that go together work in.
+struct Scratch<const Q: usize> {
+    scores: [Block<f32>; Q],
+    weights: [Block<i16>; Q],
+    /// `[columns]` for each query: what its blocks have found so far.
+    sums: Vec<Sixteen>,
+}
+
+/// A query's part of what is merged in a block.
+#[derive(Clone, Copy)]
+struct Merge {
+    weight_scale: f32,
+    /// Of what was there and of the block's; nothing for the first block, which 0 is added to.
+    factors: Option<(f32, f32)>,
+}
+
+/// Scores of `Q` queries on `B` times sixteen positions. `scales` are the queries', times that of all scores.
 ///
 /// # Safety
-/// `from` are good for a head's width, the blocks are in the cache, `to` good for the blocks; and the machine has the
-/// instructions.
+/// `from` are good for a head's pairs, the positions are in the cache, `to` good for them; and the machine
+/// has the instructions.
 #[inline(always)]
-unsafe fn score<F: Floats, const Q: usize, const B: usize>(
-    job: &Job<'_>,
-    from: &[*const f32; Q],
+unsafe fn score<M: SimdIsa, const Q: usize, const B: usize>(
+    cache: &Cache,
+    (from, scales): (&[*const u8; Q], &[f32; Q]),
     kv_head: usize,
-    block: usize,
+    sixteen: usize,
     to: &[*mut f32; Q],
 ) {
-    let d = job.cache.head_dim();
     // SAFETY: the caller's contract.
     unsafe {
-        let mut keys = [job.cache.key_block(block, kv_head); B];
+        let mut keys = [cache.key_block(sixteen, kv_head); B];
         for (b, keys) in keys.iter_mut().enumerate() {
-            *keys = job.cache.key_block(block + b, kv_head);
+            *keys = cache.key_block(sixteen + b, kv_head);
         }
-        let mut sums = [[F::splat(0.0); B]; Q];
-        for i in 0..d {
-            let mut lanes = [F::load(keys[0].add(i).cast()); B];
+        let mut sums = [[M::start(0); B]; Q];
+        for pair in 0..cache.pairs() {
+            let mut lines = [M::weights(keys[0].add(pair)); B];
             for b in 1..B {
-                lanes[b] = F::load(keys[b].add(i).cast());
+                lines[b] = M::weights(keys[b].add(pair));
             }
             for q in 0..Q {
-                let value = F::splat(*from[q].add(i));
+                let quad = M::quad(from[q].add(4 * pair));
                 for b in 0..B {
-                    sums[q][b] = sums[q][b].add(value.mul(lanes[b]));
+                    sums[q][b] = M::dot(sums[q][b], lines[b], quad);
                 }
             }
         }
-        for q in 0..Q {
-            for b in 0..B {
-                sums[q][b]
-                    .mul(F::splat(job.scale))
-                    .store(to[q].add((block + b) * LANES));
+        for b in 0..B {
+            let key_scales = M::Floats::load(cache.key_scales(sixteen + b, kv_head).0.as_ptr());
+            for q in 0..Q {
+                let scale = M::Floats::splat(scales[q]).mul(key_scales);
+                M::floats(sums[q][b]).mul(scale).store(to[q].add(b * LANES));
             }
         }
     }
 }
 
-/// Sixteen times `C` columns of the outputs of `Q` queries, not divided yet.
+/// Scores from position 16 `at` on, `B` times sixteen at a time.
 ///
 /// # Safety
-/// As for [`score`]; `weights` and the cache are good for `seen` positions, the columns are in the head.
+/// As for [`score`]; `to` are good for the scores from the range's start on.
 #[inline(always)]
-unsafe fn mix<F: Floats, const Q: usize, const C: usize>(
-    job: &Job<'_>,
-    weights: &[*const f32; Q],
+unsafe fn scores<M: SimdIsa, const Q: usize, const B: usize>(
+    cache: &Cache,
+    queries: (&[*const u8; Q], &[f32; Q]),
     kv_head: usize,
-    seen: usize,
-    column: usize,
-) -> [[F; C]; Q] {
-    let across = job.cache.columns();
-    // SAFETY: the caller's contract.
-    unsafe {
-        let mut sums = [[F::splat(0.0); C]; Q];
-        for from in (0..seen).step_by(LANES) {
-            let values = job.cache.value_block(from / LANES, kv_head).add(column);
-            for j in 0..LANES.min(seen - from) {
-                let values = values.add(j * across);
-                let mut lanes = [F::load(values.cast()); C];
-                for c in 1..C {
-                    lanes[c] = F::load(values.add(c).cast());
-                }
-                for q in 0..Q {
-                    let weight = F::splat(*weights[q].add(from + j));
-                    for c in 0..C {
-                        sums[q][c] = sums[q][c].add(weight.mul(lanes[c]));
-                    }
-                }
-            }
-        }
-        sums
-    }
-}
-
-/// [`exact::softmax_row`], with the largest score found in lanes: the order does not matter for that.
-#[inline(always)]
-fn softmax(scores: &mut [f32]) -> Result<f32, ArithmeticError> {
-    let (chunks, rest) = scores.as_chunks::<LANES>();
-    let (mut sizes, mut most) = ([0; LANES], [f32::MIN; LANES]);
-    for chunk in chunks {
-        for lane in 0..LANES {
-            sizes[lane] = sizes[lane].max(chunk[lane].to_bits() & 0x7fff_ffff);
-            most[lane] = if chunk[lane] > most[lane] {
-                chunk[lane]
-            } else {
-                most[lane]
-            };
-        }
-    }
-    for (score, (size, most)) in rest.iter().zip(sizes.iter_mut().zip(&mut most)) {
-        *size = (*size).max(score.to_bits() & 0x7fff_ffff);
-        *most = if *score > *most { *score } else { *most };
-    }
-    // Upper half on lower half: sixteen steps one after the other would take longer than the exponentials.
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            sizes[lane] = sizes[lane].max(sizes[lane + half]);
-            most[lane] = if most[lane + half] > most[lane] {
-                most[lane + half]
-            } else {
-                most[lane]
-            };
-        }
-        half /= 2;
-    }
-    if sizes[0] >= f32::INFINITY.to_bits() {
-        return Err(ArithmeticError::NotFinite);
-    }
-    let max = most[0];
-    for score in scores.iter_mut() {
-        *score = exact::exp(*score - max);
-    }
-    Ok(exact::sum(scores))
-}
-
-/// Divides and writes sixteen columns of one query. Returns whether they are finite.
-///
-/// # Safety
-/// `to` is good for `width` values, and the machine has the instructions.
-#[inline(always)]
-unsafe fn finish<F: Floats>(sums: F, total: f32, to: *mut f32, width: usize) -> bool {
-    let mut lanes = [0.0; LANES];
-    // SAFETY: room for all lanes.
-    unsafe { sums.store(lanes.as_mut_ptr()) };
-    for lane in &mut lanes {
-        *lane /= total;
-    }
-    // SAFETY: the caller's contract.
-    unsafe {
-        match width {
-            LANES => to.cast::<[f32; LANES]>().write_unaligned(lanes),
-            _ => std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, width),
-        }
-    }
-    let size = lanes
-        .iter()
-        .fold(0, |size, lane| size.max(lane.to_bits() & 0x7fff_ffff));
-    size < f32::INFINITY.to_bits()
-}
-
-/// Columns from `column` on, `C` at a time.
-///
-/// # Safety
-/// As for [`mix`]; `at` are good for a head's width of `out`, this task's own.
-#[inline(always)]
-unsafe fn columns<F: Floats, const Q: usize, const C: usize>(
-    job: &Job<'_>,
-    weights: &[*const f32; Q],
-    totals: &[f32; Q],
-    kv_head: usize,
-    seen: usize,
-    at: &[usize; Q],
-    column: &mut usize,
-) -> bool {
-    let mut finite = true;
-    while job.cache.columns() - *column >= C {
+    sixteens: &Range<usize>,
+    to: &[*mut f32; Q],
+    at: &mut usize,
+) {
+    while sixteens.end - *at >= B {
         // SAFETY: the caller's contract.
         unsafe {
-            let sums = mix::<F, Q, C>(job, weights, kv_head, seen, *column);
+            let to = to.map(|to| to.add((*at - sixteens.start) * LANES));
+            score::<M, Q, B>(cache, queries, kv_head, *at, &to);
+        }
+        *at += B;
+    }
+}
+
+/// Dot products of the weights of `Q` queries with sixteen times `C` columns, from `values` on, `across`
+/// lines in a row.
+///
+/// # Safety
+/// As for [`score`]: weights and values are good for so many pairs of positions.
+#[inline(always)]
+unsafe fn mix<M: SimdIsa, const Q: usize, const C: usize>(
+    weights: &[*const u8; Q],
+    values: *const Line,
+    across: usize,
+    pairs: usize,
+) -> [[M::Floats; C]; Q] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut sums = [[M::start(0); C]; Q];
+        for pair in 0..pairs {
+            let values = values.add(pair * across);
+            let mut lines = [M::weights(values); C];
+            for c in 1..C {
+                lines[c] = M::weights(values.add(c));
+            }
             for q in 0..Q {
-                for (c, sums) in sums[q].into_iter().enumerate() {
-                    let first = (*column + c) * LANES;
-                    let width = LANES.min(job.cache.head_dim() - first);
-                    finite &= finish(sums, totals[q], job.out.add(at[q] + first), width);
+                let quad = M::quad(weights[q].add(4 * pair));
+                for c in 0..C {
+                    sums[q][c] = M::dot(sums[q][c], lines[c], quad);
+                }
+            }
+        }
+        // No closures: they would be compiled without the machine's features.
+        let mut floats = [[M::Floats::splat(0.0); C]; Q];
+        for q in 0..Q {
+            for c in 0..C {
+                floats[q][c] = M::floats(sums[q][c]);
+            }
+        }
+        floats
+    }
+}
+
+/// Columns from `column` on, `C` at a time: a block's are merged with those of the blocks before.
+///
+/// # Safety
+/// As for [`mix`].
+#[inline(always)]
+unsafe fn columns<M: SimdIsa, const Q: usize, const C: usize>(
+    weights: &[*const u8; Q],
+    merges: &[Option<Merge>; Q],
+    values: *const Line,
+    (across, pairs): (usize, usize),
+    sums: &mut [Sixteen],
+    column: &mut usize,
+) {
+    while across - *column >= C {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let found = mix::<M, Q, C>(weights, values.add(*column), across, pairs);
+            for (q, (found, merge)) in found.into_iter().zip(merges).enumerate() {
+                let Some(Merge {
+                    weight_scale,
+                    factors,
+                }) = *merge
+                else {
+                    continue;
+                };
+                for (c, found) in found.into_iter().enumerate() {
+                    let sum = sums[q * across + *column + c].0.as_mut_ptr();
+                    let partial = found.mul(M::Floats::splat(weight_scale));
+                    let merged = match factors {
+                        Some((before, block)) => {
+                            let before = M::Floats::load(sum).mul(M::Floats::splat(before));
+                            before.add(partial.mul(M::Floats::splat(block)))
+                        }
+                        None => M::Floats::splat(0.0).add(partial),
+                    };
+                    merged.store(sum);
                 }
             }
         }
         *column += C;
     }
-    finite
+}
+
+/// A block of positions, for `Q` queries of which some may not see any of it.
+///
+/// # Safety
+/// As for [`together`].
+#[inline(always)]
+unsafe fn block<M: SimdIsa, const Q: usize, const W: usize>(
+    job: &Job<'_>,
+    kv_head: usize,
+    (from, scales): (&[*const u8; Q], &[f32; Q]),
+    (block, counts): (usize, [usize; Q]),
+    softmaxes: &mut [Softmax; Q],
+    scratch: &mut Scratch<Q>,
+) -> Result<(), ArithmeticError> {
+    let cache = job.cache;
+    let most = counts.into_iter().fold(0, usize::max);
+    let first = block * (BLOCK / LANES);
+    let sixteens = first..first + most.div_ceil(LANES);
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut at = sixteens.start;
+        let to = scratch
+            .scores
+            .each_mut()
+            .map(|scores| scores.as_mut_ptr().cast::<f32>());
+        scores::<M, Q, W>(cache, (from, scales), kv_head, &sixteens, &to, &mut at);
+        scores::<M, Q, 2>(cache, (from, scales), kv_head, &sixteens, &to, &mut at);
+        scores::<M, Q, 1>(cache, (from, scales), kv_head, &sixteens, &to, &mut at);
+        let value_scales = cache.value_scales(block, kv_head);
+        let weights = &mut scratch.weights;
+        let found = softmax::<M::Floats, Q>(&mut scratch.scores, &counts, value_scales, weights)?;
+        let mut merges = [None; Q];
+        for q in (0..Q).filter(|q| counts[*q] > 0) {
+            let (found, weight_scale) = found[q];
+            let factors = match block {
+                0 => {
+                    softmaxes[q] = found;
+                    None
+                }
+                _ => Some(softmaxes[q].merge(found)),
+            };
+            merges[q] = Some(Merge {
+                weight_scale,
+                factors,
+            });
+        }
+        let weights = scratch.weights.each_ref().map(|weights| weights.as_ptr().cast());
+        let (values, sums) = (cache.value_block(block, kv_head), &mut scratch.sums[..]);
+        let size = (cache.columns(), most.div_ceil(2));
+        let mut column = 0;
+        columns::<M, Q, W>(&weights, &merges, values, size, sums, &mut column);
+        columns::<M, Q, 2>(&weights, &merges, values, size, sums, &mut column);
+        columns::<M, Q, 1>(&weights, &merges, values, size, sums, &mut column);
+    }
+    Ok(())
+}
+
+/// Divides and writes one query's columns. Returns whether they are finite.
+///
+/// # Safety
+/// `to` is good for a head's values.
+#[inline(always)]
+unsafe fn finish(sums: &mut [Sixteen], total: f32, to: *mut f32, width: usize) -> bool {
+    let mut size = 0;
+    for (column, sums) in sums.iter_mut().enumerate() {
+        for lane in &mut sums.0 {
+            *lane /= total;
+            size = size.max(lane.to_bits() & 0x7fff_ffff);
+        }
+        let first = column * LANES;
+        // SAFETY: the caller's contract.
+        unsafe {
+            match width - first {
+                LANES.. => to.add(first).cast::<[f32; LANES]>().write_unaligned(sums.0),
+                rest => std::ptr::copy_nonoverlapping(sums.0.as_ptr(), to.add(first), rest),
+            }
+        }
+    }
+    size < f32::INFINITY.to_bits()
 }
 
 /// `Q` queries of one of the cache's heads.
 ///
 /// # Safety
-/// Heads and queries are within the job and this task's own, `scratch` holds the last one's scores in whole blocks,
-/// `Q` times; and the machine has the instructions.
+/// Heads and queries are within the job and this task's own, the scratch has a head's columns for each query;
+/// and the machine has the instructions.
 #[inline(always)]
-unsafe fn together<F: Floats, const Q: usize, const W: usize>(
+unsafe fn together<M: SimdIsa, const Q: usize, const W: usize>(
     job: &Job<'_>,
     kv_head: usize,
     query: usize,
-    scratch: &mut [Sixteen],
+    scratch: &mut Scratch<Q>,
 ) -> Result<(), ArithmeticError> {
-    let seen = job.seen(query + Q - 1);
-    let blocks = seen.div_ceil(LANES);
-    let (mut at, mut from, mut to) = (
-        [0; Q],
-        [job.queries.as_ptr(); Q],
-        [std::ptr::null_mut::<f32>(); Q],
-    );
-    // SAFETY: the caller's contract. Scores behind a query's last position become 0, which changes no sum: none is -0,
-    // and values are finite.
-    unsafe {
-        let scores = scratch.as_mut_ptr().cast::<f32>();
+    let mut at = [0; Q];
+    let (mut from, mut scales) = ([std::ptr::null(); Q], [0.0; Q]);
+    for q in 0..Q {
+        at[q] = job.at(kv_head, query + q);
+        from[q] = job.queries.q(at[q]).as_ptr().cast();
+        scales[q] = job.queries.scale(at[q]) * job.scale;
+    }
+    let mut softmaxes = [Softmax::default(); Q];
+    // Later queries see more.
+    for first in (0..job.seen(query + Q - 1)).step_by(BLOCK) {
+        let mut counts = [0; Q];
         for q in 0..Q {
-            at[q] = job.at(kv_head, query + q);
-            from[q] = job.queries.as_ptr().add(at[q]);
-            to[q] = scores.add(q * blocks * LANES);
+            counts[q] = job.seen(query + q).saturating_sub(first).min(BLOCK);
         }
-        let mut block = 0;
-        while blocks - block >= W {
-            score::<F, Q, W>(job, &from, kv_head, block, &to);
-            block += W;
-        }
-        while block < blocks {
-            score::<F, Q, 1>(job, &from, kv_head, block, &to);
-            block += 1;
-        }
-        let mut totals = [0.0; Q];
-        for q in 0..Q {
-            let scores = std::slice::from_raw_parts_mut(to[q], blocks * LANES);
-            let (scores, rest) = scores.split_at_mut(job.seen(query + q));
-            totals[q] = softmax(scores)?;
-            rest.fill(0.0);
-        }
-        let weights = to.map(|to| to.cast_const());
-        let mut column = 0;
-        let mut finite = columns::<F, Q, W>(job, &weights, &totals, kv_head, seen, &at, &mut column);
-        finite &= columns::<F, Q, 2>(job, &weights, &totals, kv_head, seen, &at, &mut column);
-        finite &= columns::<F, Q, 1>(job, &weights, &totals, kv_head, seen, &at, &mut column);
-        if finite {
-            Ok(())
-        } else {
-            Err(ArithmeticError::NotFinite)
+        let place = (first / BLOCK, counts);
+        // SAFETY: the caller's contract.
+        unsafe { block::<M, Q, W>(job, kv_head, (&from, &scales), place, &mut softmaxes, scratch)? };
+    }
+    let (columns, width) = (job.cache.columns(), job.cache.head_dim());
+    let mut finite = true;
+    for q in 0..Q {
+        let sums = &mut scratch.sums[q * columns..(q + 1) * columns];
+        // SAFETY: the caller's contract.
+        finite &= unsafe { finish(sums, softmaxes[q].total, job.out.add(at[q] * width), width) };
+    }
+    if finite {
+        Ok(())
+    } else {
+        Err(ArithmeticError::NotFinite)
+    }
+}
+
+impl<const Q: usize> Scratch<Q> {
+    fn new(columns: usize) -> Self {
+        Self {
+            scores: [Block::default(); Q],
+            weights: [Block::default(); Q],
+            sums: vec![Sixteen([0.0; LANES]); Q * columns],
         }
     }
 }
@@ -319,23 +377,27 @@ unsafe fn together<F: Floats, const Q: usize, const W: usize>(
 /// # Safety
 /// Heads and queries are within the job and this task's own, and the machine has the instructions.
 #[inline(always)]
-unsafe fn part<F: Floats, const Q: usize, const W: usize>(
+unsafe fn part<M: SimdIsa, const Q: usize, const W: usize>(
     job: &Job<'_>,
     kv_head: usize,
     queries: Range<usize>,
 ) -> Result<(), ArithmeticError> {
-    let blocks = job.seen(queries.end - 1).div_ceil(LANES);
-    let mut scratch = vec![Sixteen([0.0; LANES]); Q * blocks];
     let mut query = queries.start;
     // SAFETY: the caller's contract.
     unsafe {
-        while queries.end - query >= Q {
-            together::<F, Q, W>(job, kv_head, query, &mut scratch)?;
-            query += Q;
+        if queries.end - query >= Q {
+            let mut scratch = Scratch::new(job.cache.columns());
+            while queries.end - query >= Q {
+                together::<M, Q, W>(job, kv_head, query, &mut scratch)?;
+                query += Q;
+            }
         }
-        while query < queries.end {
-            together::<F, 1, W>(job, kv_head, query, &mut scratch)?;
-            query += 1;
+        if query < queries.end {
+            let mut scratch = Scratch::new(job.cache.columns());
+            while query < queries.end {
+                together::<M, 1, W>(job, kv_head, query, &mut scratch)?;
+                query += 1;
+            }
         }
     }
     Ok(())
@@ -346,16 +408,23 @@ macro_rules! part_for {
         #[target_feature(enable = $features)]
         unsafe fn $name(job: &Job<'_>, kv_head: usize, queries: Range<usize>) -> Result<(), ArithmeticError> {
             // SAFETY: the caller's contract; the machine has the features that this function enables.
-            unsafe { part::<<$machine as SimdIsa>::Floats, $together, $together>(job, kv_head, queries) }
+            unsafe { part::<$machine, $together, $together>(job, kv_head, queries) }
         }
     };
 }
 #[cfg(target_arch = "x86_64")]
-part_for!(part_avx2, Avx2, 2, "avx2");
+part_for!(part_avx2, Avx2Int12, 2, "avx2");
 #[cfg(target_arch = "x86_64")]
-part_for!(part_avx512, Avx512, 4, "avx512f,avx512bw,avx512vl,avx512dq");
+part_for!(part_avx_vnni, AvxVnniInt12, 2, "avx2,avxvnni");
+#[cfg(target_arch = "x86_64")]
+part_for!(
+    part_avx512,
+    Avx512Int12,
+    4,
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
+);
 #[cfg(target_arch = "aarch64")]
-part_for!(part_neon, Neon, 2, "neon");
+part_for!(part_neon, NeonInt12, 2, "neon");
 
 /// # Safety
 /// Heads and queries are within the job and this task's own; `isa` is one of this machine's.
@@ -364,36 +433,35 @@ unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) ->
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::AvxVnni => part_avx2(job, kv_head, queries),
+            Isa::Avx2 => part_avx2(job, kv_head, queries),
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => part_avx_vnni(job, kv_head, queries),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni | Isa::Amx => part_avx512(job, kv_head, queries),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon | Isa::NeonDot => part_neon(job, kv_head, queries),
-            _ => part::<<Scalar as SimdIsa>::Floats, 2, 2>(job, kv_head, queries),
+            _ => part::<ScalarInt12, 2, 2>(job, kv_head, queries),
         }
     }
 }
 
-/// Attention of rows of `heads * head_dim` values over a cache; several heads share one of the cache when it has
-/// fewer. Scores are scaled by `1 / sqrt(head_dim)`.
+/// Attention of rows of queries over a cache; several heads share one of the cache when it has fewer. Scores
+/// are scaled by `1 / sqrt(head_dim)`.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] when the widths do not fit together or a row sees positions that are not there,
 /// [`ArithmeticError::NotFinite`] when a result is not.
 pub fn attention(
-    queries: &[f32],
+    queries: HeadRows<'_>,
     cache: &Cache,
-    heads: usize,
     mask: Mask,
     out: &mut [f32],
 ) -> Result<(), ArithmeticError> {
-    let (d, kv_heads) = (cache.head_dim(), cache.kv_heads());
-    let width = heads.checked_mul(d).ok_or(ArithmeticError::Shape)?;
-    let fits = width > 0 && kv_heads > 0 && heads.is_multiple_of(kv_heads);
-    if !fits || queries.len() != out.len() || !queries.len().is_multiple_of(width) {
+    let (rows, heads, d) = (queries.count(), queries.heads(), queries.head_dim());
+    let fits = heads > 0 && cache.kv_heads() > 0 && heads.is_multiple_of(cache.kv_heads());
+    if !fits || d != cache.head_dim() || out.len() != rows * heads * d {
         return Err(ArithmeticError::Shape);
     }
-    let rows = queries.len() / width;
     let seen = match mask {
         Mask::Full => Some(cache.len()),
         Mask::Causal { first } => first.checked_add(rows),
@@ -407,14 +475,13 @@ pub fn attention(
     let job = Job {
         queries,
         cache,
-        heads,
         mask,
         scale: exact::rsqrt(d as f32),
         out: out.as_mut_ptr(),
     };
-    let isa = current();
-    let work = queries.len() * cache.len();
-    let all = job.queries();
+    let (isa, kv_heads) = (current(), cache.kv_heads());
+    let work = out.len() * cache.len();
+    let all = rows * job.group();
     if work < 2 * TASK || rayon::current_num_threads() == 1 {
         // SAFETY: the shapes were checked, `current` gives instructions of this machine, there is one task.
         return (0..kv_heads).try_for_each(|kv_head| unsafe { run(&job, isa, kv_head, 0..all) });

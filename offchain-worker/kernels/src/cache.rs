@@ -1,23 +1,33 @@
 //! Keys and values of a sequence.
 
-use surety_exact::ArithmeticError;
+use surety_exact::{blocks, ArithmeticError, BLOCK};
 
-use crate::simd::{Sixteen, LANES};
+use crate::{
+    simd::{Line, Sixteen, LANES},
+    HeadRows,
+};
+
+/// Lines of a block's values for each sixteen columns: one holds two positions.
+const VALUE_LINES: usize = BLOCK / 2;
 
 /// One layer's keys and values for one sequence.
 ///
-/// Sixteen positions are a block. In it each head has its keys by element, sixteen positions in each line, and then its
-/// values by position, padded with zeros to whole lines.
+/// They are laid out as [`Packed`](crate::Packed) weights of int12 are, pairs side by side: of keys a line
+/// holds two elements of sixteen positions, of values two positions of sixteen elements.
 #[derive(Clone, Debug)]
 pub struct Cache {
     kv_heads: usize,
     head_dim: usize,
     capacity: usize,
     len: usize,
-    /// `[blocks][kv_heads][head_dim]`, lanes are positions.
-    keys: Vec<Sixteen>,
-    /// `[blocks][kv_heads][16][columns]`, lanes are elements.
-    values: Vec<Sixteen>,
+    /// `[positions / 16][kv_heads][pairs of elements]`
+    keys: Vec<Line>,
+    /// `[positions / 16][kv_heads]`
+    key_scales: Vec<Sixteen>,
+    /// `[positions / BLOCK][kv_heads][pairs of positions][columns]`
+    values: Vec<Line>,
+    /// `[positions / BLOCK][kv_heads][BLOCK]`
+    value_scales: Vec<f32>,
 }
 
 impl Cache {
@@ -29,7 +39,9 @@ impl Cache {
             capacity,
             len: 0,
             keys: Vec::new(),
+            key_scales: Vec::new(),
             values: Vec::new(),
+            value_scales: Vec::new(),
         }
     }
 
@@ -43,64 +55,97 @@ impl Cache {
         self.len == 0
     }
 
-    /// Adds positions: rows of `kv_heads * head_dim` values.
+    /// Adds positions: rows of `kv_heads` heads.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for rows of another width or more than there is room for, [`ArithmeticError::NotFinite`] for a NaN or an
-    /// infinity. Nothing is added then.
-    pub fn append(&mut self, keys: &[f32], values: &[f32]) -> Result<(), ArithmeticError> {
-        let width = self
-            .kv_heads
-            .checked_mul(self.head_dim)
-            .ok_or(ArithmeticError::Shape)?;
-        if width == 0 || keys.len() != values.len() || !keys.len().is_multiple_of(width) {
+    /// [`ArithmeticError::Shape`] for other heads, or more rows than there is room for. Nothing is added
+    /// then.
+    pub fn append(&mut self, keys: HeadRows<'_>, values: HeadRows<'_>) -> Result<(), ArithmeticError> {
+        let shape = |heads: HeadRows<'_>| (heads.count(), heads.heads(), heads.head_dim());
+        let rows = keys.count();
+        let expected = (rows, self.kv_heads, self.head_dim);
+        if [shape(keys), shape(values)] != [expected; 2] || rows > self.capacity - self.len {
             return Err(ArithmeticError::Shape);
         }
-        let rows = keys.len() / width;
-        if rows > self.capacity - self.len {
-            return Err(ArithmeticError::Shape);
-        }
-        let size = |size: u32, value: &f32| size.max(value.to_bits() & 0x7fff_ffff);
-        if values.iter().fold(keys.iter().fold(0, size), size) >= f32::INFINITY.to_bits() {
-            return Err(ArithmeticError::NotFinite);
-        }
-        let blocks = (self.len + rows).div_ceil(LANES);
-        let zeros = Sixteen([0.0; LANES]);
-        self.keys.resize(self.keys.len().max(blocks * width), zeros);
-        let across = self.columns();
-        let lines = blocks * self.kv_heads * LANES * across;
-        self.values.resize(self.values.len().max(lines), zeros);
-        for (key, value) in keys.chunks_exact(width).zip(values.chunks_exact(width)) {
-            let (block, lane) = (self.len / LANES, self.len % LANES);
-            for (line, key) in self.keys[block * width..].iter_mut().zip(key) {
-                line.0[lane] = *key;
-            }
-            for (kv_head, value) in value.chunks_exact(self.head_dim).enumerate() {
-                let line = ((block * self.kv_heads + kv_head) * LANES + lane) * across;
-                for (line, value) in self.values[line..].iter_mut().zip(value.chunks(LANES)) {
-                    line.0[..value.len()].copy_from_slice(value);
-                }
+        self.grow(self.len + rows);
+        for row in 0..rows {
+            for kv_head in 0..self.kv_heads {
+                let head = row * self.kv_heads + kv_head;
+                self.put_key(kv_head, keys.q(head), keys.scale(head));
+                self.put_value(kv_head, values.q(head), values.scale(head));
             }
             self.len += 1;
         }
         Ok(())
     }
 
-    /// Element `d` of the key at a position; 0 outside of what is there.
-    pub fn key(&self, position: usize, kv_head: usize, d: usize) -> f32 {
-        let line = (position / LANES * self.kv_heads + kv_head) * self.head_dim + d;
-        self.inside(position, kv_head, d)
-            .and_then(|()| self.keys.get(line))
-            .map_or(0.0, |line| line.0[position % LANES])
+    /// Takes memory for so many positions.
+    fn grow(&mut self, positions: usize) {
+        fn at_least<T: Clone>(memory: &mut Vec<T>, len: usize, zero: T) {
+            memory.resize(memory.len().max(len), zero);
+        }
+        let (sixteens, blocks) = (positions.div_ceil(LANES), blocks(positions));
+        let keys = sixteens * self.kv_heads * self.pairs();
+        at_least(&mut self.keys, keys, Line([0; 64]));
+        at_least(
+            &mut self.key_scales,
+            sixteens * self.kv_heads,
+            Sixteen([0.0; LANES]),
+        );
+        let values = blocks * self.kv_heads * VALUE_LINES * self.columns();
+        at_least(&mut self.values, values, Line([0; 64]));
+        at_least(&mut self.value_scales, blocks * self.kv_heads * BLOCK, 0.0);
     }
 
-    /// Element `d` of the value at a position; 0 outside of what is there.
-    pub fn value(&self, position: usize, kv_head: usize, d: usize) -> f32 {
-        let block = position / LANES * self.kv_heads + kv_head;
-        let line = (block * LANES + position % LANES) * self.columns() + d / LANES;
-        self.inside(position, kv_head, d)
-            .and_then(|()| self.values.get(line))
-            .map_or(0.0, |line| line.0[d % LANES])
+    /// Writes a head's key at the position after the last.
+    fn put_key(&mut self, kv_head: usize, q: &[i16], scale: f32) {
+        let (block, lane) = (self.len / LANES * self.kv_heads + kv_head, self.len % LANES);
+        let lines = &mut self.keys[block * q.len() / 2..];
+        for (line, pair) in lines.iter_mut().zip(q.as_chunks::<2>().0) {
+            line.pairs_mut()[lane] = *pair;
+        }
+        self.key_scales[block].0[lane] = scale;
+    }
+
+    /// Writes a head's value at the position after the last.
+    fn put_value(&mut self, kv_head: usize, q: &[i16], scale: f32) {
+        let (block, place) = (self.len / BLOCK * self.kv_heads + kv_head, self.len % BLOCK);
+        let first = (block * VALUE_LINES + place / 2) * self.columns();
+        for (line, q) in self.values[first..].iter_mut().zip(q.chunks(LANES)) {
+            for (pair, value) in line.pairs_mut().iter_mut().zip(q) {
+                // Whole pairs: the second position is written after the first.
+                *pair = match place % 2 {
+                    0 => [*value, 0],
+                    _ => [pair[0], *value],
+                };
+            }
+        }
+        self.value_scales[block * BLOCK + place] = scale;
+    }
+
+    /// The key of a head at a position, and its scale; nothing where there is none.
+    pub fn key(&self, position: usize, kv_head: usize) -> Option<(Vec<i16>, f32)> {
+        self.inside(position, kv_head)?;
+        let (block, lane) = (position / LANES * self.kv_heads + kv_head, position % LANES);
+        let lines = self.keys.get(block * self.pairs()..)?;
+        let q = (0..self.head_dim).map(|d| lines.get(d / 2).map(|line| line.pairs()[lane][d % 2]));
+        Some((q.collect::<Option<_>>()?, self.key_scales.get(block)?.0[lane]))
+    }
+
+    /// The value of a head at a position, and its scale; nothing where there is none.
+    pub fn value(&self, position: usize, kv_head: usize) -> Option<(Vec<i16>, f32)> {
+        self.inside(position, kv_head)?;
+        let (block, place) = (position / BLOCK * self.kv_heads + kv_head, position % BLOCK);
+        let lines = self
+            .values
+            .get((block * VALUE_LINES + place / 2) * self.columns()..)?;
+        let element = |d: usize| {
+            lines
+                .get(d / LANES)
+                .map(|line| line.pairs()[d % LANES][place % 2])
+        };
+        let q: Option<_> = (0..self.head_dim).map(element).collect();
+        Some((q?, *self.value_scales.get(block * BLOCK + place)?))
     }
 
     /// Forgets all positions, keeps the memory.
@@ -118,22 +163,38 @@ impl Cache {
         self.head_dim
     }
 
-    fn inside(&self, position: usize, kv_head: usize, d: usize) -> Option<()> {
-        (position < self.len && kv_head < self.kv_heads && d < self.head_dim).then_some(())
+    fn inside(&self, position: usize, kv_head: usize) -> Option<()> {
+        (position < self.len && kv_head < self.kv_heads).then_some(())
     }
 
-    /// Lines of a value.
+    /// Lines of a key.
+    pub(crate) fn pairs(&self) -> usize {
+        self.head_dim.div_ceil(2)
+    }
+
+    /// Lines of two values.
     pub(crate) fn columns(&self) -> usize {
         self.head_dim.div_ceil(LANES)
     }
 
-    /// The keys of a head in a block: `head_dim` lines.
-    pub(crate) fn key_block(&self, block: usize, kv_head: usize) -> *const Sixteen {
-        self.keys[(block * self.kv_heads + kv_head) * self.head_dim..].as_ptr()
+    /// The keys of a head at sixteen positions: `pairs` lines.
+    pub(crate) fn key_block(&self, sixteen: usize, kv_head: usize) -> *const Line {
+        self.keys[(sixteen * self.kv_heads + kv_head) * self.pairs()..].as_ptr()
     }
 
-    /// The values of a head in a block: `16 * columns` lines.
-    pub(crate) fn value_block(&self, block: usize, kv_head: usize) -> *const Sixteen {
-        self.values[(block * self.kv_heads + kv_head) * LANES * self.columns()..].as_ptr()
+    /// Their scales.
+    pub(crate) fn key_scales(&self, sixteen: usize, kv_head: usize) -> &Sixteen {
+        &self.key_scales[sixteen * self.kv_heads + kv_head]
+    }
+
+    /// The values of a head in a block: `BLOCK / 2 * columns` lines.
+    pub(crate) fn value_block(&self, block: usize, kv_head: usize) -> *const Line {
+        self.values[(block * self.kv_heads + kv_head) * VALUE_LINES * self.columns()..].as_ptr()
+    }
+
+    /// Their scales.
+    pub(crate) fn value_scales(&self, block: usize, kv_head: usize) -> &[f32; BLOCK] {
+        let (scales, _) = self.value_scales.as_chunks::<BLOCK>();
+        &scales[block * self.kv_heads + kv_head]
     }
 }

@@ -2,16 +2,19 @@
 
 mod attention;
 mod cache;
+mod heads;
 mod isa;
 mod norm;
 mod packed;
 mod product;
 mod rows;
 mod simd;
+mod softmax;
 pub mod weights;
 
 pub use attention::{attention, Mask};
 pub use cache::Cache;
+pub use heads::{HeadRows, Heads};
 pub use isa::{available, with_isa, Isa};
 pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;

@@ -31,12 +31,25 @@ pub(crate) use scalar::{Scalar, ScalarInt12};
 use surety_exact::GROUP;
 
 /// Lanes of a register, real or composed; outputs in a block of packed weights.
-pub(crate) const LANES: usize = surety_exact::LANES;
+pub(crate) const LANES: usize = 16;
 
 /// 64 bytes: four int8 or two int12 values for each of sixteen outputs, or a stretch of an activation row.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [i8; 64]);
+
+impl Line {
+    /// Two values for each of sixteen places.
+    pub(crate) fn pairs(&self) -> &[[i16; 2]; LANES] {
+        // SAFETY: as many bytes, of which any are values, aligned to no less.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+
+    pub(crate) fn pairs_mut(&mut self) -> &mut [[i16; 2]; LANES] {
+        // SAFETY: as above.
+        unsafe { &mut *std::ptr::from_mut(self).cast() }
+    }
+}
 
 /// Sixteen numbers.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +67,14 @@ pub(crate) trait Floats: Copy {
     unsafe fn store(self, to: *mut f32);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
+    /// The larger of each two, where neither is NaN.
+    unsafe fn max(self, other: Self) -> Self;
+    /// The sum of the lanes, upper half to lower half until one is left.
+    unsafe fn fold(self) -> f32;
+    /// The largest of the lanes, where none is NaN.
+    unsafe fn most(self) -> f32;
+    /// Writes sixteen int16, each the nearest to a lane, ties to even.
+    unsafe fn store_rounded(self, to: *mut i16);
 }
 
 /// Dot products of int8, or of int12.

@@ -5,10 +5,10 @@ mod common;
 
 use common::{bits, each_isa, threads, Random};
 use proptest::prelude::*;
-use surety_exact::{self as exact, Turns};
+use surety_exact::{self as exact, Head, Turns};
 use surety_kernels::{
     add, attention, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, weights::Norm, ArithmeticError,
-    Cache, Mask,
+    Cache, Heads, Mask,
 };
 
 /// Values of every size, so that each branch of the functions is taken.
@@ -104,49 +104,73 @@ fn rotating_is_the_definition() {
     }
 }
 
+fn heads(rows: &[f32], count: usize, d: usize) -> Heads {
+    let mut heads = Heads::default();
+    heads.quantise(rows, count, d).unwrap();
+    heads
+}
+
 /// Keys and values, as rows and as a cache that was filled in steps after a use before.
 struct Sequence {
-    keys: Vec<f32>,
-    values: Vec<f32>,
+    keys: Heads,
+    values: Heads,
     kv_heads: usize,
     d: usize,
     cache: Cache,
+}
+
+/// One head of a row, as the definition takes it.
+fn head(heads: &Heads, row: usize, head: usize) -> (Vec<i16>, f32) {
+    let (q, scales) = heads.all().row(row).unwrap();
+    let d = heads.all().head_dim();
+    (q.skip(head * d).take(d).collect(), scales[head])
 }
 
 impl Sequence {
     fn new(random: &mut Random, n: usize, kv_heads: usize, d: usize) -> Self {
         let width = kv_heads * d;
         let mut cache = Cache::new(kv_heads, d, n + 9);
-        let before = random.floats((n + 9) * width);
-        cache.append(&before, &before).unwrap();
+        let before = heads(&random.floats((n + 9) * width), kv_heads, d);
+        cache.append(before.all(), before.all()).unwrap();
         cache.clear();
         let (keys, values) = (random.floats(n * width), random.floats(n * width));
         for (keys, values) in keys.chunks(7 * width).zip(values.chunks(7 * width)) {
-            cache.append(keys, values).unwrap();
+            let (keys, values) = (heads(keys, kv_heads, d), heads(values, kv_heads, d));
+            cache.append(keys.all(), values.all()).unwrap();
         }
         Self {
-            keys,
-            values,
+            keys: heads(&keys, kv_heads, d),
+            values: heads(&values, kv_heads, d),
             kv_heads,
             d,
             cache,
         }
     }
 
-    fn attend(&self, queries: &[f32], heads: usize, mask: Mask) -> Vec<f32> {
-        let n = self.cache.len();
-        let mut out = vec![0.0; queries.len()];
-        let (mut scores, scale) = (vec![0.0; n], exact::rsqrt(self.d as f32));
-        let cells = queries.chunks(self.d).zip(out.chunks_mut(self.d)).enumerate();
-        for (cell, (query, out)) in cells {
-            let (row, kv_head) = (cell / heads, cell % heads / (heads / self.kv_heads));
-            let seen = match mask {
-                Mask::Full => n,
-                Mask::Causal { first } => first + row + 1,
-            };
-            let at = |j: usize, d: usize| (j * self.kv_heads + kv_head) * self.d + d;
-            let (key, value) = (|j, d| self.keys[at(j, d)], |j, d| self.values[at(j, d)]);
-            exact::attention_row(query, key, value, scale, &mut scores[..seen], out).unwrap();
+    fn attend(&self, queries: &Heads, mask: Mask) -> Vec<f32> {
+        let (n, count) = (self.cache.len(), queries.all().heads());
+        let mut out = vec![0.0; queries.all().count() * count * self.d];
+        let scale = exact::rsqrt(self.d as f32);
+        for kv_head in 0..self.kv_heads {
+            let of = |heads: &Heads| (0..n).map(|j| head(heads, j, kv_head)).collect::<Vec<_>>();
+            let (keys, values) = (of(&self.keys), of(&self.values));
+            fn as_head((q, scale): &(Vec<i16>, f32)) -> Head<'_> {
+                Head { q, scale: *scale }
+            }
+            let group = count / self.kv_heads;
+            for (cell, out) in out.chunks_mut(self.d).enumerate() {
+                let row = cell / count;
+                if cell % count / group != kv_head {
+                    continue;
+                }
+                let seen = match mask {
+                    Mask::Full => n,
+                    Mask::Causal { first } => first + row + 1,
+                };
+                let query = head(queries, row, cell % count);
+                let (key, value) = (|j: usize| as_head(&keys[j]), |j: usize| as_head(&values[j]));
+                exact::attention_row(as_head(&query), key, value, seen, scale, out).unwrap();
+            }
         }
         out
     }
@@ -158,52 +182,71 @@ proptest! {
     fn attention_is_the_definition(
         seed: u64,
         m in 1usize..20,
-        before in 0usize..90,
+        before in 0usize..300,
         kv_heads in 1usize..4,
         group in 1usize..4,
         d in 1usize..100,
     ) {
         let mut random = Random::new(seed);
-        let (n, heads) = (before + m, kv_heads * group);
+        let (n, count) = (before + m, kv_heads * group);
         let sequence = Sequence::new(&mut random, n, kv_heads, d);
-        for (i, key) in sequence.keys.iter().enumerate() {
-            let (position, head, d) = (i / d / kv_heads, i / d % kv_heads, i % d);
-            assert_eq!(sequence.cache.key(position, head, d), *key);
-            assert_eq!(sequence.cache.value(position, head, d), sequence.values[i]);
+        for position in 0..n {
+            for kv_head in 0..kv_heads {
+                let key = sequence.cache.key(position, kv_head).unwrap();
+                assert_eq!(key, head(&sequence.keys, position, kv_head));
+                let value = sequence.cache.value(position, kv_head).unwrap();
+                assert_eq!(value, head(&sequence.values, position, kv_head));
+            }
         }
-        let queries: Vec<f32> = random.floats(m * heads * d).iter().map(|q| q * 20.0).collect();
+        let queries: Vec<f32> = random.floats(m * count * d).iter().map(|q| q * 20.0).collect();
+        let queries = heads(&queries, count, d);
         for mask in [Mask::Full, Mask::Causal { first: before }, Mask::Causal { first: before / 2 }] {
-            let expected = sequence.attend(&queries, heads, mask);
+            let expected = sequence.attend(&queries, mask);
             each_isa(|isa| {
-                let mut out = vec![f32::NAN; queries.len()];
-                attention(&queries, &sequence.cache, heads, mask, &mut out).unwrap();
+                let mut out = vec![f32::NAN; expected.len()];
+                attention(queries.all(), &sequence.cache, mask, &mut out).unwrap();
                 assert_eq!(bits(&out), bits(&expected), "{isa:?} {mask:?}");
             });
         }
+    }
+
+    #[test]
+    fn heads_are_quantised_as_defined(seed: u64, rows in 1usize..40, count in 1usize..5, d in 1usize..200) {
+        let values = Random::new(seed).floats(rows * count * d);
+        let (mut q, mut scales) = (vec![0; values.len()], vec![0.0; rows * count]);
+        exact::quantise_heads(&values, d, &mut q, &mut scales).unwrap();
+        each_isa(|isa| {
+            let found = heads(&values, count, d);
+            for (row, (q, scales)) in q.chunks(count * d).zip(scales.chunks(count)).enumerate() {
+                let (found_q, found_scales) = found.all().row(row).unwrap();
+                assert_eq!(found_q.collect::<Vec<_>>(), q, "{isa:?}");
+                assert_eq!(bits(found_scales), bits(scales), "{isa:?}");
+            }
+        });
     }
 }
 
 #[test]
 fn attention_does_not_depend_on_threads_or_on_how_rows_are_cut() {
     let mut random = Random::new(4);
-    let (n, heads, d) = (200, 6, 64);
+    let (n, count, d) = (200, 6, 64);
     let sequence = Sequence::new(&mut random, n, 3, d);
-    let queries = random.floats(n * heads * d);
-    let expected = sequence.attend(&queries, heads, Mask::Causal { first: 0 });
+    let queries = random.floats(n * count * d);
+    let expected = sequence.attend(&heads(&queries, count, d), Mask::Causal { first: 0 });
     each_isa(|isa| {
-        for count in [1, 2, 3, 16] {
-            threads(count, || {
+        for workers in [1, 2, 3, 16] {
+            threads(workers, || {
                 for rows in [1, 2, 7, 32, 65, n] {
                     let mut out = vec![f32::NAN; queries.len()];
-                    let width = rows * heads * d;
+                    let width = rows * count * d;
                     for (i, (queries, out)) in queries.chunks(width).zip(out.chunks_mut(width)).enumerate() {
                         let mask = Mask::Causal { first: i * rows };
-                        attention(queries, &sequence.cache, heads, mask, out).unwrap();
+                        attention(heads(queries, count, d).all(), &sequence.cache, mask, out).unwrap();
                     }
                     assert_eq!(
                         bits(&out),
                         bits(&expected),
-                        "{isa:?}, {rows} rows, {count} threads"
+                        "{isa:?}, {rows} rows, {workers} threads"
                     );
                 }
             });
@@ -218,61 +261,57 @@ fn what_is_not_finite_or_does_not_fit_is_a_fault() {
         bias: Some(vec![0.0; 40]),
         epsilon: 0.0,
     };
+    let (shape, overflow) = (Err(ArithmeticError::Shape), Err(ArithmeticError::NotFinite));
+    let quantise = |rows: &[f32], count, d| Heads::default().quantise(rows, count, d);
+    assert_eq!(quantise(&[f32::NAN; 40], 2, 20), overflow);
+    assert_eq!(quantise(&[f32::INFINITY; 40], 2, 20), overflow);
+    assert_eq!(quantise(&[0.0; 41], 2, 20), shape);
+    assert_eq!(quantise(&[], 0, 20), shape);
+    assert_eq!(
+        quantise(&[0.0; exact::HEAD_MAX + 1], 1, exact::HEAD_MAX + 1),
+        shape
+    );
+
     let mut cache = Cache::new(2, 20, 3);
-    assert_eq!(
-        cache.append(&[f32::NAN; 40], &[0.0; 40]),
-        Err(ArithmeticError::NotFinite)
-    );
-    assert_eq!(
-        cache.append(&[0.0; 40], &[f32::INFINITY; 40]),
-        Err(ArithmeticError::NotFinite)
-    );
-    assert_eq!(
-        cache.append(&[0.0; 160], &[0.0; 160]),
-        Err(ArithmeticError::Shape)
-    );
-    assert_eq!(cache.append(&[0.0; 41], &[0.0; 41]), Err(ArithmeticError::Shape));
+    let (one, three) = (heads(&[1.0; 40], 2, 20), heads(&[20.0; 120], 2, 20));
+    assert_eq!(cache.append(one.all(), three.all()), shape);
+    let four = heads(&[0.0; 160], 2, 20);
+    assert_eq!(cache.append(four.all(), four.all()), shape);
+    let other = heads(&[0.0; 40], 4, 10);
+    assert_eq!(cache.append(other.all(), other.all()), shape);
     assert!(cache.is_empty());
-    let mut out = [0.0; 40];
-    assert_eq!(
-        attention(&[1.0; 40], &cache, 2, Mask::Full, &mut out),
-        Err(ArithmeticError::Shape)
-    );
-    cache.append(&[2.0; 120], &[1.0; 120]).unwrap();
+    assert_eq!(attention(one.all(), &cache, Mask::Full, &mut [0.0; 40]), shape);
+    cache
+        .append(three.all(), heads(&[1.0; 120], 2, 20).all())
+        .unwrap();
+    let mut wide = Cache::new(2, 20, 3);
+    wide.append(three.all(), heads(&[f32::MAX; 120], 2, 20).all())
+        .unwrap();
     each_isa(|isa| {
         let mut out = [0.0; 40];
-        for bad in [f32::NAN, f32::INFINITY, f32::MAX] {
-            let mut row = [1.0; 40];
+        let mut row = [1.0; 40];
+        row[39] = f32::MAX;
+        let found = attention(heads(&row, 2, 20).all(), &cache, Mask::Full, &mut out);
+        assert_eq!(found, overflow, "{isa:?}: a score");
+        let found = attention(one.all(), &wide, Mask::Full, &mut out);
+        assert_eq!(found, overflow, "{isa:?}: a sum");
+        for bad in [f32::NAN, f32::INFINITY] {
             row[39] = bad;
-            assert_eq!(
-                attention(&row, &cache, 2, Mask::Full, &mut out),
-                Err(ArithmeticError::NotFinite),
-                "{isa:?} {bad}"
-            );
-            if bad != f32::MAX {
-                let faults = [layer_norm(&row, &norm, &mut out), rms_norm(&row, &norm, &mut out)];
-                assert_eq!(faults, [Err(ArithmeticError::NotFinite); 2], "{isa:?} {bad}");
-            }
+            let faults = [layer_norm(&row, &norm, &mut out), rms_norm(&row, &norm, &mut out)];
+            assert_eq!(faults, [overflow; 2], "{isa:?} {bad}");
         }
+        let three_heads = heads(&[1.0; 60], 3, 20);
         assert_eq!(
-            attention(&[1.0; 40], &cache, 3, Mask::Full, &mut out),
-            Err(ArithmeticError::Shape)
+            attention(three_heads.all(), &cache, Mask::Full, &mut [0.0; 60]),
+            shape
         );
-        let late = Mask::Causal { first: 3 };
-        assert_eq!(
-            attention(&[1.0; 40], &cache, 2, late, &mut out),
-            Err(ArithmeticError::Shape)
-        );
-        let late = Mask::Causal { first: usize::MAX };
-        assert_eq!(
-            attention(&[1.0; 40], &cache, 2, late, &mut out),
-            Err(ArithmeticError::Shape)
-        );
-        assert_eq!(
-            layer_norm(&[0.0; 41], &norm, &mut [0.0; 41]),
-            Err(ArithmeticError::Shape)
-        );
-        assert_eq!(swiglu(&mut [0.0; 2], &[0.0]), Err(ArithmeticError::Shape));
-        assert_eq!(add(&mut [0.0; 2], &[0.0; 3]), Err(ArithmeticError::Shape));
+        assert_eq!(attention(one.all(), &cache, Mask::Full, &mut [0.0; 41]), shape);
+        for first in [3, usize::MAX] {
+            let late = Mask::Causal { first };
+            assert_eq!(attention(one.all(), &cache, late, &mut out), shape);
+        }
+        assert_eq!(layer_norm(&[0.0; 41], &norm, &mut [0.0; 41]), shape);
+        assert_eq!(swiglu(&mut [0.0; 2], &[0.0]), shape);
+        assert_eq!(add(&mut [0.0; 2], &[0.0; 3]), shape);
     });
 }

@@ -24,7 +24,10 @@ mod rotary;
 mod sampling;
 mod split_mix;
 
-pub use attention::{attention_row, largest_score, mixed_cell, score_cell, softmax_row};
+pub use attention::{
+    attention_cell, attention_row, blocks, largest_score, merge_cell, quantise_heads, quantise_weights,
+    score_cell, softmax_block, Head, Softmax, BLOCK, HEAD_MAX, HEAD_PRECISION, WEIGHT_MAX,
+};
 pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
 pub use lanes::{fold, sum, sum_of_squares, LANES};
 pub use norm::{
@@ -32,7 +35,9 @@ pub use norm::{
 };
 pub use pooling::{l2_norm, l2_normalise, mean_cell, mean_pool};
 pub use product::{dot, product_cell};
-pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, Precision, Quantum, GROUP};
+pub use quantise::{
+    groups, quantise_group, quantise_row, round, scale_row, steps, Precision, Quantum, GROUP,
+};
 pub use rotary::{rotate_pair, rotate_row, Turns};
 pub use sampling::{greedy, sample, Sampling};
 pub use split_mix::SplitMix64;

@@ -96,6 +96,12 @@ pub fn quantise_group<Q: Quantum>(
     precision: Precision,
     q: &mut [Q],
 ) -> Result<f32, ArithmeticError> {
+    quantise_to(values, precision.max(), q)
+}
+
+/// [`quantise_group`] of any number of values, to at most `max` in size.
+#[inline(always)]
+pub(crate) fn quantise_to<Q: Quantum>(values: &[f32], max: i16, q: &mut [Q]) -> Result<f32, ArithmeticError> {
     if values.len() != q.len() {
         return Err(ArithmeticError::Shape);
     }
@@ -103,20 +109,28 @@ pub fn quantise_group<Q: Quantum>(
     let size = values
         .iter()
         .fold(0, |size, value| size.max(value.to_bits() & 0x7fff_ffff));
-    let size = f32::from_bits(size);
-    if !size.is_finite() {
-        return Err(ArithmeticError::NotFinite);
-    }
-    if size < VANISHING {
+    let Some((inverse, scale)) = steps(f32::from_bits(size), max)? else {
         q.fill(Q::of(0));
         return Ok(0.0);
-    }
-    let max = f32::from(precision.max());
-    let inverse = max / size;
+    };
     for (q, value) in q.iter_mut().zip(values) {
         *q = Q::of(round(value * inverse));
     }
-    Ok(size / max)
+    Ok(scale)
+}
+
+/// How values of which the largest has this size are quantised: what they are multiplied by, and the scale.
+/// Nothing where they vanish: all are 0 then, and so is the scale.
+///
+/// # Errors
+/// [`ArithmeticError::NotFinite`] for a NaN or an infinity.
+#[inline(always)]
+pub fn steps(size: f32, max: i16) -> Result<Option<(f32, f32)>, ArithmeticError> {
+    let max = f32::from(max);
+    if !size.is_finite() {
+        return Err(ArithmeticError::NotFinite);
+    }
+    Ok((size >= VANISHING).then(|| (max / size, size / max)))
 }
 
 /// Quantises a row group by group: `q` as long as the row, `scales` one per group.

@@ -15,7 +15,8 @@ import numpy
 HERE = pathlib.Path(__file__).parent
 F = numpy.float32
 GROUP = 128
-LANES = 16
+LANES = 32
+WEIGHT_MAX = 8191
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------
@@ -180,12 +181,6 @@ def product_cell(q, q_scales, w, w_scales, bias):
     return F(total + F(bias))
 
 
-def softmax_row(scores):
-    top = max(scores)
-    weights = [exp(F(score - top)) for score in scores]
-    return weights, lane_sum(weights)
-
-
 def one_by_one(terms):
     total = F(0)
     for term in terms:
@@ -193,11 +188,36 @@ def one_by_one(terms):
     return total
 
 
+def quantise_heads(row, head_dim):
+    heads = [quantise_group(row[at : at + head_dim], 2047) for at in range(0, len(row), head_dim)]
+    return [q for head, _ in heads for q in head], [scale for _, scale in heads]
+
+
+def softmax_block(scores, value_scales):
+    top = max(scores)
+    weights = [exp(F(score - top)) for score in scores]
+    q, scale = quantise_group([F(w * s) for w, s in zip(weights, value_scales, strict=True)], WEIGHT_MAX)
+    return top, weights, lane_sum(weights), q, scale
+
+
+def merge(before, block, factors):
+    return F(F(before * factors[0]) + F(block * factors[1]))
+
+
 def attention_row(query, keys, values, scale):
-    scores = [F(one_by_one(F(q * k) for q, k in zip(query, key, strict=True)) * F(scale)) for key in keys]
-    weights, total = softmax_row(scores)
-    mixed = (one_by_one(F(w * value[d]) for w, value in zip(weights, values, strict=True)) for d in range(len(query)))
-    return [F(value / total) for value in mixed]
+    (q, q_scale), heads = quantise_group(query, 2047), [quantise_group(key, 2047) for key in keys]
+    values = [quantise_group(value, 2047) for value in values]
+    scores = [F(F(dot(q, k)) * F(F(q_scale * F(scale)) * s)) for k, s in heads]
+    top, total, out = from_bits(0xFF7FFFFF), F(0), [F(0)] * len(query)
+    for at in range(0, len(keys), GROUP):
+        of = values[at : at + GROUP]
+        block_top, _, block_total, weights, weight_scale = softmax_block(scores[at : at + GROUP], [s for _, s in of])
+        new_top = max(top, block_top)
+        factors = exp(F(top - new_top)), exp(F(block_top - new_top))
+        dots = [dot(weights, [v[d] for v, _ in of]) for d in range(len(query))]
+        out = [merge(o, F(F(n) * weight_scale), factors) for o, n in zip(out, dots, strict=True)]
+        top, total = new_top, merge(total, block_total, factors)
+    return [F(value / total) for value in out]
 
 
 def mean_pool(rows):
@@ -205,7 +225,7 @@ def mean_pool(rows):
 
 
 def l2_normalise(row):
-    norm = sqrt(one_by_one(F(value * value) for value in row))
+    norm = sqrt(sum_of_squares(row))
     return [F(value / norm) for value in row]
 
 
@@ -259,13 +279,13 @@ def functions():
 
 
 def sums():
-    for n in (0, 1, 5, 15, 16, 17, 32, 100, 384):
+    for n in (0, 1, 5, 31, 32, 33, 64, 100, 384):
         values = outlier_row(n)
         yield {"row": floats(values), "sum": floats([lane_sum(values)]), "squares": floats([sum_of_squares(values)])}
 
 
 def norms():
-    for n, epsilon in ((1, 1e-5), (7, 1e-12), (16, 1e-6), (33, 1e-5), (384, 1e-12)):
+    for n, epsilon in ((1, 1e-5), (7, 1e-12), (16, 1e-6), (65, 1e-5), (384, 1e-12)):
         values, weight, bias = outlier_row(n), row(n, 2.0), row(n, 0.5)
         yield {
             "row": floats(values),
@@ -329,21 +349,27 @@ def products():
 
 
 def attentions():
-    for positions, width in ((1, 4), (2, 8), (15, 16), (17, 32), (40, 12)):
-        query = row(width, 3.0)
-        keys, values = ([row(width, 3.0) for _ in range(positions)] for _ in range(2))
+    for positions, width in ((1, 4), (2, 8), (15, 16), (128, 3), (129, 8), (300, 5)):
+        query, size = row(width, 6.0), DICE.choice([1.0, 3.0])
+        keys, values = ([outlier_row(width) for _ in range(positions)] for _ in range(2))
         scale = rsqrt(width)
-        scores = row(positions, 20.0)
-        weights, total = softmax_row(scores)
+        scores, value_scales = row(min(positions, GROUP), 20.0 * size), row(min(positions, GROUP), 0.01)
+        q, scales = quantise_heads(query + keys[0], width)
+        top, weights, total, quantised, weight_scale = softmax_block(scores, value_scales)
         yield {
             "query": floats(query),
             "keys": floats(k for key in keys for k in key),
             "values": floats(v for value in values for v in value),
             "scale": floats([scale]),
             "out": floats(attention_row(query, keys, values, scale)),
+            "heads": {"q": integers(q), "scales": floats(scales)},
             "scores": floats(scores),
-            "weights": floats(weights),
+            "value_scales": floats(value_scales),
+            "largest": floats([top]),
+            "exponentials": floats(weights),
             "total": floats([total]),
+            "weights": integers(quantised),
+            "weight_scale": floats([weight_scale]),
         }
 
 

@@ -1,16 +1,37 @@
-//! Attention, cell by cell. It is cut so that a cell looks at one row of each of a few steps.
+//! Attention, cell by cell. It is cut so that a cell looks at one block of one row of each of a few steps.
 
 use alloc::borrow::Cow;
+use core::ops::Range;
 
-use surety_exact::{exp, largest_score, mixed_cell, rotate_pair, score_cell, sum, ArithmeticError, Turns};
+use surety_exact::{
+    attention_cell, blocks, dot, exp, largest_score, quantise_heads, quantise_weights, rotate_pair,
+    score_cell, sum, ArithmeticError, Head, Turns, BLOCK, HEAD_MAX,
+};
 use surety_types::model::ModelFamily;
 
 use crate::{
-    compute::{Found, Halt, Work},
+    compute::{byte_of, number, Found, Halt, Work},
     inputs::Inputs,
+    plan::Heads,
     steps::Op,
     tensors::Tensor,
 };
+use surety_dispute_game::bisection::CellValue;
+
+/// A quantised head that was asked for.
+struct ReadHead<'a> {
+    q: Cow<'a, [i16]>,
+    scale: f32,
+}
+
+impl ReadHead<'_> {
+    fn as_head(&self) -> Head<'_> {
+        Head {
+            q: &self.q,
+            scale: self.scale,
+        }
+    }
+}
 
 impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     /// A query's or key's number, turned by its position.
@@ -34,6 +55,71 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         Ok(if place < half { low } else { high })
     }
 
+    /// A byte of a quantised head, or its scale: it depends on that head alone.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
+    pub fn quantise_head(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let (dims, family) = (self.plan.dims(), self.plan.family());
+        let (of, values) = match (self.step.op, family) {
+            (Op::QuantQuery, ModelFamily::Bert) => (Op::Query, dims.queries),
+            (Op::QuantQuery, ModelFamily::Llama) => (Op::RotateQuery, dims.queries),
+            (Op::QuantKey, ModelFamily::Bert) => (Op::Key, dims.keys),
+            (Op::QuantKey, ModelFamily::Llama) => (Op::RotateKey, dims.keys),
+            _ => (Op::Value, dims.keys),
+        };
+        let (value, scale) = (cell / 2, cell.checked_sub(values.saturating_mul(2)));
+        let start = scale
+            .unwrap_or(value / dims.head_dim)
+            .saturating_mul(dims.head_dim);
+        let from = self.plan.source(self.step.layer, of);
+        let head = self.numbers(from, self.row, start..start.saturating_add(dims.head_dim))?;
+        let (mut q, mut found) = ([0; HEAD_MAX], [0.0]);
+        let q = q.get_mut(..head.len()).ok_or(ArithmeticError::Shape)?;
+        quantise_heads(&head, head.len(), q, &mut found)?;
+        match (scale, found) {
+            (Some(_), [scale]) => Ok(number(scale)),
+            (None, _) => byte_of(q.get((value - start) as usize).copied(), cell),
+        }
+    }
+
+    /// One head of a position.
+    fn head(&mut self, at: Heads, head: u32) -> Result<ReadHead<'a>, Halt<I::Error>> {
+        let width = self.plan.dims().head_dim;
+        let start = at.first.saturating_add(head.saturating_mul(width));
+        let q = self.quanta(Some(at.from), at.row, start..start.saturating_add(width))?;
+        let scale = self.number(Some(at.from), at.row, at.scales.saturating_add(head))?;
+        Ok(ReadHead { q, scale })
+    }
+
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
+    pub fn score(&mut self, cell: u32) -> Found<I::Error> {
+        let (head, Some(position)) = self.head_and_position(cell) else {
+            return Ok(0.0);
+        };
+        let (dims, layer) = (self.plan.dims(), self.step.layer);
+        let query = Heads {
+            from: self
+                .plan
+                .source(layer, Op::QuantQuery)
+                .ok_or(ArithmeticError::Shape)?,
+            row: self.row,
+            first: 0,
+            scales: 0,
+        };
+        let query = self.head(query, head)?;
+        let key = self
+            .plan
+            .cached(layer, position, true)
+            .ok_or(ArithmeticError::Shape)?;
+        let key = self.head(key, head / dims.group)?;
+        Ok(score_cell(query.as_head(), key.as_head(), dims.scale))
+    }
+
     /// The head of a cell of `[heads][P]`, and its position; no position where the row does not see it.
     #[allow(
         clippy::arithmetic_side_effects,
@@ -48,67 +134,140 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         )
     }
 
+    /// Those positions of a block that the row sees; nothing where it sees none.
+    fn seen(&self, block: u32) -> Option<Range<u32>> {
+        let start = block.saturating_mul(BLOCK as u32);
+        let end = start
+            .saturating_add(BLOCK as u32)
+            .min(self.plan.visible(self.row));
+        (start < end).then_some(start..end)
+    }
+
+    /// The head of a cell of `[heads][B]`, and those positions of its block that the row sees.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    pub fn score(&mut self, cell: u32) -> Found<I::Error> {
-        let (head, Some(position)) = self.head_and_position(cell) else {
+    fn head_and_block(&self, cell: u32) -> (u32, Option<Range<u32>>) {
+        let blocks = self.plan.blocks().max(1);
+        (cell / blocks, self.seen(cell % blocks))
+    }
+
+    /// A head's numbers at some positions, in a row of `[heads][P]`.
+    fn at_positions(
+        &mut self,
+        op: Op,
+        head: u32,
+        positions: &Range<u32>,
+    ) -> Result<Cow<'a, [f32]>, Halt<I::Error>> {
+        let first = head.saturating_mul(self.plan.positions().end);
+        let words = first.saturating_add(positions.start)..first.saturating_add(positions.end);
+        let from = self.plan.source(self.step.layer, op);
+        self.numbers(from, self.row, words)
+    }
+
+    pub fn maximum(&mut self, cell: u32) -> Found<I::Error> {
+        let (head, Some(seen)) = self.head_and_block(cell) else {
             return Ok(0.0);
         };
-        let (dims, layer) = (self.plan.dims(), self.step.layer);
-        let width = dims.head_dim;
-        let query = match self.plan.family() {
-            ModelFamily::Bert => Op::Query,
-            ModelFamily::Llama => Op::RotateQuery,
-        };
-        let start = head.saturating_mul(width);
-        let from = self.plan.source(layer, query);
-        let query = self.numbers(from, self.row, start..start.saturating_add(width))?;
-        let (from, row, first) = self
-            .plan
-            .cached(layer, position, true)
-            .ok_or(ArithmeticError::Shape)?;
-        let start = first.saturating_add((head / dims.group).saturating_mul(width));
-        let key = self.numbers(Some(from), row, start..start.saturating_add(width))?;
-        if key.len() == query.len() {
-            Ok(score_cell(
-                &query,
-                |d| key.get(d).copied().unwrap_or_default(),
-                dims.scale,
-            ))
-        } else {
-            Err(ArithmeticError::Shape.into())
-        }
+        Ok(largest_score(&self.at_positions(Op::Scores, head, &seen)?)?)
     }
 
-    /// Those of a head's numbers in a row of `[heads][P]` that the row sees.
-    fn seen(&mut self, op: Op, head: u32) -> Result<Cow<'a, [f32]>, Halt<I::Error>> {
-        let start = head.saturating_mul(self.plan.positions().end);
-        let end = start.saturating_add(self.plan.visible(self.row));
-        let from = self.plan.source(self.step.layer, op);
-        self.numbers(from, self.row, start..end)
-    }
-
+    #[allow(clippy::arithmetic_side_effects, reason = "a block has positions")]
     pub fn exponential(&mut self, cell: u32) -> Found<I::Error> {
         let (head, Some(position)) = self.head_and_position(cell) else {
             return Ok(0.0);
         };
-        let scores = self.seen(Op::Scores, head)?;
-        let largest = largest_score(&scores)?;
-        let score = scores.get(position as usize).ok_or(ArithmeticError::Shape)?;
+        let score = self.one(Op::Scores, cell)?;
+        let block = head.saturating_mul(self.plan.blocks());
+        let largest = self.one(Op::Maxima, block.saturating_add(position / BLOCK as u32))?;
         Ok(exp(score - largest))
     }
 
-    pub fn total(&mut self, head: u32) -> Found<I::Error> {
-        Ok(sum(&self.seen(Op::Exps, head)?))
+    pub fn total(&mut self, cell: u32) -> Found<I::Error> {
+        let (head, Some(seen)) = self.head_and_block(cell) else {
+            return Ok(0.0);
+        };
+        Ok(sum(&self.at_positions(Op::Exps, head, &seen)?))
     }
 
-    /// The row is the number of a value, the cell the position.
-    pub fn value_column(&mut self, position: u32) -> Found<I::Error> {
-        let cached = self.plan.cached(self.step.layer, position, false);
-        let (from, row, first) = cached.ok_or(ArithmeticError::Shape)?;
-        self.number(Some(from), row, first.saturating_add(self.row))
+    /// The row is a head of values, the cell the position.
+    pub fn value_scale(&mut self, position: u32) -> Found<I::Error> {
+        let value = self.plan.cached(self.step.layer, position, false);
+        let value = value.ok_or(ArithmeticError::Shape)?;
+        self.number(Some(value.from), value.row, value.scales.saturating_add(self.row))
+    }
+
+    /// The row is the number of a value, the cell a byte of a position's.
+    pub fn value_column(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let position = cell / 2;
+        if position >= self.plan.positions().end {
+            return Ok(CellValue::Byte(0));
+        }
+        let value = self.plan.cached(self.step.layer, position, false);
+        let value = value.ok_or(ArithmeticError::Shape)?;
+        let at = value.first.saturating_add(self.row);
+        let found = self.quanta(Some(value.from), value.row, at..at.saturating_add(1))?;
+        byte_of(found.first().copied(), cell)
+    }
+
+    /// A byte of a weight, or a scale: it depends on its block alone.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
+    pub fn quantise_weight(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let (dims, even, value) = (self.plan.dims(), self.plan.even(), cell / 2);
+        let scale = cell.checked_sub(dims.heads.saturating_mul(even).saturating_mul(2));
+        let position = value % even;
+        let (head, seen) = match scale {
+            Some(scale) => self.head_and_block(scale),
+            None => (value / even, self.seen(position / BLOCK as u32)),
+        };
+        let Some(seen) = seen.filter(|seen| scale.is_some() || position < seen.end) else {
+            return Ok(match scale {
+                Some(_) => number(0.0),
+                None => CellValue::Byte(0),
+            });
+        };
+        let place = (position % BLOCK as u32) as usize;
+        let exponentials = self.at_positions(Op::Exps, head, &seen)?;
+        let from = self.plan.source(self.step.layer, Op::ValueScales);
+        let scales = self.numbers(from, head / dims.group, seen)?;
+        let mut q = [0; BLOCK];
+        let q = q.get_mut(..exponentials.len()).ok_or(ArithmeticError::Shape)?;
+        let found = quantise_weights(&exponentials, &scales, q)?;
+        match scale {
+            Some(_) => Ok(number(found)),
+            None => byte_of(q.get(place).copied(), cell),
+        }
+    }
+
+    /// What a block has of a column.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "dimensions that divide are at least 1 in a layout"
+    )]
+    pub fn partial(&mut self, cell: u32) -> Found<I::Error> {
+        let (column, Some(seen)) = self.head_and_block(cell) else {
+            return Ok(0.0);
+        };
+        let (dims, layer, blocks) = (self.plan.dims(), self.step.layer, self.plan.blocks());
+        let (head, place) = (column / dims.head_dim, column % dims.head_dim);
+        let block = head
+            .saturating_mul(blocks)
+            .saturating_add(seen.start / BLOCK as u32);
+        let even = self.plan.even();
+        let first = head.saturating_mul(even).saturating_add(seen.start);
+        let from = self.plan.source(layer, Op::QuantWeights);
+        let weights = self.quanta(from, self.row, first..first.saturating_add(seen.len() as u32))?;
+        let scale = self.number(from, self.row, block)?;
+        let values = self.plan.source(layer, Op::ValuesTransposed);
+        let of_values = (head / dims.group)
+            .saturating_mul(dims.head_dim)
+            .saturating_add(place);
+        let values = self.quanta(values, of_values, seen)?;
+        Ok(dot(&weights, &values) as f32 * scale)
     }
 
     #[allow(
@@ -116,23 +275,17 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         reason = "dimensions that divide are at least 1 in a layout"
     )]
     pub fn attention(&mut self, cell: u32) -> Found<I::Error> {
-        let (dims, layer) = (self.plan.dims(), self.step.layer);
-        let (head, place) = (cell / dims.head_dim, cell % dims.head_dim);
-        let weights = self.seen(Op::Exps, head)?;
-        let total = self.one(Op::Totals, head)?;
-        let column = (head / dims.group)
-            .saturating_mul(dims.head_dim)
-            .saturating_add(place);
-        let from = self.plan.source(layer, Op::ValuesTransposed);
-        let values = self.numbers(from, column, 0..self.plan.visible(self.row))?;
-        if values.len() != weights.len() {
-            return Err(ArithmeticError::Shape.into());
-        }
-        let mixed = mixed_cell(&weights, |j| values.get(j).copied().unwrap_or_default(), total);
-        if mixed.is_finite() {
-            Ok(mixed)
-        } else {
-            Err(ArithmeticError::NotFinite.into())
-        }
+        let (layer, all) = (self.step.layer, self.plan.blocks());
+        let count = blocks(self.plan.visible(self.row) as usize) as u32;
+        let head = cell / self.plan.dims().head_dim;
+        let mut of_blocks = |op, row_of: u32| {
+            let first = row_of.saturating_mul(all);
+            let from = self.plan.source(layer, op);
+            self.numbers(from, self.row, first..first.saturating_add(count))
+        };
+        let largest = of_blocks(Op::Maxima, head)?;
+        let totals = of_blocks(Op::Totals, head)?;
+        let partials = of_blocks(Op::Partials, cell)?;
+        Ok(attention_cell(&largest, &totals, &partials)?)
     }
 }

@@ -65,21 +65,31 @@ pub fn cell<'a, I: Inputs<'a>>(
         row,
         inputs,
     };
-    told(work.value(cell), work.is_byte(cell))
+    let value = work.value(cell);
+    told(value, || work.is_byte(cell))
 }
 
 /// A value as it stands in a row.
-pub(super) fn told<E>(value: Result<CellValue, Halt<E>>, byte: bool) -> Result<CellValue, Stop<E>> {
-    match (value, byte) {
-        (Ok(value), _) => Ok(value),
-        (Err(Halt::Stop(stop)), _) => Err(stop),
-        (Err(Halt::Arithmetic), true) => Ok(CellValue::Byte(0)),
-        (Err(Halt::Arithmetic), false) => Ok(CellValue::Word(NO_NUMBER.to_le_bytes())),
+pub(super) fn told<E>(
+    value: Result<CellValue, Halt<E>>,
+    is_byte: impl FnOnce() -> bool,
+) -> Result<CellValue, Stop<E>> {
+    match value {
+        Ok(value) => Ok(value),
+        Err(Halt::Stop(stop)) => Err(stop),
+        Err(Halt::Arithmetic) if is_byte() => Ok(CellValue::Byte(0)),
+        Err(Halt::Arithmetic) => Ok(CellValue::Word(NO_NUMBER.to_le_bytes())),
     }
 }
 
+/// One of the two bytes of a value; which of them follows from the cell's number.
+pub(super) fn byte_of<E>(value: Option<i16>, cell: u32) -> Result<CellValue, Halt<E>> {
+    let [low, high] = value.ok_or(ArithmeticError::Shape)?.to_le_bytes();
+    Ok(CellValue::Byte(if cell.is_multiple_of(2) { low } else { high }))
+}
+
 /// A number as it stands in a row. Machines write a NaN in more than one way.
-fn number(value: f32) -> CellValue {
+pub(super) fn number(value: f32) -> CellValue {
     let bits = if value.is_nan() {
         NO_NUMBER
     } else {
@@ -105,6 +115,9 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             (Op::QuantMlp, _) => self.quantise(dims.width, Some(InLayer::InnerSmoothing), cell),
             (Op::QuantDown, _) => self.quantise(dims.inner, Some(InLayer::DownSmoothing), cell),
             (Op::FinalQuant, _) => self.quantise(dims.width, None, cell),
+            (Op::QuantQuery | Op::QuantKey | Op::QuantValue, _) => self.quantise_head(cell),
+            (Op::QuantWeights, _) => self.quantise_weight(cell),
+            (Op::ValuesTransposed, _) => self.value_column(cell),
             (Op::Record, _) => self.record(cell),
             (_, ModelFamily::Bert) => self.encoder(cell).map(number),
             (_, ModelFamily::Llama) => self.decoder(cell).map(number),
@@ -112,14 +125,10 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     }
 
     fn is_byte(&self, cell: u32) -> bool {
-        let dims = self.plan.dims();
-        let values = match self.step.op {
-            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => dims.width,
-            Op::QuantOutput => dims.queries,
-            Op::QuantDown => dims.inner,
-            _ => 0,
-        };
-        cell < bytes_of(self.plan.precision(), values)
+        let step = self.plan.number(self.step.layer, self.step.op);
+        let shape = step.and_then(|step| self.plan.rows_of(step));
+        let bytes = shape.and_then(|shape| shape.quantised);
+        bytes.is_some_and(|bytes| cell < bytes)
     }
 
     fn encoder(&mut self, cell: u32) -> Found<I::Error> {
@@ -209,9 +218,11 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
             Op::Key => self.product(Op::QuantQkv, self.tensor(InLayer::Key), cell),
             Op::Value => self.product(Op::QuantQkv, self.tensor(InLayer::Value), cell),
             Op::Scores => self.score(cell),
+            Op::Maxima => self.maximum(cell),
             Op::Exps => self.exponential(cell),
             Op::Totals => self.total(cell),
-            Op::ValuesTransposed => self.value_column(cell),
+            Op::ValueScales => self.value_scale(cell),
+            Op::Partials => self.partial(cell),
             Op::Attention => self.attention(cell),
             Op::Output => self.product(Op::QuantOutput, self.tensor(InLayer::Output), cell),
             Op::Up => self.product(Op::QuantMlp, self.tensor(InLayer::Up), cell),
@@ -234,6 +245,18 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let from = from.ok_or(ArithmeticError::Shape)?;
         let numbers = self.inputs.numbers(from, row, words);
         numbers.map_err(|error| Halt::Stop(Stop::Input(error)))
+    }
+
+    /// Some of attention's quantised values of a row of a source.
+    pub fn quanta(
+        &mut self,
+        from: Option<Source>,
+        row: u32,
+        values: Range<u32>,
+    ) -> Result<Cow<'a, [i16]>, Halt<I::Error>> {
+        let from = from.ok_or(ArithmeticError::Shape)?;
+        let quanta = self.inputs.quanta(from, row, values);
+        quanta.map_err(|error| Halt::Stop(Stop::Input(error)))
     }
 
     /// One number of a row of a source.
@@ -406,31 +429,50 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn record(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
         match self.plan.number(self.step.layer, Op::Logits) {
             Some(_) => Ok(CellValue::Word(self.choose()?.to_le_bytes())),
-            None => self.recorded(cell).map(number),
+            None => self.recorded(cell),
         }
     }
 
+    /// With a decoder, bytes of the key and value of each layer, in turn; the state; with a decoder, their
+    /// scales.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    fn recorded(&mut self, cell: u32) -> Found<I::Error> {
-        let (dims, last) = (self.plan.dims(), self.plan.last_layer());
+    fn recorded(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+        let (dims, cut) = (self.plan.dims(), &self.plan.layout.cut);
         if self.plan.pools() {
-            return self.one(Op::Pool, cell);
+            return self.one(Op::Pool, cell).map(number);
         }
-        let Some(cached) = cell.checked_sub(dims.width) else {
-            let from = self.plan.source(last, Op::Sum);
-            return self.number(from, self.row, cell);
+        let heads = cut.kv_heads;
+        let layers = self.plan.last_layer().saturating_add(1) - self.plan.first_layer();
+        let bytes = layers.saturating_mul(4).saturating_mul(dims.keys);
+        // Of the first layer's key the 0th, of its value the 1st.
+        let cached = |place: u32| {
+            let op = if place.is_multiple_of(2) {
+                Op::QuantKey
+            } else {
+                Op::QuantValue
+            };
+            self.plan
+                .source(self.plan.first_layer().saturating_add(place / 2), op)
         };
-        // Key and value of each layer, in turn.
-        let (vector, word) = (cached / dims.keys.max(1), cached % dims.keys.max(1));
-        let first = self.plan.first_layer();
-        let op = match vector % 2 {
-            0 => Op::RotateKey,
-            _ => Op::Value,
+        let Some(word) = cell.checked_sub(if heads > 0 { bytes } else { 0 }) else {
+            let each = dims.keys.saturating_mul(2);
+            let (from, byte) = (cached(cell / each), cell % each);
+            let found = self.quanta(from, self.row, byte / 2..byte / 2 + 1)?;
+            return byte_of(found.first().copied(), cell);
         };
-        let from = self.plan.source(first.saturating_add(vector / 2), op);
-        self.number(from, self.row, word)
+        match word.checked_sub(dims.width) {
+            None => {
+                let from = self.plan.source(self.plan.last_layer(), Op::Sum);
+                self.number(from, self.row, word).map(number)
+            }
+            Some(scale) => {
+                let from = cached(scale.checked_div(heads).unwrap_or(0));
+                self.number(from, self.row, scale.checked_rem(heads).unwrap_or(0))
+                    .map(number)
+            }
+        }
     }
 }

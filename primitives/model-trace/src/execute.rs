@@ -54,14 +54,19 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
     type Error = Missing;
 
     fn numbers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [f32]>, Missing> {
-        let row = self.rows(from)?.numbers(row).ok_or(Missing)?;
-        let words = row.get(words.start as usize..words.end as usize);
+        let words = self.rows(from)?.words(row, words);
         words.map(Cow::Borrowed).ok_or(Missing)
     }
 
     fn integers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [u32]>, Missing> {
         let integers = self.rows(from)?.integers(row, words);
         integers.map(Cow::Owned).ok_or(Missing)
+    }
+
+    fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'a, [i16]>, Missing> {
+        let (q, _) = self.rows(from)?.quantised(row).ok_or(Missing)?;
+        let values = q.get(values.start as usize..values.end as usize);
+        values.map(Cow::Borrowed).ok_or(Missing)
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
@@ -100,7 +105,8 @@ pub(super) fn execute_step<R: Records>(
     records: &R,
 ) -> Result<Rows, Missing> {
     let shape = plan.rows_of(step).ok_or(Missing)?;
-    let mut rows = Rows::empty(&shape, plan.precision(), is_real(plan, step));
+    let precision = plan.step(step).map(|step| plan.precision_of(step.op));
+    let mut rows = Rows::empty(&shape, precision.ok_or(Missing)?, is_real(plan, step));
     let mut inputs = View { records, steps };
     for row in 0..shape.rows {
         let cells = (0..shape.cells()).map(|place| cell(plan, step, row, place, &mut inputs));

@@ -42,7 +42,7 @@ pub trait Inputs<'a> {
     /// Why there is no such piece.
     type Error;
 
-    /// Numbers of a row.
+    /// Numbers of a row, of those after its quantised values.
     ///
     /// # Errors
     /// When there are none to be had.
@@ -53,6 +53,12 @@ pub trait Inputs<'a> {
     /// # Errors
     /// When there are none to be had.
     fn integers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [u32]>, Self::Error>;
+
+    /// Some of the int12 values that a row begins with.
+    ///
+    /// # Errors
+    /// When there are none to be had.
+    fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'a, [i16]>, Self::Error>;
 
     /// A quantised row of a step of the cell's leaf.
     ///

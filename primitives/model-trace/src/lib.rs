@@ -50,7 +50,7 @@ pub use rows::Rows;
 pub use sampling::sampling_random;
 pub use steps::{Op, Step};
 pub use tensors::{tensors, InLayer, Tensor, WeightShape, VECTOR_ROW};
-pub use trace_shape::{stride_for, TraceShape, CHUNK_ROWS, STRIDE_WIDTH};
+pub use trace_shape::{stride_for, CachedHeads, TraceShape, CHUNK_ROWS, STRIDE_WIDTH};
 
 #[cfg(test)]
 mod tests;

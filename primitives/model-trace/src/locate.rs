@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use surety_exact::Precision;
+use surety_exact::{Precision, HEAD_PRECISION};
 
 use crate::{
     given::length_of,
@@ -54,9 +54,9 @@ pub(super) struct Ground<'l> {
 }
 
 impl Ground<'_> {
-    /// The piece with some bytes of a row; nothing when there are no such bytes.
-    pub fn piece(&self, from: Source, row: u32, bytes: Range<u32>) -> Option<Piece> {
-        let (root, step, rows) = match from {
+    /// Where rows are: under which root, which step or leaf of all of them, and what they hold.
+    fn rows(&self, from: Source) -> Option<(Root, (u32, u32), RowsShape)> {
+        Some(match from {
             Source::Step(step) => {
                 let plan = self.layout.plan(self.leaf, self.length?)?;
                 (Root::Steps, (step, plan.steps()), plan.rows_of(step)?)
@@ -74,7 +74,12 @@ impl Ground<'_> {
                 };
                 (Root::Output, (0, 1), rows)
             }
-        };
+        })
+    }
+
+    /// The piece with some bytes of a row; nothing when there are no such bytes.
+    pub fn piece(&self, from: Source, row: u32, bytes: Range<u32>) -> Option<Piece> {
+        let (root, step, rows) = self.rows(from)?;
         let exists = row < rows.rows && !bytes.is_empty() && bytes.end <= rows.row_bytes;
         exists.then(|| Piece {
             root,
@@ -85,10 +90,20 @@ impl Ground<'_> {
         })
     }
 
-    /// The piece with some words of a row.
-    pub fn words(&self, from: Source, row: u32, words: &Range<u32>) -> Option<Piece> {
-        let bytes = words.start.checked_mul(4)?..words.end.checked_mul(4)?;
-        self.piece(from, row, bytes)
+    /// The piece with some words of a row, of those after its quantised values, and where in the row they
+    /// are.
+    pub fn words(&self, from: Source, row: u32, words: &Range<u32>) -> Option<(Piece, Range<u32>)> {
+        let first = self.rows(from)?.2.quantised.unwrap_or(0);
+        let byte = |word: u32| word.checked_mul(4)?.checked_add(first);
+        let bytes = byte(words.start)?..byte(words.end)?;
+        Some((self.piece(from, row, bytes.clone())?, bytes))
+    }
+
+    /// The piece with some of attention's quantised values, and where in the row they are.
+    pub fn quanta(&self, from: Source, row: u32, values: &Range<u32>) -> Option<(Piece, Range<u32>)> {
+        let each = HEAD_PRECISION.bytes() as u32;
+        let bytes = values.start.checked_mul(each)?..values.end.checked_mul(each)?;
+        Some((self.piece(from, row, bytes.clone())?, bytes))
     }
 
     /// A whole quantised row of a step, how many values it has, and what they are.

@@ -49,7 +49,7 @@ impl Inputs<'static> for Measure<'_> {
     type Error = TooLong;
 
     fn numbers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'static, [f32]>, TooLong> {
-        let piece = self.ground.words(from, row, &words).ok_or(TooLong)?;
+        let (piece, _) = self.ground.words(from, row, &words).ok_or(TooLong)?;
         self.add(piece.size())?;
         Ok(vec![0.0; words.len()].into())
     }
@@ -65,12 +65,18 @@ impl Inputs<'static> for Measure<'_> {
             self.add(Some(TOKEN_BYTES_MAX))?;
             return Ok(vec![0].into());
         }
-        let piece = self.ground.words(from, row, &words).ok_or(TooLong)?;
+        let (piece, _) = self.ground.words(from, row, &words).ok_or(TooLong)?;
         self.add(piece.size())?;
         Ok(match words {
             Range { start: 0, end: 2 } => vec![0, u32::MAX].into(),
             words => vec![0; words.len()].into(),
         })
+    }
+
+    fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'static, [i16]>, TooLong> {
+        let (piece, _) = self.ground.quanta(from, row, &values).ok_or(TooLong)?;
+        self.add(piece.size())?;
+        Ok(vec![0; values.len()].into())
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, TooLong> {

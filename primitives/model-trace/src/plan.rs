@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use surety_exact::Precision;
+use surety_exact::{blocks, Precision, HEAD_PRECISION};
 use surety_types::model::ModelFamily;
 
 use crate::{
@@ -13,6 +13,27 @@ use crate::{
     tensors::scales,
 };
 use surety_dispute_game::bisection::RowsShape;
+
+/// So many rows of attention's quantised values, each with so many scales.
+fn quantised_heads(rows: u32, values: u32, scales: u32) -> Option<RowsShape> {
+    let bytes = values.checked_mul(HEAD_PRECISION.bytes() as u32)?;
+    Some(RowsShape {
+        rows,
+        row_bytes: scales.checked_mul(4)?.checked_add(bytes)?,
+        quantised: Some(bytes),
+    })
+}
+
+/// Where the quantised heads of a position are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    pub from: Source,
+    pub row: u32,
+    /// Their first value, among all of the row.
+    pub first: u32,
+    /// Their first scale, among the row's numbers.
+    pub scales: u32,
+}
 
 /// The computation of one leaf: its steps, and where each of them finds its inputs.
 #[derive(Clone, Debug)]
@@ -206,15 +227,16 @@ impl<'l> LeafPlan<'l> {
         }
     }
 
-    /// Where a position's key (or value) of a layer is: a step's or a leaf's row, and its first word there.
-    pub(super) fn cached(&self, layer: u32, position: u32, key: bool) -> Option<(Source, u32, u32)> {
+    /// Where a position's key (or value) of a layer is.
+    pub(super) fn cached(&self, layer: u32, position: u32, key: bool) -> Option<Heads> {
         if let Some(row) = position.checked_sub(self.positions.start) {
-            let op = match (key, self.family()) {
-                (false, _) => Op::Value,
-                (true, ModelFamily::Bert) => Op::Key,
-                (true, ModelFamily::Llama) => Op::RotateKey,
-            };
-            return Some((self.source(layer, op)?, row, 0));
+            let op = if key { Op::QuantKey } else { Op::QuantValue };
+            return Some(Heads {
+                from: self.source(layer, op)?,
+                row,
+                first: 0,
+                scales: 0,
+            });
         }
         let cut = &self.layout.cut;
         let (chunk, stride) = (position.checked_div(cut.chunk)?, cut.stride_of(layer)?);
@@ -224,12 +246,13 @@ impl<'l> LeafPlan<'l> {
             stride,
         };
         let leaf = self.layout.leaf_of(part)?;
-        let bytes = if key { cut.key(layer)? } else { cut.value(layer)? };
-        Some((
-            Source::Leaf(leaf),
-            position.checked_rem(cut.chunk)?,
-            bytes.start / 4,
-        ))
+        let at = if key { cut.key(layer)? } else { cut.value(layer)? };
+        Some(Heads {
+            from: Source::Leaf(leaf),
+            row: position.checked_rem(cut.chunk)?,
+            first: at.q.start / 2,
+            scales: at.scales.start.checked_sub(cut.quantised(stride)?)? / 4,
+        })
     }
 
     /// Leaves whose rows the leaf's cells read, leaf 0 the first.
@@ -277,9 +300,19 @@ impl<'l> LeafPlan<'l> {
             Op::QuantDown => self.quantised(rows, dims.inner),
             Op::Query | Op::RotateQuery | Op::Attention => words_of(rows, dims.queries),
             Op::Key | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
+            Op::QuantQuery => quantised_heads(rows, dims.queries, dims.heads),
+            Op::QuantKey | Op::QuantValue => {
+                quantised_heads(rows, dims.keys, dims.keys.checked_div(dims.head_dim)?)
+            }
             Op::Scores | Op::Exps => words_of(rows, dims.heads.checked_mul(seen)?),
-            Op::Totals => words_of(rows, dims.heads),
-            Op::ValuesTransposed => words_of(dims.keys, seen),
+            Op::Maxima | Op::Totals => words_of(rows, dims.heads.checked_mul(self.blocks())?),
+            Op::ValueScales => words_of(dims.keys.checked_div(dims.head_dim)?, seen),
+            Op::QuantWeights => {
+                let scales = dims.heads.checked_mul(self.blocks())?;
+                quantised_heads(rows, dims.heads.checked_mul(self.even())?, scales)
+            }
+            Op::ValuesTransposed => quantised_heads(dims.keys, self.even(), 0),
+            Op::Partials => words_of(rows, dims.queries.checked_mul(self.blocks())?),
             Op::Gate | Op::Up | Op::Activation => words_of(rows, dims.inner),
             Op::StatesTransposed => words_of(dims.width, rows),
             Op::Mean | Op::Pool => words_of(1, dims.width),
@@ -288,9 +321,29 @@ impl<'l> LeafPlan<'l> {
         }
     }
 
-    /// That of quantised rows.
+    /// That of the rows that weights are multiplied with.
     pub fn precision(&self) -> Precision {
         self.layout.architecture.precision.into()
+    }
+
+    /// That of a step's quantised values: attention's is always the same.
+    pub(super) fn precision_of(&self, op: Op) -> Precision {
+        match op {
+            Op::QuantQkv | Op::QuantOutput | Op::QuantMlp | Op::QuantDown | Op::FinalQuant => {
+                self.precision()
+            }
+            _ => HEAD_PRECISION,
+        }
+    }
+
+    /// The positions that are visible at the leaf's end, or one more: so many int12 values are whole words.
+    pub(super) fn even(&self) -> u32 {
+        self.positions.end.saturating_add(self.positions.end % 2)
+    }
+
+    /// Blocks of the positions that are visible at the leaf's end.
+    pub(super) fn blocks(&self) -> u32 {
+        blocks(self.positions.end as usize) as u32
     }
 
     fn quantised(&self, rows: u32, values: u32) -> Option<RowsShape> {
@@ -314,7 +367,14 @@ impl<'l> LeafPlan<'l> {
         match self.part {
             Part::SampledTokens { .. } => words_of(rows, 1),
             Part::Rows { .. } if self.pools() => words_of(1, self.dims().width),
-            Part::Rows { stride, .. } => words_of(rows, self.layout.cut.row_bytes(stride)? / 4),
+            Part::Rows { stride, .. } => {
+                let cut = &self.layout.cut;
+                Some(RowsShape {
+                    rows,
+                    row_bytes: cut.row_bytes(stride)?,
+                    quantised: cut.quantised(stride).filter(|bytes| *bytes > 0),
+                })
+            }
             Part::Tokens | Part::Output => None,
         }
     }

@@ -14,7 +14,6 @@ use crate::{
     layout::{Layout, Part},
     recorder::{Digests, Recorder},
     referee::{any_cell, ground},
-    rows::lacking,
     tensors::Tensor,
     LeafPlan, Rows,
 };
@@ -298,6 +297,7 @@ impl<R: Records> Trace for Player<R> {
         }
         let rows = self.unfold(leaf)?.steps.get(step as usize).ok_or(Missing)?;
         let mut bytes = rows.row(row).ok_or(Missing)?;
+        let lacking = rows.lacking(&bytes);
         let length = self.length(leaf)?;
         if self
             .layout
@@ -305,7 +305,7 @@ impl<R: Records> Trace for Player<R> {
             .is_none_or(|steps| step.saturating_add(1) == steps)
         {
             // Nobody can show what has no value: a row ends there, and whatever stands there differs.
-            bytes.truncate(lacking(&bytes).unwrap_or(bytes.len()));
+            bytes.truncate(lacking.unwrap_or(bytes.len()));
         }
         Ok(bytes)
     }

@@ -99,13 +99,21 @@ impl<'a, R: Records> Inputs<'a> for Recorder<'a, R> {
     type Error = Missing;
 
     fn numbers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [f32]>, Missing> {
-        self.record(from, self.ground.words(from, row, &words))?;
+        let piece = self.ground.words(from, row, &words).map(|(piece, _)| piece);
+        self.record(from, piece)?;
         self.view.numbers(from, row, words)
     }
 
     fn integers(&mut self, from: Source, row: u32, words: Range<u32>) -> Result<Cow<'a, [u32]>, Missing> {
-        self.record(from, self.ground.words(from, row, &words))?;
+        let piece = self.ground.words(from, row, &words).map(|(piece, _)| piece);
+        self.record(from, piece)?;
         self.view.integers(from, row, words)
+    }
+
+    fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'a, [i16]>, Missing> {
+        let piece = self.ground.quanta(from, row, &values).map(|(piece, _)| piece);
+        self.record(from, piece)?;
+        self.view.quanta(from, row, values)
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {

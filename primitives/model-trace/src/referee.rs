@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_exact::Precision;
+use surety_exact::{Precision, HEAD_PRECISION};
 use surety_types::model::ModelFamily;
 
 use crate::{
@@ -50,7 +50,7 @@ pub(super) fn any_cell<'a, I: Inputs<'a>>(
 ) -> Result<CellValue, Stop<I::Error>> {
     match layout.part(at.leaf) {
         None | Some(Part::Tokens) => Err(Stop::NotComputable),
-        Some(Part::Output) => told(output_word(layout, at.cell, inputs), false),
+        Some(Part::Output) => told(output_word(layout, at.cell, inputs), || false),
         Some(Part::Rows { .. } | Part::SampledTokens { .. }) => match layout.plan(at.leaf, at.length) {
             Some(plan) => cell(&plan, at.step, at.row, at.cell, inputs),
             None => Err(Stop::NotComputable),
@@ -160,11 +160,19 @@ impl<'o> Reader<'o, '_> {
         }
     }
 
+    /// So many bytes of a piece, from where they begin in its row.
+    fn bytes(&mut self, wanted: Option<(Piece, Range<u32>)>) -> Result<&'o [u8], NotShown> {
+        let (piece, wanted) = wanted.ok_or(NotShown)?;
+        let (bytes, piece) = self.piece(Some(piece))?;
+        let place = |byte: u32| byte.checked_sub(piece.bytes().start).map(|byte| byte as usize);
+        let (start, end) = (
+            place(wanted.start).ok_or(NotShown)?,
+            place(wanted.end).ok_or(NotShown)?,
+        );
+        bytes.get(start..end).ok_or(NotShown)
+    }
+
     /// Words of a row.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "the piece begins no later than the words"
-    )]
     fn words<T>(
         &mut self,
         from: Source,
@@ -172,11 +180,8 @@ impl<'o> Reader<'o, '_> {
         words: &Range<u32>,
         read: impl Fn([u8; 4]) -> T,
     ) -> Result<Vec<T>, NotShown> {
-        let piece = self.ground.words(from, row, words);
-        let (bytes, piece) = self.piece(piece)?;
-        let first = words.start.saturating_mul(4) - piece.bytes().start;
-        let (all, _) = bytes.get(first as usize..).ok_or(NotShown)?.as_chunks::<4>();
-        let words = all.get(..words.len()).ok_or(NotShown)?;
+        let wanted = self.ground.words(from, row, words);
+        let (words, _) = self.bytes(wanted)?.as_chunks::<4>();
         Ok(words.iter().map(|word| read(*word)).collect())
     }
 
@@ -238,6 +243,16 @@ impl Inputs<'static> for Reader<'_, '_> {
         words: Range<u32>,
     ) -> Result<Cow<'static, [u32]>, NotShown> {
         self.words(from, row, &words, u32::from_le_bytes).map(Cow::Owned)
+    }
+
+    fn quanta(
+        &mut self,
+        from: Source,
+        row: u32,
+        values: Range<u32>,
+    ) -> Result<Cow<'static, [i16]>, NotShown> {
+        let wanted = self.ground.quanta(from, row, &values);
+        Ok(read(HEAD_PRECISION, self.bytes(wanted)?).into())
     }
 
     fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, NotShown> {

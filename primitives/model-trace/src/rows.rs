@@ -4,11 +4,10 @@ use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
 use sp_core::H256;
-use surety_exact::Precision;
+use surety_exact::{Precision, HEAD_PRECISION};
 
 use crate::{
     quanta::{bytes_of, quantised_bytes, read},
-    tensors::scales,
     NO_NUMBER,
 };
 use surety_dispute_game::bisection::{CellValue, RowsShape};
@@ -24,7 +23,7 @@ pub enum Rows {
         /// Row by row.
         values: Vec<f32>,
     },
-    /// Small integers and a scale for each group of them.
+    /// Small integers, and then numbers: scales, and with what a decoder's leaf records a state.
     Quantised {
         /// Values in each row.
         width: u32,
@@ -32,6 +31,8 @@ pub enum Rows {
         precision: Precision,
         /// The values, row by row.
         q: Vec<i16>,
+        /// Numbers in each row.
+        words: u32,
         /// Row by row.
         scales: Vec<f32>,
     },
@@ -64,6 +65,7 @@ impl Rows {
                 width: bytes / precision.bytes() as u32,
                 precision,
                 q: vec![],
+                words: shape.row_bytes.saturating_sub(bytes) / 4,
                 scales: vec![],
             },
             (None, true) => Self::Real {
@@ -86,6 +88,16 @@ impl Rows {
         })
     }
 
+    /// What a decoder's leaf records: rows of int12 values and then numbers, from their bytes; nothing when
+    /// they make no whole number of rows.
+    pub fn recorded(shape: &RowsShape, bytes: &[u8]) -> Option<Self> {
+        let whole = shape.row_bytes > 0 && bytes.len().is_multiple_of(shape.row_bytes as usize);
+        let mut rows = Self::empty(shape, HEAD_PRECISION, true);
+        let words = bytes.chunks(shape.row_bytes.max(1) as usize);
+        words.for_each(|row| rows.push_bytes(row));
+        whole.then_some(rows)
+    }
+
     /// A blob as one row; nothing for an empty one.
     pub fn blob(bytes: Vec<u8>) -> Option<Self> {
         let row_bytes = u32::try_from(bytes.len()).ok().filter(|bytes| *bytes > 0)?;
@@ -102,13 +114,19 @@ impl Rows {
             })
             .copied()
             .collect();
+        self.push_bytes(&bytes);
+    }
+
+    /// Appends a row.
+    fn push_bytes(&mut self, bytes: &[u8]) {
         match self {
-            Self::Real { values, .. } => values.extend(words(&bytes)),
+            Self::Real { values, .. } => values.extend(words(bytes)),
             Self::Quantised {
                 width,
                 precision,
                 q,
                 scales,
+                ..
             } => {
                 let (of_values, rest) = bytes
                     .split_at_checked(bytes_of(*precision, *width) as usize)
@@ -135,11 +153,26 @@ impl Rows {
     pub fn row_bytes(&self) -> u32 {
         match self {
             Self::Real { width, .. } => width.saturating_mul(4),
-            Self::Quantised { width, precision, .. } => scales(*width)
-                .saturating_mul(4)
-                .saturating_add(bytes_of(*precision, *width)),
+            Self::Quantised { words, .. } => words.saturating_mul(4).saturating_add(self.quantised_bytes()),
             Self::Bytes { row_bytes, .. } => *row_bytes,
         }
+    }
+
+    /// Bytes of each row that are of quantised values.
+    fn quantised_bytes(&self) -> u32 {
+        match self {
+            Self::Quantised { width, precision, .. } => bytes_of(*precision, *width),
+            _ => 0,
+        }
+    }
+
+    /// Some of a row's numbers, of those after its quantised values.
+    pub(super) fn words(&self, row: u32, words: Range<u32>) -> Option<&[f32]> {
+        let all = match self {
+            Self::Quantised { .. } => self.quantised(row)?.1,
+            _ => self.numbers(row)?,
+        };
+        all.get(words.start as usize..words.end as usize)
     }
 
     /// The numbers of a row; nothing unless rows are numbers and there is such a row.
@@ -167,9 +200,10 @@ impl Rows {
             Self::Quantised {
                 width,
                 q,
-                scales: all,
+                words,
+                scales,
                 ..
-            } => Some((part(q, row, *width)?, part(all, row, scales(*width))?)),
+            } => Some((part(q, row, *width)?, part(scales, row, *words)?)),
             _ => None,
         }
     }
@@ -199,7 +233,7 @@ impl Rows {
 
     /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no row has.
     pub fn recorded_digests(&self) -> Vec<H256> {
-        let digest = |row: Vec<u8>| match lacking(&row) {
+        let digest = |row: Vec<u8>| match self.lacking(&row) {
             Some(_) => H256::zero(),
             None => row_digest(&row),
         };
@@ -225,11 +259,12 @@ impl Rows {
                 width,
                 precision,
                 q,
+                words: count,
                 scales: all,
             } => {
                 let (new_q, new_scales) = bytes.split_at_checked(bytes_of(*precision, *width) as usize)?;
                 let new_q = read(*precision, new_q);
-                let (at, groups) = (start.checked_mul(new_q.len())?, scales(*width) as usize);
+                let (at, groups) = (start.checked_mul(new_q.len())?, *count as usize);
                 q.get_mut(at..at.checked_add(new_q.len())?)?
                     .copy_from_slice(&new_q);
                 let at = start.checked_mul(groups)?;
@@ -248,6 +283,14 @@ impl Rows {
         Some(altered)
     }
 
+    /// The first byte of the first number of a row that has no value.
+    pub(super) fn lacking(&self, row: &[u8]) -> Option<usize> {
+        let first = self.quantised_bytes() as usize;
+        let (words, _) = row.get(first..)?.as_chunks::<4>();
+        let word = words.iter().position(|word| *word == NO_NUMBER.to_le_bytes())?;
+        word.checked_mul(4)?.checked_add(first)
+    }
+
     /// The digest of a leaf that computes them.
     pub fn leaf(&self) -> H256 {
         merkle_root(self.recorded_digests().into_iter())
@@ -257,11 +300,4 @@ impl Rows {
     pub fn given_leaf(&self) -> H256 {
         merkle_root(self.digests().into_iter())
     }
-}
-
-/// The first byte of the first word without a value.
-pub(super) fn lacking(row: &[u8]) -> Option<usize> {
-    let (words, _) = row.as_chunks::<4>();
-    let word = words.iter().position(|word| *word == NO_NUMBER.to_le_bytes())?;
-    word.checked_mul(4)
 }

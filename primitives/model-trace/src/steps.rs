@@ -4,8 +4,9 @@ use surety_types::model::ModelFamily;
 
 /// What a step does. A `Quant` step's rows are quantised; all others' are words.
 ///
-/// `P` are the positions that are visible at the end of the leaf's chunk, `R` the chunk's own. Steps have `R` rows but
-/// where something else is said.
+/// `P` are the positions that are visible at the end of the leaf's chunk, `B` their blocks of 128, `R` the
+/// chunk's own. Steps have `R` rows but where something else is said. What is about later positions than a
+/// decoder sees is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
     /// BERT: the vectors of token, position and segment, added up.
@@ -30,15 +31,31 @@ pub enum Op {
     RotateQuery,
     /// Llama: keys, turned by their position.
     RotateKey,
-    /// `[heads][P]`: query times key, scaled; 0 for later positions than a decoder sees.
+    /// Queries in int12, a scale for each head.
+    QuantQuery,
+    /// Keys, likewise.
+    QuantKey,
+    /// Values, likewise.
+    QuantValue,
+    /// `[heads][P]`: query times key, scaled.
     Scores,
-    /// `[heads][P]`: `e^(score - largest)`; 0 for later positions than a decoder sees.
+    /// `[heads][B]`: the largest of each block.
+    Maxima,
+    /// `[heads][P]`: `e^(score - largest)`.
     Exps,
-    /// `[heads]`: their sums.
+    /// `[heads][B]`: their sums.
     Totals,
-    /// One row of `P` for each number of a value: the values of all positions, turned round.
+    /// One row of `P` for each head of values: the scales of all positions, turned round.
+    ValueScales,
+    /// `[heads][P]` quantised weights, exponentials times the values' scales, and `[heads][B]` scales. An odd
+    /// `P` is made even by a 0.
+    QuantWeights,
+    /// One row of `P` for each number of a value: the quantised values of all positions, turned round.
+    /// Likewise.
     ValuesTransposed,
-    /// Attention's mix of values, head by head.
+    /// `[queries][B]`: each block's mix of values.
+    Partials,
+    /// The same of all blocks.
     Attention,
     /// The same, quantised.
     QuantOutput,
@@ -142,10 +159,17 @@ const BERT: &[Op] = &[
     Op::Query,
     Op::Key,
     Op::Value,
+    Op::QuantQuery,
+    Op::QuantKey,
+    Op::QuantValue,
     Op::Scores,
+    Op::Maxima,
     Op::Exps,
     Op::Totals,
+    Op::ValueScales,
+    Op::QuantWeights,
     Op::ValuesTransposed,
+    Op::Partials,
     Op::Attention,
     Op::QuantOutput,
     Op::Output,
@@ -171,10 +195,17 @@ const LLAMA: &[Op] = &[
     Op::Value,
     Op::RotateQuery,
     Op::RotateKey,
+    Op::QuantQuery,
+    Op::QuantKey,
+    Op::QuantValue,
     Op::Scores,
+    Op::Maxima,
     Op::Exps,
     Op::Totals,
+    Op::ValueScales,
+    Op::QuantWeights,
     Op::ValuesTransposed,
+    Op::Partials,
     Op::Attention,
     Op::QuantOutput,
     Op::Output,

@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
+use surety_exact::HEAD_PRECISION;
 use surety_types::model::{Architecture, ModelFamily};
 
 /// Positions of one chunk of a generation.
@@ -20,13 +21,17 @@ pub const STRIDE_WIDTH: u32 = 1152;
 /// Bytes of a number in a row.
 const NUMBER: u32 = 4;
 
-/// Layers of one stride of a model of this width: `ceil(1152 / hidden)`, at least 1 and at most all.
+/// Most layers of a stride: a leaf has no more steps than a game can be played over.
+const STRIDE_MAX: u32 = 96;
+
+/// Layers of one stride of a model of this width: `ceil(1152 / hidden)`, at least 1 and at most all or 96.
 pub const fn stride_for(hidden: u32, layers: u32) -> u32 {
     let wanted = match hidden {
         0 => STRIDE_WIDTH,
         _ => STRIDE_WIDTH.div_ceil(hidden),
     };
     match (wanted < layers, layers) {
+        _ if layers > STRIDE_MAX && wanted > STRIDE_MAX => STRIDE_MAX,
         (true, _) => wanted,
         (false, 0) => 1,
         (false, _) => layers,
@@ -46,8 +51,10 @@ pub struct TraceShape {
     pub stride: u32,
     /// Numbers of a state.
     pub hidden: u32,
-    /// Numbers of a key, and of a value; 0 where they are not recorded.
-    pub kv_width: u32,
+    /// Heads of keys and values; 0 where they are not recorded.
+    pub kv_heads: u32,
+    /// Numbers of a head of them.
+    pub head_dim: u32,
     /// Rows of one chunk, the last of a sequence may have fewer; 0 for all of them in one.
     pub chunk: u32,
 }
@@ -56,10 +63,9 @@ impl TraceShape {
     /// Of a model.
     pub const fn of(family: ModelFamily, architecture: &Architecture) -> Self {
         let (layers, hidden) = (architecture.layers, architecture.width);
-        let keys = architecture.kv_heads.saturating_mul(architecture.head_dim);
         match family {
             ModelFamily::Bert => Self::bert(layers, hidden),
-            ModelFamily::Llama => Self::llama(layers, hidden, keys),
+            ModelFamily::Llama => Self::llama(layers, hidden, architecture.kv_heads, architecture.head_dim),
         }
     }
 
@@ -70,19 +76,21 @@ impl TraceShape {
             layers,
             stride: stride_for(hidden, layers),
             hidden,
-            kv_width: 0,
+            kv_heads: 0,
+            head_dim: 0,
             chunk: 0,
         }
     }
 
-    /// Of a decoder: states, and the keys and values that later positions look at.
-    pub const fn llama(layers: u32, hidden: u32, kv_width: u32) -> Self {
+    /// Of a decoder: states, and the quantised keys and values that later positions look at.
+    pub const fn llama(layers: u32, hidden: u32, kv_heads: u32, head_dim: u32) -> Self {
         Self {
             family: ModelFamily::Llama,
             layers,
             stride: stride_for(hidden, layers),
             hidden,
-            kv_width,
+            kv_heads,
+            head_dim,
             chunk: CHUNK_ROWS,
         }
     }
@@ -130,37 +138,70 @@ impl TraceShape {
         first..first.saturating_add(each).min(rows)
     }
 
-    /// Bytes of a row of a stride: the state after its last layer, then key and value of each of its layers.
+    /// Bytes of a row of a stride: for each of its layers the quantised key and value; the state after the
+    /// last; for each layer the scales.
     pub fn row_bytes(&self, stride: u32) -> Option<u32> {
         let layers = self.layers_of(stride).len() as u32;
-        self.numbers(layers)?.checked_mul(NUMBER)
+        self.state(stride)?
+            .end
+            .checked_add(layers.checked_mul(self.pair_scales()?)?)
     }
 
-    /// Where in a row the state is.
-    pub fn state(&self) -> Option<Range<u32>> {
-        Some(0..self.hidden.checked_mul(NUMBER)?)
+    /// Bytes of a row's quantised values, which come first.
+    pub fn quantised(&self, stride: u32) -> Option<u32> {
+        (self.layers_of(stride).len() as u32).checked_mul(self.pair_bytes()?)
+    }
+
+    /// Where in a row of a stride the state is.
+    pub fn state(&self, stride: u32) -> Option<Range<u32>> {
+        let start = self.quantised(stride)?;
+        Some(start..start.checked_add(self.hidden.checked_mul(NUMBER)?)?)
     }
 
     /// Where in a row of its stride a layer's key is.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "places within ranges, and no divisor is zero"
-    )]
-    pub fn key(&self, layer: u32) -> Option<Range<u32>> {
-        let before = layer - self.layers_of(self.stride_of(layer)?).start;
-        let start = self.numbers(before)?.checked_mul(NUMBER)?;
-        Some(start..start.checked_add(self.kv_width.checked_mul(NUMBER)?)?)
+    pub fn key(&self, layer: u32) -> Option<CachedHeads> {
+        self.cached(layer, 0)
     }
 
     /// Where in a row of its stride a layer's value is.
-    pub fn value(&self, layer: u32) -> Option<Range<u32>> {
-        let key = self.key(layer)?;
-        Some(key.end..key.end.checked_add(key.len() as u32)?)
+    pub fn value(&self, layer: u32) -> Option<CachedHeads> {
+        self.cached(layer, 1)
     }
 
-    /// Numbers of a state with the keys and values of so many layers.
-    fn numbers(&self, layers: u32) -> Option<u32> {
-        let pairs = self.kv_width.checked_mul(2)?.checked_mul(layers)?;
-        self.hidden.checked_add(pairs)
+    /// The first or second of a layer's pair.
+    #[allow(clippy::arithmetic_side_effects, reason = "a layer of its stride, and halves")]
+    fn cached(&self, layer: u32, second: u32) -> Option<CachedHeads> {
+        let stride = self.stride_of(layer)?;
+        let before = layer - self.layers_of(stride).start;
+        let half = |start: u32, pair: u32| {
+            let start = start
+                .checked_add(before.checked_mul(pair)?)?
+                .checked_add(second * (pair / 2))?;
+            Some(start..start.checked_add(pair / 2)?)
+        };
+        Some(CachedHeads {
+            q: half(0, self.pair_bytes()?)?,
+            scales: half(self.state(stride)?.end, self.pair_scales()?)?,
+        })
     }
+
+    /// Bytes of the quantised key and value of a layer.
+    fn pair_bytes(&self) -> Option<u32> {
+        let width = self.kv_heads.checked_mul(self.head_dim)?;
+        width.checked_mul(2)?.checked_mul(HEAD_PRECISION.bytes() as u32)
+    }
+
+    /// Bytes of their scales.
+    fn pair_scales(&self) -> Option<u32> {
+        self.kv_heads.checked_mul(2)?.checked_mul(NUMBER)
+    }
+}
+
+/// Where in a row the heads of a key or value are, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedHeads {
+    /// Their values: int12.
+    pub q: Range<u32>,
+    /// Their scales.
+    pub scales: Range<u32>,
 }

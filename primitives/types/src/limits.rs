@@ -52,7 +52,8 @@ pub const CONVICTIONS_MAX: u32 = 256;
 // disputed; how large a task may be follows from the model and is the trace's affair. Nothing that a node evaluates may
 // take longer because one of them is large.
 
-/// Most layers of a model. A leaf of its trace may hold all of them where the model is narrow, at 25 steps each: of 4,096.
+/// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 33 steps
+/// each: of 4,096.
 pub const LAYERS_MAX: u32 = 160;
 
 /// Most numbers of a state.
@@ -61,10 +62,11 @@ pub const WIDTH_MAX: u32 = 16_384;
 /// Most attention heads.
 pub const HEADS_MAX: u32 = 256;
 
-/// Most numbers of one head.
-pub const HEAD_DIM_MAX: u32 = 1_024;
+/// Most numbers of one head: attention's integer sums over it fit 32 bits.
+pub const HEAD_DIM_MAX: u32 = 512;
 
-/// Most numbers of all heads together. Keys and values of all layers may stand in one row of a trace: of 64 MiB.
+/// Most numbers of all heads together. Keys and values of 96 layers may stand in one row of a trace: of 64
+/// MiB.
 pub const QUERIES_MAX: u32 = 32_768;
 
 /// Most numbers between a layer's last products.

@@ -2,12 +2,13 @@
 
 use crate::stream::Stream;
 use surety_exact as exact;
-use surety_exact::{Precision, Quantum, Sampling, Turns, GROUP, LANES};
+use surety_exact::{Precision, Quantum, Sampling, Turns, BLOCK, GROUP, LANES};
 
 /// The longest row.
 const WIDTH: usize = 3 * GROUP;
 const HEAD: usize = 16;
-const POSITIONS: usize = 40;
+/// More than one block.
+const POSITIONS: usize = BLOCK + 40;
 const ROUNDS: usize = 24;
 
 type Case = fn(&mut Stream);
@@ -165,24 +166,42 @@ fn attention(stream: &mut Stream) {
         keys[n / 2][3] = stream.float() * 30.0;
         values[n / 3][5] = stream.float();
     }
-    let mut scores = [0.0; POSITIONS];
+    let query = heads(stream, &[query]);
+    let (keys, values) = (heads(stream, &keys), heads(stream, &values));
     let outcome = exact::attention_row(
-        &query,
-        |j, d| keys[j][d],
-        |j, d| values[j][d],
+        head(&query, 0),
+        |j| head(&keys, j),
+        |j| head(&values, j),
+        n,
         exact::rsqrt(HEAD as f32),
-        &mut scores[..n],
         &mut out,
     );
     put_outcome(stream, outcome, &out);
     let mut buffer = [0.0; WIDTH];
-    let n = row(stream, &mut buffer).len();
-    match exact::softmax_row(&mut buffer[..n]) {
-        Ok(total) => {
-            stream.put_float(total);
+    let n = row(stream, &mut buffer).len().min(BLOCK);
+    let mut weights = [0; BLOCK];
+    match exact::softmax_block(&mut buffer[..n], &values.1[..n], &mut weights[..n]) {
+        Ok((block, scale)) => {
+            stream.put_floats(&[block.largest, block.total, scale]);
             stream.put_floats(&buffer[..n]);
+            weights[..n].iter().for_each(|q| stream.put(*q as u64));
         }
         Err(fault) => stream.put_fault(fault),
+    }
+}
+
+/// One head of each row, and their scales.
+fn heads<const N: usize>(stream: &mut Stream, rows: &[[f32; HEAD]; N]) -> ([[i16; HEAD]; N], [f32; N]) {
+    let (mut q, mut scales) = ([[0; HEAD]; N], [0.0; N]);
+    let outcome = exact::quantise_heads(rows.as_flattened(), HEAD, q.as_flattened_mut(), &mut scales);
+    put_outcome(stream, outcome, &scales);
+    (q, scales)
+}
+
+fn head<'a, const N: usize>((q, scales): &'a ([[i16; HEAD]; N], [f32; N]), row: usize) -> exact::Head<'a> {
+    exact::Head {
+        q: &q[row],
+        scale: scales[row],
     }
 }
 

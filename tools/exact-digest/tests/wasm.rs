@@ -8,14 +8,14 @@ use wasmtime::{Engine, Instance, Module, Store};
 
 /// What every machine must find. Seeds are their places.
 const DIGESTS: [u64; 8] = [
-    0x39be_3408_edcc_3aa7,
-    0x4ff6_a778_74f4_76e7,
-    0xe7a5_5740_ce82_1e20,
-    0x4960_3f36_c687_8bb6,
-    0xcd1b_d72f_dbb2_8892,
-    0x5112_2208_802a_7bd9,
-    0x361b_3c73_38af_84bb,
-    0xc8d9_ae59_36fb_e901,
+    0xfd96_83b8_9dff_9354,
+    0x38ea_aa1b_ba9f_bc93,
+    0x5597_de8b_e639_4633,
+    0x3773_dfd5_6c24_2664,
+    0x8d86_e2a0_d7b7_accd,
+    0x4a3c_15ca_676a_9e85,
+    0x063c_0715_2437_497d,
+    0x4d19_5450_26f8_d6ba,
 ];
 
 /// More seeds, for comparing without having them written down.

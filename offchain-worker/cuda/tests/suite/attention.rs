@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use surety_cuda::{GpuBackend, Kernels, Mask};
-use surety_exact::{self as exact, Turns};
+use surety_cuda::{GpuBackend, Heads, Kernels, Mask};
+use surety_exact::{self as exact, Head, Turns};
 
 use super::{assert_same, values, Random};
 
@@ -41,23 +41,36 @@ impl Case {
             head_dim,
             ..
         } = *self;
-        let mut out = vec![0.0; self.queries.len()];
-        let width = heads * head_dim;
-        for (row, span) in spans.iter().enumerate() {
-            for head in 0..heads {
-                let kv = head / (heads / kv_heads);
-                let at = |j: usize, d: usize| ((span.start as usize + j) * kv_heads + kv) * head_dim + d;
-                let cell = row * width + head * head_dim..row * width + (head + 1) * head_dim;
-                exact::attention_row(
-                    &self.queries[cell.clone()],
-                    |j, d| self.keys[at(j, d)],
-                    |j, d| self.values[at(j, d)],
-                    exact::rsqrt(head_dim as f32),
-                    &mut vec![0.0; span.len()],
-                    &mut out[cell],
-                )
-                .unwrap();
+        let quantised = |rows: &[f32]| {
+            let (mut q, mut scales) = (vec![0; rows.len()], vec![0.0; rows.len() / head_dim]);
+            exact::quantise_heads(rows, head_dim, &mut q, &mut scales).unwrap();
+            (q, scales)
+        };
+        let (queries, keys, values) = (
+            quantised(&self.queries),
+            quantised(&self.keys),
+            quantised(&self.values),
+        );
+        fn head((q, scales): &(Vec<i16>, Vec<f32>), head: usize) -> Head<'_> {
+            let width = q.len() / scales.len();
+            Head {
+                q: &q[head * width..(head + 1) * width],
+                scale: scales[head],
             }
+        }
+        let mut out = vec![0.0; self.queries.len()];
+        for (cell, out) in out.chunks_mut(head_dim).enumerate() {
+            let span = &spans[cell / heads];
+            let at = |j: usize| (span.start as usize + j) * kv_heads + cell % heads / (heads / kv_heads);
+            exact::attention_row(
+                head(&queries, cell),
+                |j| head(&keys, at(j)),
+                |j| head(&values, at(j)),
+                span.len(),
+                exact::rsqrt(head_dim as f32),
+                out,
+            )
+            .unwrap();
         }
         out
     }
@@ -71,17 +84,27 @@ impl Case {
                 continue;
             }
             let cells = part.start * width..part.end * width;
-            let keys = kernels.upload(&self.keys[cells.clone()]).unwrap();
-            let values = kernels.upload(&self.values[cells]).unwrap();
+            let keys = quantised(kernels, &self.keys[cells.clone()], self.kv_heads, self.head_dim);
+            let values = quantised(kernels, &self.values[cells], self.kv_heads, self.head_dim);
             kernels.append(&mut cache, &keys, &values).unwrap();
         }
-        let queries = kernels.upload(&self.queries).unwrap();
+        let queries = quantised(kernels, &self.queries, self.heads, self.head_dim);
         let mut out = kernels.floats(self.queries.len()).unwrap();
-        kernels
-            .attention(&queries, &cache, self.heads, mask, &mut out)
-            .unwrap();
+        kernels.attention(&queries, &cache, mask, &mut out).unwrap();
         values(kernels, &out)
     }
+}
+
+/// Rows of heads on the machine.
+pub fn quantised<M: GpuBackend>(
+    kernels: &mut Kernels<M>,
+    rows: &[f32],
+    heads: usize,
+    head_dim: usize,
+) -> Heads<M> {
+    let (rows, mut into) = (kernels.upload(rows).unwrap(), Heads::default());
+    kernels.quantise_heads(&rows, heads, head_dim, &mut into).unwrap();
+    into
 }
 
 pub fn attention_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {

@@ -1,7 +1,9 @@
 //! What has no canonical result.
 
-use surety_cuda::{Error, GpuBackend, Kernels, Mask, Quanta, Rows, Weights};
+use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Quanta, Rows, Weights};
 use surety_exact::{ArithmeticError, Precision};
+
+use super::attention::quantised;
 
 pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let not_finite = Err(Error::Arithmetic(ArithmeticError::NotFinite));
@@ -51,10 +53,16 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.layer_norm(&apart, &one, &one, 1e-5, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "squares that overflow, about a mean");
 
+    quantised(kernels, &[f32::MAX, f32::INFINITY], 1, 2);
+    assert_eq!(kernels.check(), not_finite, "a head of an infinity");
     let mut cache = kernels.cache(1, 2, 4).unwrap();
-    kernels.append(&mut cache, &large, &one).unwrap();
+    let (large_head, one_head) = (
+        quantised(kernels, &[f32::MAX; 2], 1, 2),
+        quantised(kernels, &[1.0; 2], 1, 2),
+    );
+    kernels.append(&mut cache, &large_head, &one_head).unwrap();
     kernels
-        .attention(&large, &cache, 1, Mask::Full, &mut out)
+        .attention(&large_head, &cache, Mask::Full, &mut out)
         .unwrap();
     assert_eq!(kernels.check(), not_finite, "a score that overflows");
 
@@ -147,10 +155,16 @@ fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
     );
 
     let mut cache = kernels.cache(1, 2, 3).unwrap();
+    let four = quantised(kernels, &[1.0; 4], 1, 2);
     kernels.append(&mut cache, &four, &four).unwrap();
     assert_eq!(kernels.append(&mut cache, &four, &four), shape, "a full cache");
     assert_eq!(
-        kernels.attention(&four, &cache, 1, Mask::Causal { first: 1 }, &mut out),
+        kernels.append(&mut cache, &Heads::default(), &four),
+        shape,
+        "nothing quantised"
+    );
+    assert_eq!(
+        kernels.attention(&four, &cache, Mask::Causal { first: 1 }, &mut out),
         shape,
         "the future"
     );

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, time::Instant};
 
 use serde::Deserialize;
 use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Rows, Probe, Step, TopLevel};
+use surety_engine::exact::{
+    kernels::{Heads, Rows},
+    Probe, Step, TopLevel,
+};
 
 /// Looks away, and costs nothing.
 pub struct Blind;
@@ -15,6 +18,9 @@ impl Probe for Blind {
 
     #[inline(always)]
     fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
+
+    #[inline(always)]
+    fn heads(&mut self, _: Step, _: &Heads) {}
 }
 
 /// Also looks at what comes after the last layer.
@@ -91,6 +97,10 @@ impl Probe for Clock {
     }
 
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, _: &Rows) {
+        self.book(format!("{:?}", step.op));
+    }
+
+    fn heads(&mut self, step: Step, _: &Heads) {
         self.book(format!("{:?}", step.op));
     }
 }

@@ -3,8 +3,10 @@
 //! Several sequences go through the products together, as rows below each other; only attention looks at more than
 //! one row, and only within a sequence. So which sequences are computed together changes no bit.
 
+use std::ops::Range;
+
 use surety_exact::ArithmeticError;
-use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_kernels::{self as kernels, Cache, HeadRows, Heads, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::{
     tokens::TokensOf,
@@ -39,6 +41,11 @@ fn packed(layer: BertLayer, width: usize) -> Result<BertLayer<Packed>, Arithmeti
     })
 }
 
+/// Rows that are there, or a fault.
+fn rows_of<'a>(heads: &'a Heads, rows: &Range<usize>) -> Result<HeadRows<'a>, ArithmeticError> {
+    heads.rows(rows.clone()).ok_or(ArithmeticError::Shape)
+}
+
 /// Memory of a forward pass. Reuse one: it keeps its size.
 #[derive(Default)]
 pub struct Scratch {
@@ -47,6 +54,8 @@ pub struct Scratch {
     query: Vec<f32>,
     key: Vec<f32>,
     value: Vec<f32>,
+    /// Of queries, keys and values.
+    heads: [Heads; 3],
     attended: Vec<f32>,
     inner: Vec<f32>,
     rows: Rows,
@@ -178,6 +187,7 @@ impl BertModel {
             query,
             key,
             value,
+            heads,
             attended,
             inner,
             rows,
@@ -193,8 +203,12 @@ impl BertModel {
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
+        let (of_heads, [queries, keys, values]) = ((self.0.heads, width / self.0.heads), heads);
+        pass.heads(Op::QuantQuery, query, of_heads, queries)?;
+        pass.heads(Op::QuantKey, key, of_heads, keys)?;
+        pass.heads(Op::QuantValue, value, of_heads, values)?;
         let attended = sized(attended, query.len());
-        self.attention(sequences, (query, key, value), cache, attended)?;
+        self.attention(sequences, (queries, keys, values), cache, attended)?;
         pass.real(Op::Attention, attended, width);
         pass.quantise(
             Op::QuantOutput,
@@ -226,7 +240,7 @@ impl BertModel {
     fn attention(
         &self,
         sequences: &[&TokensOf],
-        (query, key, value): (&[f32], &[f32], &[f32]),
+        (queries, keys, values): (&Heads, &Heads, &Heads),
         cache: &mut Option<Cache>,
         out: &mut [f32],
     ) -> Result<(), ArithmeticError> {
@@ -240,12 +254,13 @@ impl BertModel {
         });
         let mut start = 0;
         for tokens in sequences {
-            let range = start..start + tokens.ids.len() * width;
-            start = range.end;
+            let rows = start..start + tokens.ids.len();
+            start = rows.end;
             cache.clear();
-            cache.append(part(key, &range)?, part(value, &range)?)?;
-            let out = out.get_mut(range.clone()).ok_or(ArithmeticError::Shape)?;
-            kernels::attention(part(query, &range)?, cache, self.0.heads, Mask::Full, out)?;
+            cache.append(rows_of(keys, &rows)?, rows_of(values, &rows)?)?;
+            let out = out.get_mut(rows.start * width..rows.end * width);
+            let out = out.ok_or(ArithmeticError::Shape)?;
+            kernels::attention(rows_of(queries, &rows)?, cache, Mask::Full, out)?;
         }
         Ok(())
     }

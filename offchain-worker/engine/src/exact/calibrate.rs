@@ -1,7 +1,7 @@
 //! What a converter wants to know of a model before it gives some channels' range to others.
 
 use surety_exact::ArithmeticError;
-use surety_kernels::Rows;
+use surety_kernels::{Heads, Rows};
 use surety_model_trace::{Op, Step};
 use surety_models::{
     convert::calibration::{Calibrator, Inputs, LayerInputs, Sequences},
@@ -17,6 +17,8 @@ use super::{
 
 impl Probe for Inputs {
     fn real(&mut self, _: Step, _: &[f32], _: usize) {}
+
+    fn heads(&mut self, _: Step, _: &Heads) {}
 
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
         let number = step.layer as usize;

@@ -4,7 +4,7 @@
 //! token at a time, or a prompt together with its continuation all give the same bits.
 
 use surety_exact::ArithmeticError;
-use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
+use surety_kernels::{self as kernels, Cache, Heads, Mask, Packed, Rows};
 use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
@@ -61,6 +61,9 @@ pub struct Sequence {
     query: Vec<f32>,
     key: Vec<f32>,
     value: Vec<f32>,
+    query_heads: Heads,
+    key_heads: Heads,
+    value_heads: Heads,
     attended: Vec<f32>,
     gate: Vec<f32>,
     up: Vec<f32>,
@@ -84,6 +87,9 @@ impl Sequence {
             query: Vec::new(),
             key: Vec::new(),
             value: Vec::new(),
+            query_heads: Heads::default(),
+            key_heads: Heads::default(),
+            value_heads: Heads::default(),
             attended: Vec::new(),
             gate: Vec::new(),
             up: Vec::new(),
@@ -187,7 +193,12 @@ impl LlamaModel {
     /// How its traces are cut.
     pub fn trace_shape(&self) -> TraceShape {
         // A file's dimensions are far smaller than either type.
-        TraceShape::llama(self.layers() as u32, self.width() as u32, self.kv_width() as u32)
+        TraceShape::llama(
+            self.layers() as u32,
+            self.width() as u32,
+            self.weights.kv_heads as u32,
+            self.weights.head_dim as u32,
+        )
     }
 
     /// How many positions to add at a time.
@@ -235,6 +246,10 @@ impl LlamaModel {
             self.weights.heads * self.weights.head_dim,
             self.kv_width(),
         );
+        let (of_queries, of_keys) = (
+            (self.weights.heads, self.weights.head_dim),
+            (self.weights.kv_heads, self.weights.head_dim),
+        );
         let first = sequence.len;
         let first_position = u32::try_from(first).map_err(|_| ArithmeticError::Shape)?;
         let cache = sequence.caches.get_mut(index).ok_or(ArithmeticError::Shape)?;
@@ -256,9 +271,17 @@ impl LlamaModel {
         pass.real(Op::RotateQuery, query, queries);
         kernels::rotate(key, self.weights.kv_heads, &self.weights.turns, first_position)?;
         pass.real(Op::RotateKey, key, keys);
-        cache.append(key, value)?;
+        pass.heads(Op::QuantQuery, query, of_queries, &mut sequence.query_heads)?;
+        pass.heads(Op::QuantKey, key, of_keys, &mut sequence.key_heads)?;
+        pass.heads(Op::QuantValue, value, of_keys, &mut sequence.value_heads)?;
+        cache.append(sequence.key_heads.all(), sequence.value_heads.all())?;
         let attended = sized(&mut sequence.attended, query.len());
-        kernels::attention(query, cache, self.weights.heads, Mask::Causal { first }, attended)?;
+        kernels::attention(
+            sequence.query_heads.all(),
+            cache,
+            Mask::Causal { first },
+            attended,
+        )?;
         pass.real(Op::Attention, attended, queries);
         pass.quantise(
             Op::QuantOutput,

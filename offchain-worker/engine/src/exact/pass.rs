@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use surety_exact::{groups, ArithmeticError, GROUP};
-use surety_kernels::{self as kernels, Packed, Rows};
+use surety_kernels::{self as kernels, Heads, Packed, Rows};
 use surety_model_trace::{Op, Step};
 use surety_models::weights::{Linear, Quanta, Table};
 
@@ -33,6 +33,19 @@ impl<P: Probe> Pass<'_, P> {
         self.rows.quantise(input, width, smoothing_scale)?;
         self.probe
             .quantised(step(self.layer, op), input, width, self.rows);
+        Ok(())
+    }
+
+    /// Quantises queries, keys or values.
+    pub(super) fn heads(
+        &mut self,
+        op: Op,
+        input: &[f32],
+        (heads, head_dim): (usize, usize),
+        into: &mut Heads,
+    ) -> Result<(), ArithmeticError> {
+        into.quantise(input, heads, head_dim)?;
+        self.probe.heads(step(self.layer, op), into);
         Ok(())
     }
 

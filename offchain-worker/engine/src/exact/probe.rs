@@ -1,6 +1,6 @@
 //! What looks on while a model computes: the trace's recorders, a converter's calibration, or nothing.
 
-use surety_kernels::Rows;
+use surety_kernels::{Heads, Rows};
 use surety_model_trace::Step;
 
 /// Sees every step of a forward pass that gives one row for each row of the state, and the pooled vector, in their order:
@@ -11,4 +11,7 @@ pub trait Probe {
 
     /// A step quantised `input`, rows of `width` numbers, to `rows`. The layer's `smoothing_scale` is not in `input`.
     fn quantised(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows);
+
+    /// A step quantised queries, keys or values.
+    fn heads(&mut self, step: Step, heads: &Heads);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use surety_engine::exact::{Op, Step};
 use surety_exact::{
     attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
-    quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, Precision, GROUP,
+    quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, Head, Precision, GROUP,
 };
 use surety_model_trace::quantised_bytes;
 use surety_models::weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table};
@@ -47,6 +47,28 @@ impl Steps {
             self.real(layer, op, &rows);
             rows
         })
+    }
+}
+
+/// A row's heads, each with a scale.
+struct Heads {
+    q: Vec<i16>,
+    scales: Vec<f32>,
+}
+
+impl Heads {
+    fn new(row: &[f32], head_dim: usize) -> Self {
+        let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; row.len() / head_dim]);
+        quantise_heads(row, head_dim, &mut q, &mut scales).unwrap();
+        Self { q, scales }
+    }
+
+    fn head(&self, head: usize) -> Head<'_> {
+        let width = self.q.len() / self.scales.len();
+        Head {
+            q: &self.q[head * width..(head + 1) * width],
+            scale: self.scales[head],
+        }
     }
 }
 
@@ -109,31 +131,50 @@ fn rms_normed(rows: &Rows, norm: &Norm) -> Rows {
     rows.iter().map(one).collect()
 }
 
-/// `seen(i)` positions for row `i`.
-fn attended(
-    (query, key, value): (&Rows, &Rows, &Rows),
-    head_dim: usize,
-    seen: impl Fn(usize) -> usize,
-) -> Rows {
-    let heads_per_key = query[0].len() / key[0].len();
-    let one = |(i, row): (usize, &Vec<f32>)| {
-        let mut out = row.clone();
-        for (head, (query, out)) in row.chunks(head_dim).zip(out.chunks_mut(head_dim)).enumerate() {
-            let at = head / heads_per_key * head_dim;
-            let mut scores = vec![0.0; seen(i)];
-            attention_row(
-                query,
-                |j, d| key[j][at + d],
-                |j, d| value[j][at + d],
-                rsqrt(head_dim as f32),
-                &mut scores,
-                out,
-            )
-            .unwrap();
-        }
-        out
-    };
-    query.iter().enumerate().map(one).collect()
+impl Steps {
+    fn heads(&mut self, layer: usize, op: Op, rows: &Rows, head_dim: usize) -> Vec<Heads> {
+        let heads: Vec<Heads> = rows.iter().map(|row| Heads::new(row, head_dim)).collect();
+        let as_bytes = |heads: &Heads| {
+            let q: Vec<u8> = heads.q.iter().flat_map(|q| q.to_le_bytes()).collect();
+            [q, bytes(&heads.scales)].concat()
+        };
+        self.0
+            .insert(step(layer, op), heads.iter().map(as_bytes).collect());
+        heads
+    }
+
+    /// `seen(i)` positions for row `i`.
+    fn attended(
+        &mut self,
+        layer: usize,
+        (query, key, value): (&Rows, &Rows, &Rows),
+        head_dim: usize,
+        seen: impl Fn(usize) -> usize,
+    ) -> Rows {
+        let heads_per_key = query[0].len() / key[0].len();
+        let queries = self.heads(layer, Op::QuantQuery, query, head_dim);
+        let keys = self.heads(layer, Op::QuantKey, key, head_dim);
+        let values = self.heads(layer, Op::QuantValue, value, head_dim);
+        let one = |(i, query): (usize, &Heads)| {
+            let mut out = vec![0.0; query.q.len()];
+            for (head, out) in out.chunks_mut(head_dim).enumerate() {
+                let at = head / heads_per_key;
+                attention_row(
+                    query.head(head),
+                    |j| keys[j].head(at),
+                    |j| values[j].head(at),
+                    seen(i),
+                    rsqrt(head_dim as f32),
+                    out,
+                )
+                .unwrap();
+            }
+            out
+        };
+        let mixed: Rows = queries.iter().enumerate().map(one).collect();
+        self.real(layer, Op::Attention, &mixed);
+        mixed
+    }
 }
 
 /// An encoder's vector for a sequence, and every step on the way.
@@ -160,8 +201,8 @@ pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Ste
         ];
         let [query, key, value] =
             steps.linears((index, Op::QuantQkv), &state, &layer.attention_smoothing, three);
-        let mixed = attended((&query, &key, &value), query[0].len() / weights.heads, |_| count);
-        steps.real(index, Op::Attention, &mixed);
+        let head_dim = query[0].len() / weights.heads;
+        let mixed = steps.attended(index, (&query, &key, &value), head_dim, |_| count);
         let output = [(Op::Output, &layer.output)];
         let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_smoothing, output);
         state = layer_normed(&added(&output, &state), &layer.attention_norm);
@@ -223,8 +264,7 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
         let (query, key) = (rotated(&query, weights), rotated(&key, weights));
         steps.real(index, Op::RotateQuery, &query);
         steps.real(index, Op::RotateKey, &key);
-        let mixed = attended((&query, &key, &value), weights.head_dim, |i| i + 1);
-        steps.real(index, Op::Attention, &mixed);
+        let mixed = steps.attended(index, (&query, &key, &value), weights.head_dim, |i| i + 1);
         let output = [(Op::Output, &layer.output)];
         let [output] = steps.linears((index, Op::QuantOutput), &mixed, &layer.output_smoothing, output);
         state = added(&state, &output);

@@ -38,7 +38,53 @@ impl Floats for [__m256; 2] {
         // SAFETY: the trait's contract.
         unsafe { [_mm256_mul_ps(self[0], other[0]), _mm256_mul_ps(self[1], other[1])] }
     }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { [_mm256_max_ps(self[0], other[0]), _mm256_max_ps(self[1], other[1])] }
+    }
+    #[inline(always)]
+    unsafe fn fold(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe { fold_eight(_mm256_add_ps(self[0], self[1])) }
+    }
+    #[inline(always)]
+    unsafe fn most(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe { most_of_eight(_mm256_max_ps(self[0], self[1])) }
+    }
+    #[inline(always)]
+    unsafe fn store_rounded(self, to: *mut i16) {
+        // SAFETY: the trait's contract. No code changes how a thread rounds: to the nearest, ties to even.
+        unsafe {
+            let halves = _mm256_packs_epi32(_mm256_cvtps_epi32(self[0]), _mm256_cvtps_epi32(self[1]));
+            // `packs` works in halves of a register.
+            _mm256_storeu_si256(to.cast(), _mm256_permute4x64_epi64::<0b11_01_10_00>(halves));
+        }
+    }
 }
+
+/// Upper half of eight with lower half, until one is left.
+macro_rules! halved {
+    ($name:ident, $four:ident, $one:ident) => {
+        /// # Safety
+        /// The machine has AVX.
+        #[inline(always)]
+        pub(super) unsafe fn $name(lanes: __m256) -> f32 {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let four = $four(
+                    _mm256_castps256_ps128(lanes),
+                    _mm256_extractf128_ps::<1>(lanes),
+                );
+                let two = $four(four, _mm_movehl_ps(four, four));
+                _mm_cvtss_f32($one(two, _mm_movehdup_ps(two)))
+            }
+        }
+    };
+}
+halved!(fold_eight, _mm_add_ps, _mm_add_ss);
+halved!(most_of_eight, _mm_max_ps, _mm_max_ss);
 
 /// Both sides widened to 16 bits: `maddubs`, which multiplies int8 directly, would saturate.
 impl SimdIsa for Avx2 {

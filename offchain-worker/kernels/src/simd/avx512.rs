@@ -2,7 +2,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{Floats, Line, SimdIsa};
+use super::{
+    avx2::{fold_eight, most_of_eight},
+    Floats, Line, SimdIsa,
+};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512;
@@ -32,6 +35,38 @@ impl Floats for __m512 {
     unsafe fn mul(self, other: Self) -> Self {
         // SAFETY: the trait's contract.
         unsafe { _mm512_mul_ps(self, other) }
+    }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { _mm512_max_ps(self, other) }
+    }
+    #[inline(always)]
+    unsafe fn fold(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            fold_eight(_mm256_add_ps(
+                _mm512_castps512_ps256(self),
+                _mm512_extractf32x8_ps::<1>(self),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn most(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            most_of_eight(_mm256_max_ps(
+                _mm512_castps512_ps256(self),
+                _mm512_extractf32x8_ps::<1>(self),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_rounded(self, to: *mut i16) {
+        // SAFETY: the trait's contract. No code changes how a thread rounds: to the nearest, ties to even.
+        unsafe {
+            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(self)));
+        }
     }
 }
 

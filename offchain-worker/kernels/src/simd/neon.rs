@@ -40,6 +40,38 @@ impl Floats for [float32x4_t; 4] {
         // SAFETY: the trait's contract.
         std::array::from_fn(|i| unsafe { vmulq_f32(self[i], other[i]) })
     }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        // SAFETY: the trait's contract.
+        std::array::from_fn(|i| unsafe { vmaxq_f32(self[i], other[i]) })
+    }
+    #[inline(always)]
+    unsafe fn fold(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            let eight = [vaddq_f32(self[0], self[2]), vaddq_f32(self[1], self[3])];
+            let four = vaddq_f32(eight[0], eight[1]);
+            let two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+            vget_lane_f32::<0>(two) + vget_lane_f32::<1>(two)
+        }
+    }
+    #[inline(always)]
+    unsafe fn most(self) -> f32 {
+        // SAFETY: the trait's contract.
+        unsafe {
+            vmaxvq_f32(vmaxq_f32(
+                vmaxq_f32(self[0], self[1]),
+                vmaxq_f32(self[2], self[3]),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_rounded(self, to: *mut i16) {
+        for (i, part) in self.into_iter().enumerate() {
+            // SAFETY: the trait's contract.
+            unsafe { vst1_s16(to.add(4 * i), vmovn_s32(vcvtnq_s32_f32(part))) }
+        }
+    }
 }
 
 /// Products of int8 as int16, added up in pairs.

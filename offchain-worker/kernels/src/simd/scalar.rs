@@ -1,5 +1,7 @@
 //! Plain code.
 
+use surety_exact::round;
+
 use super::{Floats, Line, SimdIsa, GROUP, LANES};
 
 #[derive(Clone, Copy)]
@@ -31,6 +33,48 @@ impl Floats for [f32; LANES] {
     unsafe fn mul(self, other: Self) -> Self {
         std::array::from_fn(|lane| self[lane] * other[lane])
     }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        std::array::from_fn(|lane| larger(self[lane], other[lane]))
+    }
+    #[inline(always)]
+    unsafe fn fold(self) -> f32 {
+        halved(self, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn most(self) -> f32 {
+        halved(self, larger)
+    }
+    #[inline(always)]
+    unsafe fn store_rounded(self, to: *mut i16) {
+        // SAFETY: the trait's contract.
+        unsafe {
+            to.cast::<[i16; LANES]>()
+                .write_unaligned(self.map(|lane| round(lane) as i16))
+        };
+    }
+}
+
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a {
+        b
+    } else {
+        a
+    }
+}
+
+/// Upper half with lower half, until one is left.
+#[inline(always)]
+fn halved(mut lanes: [f32; LANES], with: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = with(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
 impl SimdIsa for Scalar {

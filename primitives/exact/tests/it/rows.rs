@@ -33,7 +33,7 @@ fn lanes_are_added_upper_half_to_lower_half() {
     (row[0], row[1], row[2]) = (16_777_216.0, 1.0, 1.0);
     assert_eq!(fold(row), 16_777_216.0 + 1.0 + 1.0);
     row[2] = 0.0;
-    row[9] = 1.0;
+    row[1 + LANES / 2] = 1.0;
     assert_eq!(fold(row), 16_777_218.0);
     assert_eq!(sum(&[]), 0.0);
 }
@@ -114,8 +114,8 @@ proptest! {
     fn a_sum_is_the_real_sum_within_its_roundings(row in row(0..600)) {
         let real = wide(&row);
         let size: f64 = real.iter().map(|x| x.abs()).sum();
-        // A value passes through its lane's additions and the four of the fold.
-        let roundings = row.len().div_ceil(LANES) as f64 + 4.0;
+        // A value passes through its lane's additions and the five of the fold.
+        let roundings = row.len().div_ceil(LANES) as f64 + 5.0;
         prop_assert!((f64::from(sum(&row)) - real.iter().sum::<f64>()).abs() <= size * roundings * 2f64.powi(-24));
         let squares: f64 = real.iter().map(|x| x * x).sum();
         prop_assert!(

@@ -134,6 +134,21 @@ fn products() {
     }
 }
 
+/// Rows of heads, quantised.
+fn heads(rows: &[f32], width: usize) -> (Vec<i16>, Vec<f32>) {
+    let (mut q, mut scales) = (vec![0; rows.len()], vec![0.0; rows.len() / width]);
+    quantise_heads(rows, width, &mut q, &mut scales).unwrap();
+    (q, scales)
+}
+
+fn head<'a>((q, scales): &'a (Vec<i16>, Vec<f32>), head: usize) -> Head<'a> {
+    let width = q.len() / scales.len();
+    Head {
+        q: &q[head * width..(head + 1) * width],
+        scale: scales[head],
+    }
+}
+
 #[test]
 fn attentions() {
     for case in cases(&read(include_str!("../../vectors/attention.json"))) {
@@ -142,17 +157,28 @@ fn attentions() {
             floats(&case["keys"]),
             floats(&case["values"]),
         );
-        let (width, mut scores) = (query.len(), floats(&case["scores"]));
-        let total = softmax_row(&mut scores).unwrap();
-        assert_eq!(bits(&scores), bits(&floats(&case["weights"])));
-        assert_eq!(total.to_bits(), float(&case["total"]).to_bits());
+        let width = query.len();
+        let both = heads(&[&query, &keys[..width]].concat(), width);
+        assert_eq!(both.0, integers::<i16>(&case["heads"]["q"]));
+        assert_eq!(bits(&both.1), bits(&floats(&case["heads"]["scales"])));
+
+        let mut scores = floats(&case["scores"]);
+        let mut weights = vec![0; scores.len()];
+        let (block, scale) =
+            softmax_block(&mut scores, &floats(&case["value_scales"]), &mut weights).unwrap();
+        assert_eq!(bits(&scores), bits(&floats(&case["exponentials"])));
+        assert_eq!(weights, integers::<i16>(&case["weights"]));
+        let expected = [&case["largest"], &case["total"], &case["weight_scale"]].map(float);
+        assert_eq!(bits(&[block.largest, block.total, scale]), bits(&expected));
+
+        let (keys, values) = (heads(&keys, width), heads(&values, width));
         let mut out = vec![0.0; width];
         attention_row(
-            &query,
-            |j, d| keys[j * width + d],
-            |j, d| values[j * width + d],
+            head(&both, 0),
+            |j| head(&keys, j),
+            |j| head(&values, j),
+            keys.1.len(),
             float(&case["scale"]),
-            &mut scores,
             &mut out,
         )
         .unwrap();

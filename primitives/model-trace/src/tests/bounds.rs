@@ -13,7 +13,7 @@ use crate::{locate::Ground, tensors, Layout, LayoutError, Op, Part, Source, Tens
 use surety_dispute_game::bisection::{Clocks, Game, Length, Shape, LEAVES_MAX, OPENING_BYTES_MAX, STEPS_MAX};
 
 /// Kinds of rows that a trace has at most: three strides, what is before and after their layers, and what is given.
-const KINDS_MAX: usize = 100;
+const KINDS_MAX: usize = 130;
 
 /// Leaf by leaf and step by step: how it was decided when each layer was looked at.
 fn walk(layout: &Layout) -> bool {
@@ -202,7 +202,13 @@ fn the_way_to_a_piece_that_no_opening_can_have_is_not_counted() {
         leaf,
         length: Some(layout.fed()),
     };
-    let size = |words| ground.words(Source::Step(logits), 0, &(0..words)).unwrap().size();
+    let size = |words| {
+        ground
+            .words(Source::Step(logits), 0, &(0..words))
+            .unwrap()
+            .0
+            .size()
+    };
     assert!(size(OPENING_BYTES_MAX / 4).is_some());
     assert_eq!(size(limits::VOCABULARY_MAX), None);
 }

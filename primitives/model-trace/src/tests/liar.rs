@@ -24,7 +24,11 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
     digest_again(&mut liar, at.step as usize);
     if at.step as usize != last {
         let record = &mut liar.unfolded.as_mut().unwrap().steps[last];
-        let (row, cells) = (record.count() - 1, record.row_bytes() / 4);
+        let cells = match record {
+            Rows::Quantised { width, words, .. } => 2 * *width + *words,
+            _ => record.row_bytes() / 4,
+        };
+        let row = record.count() - 1;
         write(record, row, cells - 1, CellValue::Word([1, 2, 3, 4]));
         digest_again(&mut liar, last);
     }

@@ -1,17 +1,33 @@
 //! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them. What they
 //! give is what the cells give, bit for bit.
 
+use std::sync::Arc;
+
 use surety_exact::{
-    attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_row,
-    rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Sampling, Turns,
+    attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_heads,
+    quantise_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Head, Sampling, Turns,
 };
 
-use surety_types::model::{Architecture, Precision};
+use surety_types::model::{Architecture, ModelFamily, Precision};
 
-use super::small::{bert, embed, generate, llama, Work, PROMPT};
-use crate::{sampling_random, InLayer, Part, Records, Tensor};
+use super::small::{bert, claimed, continuation, embed, llama, Work, PROMPT, TEXT};
+use crate::{
+    sampling_random,
+    testsuite::{generation_output, MemoryModel},
+    InLayer, Part, Prompt, Records, Tensor,
+};
 
 type Row = Vec<f32>;
+
+/// Values and scales.
+type Quantised = (Vec<i16>, Row);
+
+/// A row's heads, quantised.
+fn heads(row: &[f32], width: usize) -> Quantised {
+    let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; row.len() / width]);
+    quantise_heads(row, width, &mut q, &mut scales).unwrap();
+    (q, scales)
+}
 
 struct Plain<'w>(&'w Work);
 
@@ -32,7 +48,7 @@ impl Plain<'_> {
             .collect()
     }
 
-    fn quantise(&self, row: &[f32], smoothing_scale: Option<Tensor>) -> (Vec<i16>, Row) {
+    fn quantise(&self, row: &[f32], smoothing_scale: Option<Tensor>) -> Quantised {
         let mut scaled = row.to_vec();
         if let Some(smoothing_scale) = smoothing_scale {
             scale_row(row, &self.vector(smoothing_scale), &mut scaled).unwrap();
@@ -43,7 +59,7 @@ impl Plain<'_> {
         (q, scales)
     }
 
-    fn product(&self, (q, scales): &(Vec<i16>, Row), by: Tensor) -> Row {
+    fn product(&self, (q, scales): &Quantised, by: Tensor) -> Row {
         let outputs = by.shape(self.0.model.architecture()).rows;
         let cell = |row| {
             let by = self.0.trace.weights(by, row).unwrap();
@@ -67,7 +83,7 @@ impl Plain<'_> {
     }
 
     /// All heads of one query over some positions.
-    fn attention(&self, query: &[f32], keys: &[Row], values: &[Row]) -> Row {
+    fn attention(&self, query: &[f32], keys: &[Quantised], values: &[Quantised]) -> Row {
         let architecture = self.0.model.architecture();
         let (width, group) = (
             architecture.head_dim as usize,
@@ -75,13 +91,17 @@ impl Plain<'_> {
         );
         let mut out = vec![0.0; query.len()];
         for (head, (query, out)) in query.chunks(width).zip(out.chunks_mut(width)).enumerate() {
-            let first = head / group * width;
-            let (key, value) = (
-                |j: usize, d| keys[j][first + d],
-                |j: usize, d| values[j][first + d],
-            );
+            fn of(row: &Quantised, head: usize, width: usize) -> Head<'_> {
+                Head {
+                    q: &row.0[head * width..(head + 1) * width],
+                    scale: row.1[head],
+                }
+            }
+            let query = heads(query, width);
+            let key = |j: usize| of(&keys[j], head / group, width);
+            let value = |j: usize| of(&values[j], head / group, width);
             let scale = rsqrt(width as f32);
-            attention_row(query, key, value, scale, &mut vec![0.0; keys.len()], out).unwrap();
+            attention_row(of(&query, 0, width), key, value, keys.len(), scale, out).unwrap();
         }
         out
     }
@@ -103,7 +123,13 @@ fn an_encoders_vectors_are_those_of_a_plain_pass() {
 }
 
 fn check_encoder(architecture: Architecture) {
-    let items: [&[u32]; 3] = [&[1, 9, 2], &[4], &[0, 23, 5, 5, 7, 11]];
+    // The last has more than one block of positions.
+    let long: Vec<u32> = (0..131).map(|i| i * i % 24).collect();
+    let items: [&[u32]; 4] = [&[1, 9, 2], &[4], &[0, 23, 5, 5, 7, 11], &long];
+    let architecture = Architecture {
+        positions: 140,
+        ..architecture
+    };
     let work = embed(architecture, &items);
     let plain = Plain(&work);
     for (item, tokens) in (0u32..).zip(items) {
@@ -119,14 +145,15 @@ fn check_encoder(architecture: Architecture) {
         for layer in 0..2 {
             let of = |part| Tensor::Layer(layer, part);
             let qkv = |state: &Row| plain.quantise(state, Some(of(InLayer::AttentionSmoothing)));
-            let all = |part| {
+            let all = |part| -> Vec<Row> {
                 states
                     .iter()
                     .map(|state| plain.product(&qkv(state), of(part)))
                     .collect()
             };
-            let (queries, keys, values): (Vec<Row>, Vec<Row>, Vec<Row>) =
-                (all(InLayer::Query), all(InLayer::Key), all(InLayer::Value));
+            let queries: Vec<Row> = all(InLayer::Query);
+            let quantised = |part| all(part).iter().map(|row| heads(row, 16)).collect();
+            let (keys, values): (Vec<_>, Vec<_>) = (quantised(InLayer::Key), quantised(InLayer::Value));
             for (state, query) in states.iter_mut().zip(&queries) {
                 let attended = plain.attention(query, &keys, &values);
                 let output = plain.product(&plain.quantise(&attended, None), of(InLayer::Output));
@@ -155,16 +182,32 @@ fn check_encoder(architecture: Architecture) {
 #[test]
 fn a_decoders_states_keys_values_and_tokens_are_those_of_a_plain_pass() {
     for precision in [Precision::Int8, Precision::Int12] {
-        check_decoder(Architecture { precision, ..llama() });
+        check_decoder(Architecture { precision, ..llama() }, &PROMPT, 4);
     }
 }
 
-fn check_decoder(architecture: Architecture) {
-    let work = generate(architecture, 4);
+#[test]
+fn a_decoders_tokens_after_a_block_of_positions_are_those_of_a_plain_pass() {
+    let tokens: Vec<u32> = (0..127).map(|i| i * i % 24).collect();
+    let prompt = Prompt {
+        tokens: &tokens,
+        ..PROMPT
+    };
+    let architecture = Architecture {
+        positions: 140,
+        ..llama()
+    };
+    check_decoder(architecture, &prompt, 3);
+}
+
+fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
+    let model = Arc::new(MemoryModel::arbitrary(ModelFamily::Llama, architecture, 2));
+    let tokens = continuation(&model, prompt, count as usize);
+    let output = generation_output(prompt.tokens.len() as u32, &tokens, false, TEXT);
+    let work = claimed(&model, prompt, output);
     let plain = Plain(&work);
-    let output = work.trace.output().unwrap();
-    let tokens = output.integers(0, 3..7).unwrap();
-    let fed: Vec<u32> = PROMPT.tokens.iter().chain(&tokens[..3]).copied().collect();
+    let fed = prompt.tokens.iter().chain(&tokens[..tokens.len() - 1]);
+    let fed: Vec<u32> = fed.copied().collect();
     let table = work.trace.weights(Tensor::Turns, 0).unwrap();
     let turns: Vec<Turns> = table
         .q
@@ -190,8 +233,8 @@ fn check_decoder(architecture: Architecture) {
             };
             let (query, key) = (rotated(InLayer::Query), rotated(InLayer::Key));
             let (keys, values) = (&mut keys[layer as usize], &mut values[layer as usize]);
-            keys.push(key);
-            values.push(plain.product(&qkv, of(InLayer::Value)));
+            keys.push(heads(&key, 8));
+            values.push(heads(&plain.product(&qkv, of(InLayer::Value)), 8));
             let attended = plain.attention(&query, keys, values);
             let attended = plain.quantise(&attended, Some(of(InLayer::OutputSmoothing)));
             state = add(&state, &plain.product(&attended, of(InLayer::Output)));
@@ -217,11 +260,13 @@ fn check_decoder(architecture: Architecture) {
                 chunk,
                 stride: layer,
             });
-            let recorded = work.trace.rows(leaf.unwrap()).unwrap().numbers(row).unwrap();
-            let expected = [&state[..], keys.last().unwrap(), values.last().unwrap()].concat();
-            assert_eq!(bits(recorded), bits(&expected), "{position} {layer}");
+            let (q, words) = work.trace.rows(leaf.unwrap()).unwrap().quantised(row).unwrap();
+            let (key, value) = (keys.last().unwrap(), values.last().unwrap());
+            assert_eq!(q, [&key.0[..], &value.0].concat(), "{position} {layer}");
+            let expected = [&state[..], &key.1, &value.1].concat();
+            assert_eq!(bits(words), bits(&expected), "{position} {layer}");
         }
-        let Some(index) = (position + 1).checked_sub(3) else {
+        let Some(index) = (position + 1).checked_sub(prompt.tokens.len() as u32) else {
             continue;
         };
         let logits = plain.product(
@@ -229,11 +274,11 @@ fn check_decoder(architecture: Architecture) {
             Tensor::Head,
         );
         let how = Sampling {
-            temperature_milli: PROMPT.temperature_milli,
-            top_k: PROMPT.top_k,
-            top_p_milli: PROMPT.top_p_milli,
+            temperature_milli: prompt.temperature_milli,
+            top_k: prompt.top_k,
+            top_p_milli: prompt.top_p_milli,
         };
-        let random = sampling_random(&work.layout.facts().input, PROMPT.seed, index);
+        let random = sampling_random(&work.layout.facts().input, prompt.seed, index);
         let token = sample(&logits, &how, random, &mut vec![0; logits.len()]).unwrap();
         assert_eq!(token, tokens[index as usize]);
     }

@@ -271,14 +271,14 @@ pub fn write(rows: &mut Rows, row: u32, cell: u32, value: CellValue) {
             Rows::Quantised {
                 width,
                 precision,
+                words,
                 scales,
                 ..
             },
             CellValue::Word(word),
         ) => {
-            let each = width.div_ceil(128);
             let values = *width * precision.bytes() as u32;
-            scales[(row * each + cell - values) as usize] = f32::from_le_bytes(word);
+            scales[(row * *words + cell - values) as usize] = f32::from_le_bytes(word);
         }
         (Rows::Bytes { row_bytes, bytes }, CellValue::Word(word)) => {
             let start = (row * *row_bytes + 4 * cell) as usize;

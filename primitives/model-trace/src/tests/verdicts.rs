@@ -1,15 +1,24 @@
 //! The referee and single cells.
 
-use super::small::{cell, embed, flipped, generate, works, Work};
-use crate::Part;
-use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Trace};
+use std::sync::Arc;
+
+use surety_types::model::{Architecture, ModelFamily};
+
+use super::small::{
+    bert, cell, claimed, continuation, embed, flipped, generate, llama, works, Work, PROMPT, TEXT,
+};
+use crate::{
+    testsuite::{generation_output, MemoryModel},
+    Part, Prompt,
+};
+use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Shape, Trace};
 use surety_proofs::merkle_root;
 
 /// Cells of an output that are not arithmetic: the reason for the end, and the text.
 fn is_not_computable(work: &Work, part: Part, at: u32, tokens: u32) -> bool {
     match part {
         Part::Tokens => true,
-        Part::Output => work.layout.cut().kv_width > 0 && (at == 2 || at >= 3 + tokens),
+        Part::Output => work.layout.cut().kv_heads > 0 && (at == 2 || at >= 3 + tokens),
         _ => false,
     }
 }
@@ -70,8 +79,8 @@ fn every_cell_holds_and_no_other_value_of_it_does() {
 
 #[test]
 fn work_of_one_token_and_of_one_position_more_than_a_chunk_holds() {
-    let one = embed(super::small::bert(), &[&[2]]);
-    let long = generate(super::small::llama(), 2);
+    let one = embed(bert(), &[&[2]]);
+    let long = generate(llama(), 2);
     for work in [one, long] {
         let mut player = work.player();
         let referee = work.referee();
@@ -88,6 +97,56 @@ fn work_of_one_token_and_of_one_position_more_than_a_chunk_holds() {
                 let at = cell(&mut player, (leaf, length, step), &shape, row, place);
                 let opening = player.open(&at).unwrap();
                 assert_eq!(referee.judge(&at, &roots, &opening), Judgement::Holds, "{at:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_of_a_second_block_of_positions_hold_and_no_other_value_of_them_does() {
+    let tokens: Vec<u32> = (0..131).map(|i| i * i % 24).collect();
+    let architecture = |small: Architecture| Architecture {
+        positions: 140,
+        ..small
+    };
+    let model = Arc::new(MemoryModel::arbitrary(
+        ModelFamily::Llama,
+        architecture(llama()),
+        2,
+    ));
+    let prompt = Prompt {
+        tokens: &tokens,
+        ..PROMPT
+    };
+    let output = generation_output(131, &continuation(&model, &prompt, 2), false, TEXT);
+    let decoder = claimed(&model, &prompt, output);
+    for work in [embed(architecture(bert()), &[&tokens]), decoder] {
+        let (mut player, referee) = (work.player(), work.referee());
+        // The last chunk of a decoder.
+        let first = work.layout.leaves().saturating_sub(4);
+        for (leaf, length, step, shape) in work.steps() {
+            if leaf < first || work.layout.plan(leaf, length).is_none() {
+                continue;
+            }
+            let roots = Roots {
+                trace: work.trace.root(),
+                steps: Some(merkle_root(player.steps(leaf).unwrap().into_iter())),
+            };
+            let places = (0..shape.cells()).step_by((shape.cells() as usize / 23).max(1));
+            for place in places.chain([shape.cells() - 1]) {
+                let row = place % shape.rows;
+                let at = cell(&mut player, (leaf, length, step), &shape, row, place);
+                let opening = player.open(&at).unwrap();
+                assert_eq!(referee.judge(&at, &roots, &opening), Judgement::Holds, "{at:?}");
+                let wrong = surety_dispute_game::bisection::Cell {
+                    value: flipped(at.value, 3),
+                    ..at
+                };
+                assert_eq!(
+                    referee.judge(&wrong, &roots, &opening),
+                    Judgement::Refuted,
+                    "{wrong:?}"
+                );
             }
         }
     }

@@ -1,17 +1,17 @@
 use proptest::prelude::*;
-use surety_model_trace::{stride_for, TraceShape};
+use surety_model_trace::{stride_for, CachedHeads, TraceShape};
 use surety_types::model::ModelFamily;
 
 /// all-MiniLM-L6-v2, and a Llama of 22 layers with grouped keys.
 const MINILM: TraceShape = TraceShape::bert(6, 384);
-const TINY_LLAMA: TraceShape = TraceShape::llama(22, 2048, 256);
+const TINY_LLAMA: TraceShape = TraceShape::llama(22, 2048, 4, 64);
 
 fn shape() -> impl Strategy<Value = TraceShape> {
-    (1u32..40, 1u32..3000, 1u32..600, any::<bool>()).prop_map(|(layers, hidden, kv_width, encoder)| {
+    (1u32..40, 1u32..3000, (1u32..9, 1u32..200), any::<bool>()).prop_map(|(layers, hidden, kv, encoder)| {
         if encoder {
             TraceShape::bert(layers, hidden)
         } else {
-            TraceShape::llama(layers, hidden, kv_width)
+            TraceShape::llama(layers, hidden, kv.0, kv.1)
         }
     })
 }
@@ -24,6 +24,9 @@ fn strides_make_up_for_narrow_states() {
         (576, 30, 2),
         (1152, 30, 1),
         (4096, 32, 1),
+        (8, 160, 96),
+        (8, 96, 96),
+        (16, 160, 72),
     ] {
         assert_eq!(stride_for(hidden, layers), stride, "{hidden} {layers}");
     }
@@ -58,10 +61,18 @@ fn a_llama_leaf_is_16_positions_of_one_layer() {
         (TINY_LLAMA.rows_of(6, 100), TINY_LLAMA.rows_of(7, 100)),
         (96..100, 100..100)
     );
-    assert_eq!(TINY_LLAMA.row_bytes(3), Some(8192 + 2 * 1024));
     assert_eq!(
-        (TINY_LLAMA.key(3), TINY_LLAMA.value(3)),
-        (Some(8192..9216), Some(9216..10240))
+        (TINY_LLAMA.quantised(3), TINY_LLAMA.row_bytes(3)),
+        (Some(2 * 512), Some(2 * (512 + 16) + 8192))
+    );
+    let cached = |q, scales| Some(CachedHeads { q, scales });
+    assert_eq!(
+        (TINY_LLAMA.key(3), TINY_LLAMA.value(3), TINY_LLAMA.state(3)),
+        (
+            cached(0..512, 9216..9232),
+            cached(512..1024, 9232..9248),
+            Some(1024..9216)
+        )
     );
     assert!(!TINY_LLAMA.pools(21));
 }
@@ -86,11 +97,12 @@ fn hostile_shapes_have_no_places() {
         layers: u32::MAX,
         stride: 1,
         hidden: u32::MAX,
-        kv_width: u32::MAX,
+        kv_heads: u32::MAX,
+        head_dim: 64,
         chunk: 1,
     };
     assert_eq!(
-        (vast.row_bytes(0), vast.state(), vast.value(9)),
+        (vast.row_bytes(0), vast.state(0), vast.value(9)),
         (None, None, None)
     );
 }
@@ -110,16 +122,20 @@ proptest! {
     }
 
     #[test]
-    fn a_row_is_the_state_and_then_keys_and_values_without_a_gap(shape in shape()) {
+    fn a_row_is_keys_and_values_the_state_and_scales_without_a_gap(shape in shape()) {
+        let (width, heads) = (2 * (shape.kv_heads * shape.head_dim) as usize, 4 * shape.kv_heads as usize);
         for stride in 0..shape.strides() {
-            let mut end = shape.state().unwrap().end;
+            let state = shape.state(stride).unwrap();
+            prop_assert_eq!((Some(state.start), state.len()), (shape.quantised(stride), 4 * shape.hidden as usize));
+            let (mut values, mut scales) = (0, state.end);
             for layer in shape.layers_of(stride) {
-                let (key, value) = (shape.key(layer).unwrap(), shape.value(layer).unwrap());
-                prop_assert_eq!((key.start, key.end), (end, value.start));
-                prop_assert_eq!((key.len(), value.len()), (4 * shape.kv_width as usize, 4 * shape.kv_width as usize));
-                end = value.end;
+                for cached in [shape.key(layer).unwrap(), shape.value(layer).unwrap()] {
+                    prop_assert_eq!((cached.q.start, cached.scales.start), (values, scales));
+                    prop_assert_eq!((cached.q.len(), cached.scales.len()), (width, heads));
+                    (values, scales) = (cached.q.end, cached.scales.end);
+                }
             }
-            prop_assert_eq!(shape.row_bytes(stride), Some(end));
+            prop_assert_eq!((values, Some(scales)), (state.start, shape.row_bytes(stride)));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use surety_kernels::Rows;
-use surety_model_trace::{Op, Step, TraceShape};
+use surety_kernels::{Heads, Rows};
+use surety_model_trace::{CachedHeads, Op, Step, TraceShape};
 use surety_types::ContentHash;
 
 use super::hash::{roots, row_digests, Digest};
@@ -66,15 +66,22 @@ impl TopLevel {
         (0..self.shape.chunks(rows)).map(move |chunk| self.shape.rows_of(chunk, rows).len())
     }
 
-    /// Puts rows into their columns of the pending ones.
-    fn put(&mut self, at: usize, row_bytes: usize, rows: &[f32], width: usize) {
-        let count = rows.len() / width.max(1);
-        self.pending.resize(count * row_bytes, 0);
-        let into = self.pending.chunks_exact_mut(row_bytes.max(1));
-        for (row, into) in rows.chunks_exact(width.max(1)).zip(into) {
-            let into = into.get_mut(at..).unwrap_or_default();
-            for (value, bytes) in row.iter().zip(into.as_chunks_mut::<4>().0) {
-                *bytes = value.to_le_bytes();
+    /// Puts rows at a place of the pending ones, each as its bytes.
+    fn put<const BYTES: usize>(
+        &mut self,
+        stride: u32,
+        at: &Range<u32>,
+        rows: impl Iterator<Item = impl Iterator<Item = [u8; BYTES]>>,
+    ) {
+        let row_bytes = self.shape.row_bytes(stride).unwrap_or_default().max(1) as usize;
+        for (number, row) in rows.enumerate() {
+            let start = number * row_bytes;
+            self.pending.resize(self.pending.len().max(start + row_bytes), 0);
+            let into = self
+                .pending
+                .get_mut(start + at.start as usize..start + at.end as usize);
+            for (value, bytes) in row.zip(into.unwrap_or_default().as_chunks_mut::<BYTES>().0) {
+                *bytes = value;
             }
         }
     }
@@ -85,29 +92,52 @@ impl Probe for TopLevel {
         let Some((stride, at)) = place(&self.shape, step) else {
             return;
         };
-        let row_bytes = self.shape.row_bytes(stride).unwrap_or_default() as usize;
-        self.put(at.start as usize, row_bytes, rows, width);
+        let rows = rows.chunks_exact(width.max(1));
+        self.put(
+            stride,
+            &at,
+            rows.map(|row| row.iter().map(|value| value.to_le_bytes())),
+        );
         // The state, or the vector, comes last.
-        if matches!(step.op, Op::Sum | Op::Pool) {
-            if let Some(digests) = self.rows.get_mut(stride as usize) {
-                digests.extend(row_digests(&self.pending, row_bytes));
-            }
+        let row_bytes = self.shape.row_bytes(stride).unwrap_or_default() as usize;
+        if let Some(digests) = self.rows.get_mut(stride as usize) {
+            digests.extend(row_digests(&self.pending, row_bytes));
         }
+        self.pending.clear();
     }
 
     fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
+
+    fn heads(&mut self, step: Step, heads: &Heads) {
+        let Some((stride, at)) = place_of_heads(&self.shape, step) else {
+            return;
+        };
+        let rows = || (0..heads.all().count()).filter_map(|row| heads.all().row(row));
+        self.put(stride, &at.q, rows().map(|(q, _)| q.map(i16::to_le_bytes)));
+        let scales = rows().map(|(_, scales)| scales.iter().map(|scale| scale.to_le_bytes()));
+        self.put(stride, &at.scales, scales);
+    }
 }
 
-/// The stride that a step's rows belong to, and their place in its rows; nothing when they are in no leaf.
+/// The stride that a state or vector belongs to, and its place in its rows; nothing when it is in no leaf.
 pub(crate) fn place(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, Range<u32>)> {
     let stride = shape.stride_of(layer)?;
-    let decodes = shape.kv_width > 0;
+    let last = layer + 1 == shape.layers_of(stride).end;
+    let is_recorded = match op {
+        Op::Sum => last && !shape.pools(stride),
+        Op::Pool => true,
+        _ => false,
+    };
+    is_recorded.then_some((stride, shape.state(stride)?))
+}
+
+/// The same of quantised keys and values.
+pub(crate) fn place_of_heads(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, CachedHeads)> {
+    let stride = shape.stride_of(layer)?;
     let at = match op {
-        Op::Sum if layer + 1 == shape.layers_of(stride).end && !shape.pools(stride) => shape.state()?,
-        Op::Pool => shape.state()?,
-        Op::RotateKey if decodes => shape.key(layer)?,
-        Op::Value if decodes => shape.value(layer)?,
+        Op::QuantKey => shape.key(layer)?,
+        Op::QuantValue => shape.value(layer)?,
         _ => return None,
     };
-    Some((stride, at))
+    (shape.kv_heads > 0).then_some((stride, at))
 }
