@@ -1,5 +1,5 @@
-//! RPC beyond what every node answers (`system`, `chain`, `state`, `author` and the new `chainHead`, `archive`,
-//! `chainSpec`, `transaction` families come with the service).
+//! RPC beyond what every node answers (`system`, `chain`, `state`, `author` and the new `chainHead`,
+//! `archive`, `chainSpec`, `transaction` families come with the service).
 
 use std::sync::Arc;
 

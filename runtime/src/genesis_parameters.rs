@@ -1,7 +1,8 @@
 //! Parameter values in the genesis configuration.
 //!
-//! pallet-parameters 0.21 cannot be configured at genesis, and a dev chain needs short windows from block 1 on. This
-//! pallet has a genesis configuration and nothing else: no storage, no calls, no hooks. See ADR 0003.
+//! pallet-parameters 0.21 cannot be configured at genesis, and a dev chain needs short windows from block 1
+//! on. This pallet has a genesis configuration and nothing else: no storage, no calls, no hooks. See ADR
+//! 0003.
 
 #![warn(missing_docs)]
 

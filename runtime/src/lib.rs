@@ -1,5 +1,5 @@
-//! The Surety runtime: the pallet list. What each pallet is configured with is under [`configs`], the answers to
-//! the node under [`apis`], the numbers that governance may change under [`params`].
+//! The Surety runtime: the pallet list. What each pallet is configured with is under [`configs`], the answers
+//! to the node under [`apis`], the numbers that governance may change under [`params`].
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(

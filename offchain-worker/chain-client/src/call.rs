@@ -223,7 +223,8 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
-    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said before.
+    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said
+    /// before.
     ReportEquivocation {
         /// What it signed.
         statement: Box<SignedStatement<AccountId32>>,

@@ -21,8 +21,9 @@ use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may stand still on
-/// all nodes, which is no reason to leave one; but whether another one is asked by now is looked at as often.
+/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may
+/// stand still on all nodes, which is no reason to leave one; but whether another one is asked by now is
+/// looked at as often.
 const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 type Header = SubstrateHeader<H256>;

@@ -1,4 +1,5 @@
-//! Questions to the node at hand, asked again for a while. Which node that is, [`super::connections`] decides.
+//! Questions to the node at hand, asked again for a while. Which node that is, [`super::connections`]
+//! decides.
 
 use std::{
     collections::HashMap,
@@ -183,8 +184,8 @@ impl Link {
         }
     }
 
-    /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
-    /// finality knows them as part of its best chain.
+    /// The last finalised block. Never one before those that were shown already: a node that is a little
+    /// behind in finality knows them as part of its best chain.
     pub async fn finalized(&self) -> Result<BlockRef, ChainError> {
         let head = self.named(self.finalized_head().await?).await?;
         let newest = self.finalized.fetch_max(head.number, Ordering::Relaxed);

@@ -17,8 +17,8 @@ pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const RETURN_PATIENCE: Duration = Duration::from_secs(2);
 /// How long one request may take where there is no other node to ask.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
-/// The same where there is: near a deadline calls are sent anew every eight seconds, and another node has to be asked before
-/// that.
+/// The same where there is: near a deadline calls are sent anew every eight seconds, and another node has to
+/// be asked before that.
 const REQUEST_PATIENCE_OF_SEVERAL: Duration = Duration::from_secs(4);
 /// Pings find out that a silent connection is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(15);

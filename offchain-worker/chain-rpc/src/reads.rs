@@ -30,7 +30,8 @@ const RECENT_PAGE: TaskId = 500;
 /// What was read before, to hold against what is read now.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The newest finalised block that was looked at, and the lowest number that the next task can have after it.
+    /// The newest finalised block that was looked at, and the lowest number that the next task can have after
+    /// it.
     next_task: (BlockNumber, TaskId),
     /// Open tasks as they were last read: what stands in for a record that cannot be read any more.
     open: BTreeMap<TaskId, OpenTask>,

@@ -1,7 +1,7 @@
 //! How a worker is put together: the one place where a program can stand between it and what it works with.
 //!
-//! `surety` takes every part [as it is](AsIs). Programs that show what comes of a worker that lies or dies put decorators
-//! around single parts instead; see `tools/cheat`.
+//! `surety` takes every part [as it is](AsIs). Programs that show what comes of a worker that lies or dies
+//! put decorators around single parts instead; see `tools/cheat`.
 
 use std::sync::Arc;
 

@@ -80,8 +80,9 @@ pub struct Delivery {
     pub from: String,
 }
 
-/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
-/// statements are kept in `home`. The ticket is for providers who do not know this peer as the client.
+/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it,
+/// and their statements are kept in `home`. The ticket is for providers who do not know this peer as the
+/// client.
 ///
 /// # Errors
 /// What each provider did instead, one line each.

@@ -1,5 +1,5 @@
-//! For some lines of a text, the other line whose embedding is nearest: shows at a glance that the vectors mean
-//! something.
+//! For some lines of a text, the other line whose embedding is nearest: shows at a glance that the vectors
+//! mean something.
 
 use serde::Serialize;
 use surety_engine::{input, Embeddings, InputError};

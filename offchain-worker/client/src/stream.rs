@@ -1,7 +1,7 @@
 //! Following a generation while providers make it.
 //!
-//! Any of them will do: the tier is exact, so all stream the same tokens. One that dies, lies or stands still costs a
-//! retry with another, which is read from the beginning and compared.
+//! Any of them will do: the tier is exact, so all stream the same tokens. One that dies, lies or stands still
+//! costs a retry with another, which is read from the beginning and compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,8 @@
 //! Our part in the disputes about one task, on either side.
 //!
-//! A game's state changes with its moves alone, and the chain numbers them. So the number stands for the state, and
-//! there is one move of ours for each number: journalled before it is sent, sent again when it got lost, and never
-//! another one.
+//! A game's state changes with its moves alone, and the chain numbers them. So the number stands for the
+//! state, and there is one move of ours for each number: journalled before it is sent, sent again when it got
+//! lost, and never another one.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -49,7 +49,8 @@ impl Duels {
         }
     }
 
-    /// What is to be done, at this time of the running clock. A call that the best block has heard of waits for finality.
+    /// What is to be done, at this time of the running clock. A call that the best block has heard of waits
+    /// for finality.
     pub fn wants<'a>(
         &'a self,
         clock: BlockNumber,

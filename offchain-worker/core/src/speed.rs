@@ -17,8 +17,8 @@ const PRIOR_MILLIS: u64 = 2_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Speeds(BTreeMap<(ModelId, u8), Measured>);
 
-/// Work and time of the last runs, the older the less they count. Long runs count more than short ones, whose time is
-/// mostly overhead.
+/// Work and time of the last runs, the older the less they count. Long runs count more than short ones, whose
+/// time is mostly overhead.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     milliunits: u64,

@@ -122,7 +122,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// Puts rows of keys and values (`[rows][kv_heads * head_dim]`) behind those of the cache.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's own.
+    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's
+    /// own.
     pub fn append(
         &mut self,
         cache: &mut Cache<M>,

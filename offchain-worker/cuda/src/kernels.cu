@@ -1,11 +1,13 @@
 // The exact engine's kernels, compiled at run time (NVRTC) and, for the tests, by a C++ compiler.
 //
-// The definition is primitives/exact; every kernel names the function that it equals bit for bit. Floating-point
-// arithmetic goes through the five functions below alone: correctly rounded, never fused, subnormals kept. The order
-// of every sum is that of the definition; only maxima and integer sums, where no order shows, take another.
+// The definition is primitives/exact; every kernel names the function that it equals bit for bit.
+// Floating-point arithmetic goes through the five functions below alone: correctly rounded, never fused,
+// subnormals kept. The order of every sum is that of the definition; only maxima and integer sums, where no
+// order shows, take another.
 //
-// GROUP comes from the command line. There are no warp instructions, so a block may be run by any loop over its threads.
-// Rows are row-major; a null pointer stands for an absent operand; `faults` gathers what went wrong.
+// GROUP comes from the command line. There are no warp instructions, so a block may be run by any loop over
+// its threads. Rows are row-major; a null pointer stands for an absent operand; `faults` gathers what went
+// wrong.
 
 typedef signed char i8;
 typedef short i16;
@@ -24,7 +26,8 @@ typedef unsigned long long u64;
 
 #define ROUNDER 12582912.0f
 
-// --- Arithmetic -----------------------------------------------------------------------------------------------------
+// --- Arithmetic
+// -----------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
 __device__ __forceinline__ float sub(float a, float b) { return __fsub_rn(a, b); }
@@ -104,7 +107,8 @@ __device__ __forceinline__ float fold(float *partial, u32 lane) {
 
 __device__ __forceinline__ u64 thread_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 
-// --- Products -------------------------------------------------------------------------------------------------------
+// --- Products
+// -------------------------------------------------------------------------------------------------------
 
 // exact::quantise_group, a block of GROUP threads per group; before it exact::scale_row where there is `pre`.
 // `q` rows are `padded` wide, zeros at the end: they add nothing to a dot product.
@@ -160,9 +164,9 @@ __device__ __forceinline__ int part(int a, int b, int sum, const i16 *) {
   return (int)((u32)sum + (u32)low + (u32)high);
 }
 
-// exact::dot of every group: what the vendor's library computes for many rows, here for few. A thread per output and
-// group, and TILE rows. `q` is [][groups * GROUP], from row `first`; `weights` [outputs][groups * GROUP]; `out`
-// [groups][rows][stride].
+// exact::dot of every group: what the vendor's library computes for many rows, here for few. A thread per
+// output and group, and TILE rows. `q` is [][groups * GROUP], from row `first`; `weights` [outputs][groups *
+// GROUP]; `out` [groups][rows][stride].
 template <typename Q>
 __device__ __forceinline__ void dots_as(const Q *q, const Q *weights, u32 first, u32 rows, u32 outputs, u32 groups,
                                         u32 stride, int *out) {
@@ -247,7 +251,8 @@ extern "C" __global__ void embed12(const i16 *q, const float *scales, const u32 
   embed_as(q, scales, tokens, count, width, groups, stride, out);
 }
 
-// --- Rows -----------------------------------------------------------------------------------------------------------
+// --- Rows
+// -----------------------------------------------------------------------------------------------------------
 
 // exact::layer_norm_row: LANES threads per row, each keeps to the elements of its lane.
 extern "C" __global__ void layer_norm(const float *rows, const float *weight, const float *bias, float epsilon,
@@ -343,7 +348,8 @@ extern "C" __global__ void gather(const float *rows, const u32 *numbers, u32 cou
   out[index] = rows[(u64)numbers[index / width] * width + index % width];
 }
 
-// exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at `positions[i]`.
+// exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at
+// `positions[i]`.
 extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *positions, u32 first, u32 count, u32 heads,
                                   u32 half) {
   u64 index = thread_index();
@@ -382,10 +388,11 @@ extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *posi
   *high = add(mul(b, cosine), mul(a, sine));
 }
 
-// --- Attention ------------------------------------------------------------------------------------------------------
+// --- Attention
+// ------------------------------------------------------------------------------------------------------
 
-// Puts rows of keys and values at positions from `at`. Keys are kept [kv_head][d][position], as `score` reads them
-// with neighbouring threads at neighbouring positions; values [kv_head][position][d], as `mix` does.
+// Puts rows of keys and values at positions from `at`. Keys are kept [kv_head][d][position], as `score` reads
+// them with neighbouring threads at neighbouring positions; values [kv_head][position][d], as `mix` does.
 extern "C" __global__ void append(const float *keys, const float *values, float *kept_keys, float *kept_values, u32 at,
                                   u32 count, u32 kv_heads, u32 head_dim, u32 capacity) {
   u64 index = thread_index();
@@ -403,8 +410,8 @@ __device__ __forceinline__ void span(const u32 *spans, u32 first, u32 step, u32 
   *end = spans ? spans[2 * (u64)row + 1] : first + row * step;
 }
 
-// The scores of exact::attention_row: a thread per position, a block row per head and query row. `row` counts from
-// `base`, at which the rows of this launch begin. `scores` is [rows of the launch][heads][reach].
+// The scores of exact::attention_row: a thread per position, a block row per head and query row. `row` counts
+// from `base`, at which the rows of this launch begin. `scores` is [rows of the launch][heads][reach].
 extern "C" __global__ void score(const float *queries, const float *keys, const u32 *spans, u32 first, u32 step,
                                  u32 base, u32 heads, u32 kv_heads, u32 head_dim, u32 capacity, u32 reach, float scale,
                                  float *scores) {
@@ -477,7 +484,8 @@ extern "C" __global__ void mix(const float *scores, const float *totals, const f
   out[(u64)base * heads * head_dim + index] = sum;
 }
 
-// --- One vector per sequence ----------------------------------------------------------------------------------------
+// --- One vector per sequence
+// ----------------------------------------------------------------------------------------
 
 // exact::mean_pool over each span of rows: a thread per column.
 extern "C" __global__ void mean_pool(const float *rows, const u32 *spans, u32 count, u32 width, float *out,

@@ -67,8 +67,8 @@ pub struct Spans<M: GpuBackend> {
 
 /// The exact engine's operations on one machine.
 ///
-/// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`] wait, and
-/// report a result that is not finite: everything computed since the last check is then void.
+/// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`]
+/// wait, and report a result that is not finite: everything computed since the last check is then void.
 #[derive(Debug)]
 pub struct Kernels<M: GpuBackend> {
     pub(crate) machine: M,
@@ -99,8 +99,8 @@ impl<M: GpuBackend> Kernels<M> {
         })
     }
 
-    /// How many dot products or scores to hold at once, at least those of one row. Operations on more rows take several
-    /// rounds, with the same result. It is 2^26 by default, of 4 bytes each.
+    /// How many dot products or scores to hold at once, at least those of one row. Operations on more rows
+    /// take several rounds, with the same result. It is 2^26 by default, of 4 bytes each.
     pub fn limit(&mut self, values: usize) {
         self.room = values;
     }

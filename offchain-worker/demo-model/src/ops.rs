@@ -1,5 +1,5 @@
-//! The steps between matrix products, each with its gradient. Composed of the tensor library's own operations they
-//! would take more time than the products themselves.
+//! The steps between matrix products, each with its gradient. Composed of the tensor library's own operations
+//! they would take more time than the products themselves.
 
 use candle_core::{bail, CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
 use surety_exact::{exp, softmax_row, sum, sum_of_squares, ArithmeticError};
@@ -156,8 +156,8 @@ impl CustomOp1 for Rotate {
     }
 }
 
-/// Softmax of scores `[.., rows, positions]`, where row `i` sees the positions up to `i % positions`: several heads
-/// that share their keys stand below each other.
+/// Softmax of scores `[.., rows, positions]`, where row `i` sees the positions up to `i % positions`: several
+/// heads that share their keys stand below each other.
 pub(super) struct CausalSoftmax {
     pub(super) scale: f32,
 }

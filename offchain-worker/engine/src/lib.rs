@@ -1,12 +1,12 @@
 //! Runs models: inference, result roots, traces.
 //!
-//! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that the
-//!   manifest's family and tier ask for;
+//! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that
+//!   the manifest's family and tier ask for;
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
 //! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model.
 //!
-//! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the machine
-//! does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
+//! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the
+//! machine does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
 //! `docs/adr/0005-engine-trait-and-first-tier.md`.
 //!
 //! ```no_run

@@ -126,8 +126,8 @@ fn a_file_of_two_precisions_is_refused() {
     assert!(wrong, "{:?}", refused.err());
 }
 
-/// The bits of a conversion are what people on other machines get: a change of any step shows here. It is right only
-/// together with new hashes for every known model.
+/// The bits of a conversion are what people on other machines get: a change of any step shows here. It is
+/// right only together with new hashes for every known model.
 #[test]
 fn conversions_are_the_ones_that_everybody_gets() {
     let models = both_precisions([

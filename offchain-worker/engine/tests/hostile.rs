@@ -1,5 +1,5 @@
-//! Valid files, damaged at random: every parser gives a value or an error, never a panic, and never asks for much more
-//! memory than it was given bytes.
+//! Valid files, damaged at random: every parser gives a value or an error, never a panic, and never asks for
+//! much more memory than it was given bytes.
 
 #![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)] // An allocator that counts.

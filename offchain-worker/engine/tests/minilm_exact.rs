@@ -1,5 +1,5 @@
-//! The real all-MiniLM-L6-v2 in its exact form: anybody's conversion is the known one, and says nearly the same as
-//! the published weights.
+//! The real all-MiniLM-L6-v2 in its exact form: anybody's conversion is the known one, and says nearly the
+//! same as the published weights.
 
 #![allow(clippy::unwrap_used)]
 

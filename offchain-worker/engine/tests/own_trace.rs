@@ -1,5 +1,5 @@
-//! The own view of a claim's trace: the fast engine's leaves are those of the definition, cell by cell, and a game about
-//! them comes to the cell that is wrong.
+//! The own view of a claim's trace: the fast engine's leaves are those of the definition, cell by cell, and a
+//! game about them comes to the cell that is wrong.
 
 #![allow(clippy::unwrap_used)]
 

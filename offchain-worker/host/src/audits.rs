@@ -28,7 +28,8 @@ use super::{
     Tools,
 };
 
-/// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are repeated.
+/// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are
+/// repeated.
 #[derive(Default)]
 pub struct Audits(Mutex<BTreeMap<(TaskId, AccountId), Known>>);
 
@@ -194,8 +195,8 @@ pub(super) async fn input(
     Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
-/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be other addresses,
-/// and the output has to be fetched.
+/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be
+/// other addresses, and the output has to be fetched.
 async fn locate_output(
     tools: &Tools,
     of: Task,

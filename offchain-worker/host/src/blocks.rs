@@ -1,7 +1,7 @@
 //! Turns blocks into what core wants to know of them.
 //!
-//! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask for what was
-//! promised before: they come first, and while finality stalls they are all that comes.
+//! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask
+//! for what was promised before: they come first, and while finality stalls they are all that comes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -142,8 +142,9 @@ impl Reader<'_> {
         })
     }
 
-    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on without us, is taken
-    /// as it was: it must not look as if it were not there. Where it is none of ours, it does not matter.
+    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on
+    /// without us, is taken as it was: it must not look as if it were not there. Where it is none of ours, it
+    /// does not matter.
     async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
         match read_beside(chain, when, open).await {
             Ok(beside) => {

@@ -153,11 +153,13 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
     })
 }
 
-/// When a deadline is near, in blocks: core then has a call sent again and again, each time with a higher tip.
+/// When a deadline is near, in blocks: core then has a call sent again and again, each time with a higher
+/// tip.
 const NEAR: BlockNumber = 10;
 
-/// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets near, and then no
-/// longer than a few blocks, since each attempt tips more. Openings tip nothing: nothing is gained by beginning them again.
+/// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets
+/// near, and then no longer than a few blocks, since each attempt tips more. Openings tip nothing: nothing is
+/// gained by beginning them again.
 fn patience(left: BlockNumber, is_opening: bool) -> Duration {
     let blocks = match left.saturating_sub(NEAR) {
         _ if is_opening => left.clamp(4, 150),

@@ -107,7 +107,8 @@ impl Jobs {
         Some(event)
     }
 
-    /// After a restart: keeps the inputs of tasks that are ours, where they are still here. Disputes are about them.
+    /// After a restart: keeps the inputs of tasks that are ours, where they are still here. Disputes are
+    /// about them.
     pub(super) async fn restore(&mut self, ours: impl Iterator<Item = &TaskSnapshot>) {
         for snapshot in ours {
             let (hash, sources) = (snapshot.task.spec.input, snapshot.task.spec.sources.clone());

@@ -171,8 +171,8 @@ impl<C: Core> Host<C> {
     /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
     ///
     /// # Errors
-    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker cannot be kept
-    /// running.
+    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker
+    /// cannot be kept running.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
         // One state ahead is enough: only the newest counts.
@@ -324,8 +324,8 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
-    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on, but stopping
-    /// would not meet them either.
+    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on,
+    /// but stopping would not meet them either.
     async fn make_durable(&self, records: &[Record]) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {

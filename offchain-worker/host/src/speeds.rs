@@ -22,7 +22,8 @@ struct Measured {
     millis: u64,
 }
 
-/// The last measurement of each kind of work, in a file. Losing it costs nothing but a slower or a bolder first bid.
+/// The last measurement of each kind of work, in a file. Losing it costs nothing but a slower or a bolder
+/// first bid.
 pub struct Speeds {
     path: PathBuf,
     known: BTreeMap<(ModelId, &'static str), Measured>,

@@ -13,8 +13,8 @@ pub(super) async fn run(tools: &Tools, model: &ModelId, job: Job) -> Result<Outc
     Ok(tools.engines.submit(model, job)?.await?)
 }
 
-/// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could copy
-/// them. A client that does not listen costs nothing.
+/// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could
+/// copy them. A client that does not listen costs nothing.
 pub(super) async fn run_streaming(
     tools: &Tools,
     task: TaskId,

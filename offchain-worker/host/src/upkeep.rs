@@ -1,5 +1,5 @@
-//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it keeps places
-//! for.
+//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it
+//! keeps places for.
 
 use std::sync::Arc;
 

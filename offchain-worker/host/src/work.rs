@@ -24,8 +24,8 @@ const FETCH_SECONDS: u64 = 30;
 /// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown size leaves half
-/// of the time for what is to be done with it.
+/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown
+/// size leaves half of the time for what is to be done with it.
 fn time_for(bytes: Option<u64>, left: Duration) -> Duration {
     let needed = bytes.unwrap_or(BYTES_MAX) / u64::from(FETCH_BYTES_PER_SECOND);
     let needed = Duration::from_secs(needed.saturating_add(FETCH_SECONDS));

@@ -244,8 +244,8 @@ fn every_kind() -> Vec<Record> {
     ]
 }
 
-/// A record's number on disk, and the first version whose programs know it. Whoever adds a kind comes by here: it gets
-/// the next number, and a new version if the last one is out.
+/// A record's number on disk, and the first version whose programs know it. Whoever adds a kind comes by
+/// here: it gets the next number, and a new version if the last one is out.
 fn numbered(record: &Record) -> (u8, u64) {
     match record {
         Record::BidMade { .. } => (0, 1),

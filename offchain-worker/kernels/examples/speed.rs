@@ -1,4 +1,5 @@
-//! How fast the kernels are, per instruction set: medians. `cargo run --release -p surety-kernels --example speed`.
+//! How fast the kernels are, per instruction set: medians. `cargo run --release -p surety-kernels --example
+//! speed`.
 #![allow(clippy::unwrap_used)]
 
 use std::{hint::black_box, time::Instant};

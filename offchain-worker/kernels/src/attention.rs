@@ -1,8 +1,8 @@
 //! Attention over the keys and values of a sequence, each row as [`surety_exact::attention_row`] gives it.
 //!
-//! Scores of sixteen positions fill a register, and so do sixteen columns of a value: that is where the definition's
-//! sums are independent of each other. Several queries, and the heads that share keys, go together, so that one
-//! addition does not wait for the one before.
+//! Scores of sixteen positions fill a register, and so do sixteen columns of a value: that is where the
+//! definition's sums are independent of each other. Several queries, and the heads that share keys, go
+//! together, so that one addition does not wait for the one before.
 #![allow(unsafe_code)] // Pointers into the cache and the rows; bounds are checked once per call.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
@@ -82,8 +82,8 @@ impl Job<'_> {
 /// Scores of `Q` queries on `B` blocks of positions, unscaled and then scaled.
 ///
 /// # Safety
-/// `from` are good for a head's width, the blocks are in the cache, `to` good for the blocks; and the machine has the
-/// instructions.
+/// `from` are good for a head's width, the blocks are in the cache, `to` good for the blocks; and the machine
+/// has the instructions.
 #[inline(always)]
 unsafe fn score<F: Floats, const Q: usize, const B: usize>(
     job: &Job<'_>,
@@ -260,8 +260,8 @@ unsafe fn columns<F: Floats, const Q: usize, const C: usize>(
 /// `Q` queries of one of the cache's heads.
 ///
 /// # Safety
-/// Heads and queries are within the job and this task's own, `scratch` holds the last one's scores in whole blocks,
-/// `Q` times; and the machine has the instructions.
+/// Heads and queries are within the job and this task's own, `scratch` holds the last one's scores in whole
+/// blocks, `Q` times; and the machine has the instructions.
 #[inline(always)]
 unsafe fn together<F: Floats, const Q: usize, const W: usize>(
     job: &Job<'_>,
@@ -276,8 +276,8 @@ unsafe fn together<F: Floats, const Q: usize, const W: usize>(
         [job.queries.as_ptr(); Q],
         [std::ptr::null_mut::<f32>(); Q],
     );
-    // SAFETY: the caller's contract. Scores behind a query's last position become 0, which changes no sum: none is -0,
-    // and values are finite.
+    // SAFETY: the caller's contract. Scores behind a query's last position become 0, which changes no sum:
+    // none is -0, and values are finite.
     unsafe {
         let scores = scratch.as_mut_ptr().cast::<f32>();
         for q in 0..Q {
@@ -374,8 +374,8 @@ unsafe fn run(job: &Job<'_>, isa: Isa, kv_head: usize, queries: Range<usize>) ->
     }
 }
 
-/// Attention of rows of `heads * head_dim` values over a cache; several heads share one of the cache when it has
-/// fewer. Scores are scaled by `1 / sqrt(head_dim)`.
+/// Attention of rows of `heads * head_dim` values over a cache; several heads share one of the cache when it
+/// has fewer. Scores are scaled by `1 / sqrt(head_dim)`.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] when the widths do not fit together or a row sees positions that are not there,
@@ -427,7 +427,8 @@ pub fn attention(
         // SAFETY: as above; heads or queries of different tasks differ.
         unsafe { run(&job, isa, task / parts, first..all.min(first + each)) }
     };
-    // Every task runs to its end, and faults are of one kind here: what is returned does not depend on threads.
+    // Every task runs to its end, and faults are of one kind here: what is returned does not depend on
+    // threads.
     let faults = (0..kv_heads * parts).into_par_iter().map(run_task);
     faults.reduce(|| Ok(()), Result::and)
 }

@@ -6,8 +6,8 @@ use crate::simd::{Sixteen, LANES};
 
 /// One layer's keys and values for one sequence.
 ///
-/// Sixteen positions are a block. In it each head has its keys by element, sixteen positions in each line, and then its
-/// values by position, padded with zeros to whole lines.
+/// Sixteen positions are a block. In it each head has its keys by element, sixteen positions in each line,
+/// and then its values by position, padded with zeros to whole lines.
 #[derive(Clone, Debug)]
 pub struct Cache {
     kv_heads: usize,
@@ -46,8 +46,8 @@ impl Cache {
     /// Adds positions: rows of `kv_heads * head_dim` values.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for rows of another width or more than there is room for, [`ArithmeticError::NotFinite`] for a NaN or an
-    /// infinity. Nothing is added then.
+    /// [`ArithmeticError::Shape`] for rows of another width or more than there is room for,
+    /// [`ArithmeticError::NotFinite`] for a NaN or an infinity. Nothing is added then.
     pub fn append(&mut self, keys: &[f32], values: &[f32]) -> Result<(), ArithmeticError> {
         let width = self
             .kv_heads

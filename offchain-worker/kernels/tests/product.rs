@@ -1,5 +1,5 @@
-//! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit, whatever the
-//! shape, the neighbours of a row and the number of threads.
+//! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit,
+//! whatever the shape, the neighbours of a row and the number of threads.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -115,8 +115,9 @@ fn the_largest_sums_do_not_saturate() {
     }
 }
 
-/// A converter never writes them, but a file may hold them, and a reader takes them: they must mean the same to
-/// everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits wrap.
+/// A converter never writes them, but a file may hold them, and a reader takes them: they must mean the same
+/// to everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits
+/// wrap.
 #[test]
 fn weights_beyond_the_precision_are_the_definitions() {
     let mut random = Random::new(11);

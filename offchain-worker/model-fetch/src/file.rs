@@ -38,8 +38,8 @@ impl Wanted {
         }
     }
 
-    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be part of
-    /// another one.
+    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be
+    /// part of another one.
     pub(super) fn unknown(folder: &Path, name: &str, bytes: u64) -> Self {
         Self {
             hash: None,

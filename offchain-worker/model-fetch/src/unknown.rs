@@ -1,8 +1,8 @@
-//! A model that nobody has put on the list of known ones: whatever a repository on the hub holds, converted to its
-//! exact form.
+//! A model that nobody has put on the list of known ones: whatever a repository on the hub holds, converted
+//! to its exact form.
 //!
-//! There is no hash to compare with. What vouches for the result is its own hash: whoever converts the same files gets
-//! the same model, and the chain knows it by that.
+//! There is no hash to compare with. What vouches for the result is its own hash: whoever converts the same
+//! files gets the same model, and the chain knows it by that.
 
 use std::{fmt, fs, str::FromStr};
 

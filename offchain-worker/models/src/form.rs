@@ -14,8 +14,8 @@ pub trait Form {
     /// The dimensions.
     ///
     /// # Errors
-    /// [`ModelError::UnevenLayers`] when one layer is not like the others: then these dimensions could not say what it
-    /// computes.
+    /// [`ModelError::UnevenLayers`] when one layer is not like the others: then these dimensions could not
+    /// say what it computes.
     fn architecture(&self) -> Result<Architecture, ModelError>;
 
     /// The weights by name.

@@ -67,7 +67,8 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, AddressError> {
     Endpoint::try_from(text.as_bytes().to_vec()).map_err(|_| AddressError::TooLong { text: text.into() })
 }
 
-/// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host name.
+/// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host
+/// name.
 ///
 /// # Errors
 /// When it is neither `/ip4|ip6/ADDRESS/udp/PORT/quic-v1` nor `/ip4|ip6/ADDRESS/tcp/PORT`.

@@ -1,7 +1,7 @@
 //! The one task that owns the swarm.
 //!
-//! It does nothing that waits: disk is read on blocking threads, tickets are judged by tasks of their own, and every table
-//! is bounded by [`Limits`].
+//! It does nothing that waits: disk is read on blocking threads, tickets are judged by tasks of their own,
+//! and every table is bounded by [`Limits`].
 
 mod blobs;
 mod streams;
@@ -174,8 +174,8 @@ impl EventLoop {
     pub(crate) async fn run(mut self) {
         loop {
             tokio::select! {
-                // What the host says counts for all that others ask after it. The first two are soon through: commands are
-                // the host's own, and answers no more than the requests that were let in.
+                // What the host says counts for all that others ask after it. The first two are soon through:
+                // commands are the host's own, and answers no more than the requests that were let in.
                 biased;
                 command = self.commands.recv() => match command {
                     Some(command) => self.on_command(command),
@@ -244,8 +244,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether there is room for another request. Those that nobody waits for any more, because their peer was too slow,
-    /// count half: their time is up soon.
+    /// Whether there is room for another request. Those that nobody waits for any more, because their peer
+    /// was too slow, count half: their time is up soon.
     fn may_ask(&self) -> bool {
         let max = self.limits.outbound_requests_max;
         let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();

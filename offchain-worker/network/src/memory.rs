@@ -1,7 +1,7 @@
 //! A data plane within one process, for tests of what is built on it.
 //!
-//! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk and no
-//! limit. An endpoint's whole text stands for its peer's id, and need not be an address.
+//! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk
+//! and no limit. An endpoint's whole text stands for its peer's id, and need not be an address.
 
 use std::{
     collections::HashMap,

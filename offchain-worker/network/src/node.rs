@@ -267,7 +267,8 @@ fn audience(readers: Readers<'_>) -> Audience<PeerId> {
     }
 }
 
-/// The peers at endpoints. What is no endpoint names nobody: it comes from others, and the rest of them are not to suffer.
+/// The peers at endpoints. What is no endpoint names nobody: it comes from others, and the rest of them are
+/// not to suffer.
 fn named(endpoints: &[Endpoint]) -> impl Iterator<Item = (Multiaddr, PeerId)> + '_ {
     endpoints.iter().filter_map(|endpoint| {
         split_endpoint(endpoint)

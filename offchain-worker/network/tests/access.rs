@@ -1,5 +1,5 @@
-//! Real sockets on loopback, and the same in memory: blobs are for those of the round, and for auditors who show their
-//! draw.
+//! Real sockets on loopback, and the same in memory: blobs are for those of the round, and for auditors who
+//! show their draw.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

@@ -1,7 +1,8 @@
 //! What auditors get, out of what the provider earned that they audited.
 //!
-//! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the price: so the
-//! client's cost stays what it was. A client that is its own provider and auditor moves its own money and loses the fee.
+//! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the
+//! price: so the client's cost stays what it was. A client that is its own provider and auditor moves its own
+//! money and loses the fee.
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::{

@@ -1,5 +1,5 @@
-//! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws and games, and
-//! run over the runtime alone (`scripts/weights`).
+//! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws
+//! and games, and run over the runtime alone (`scripts/weights`).
 
 mod committee;
 mod setup;
@@ -123,7 +123,8 @@ mod benchmarks {
         assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
     }
 
-    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered otherwise.
+    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered
+    /// otherwise.
     #[benchmark]
     fn reveal_vote() {
         let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
@@ -154,7 +155,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time instead.
+    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time
+    /// instead.
     #[benchmark]
     fn advance_committee() {
         silent::<T>();

@@ -1,15 +1,15 @@
 //! Who plays whom.
 //!
-//! - Two providers that stand by different results play each other, one game at a time each, until all that stand say
-//!   the same. The one whose result fewer stand by defends.
+//! - Two providers that stand by different results play each other, one game at a time each, until all that
+//!   stand say the same. The one whose result fewer stand by defends.
 //! - An auditor whose result differs plays the provider that it audited.
-//! - A challenger that has won goes on against the next that stands by the same result: first other providers, then,
-//!   if the result was judged wrong, auditors that confirmed it. **Losing is personal**: what a defender shows below a
-//!   leaf of its trace is its own, so its defeat proves nothing against another that made the same claim. Each can
-//!   defend it, and whoever is right wins.
+//! - A challenger that has won goes on against the next that stands by the same result: first other
+//!   providers, then, if the result was judged wrong, auditors that confirmed it. **Losing is personal**:
+//!   what a defender shows below a leaf of its trace is its own, so its defeat proves nothing against another
+//!   that made the same claim. Each can defend it, and whoever is right wins.
 //!
-//! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the round, so there
-//! are no more games than members, audits and challenges.
+//! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the
+//! round, so there are no more games than members, audits and challenges.
 
 use alloc::vec::Vec;
 use frame_support::traits::Get;
@@ -137,8 +137,8 @@ impl<T: Config> Pallet<T> {
         })
     }
 
-    /// The next auditor that says something else than its provider. Ends audits from which no dispute can come, and
-    /// says in `ended` whether there was one.
+    /// The next auditor that says something else than its provider. Ends audits from which no dispute can
+    /// come, and says in `ended` whether there was one.
     fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Matchup<T>, Game)> {
         for audit in round.audits.clone() {
             if audit.state != AuditState::Differs {

@@ -72,7 +72,8 @@ impl BlockAuthors<u64> for Authors {
     }
 }
 
-/// Runs a test in block 1 with `authorities` that make blocks in turn; checks every invariant when it is over.
+/// Runs a test in block 1 with `authorities` that make blocks in turn; checks every invariant when it is
+/// over.
 pub(crate) fn execute(authorities: u64, test: impl FnOnce()) {
     Authorities::set((0..authorities).collect());
     AuthorNow::set(None);

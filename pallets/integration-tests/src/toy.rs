@@ -1,8 +1,8 @@
 //! A computation small enough to see through: four leaves, of which the inner two are computed in two steps.
 //!
-//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each step of leaf
-//! 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the output: three segments of the
-//! result's number.
+//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each
+//! step of leaf 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the
+//! output: three segments of the result's number.
 
 use std::{cell::Cell as Slot, convert::Infallible};
 

@@ -60,7 +60,8 @@ pub(crate) fn check_manifest<T: Config>(manifest: &ModelManifest) -> Result<(), 
     }
 }
 
-/// Whether the numbers of some result can be checked: whoever computed it would be punished for what nobody can get right.
+/// Whether the numbers of some result can be checked: whoever computed it would be punished for what nobody
+/// can get right.
 fn check_exact<T: Config>(manifest: &ModelManifest, exact: &ExactForm) -> Result<(), Error<T>> {
     let offered = manifest.family.operation();
     let mut operations = manifest.operations.iter();

@@ -1,5 +1,5 @@
-//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and games, and
-//! run over the runtime alone (`scripts/weights`).
+//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and
+//! games, and run over the runtime alone (`scripts/weights`).
 
 mod inputs;
 mod openings;
@@ -57,9 +57,9 @@ mod benchmarks {
         assert!(round.is_some_and(|round| matches!(round.phase, RoundPhase::Auditing { .. })));
     }
 
-    /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to reveal.
-    /// They meet in one call only when one member committed; here the others have revealed all the same, so that
-    /// the verdict is as large as it can be, and as many disputes begin as begin at once.
+    /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to
+    /// reveal. They meet in one call only when one member committed; here the others have revealed all the
+    /// same, so that the verdict is as large as it can be, and as many disputes begin as begin at once.
     #[benchmark]
     fn reveal() {
         let said = disputable::<T>();
@@ -110,7 +110,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to lock.
+    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to
+    /// lock.
     #[benchmark]
     fn replace_members() {
         let until = TrustLock::<T>::now();
@@ -170,7 +171,8 @@ mod benchmarks {
         assert!(!Rounds::<T>::contains_key(TASK));
     }
 
-    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to bring up to date.
+    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to
+    /// bring up to date.
     #[benchmark]
     fn convict_silent() {
         at::<T>(One::one());

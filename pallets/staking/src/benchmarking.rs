@@ -11,7 +11,8 @@ use surety_types::{limits::UNLOCKING_MAX, stake::Role, traits::StakeLedger};
 
 use crate::{asset, Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents};
 
-/// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and `MinBond` bonded.
+/// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and
+/// `MinBond` bonded.
 fn bonded<T: Config>(chunks: u32) -> Result<T::AccountId, BenchmarkError> {
     let stash: T::AccountId = account("stash", 0, 0);
     let agent: T::AccountId = account("agent", 0, 0);

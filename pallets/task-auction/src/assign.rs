@@ -1,4 +1,5 @@
-//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in [`crate::draw`].
+//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in
+//! [`crate::draw`].
 
 use alloc::vec::Vec;
 use codec::Encode;
@@ -25,7 +26,8 @@ const ENTROPY_SUBJECT: &[u8] = b"surety/task-auction/draw";
 pub(crate) type Entropy<T> = (<T as frame_system::Config>::Hash, BlockNumberFor<T>);
 
 impl<T: Config> Pallet<T> {
-    /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids were closed.
+    /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids
+    /// were closed.
     pub(crate) fn try_draw(
         id: TaskId,
         task: &TaskOf<T>,

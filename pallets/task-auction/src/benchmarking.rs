@@ -267,8 +267,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call would, but
-    /// there need not be any in a chain that is being measured.
+    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call
+    /// would, but there need not be any in a chain that is being measured.
     #[benchmark]
     fn draw(b: Linear<REDUNDANCY_MAX, BIDS_MAX>) -> Result<(), BenchmarkError> {
         let task = drawable::<T>(b, 0)?;

@@ -74,7 +74,8 @@ impl MockTrust {
         REFUSES.set(refuses);
     }
 
-    /// Has `handler` called by every [`TaskTrust::advance`], for example to hand a verdict to the pallet under test.
+    /// Has `handler` called by every [`TaskTrust::advance`], for example to hand a verdict to the pallet
+    /// under test.
     pub fn on_advance(handler: OnAdvance) {
         ON_ADVANCE.set(Some(handler));
     }

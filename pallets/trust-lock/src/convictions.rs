@@ -35,7 +35,8 @@ pub struct Offence<AccountId, Balance> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long as it costs.
+    /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long
+    /// as it costs.
     pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
         let offender = &offence.offender;
         let mut part = Perquintill::zero();

@@ -1,7 +1,8 @@
 //! Slashes that were proven: vetoed, or carried out when they have waited long enough.
 //!
-//! How much is lost is only computed when a slash is carried out, so that it makes no difference who of several
-//! offenders was convicted first. Idle blocks carry out what is due in the order in which it was proven.
+//! How much is lost is only computed when a slash is carried out, so that it makes no difference who of
+//! several offenders was convicted first. Idle blocks carry out what is due in the order in which it was
+//! proven.
 
 use frame_support::{
     dispatch::DispatchResult,

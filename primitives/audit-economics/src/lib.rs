@@ -59,8 +59,9 @@ impl Default for AuditRates {
 }
 
 impl AuditRates {
-    /// Auditors expected on a task at `level` by a provider with `clean_tasks` clean tasks since it came or was last
-    /// at fault. Falls in a straight line from the newcomers' rate to the level's, which it never goes below.
+    /// Auditors expected on a task at `level` by a provider with `clean_tasks` clean tasks since it came or
+    /// was last at fault. Falls in a straight line from the newcomers' rate to the level's, which it never
+    /// goes below.
     pub fn expected(&self, level: SecurityLevel, clean_tasks: u32) -> FixedU128 {
         let rate = match level {
             SecurityLevel::Basic => self.basic,
@@ -93,13 +94,14 @@ impl AuditRates {
 pub struct AuditThreshold(u128);
 
 impl AuditThreshold {
-    /// For one of `verifiers` that are all alike. With fewer verifiers than expected auditors, all of them audit.
+    /// For one of `verifiers` that are all alike. With fewer verifiers than expected auditors, all of them
+    /// audit.
     pub fn equal(expected: FixedU128, verifiers: u32) -> Self {
         Self::weighted(expected, 1, verifiers.into())
     }
 
-    /// For a verifier with `stake` of the `total` that all verifiers have (both in the same unit), so that splitting
-    /// a stake among many names gains nothing. `f` is then the corrupt part of the stake.
+    /// For a verifier with `stake` of the `total` that all verifiers have (both in the same unit), so that
+    /// splitting a stake among many names gains nothing. `f` is then the corrupt part of the stake.
     ///
     /// The probability is `min(1, expected * stake / total)`, rounded up by less than 2 * 10^-18. As
     /// `1 - min(1, q) <= exp(-q)`, [`honest_audit`] bounds the outcome from below whatever the weights are.
@@ -126,8 +128,8 @@ impl AuditThreshold {
     }
 }
 
-/// Probability that at least one honest verifier audits: `1 - exp(-expected (1 - corrupt))`, never above the truth and
-/// less than 5 * 10^-18 below it.
+/// Probability that at least one honest verifier audits: `1 - exp(-expected (1 - corrupt))`, never above the
+/// truth and less than 5 * 10^-18 below it.
 pub fn honest_audit(expected: FixedU128, corrupt: Perquintill) -> Perquintill {
     let honest = u128::from(corrupt.left_from_one().deconstruct());
     // Cannot fail: the factor is at most one.

@@ -37,7 +37,8 @@ pub fn mixed_cell(weights: &[f32], value: impl Fn(usize) -> f32, total: f32) -> 
     sum / total
 }
 
-/// Turns scores into `e^(score - max)` in place, and returns their [`lanes::sum`]. Dividing is left to the caller.
+/// Turns scores into `e^(score - max)` in place, and returns their [`lanes::sum`]. Dividing is left to the
+/// caller.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] for no scores, [`ArithmeticError::NotFinite`] when one is not.
@@ -52,11 +53,12 @@ pub fn softmax_row(scores: &mut [f32]) -> Result<f32, ArithmeticError> {
 
 /// One head's attention of one query over `scores.len()` positions.
 ///
-/// `key(j, d)` and `value(j, d)` are the elements of position `j`; `scores` is scratch. In order: [`score_cell`] of each
-/// position, [`softmax_row`], and [`mixed_cell`] of each column.
+/// `key(j, d)` and `value(j, d)` are the elements of position `j`; `scores` is scratch. In order:
+/// [`score_cell`] of each position, [`softmax_row`], and [`mixed_cell`] of each column.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] for no positions or an output of another width, [`ArithmeticError::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] for no positions or an output of another width, [`ArithmeticError::NotFinite`]
+/// when a result is not.
 #[inline(always)]
 pub fn attention_row(
     query: &[f32],

@@ -7,7 +7,8 @@ use crate::{finite, sqrt, ArithmeticError};
 /// `rows` is row-major, `n` rows of `out.len()` columns.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] when `rows` holds no whole positive number of rows, [`ArithmeticError::NotFinite`] when a result is.
+/// [`ArithmeticError::Shape`] when `rows` holds no whole positive number of rows,
+/// [`ArithmeticError::NotFinite`] when a result is.
 #[allow(clippy::arithmetic_side_effects, reason = "the width was checked above")]
 pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), ArithmeticError> {
     let width = out.len();
@@ -42,7 +43,8 @@ pub fn mean_cell(column: &[f32]) -> Result<f32, ArithmeticError> {
 /// Length of a row: `sqrt(((0 + row[0]^2) + row[1]^2) + ...)`.
 ///
 /// # Errors
-/// [`ArithmeticError::ZeroNorm`] for a row of zeros or squares that vanish, [`ArithmeticError::NotFinite`] when a square overflows.
+/// [`ArithmeticError::ZeroNorm`] for a row of zeros or squares that vanish, [`ArithmeticError::NotFinite`]
+/// when a square overflows.
 pub fn l2_norm(row: &[f32]) -> Result<f32, ArithmeticError> {
     let mut squares = 0.0f32;
     for value in row.iter() {

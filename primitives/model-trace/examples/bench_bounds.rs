@@ -1,5 +1,5 @@
-//! What a node evaluates of a model in calls whose weight knows nothing of it, at the limits and far beyond: nanoseconds,
-//! as JSON. `scripts/bench bounds` sets them beside the declared weights.
+//! What a node evaluates of a model in calls whose weight knows nothing of it, at the limits and far beyond:
+//! nanoseconds, as JSON. `scripts/bench bounds` sets them beside the declared weights.
 
 use std::{hint::black_box, time::Instant};
 

@@ -77,12 +77,12 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
     }
 }
 
-/// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so that it is
-/// right and not fast: seconds where the kernels take a small part of one.
+/// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so
+/// that it is right and not fast: seconds where the kernels take a small part of one.
 ///
 /// # Errors
-/// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the output as
-/// claimed where the family generates.
+/// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the
+/// output as claimed where the family generates.
 pub fn execute_leaf<R: Records>(plan: &LeafPlan<'_>, records: &R) -> Result<Vec<Rows>, Missing> {
     let mut done = Vec::new();
     for step in 0..plan.steps() {

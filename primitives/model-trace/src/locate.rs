@@ -119,8 +119,8 @@ impl Piece {
         ]
     }
 
-    /// Bytes of its opening; nothing when they are more than any opening may have. The way to a piece has branches for
-    /// each of its segments: of a longer one they are not even counted.
+    /// Bytes of its opening; nothing when they are more than any opening may have. The way to a piece has
+    /// branches for each of its segments: of a longer one they are not even counted.
     pub fn size(&self) -> Option<u32> {
         let bytes = self.bytes().len() as u32;
         if bytes > OPENING_BYTES_MAX {

@@ -1,9 +1,9 @@
 //! The opening of a cell: what it asks for, with what shows that it is committed.
 //!
-//! An opening is its pieces one after the other, in the order in which the cell asks for them, with nothing between:
-//! how long each is follows from the place. A piece of rows is the bytes of its segments and the hashes from there up
-//! to the root. A row of weights is its values, its scales, for linear layers a byte that says whether there is a bias
-//! and the bias; its place among all rows, their number, and the hashes.
+//! An opening is its pieces one after the other, in the order in which the cell asks for them, with nothing
+//! between: how long each is follows from the place. A piece of rows is the bytes of its segments and the
+//! hashes from there up to the root. A row of weights is its values, its scales, for linear layers a byte
+//! that says whether there is a bias and the bias; its place among all rows, their number, and the hashes.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::ops::Range;

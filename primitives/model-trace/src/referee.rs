@@ -1,4 +1,5 @@
-//! What the runtime does with a cell: it reads the opening, checks every piece of it, and computes the cell again.
+//! What the runtime does with a cell: it reads the opening, checks every piece of it, and computes the cell
+//! again.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::ops::Range;
@@ -110,8 +111,8 @@ impl Referee for CellReferee<'_> {
 /// A piece is not there, or is not shown to be committed.
 struct NotShown;
 
-/// Takes an opening apart. Nothing is taken for granted: how long everything is follows from the layout, what is not
-/// there ends it, and every hash is checked.
+/// Takes an opening apart. Nothing is taken for granted: how long everything is follows from the layout, what
+/// is not there ends it, and every hash is checked.
 struct Reader<'o, 'l> {
     ground: Ground<'l>,
     roots: &'o Roots,

@@ -197,7 +197,8 @@ impl Rows {
             .collect()
     }
 
-    /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no row has.
+    /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no
+    /// row has.
     pub fn recorded_digests(&self) -> Vec<H256> {
         let digest = |row: Vec<u8>| match lacking(&row) {
             Some(_) => H256::zero(),

@@ -4,8 +4,8 @@ use surety_types::model::ModelFamily;
 
 /// What a step does. A `Quant` step's rows are quantised; all others' are words.
 ///
-/// `P` are the positions that are visible at the end of the leaf's chunk, `R` the chunk's own. Steps have `R` rows but
-/// where something else is said.
+/// `P` are the positions that are visible at the end of the leaf's chunk, `R` the chunk's own. Steps have `R`
+/// rows but where something else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
     /// BERT: the vectors of token, position and segment, added up.
@@ -14,7 +14,8 @@ pub enum Op {
     EmbedStats,
     /// The first state: vectors of tokens; with BERT, `EmbedAdd` normalised.
     Embed,
-    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of `AttentionAdd`.
+    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of
+    /// `AttentionAdd`.
     AttentionStats,
     /// Llama: the state, normalised.
     AttentionInput,

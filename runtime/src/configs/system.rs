@@ -29,12 +29,12 @@ use crate::{
     RuntimeEvent, RuntimeFreezeReason, RuntimeHoldReason, RuntimeOrigin, RuntimeTask, System, VERSION,
 };
 
-/// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that a flood
-/// of transactions stops neither an equivocation report nor the tasks' agenda.
+/// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that
+/// a flood of transactions stops neither an equivocation report nor the tasks' agenda.
 const NORMAL_RATIO: Perbill = Perbill::from_percent(75);
 
-/// A third of a slot: a block is built in that time by its author and executed again by everybody else before the
-/// next slot, on machines a good deal slower than the one that the weights were measured on.
+/// A third of a slot: a block is built in that time by its author and executed again by everybody else before
+/// the next slot, on machines a good deal slower than the one that the weights were measured on.
 const BLOCK_COMPUTE: Weight = Weight::from_parts(WEIGHT_REF_TIME_PER_SECOND.saturating_mul(2) / 3, u64::MAX);
 
 /// Hooks that run before the first extrinsic, in the estimate that pallets' limits are checked against.

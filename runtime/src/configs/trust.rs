@@ -40,8 +40,8 @@ mod benchmark;
 parameter_types! {
     /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
     pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
-    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage, because what a
-    /// verifier draws from it is known to its key alone.
+    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage,
+    /// because what a verifier draws from it is known to its key alone.
     pub EpochRandomness: H256 = H256(pallet_babe::Randomness::<Runtime>::get());
 }
 
@@ -181,7 +181,8 @@ impl DisputeReferee for ExactReferee {
         }))
     }
 
-    /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be registered.
+    /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be
+    /// registered.
     fn claim_referee(context: &ExactContext, claim: &ResultClaim) -> Option<ExactClaimReferee> {
         let task = TaskFacts {
             family: context.family,

@@ -162,7 +162,8 @@ impl Chain {
         results
     }
 
-    /// A block that `used` has been taken of for calls of this class, and then one call. Returns how that went.
+    /// A block that `used` has been taken of for calls of this class, and then one call. Returns how that
+    /// went.
     pub fn busy_block(
         &mut self,
         (used, class): (Weight, DispatchClass),

@@ -1,4 +1,5 @@
-//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by cell.
+//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by
+//! cell.
 
 use std::sync::Arc;
 
@@ -204,8 +205,8 @@ pub fn signer(party: &Party<AccountId>) -> Sr25519Keyring {
     }
 }
 
-/// Plays all disputes to their ends, each party with its player. Returns the cells that were reached, and the bytes of
-/// the moves of the longest dispute.
+/// Plays all disputes to their ends, each party with its player. Returns the cells that were reached, and the
+/// bytes of the moves of the longest dispute.
 fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]) -> (Vec<Cell>, usize) {
     let mut cells = Vec::new();
     let mut bytes = std::collections::BTreeMap::<DisputeId, usize>::new();
@@ -352,7 +353,8 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     // The VRF of another key is worth nothing.
     let forged = proof(&mut chain, task, &provider, STRANGER);
     assert!(chain.try_call(agent, announce(forged)).is_err());
-    // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always drawn.
+    // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always
+    // drawn.
     let own = proof(&mut chain, task, &provider, agent);
     chain.call(agent, announce(own));
 

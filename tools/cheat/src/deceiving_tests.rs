@@ -35,7 +35,8 @@ impl Core for Script {
     }
 }
 
-/// What is carried out, and what the core has heard, when it answers a first event and those that follow with these effects.
+/// What is carried out, and what the core has heard, when it answers a first event and those that follow with
+/// these effects.
 fn played(deceit: Deceit, others: &[(TaskId, Hash)], effects: Vec<Vec<Effect>>) -> (Step, Vec<Event>) {
     let script = Script {
         effects: effects.into(),

@@ -75,7 +75,8 @@ impl Dispute {
                 return Some(played);
             }
             let Some(side) = game.to_move() else {
-                // Not computable in a block: the input, on which a committee of the task's verifiers sees that the honest is right.
+                // Not computable in a block: the input, on which a committee of the task's verifiers sees
+                // that the honest is right.
                 let winner = if self.right {
                     Side::Defender
                 } else {

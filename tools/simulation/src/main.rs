@@ -1,5 +1,5 @@
-//! `surety-simulation [--quick] [--seed N] [--blocks NAME=N,..]`: plays everything and prints the report as JSON.
-//! What it is doing goes to the other stream. `scripts/bench trust` is the comfortable way to run it.
+//! `surety-simulation [--quick] [--seed N] [--blocks NAME=N,..]`: plays everything and prints the report as
+//! JSON. What it is doing goes to the other stream. `scripts/bench trust` is the comfortable way to run it.
 
 use std::process::ExitCode;
 

@@ -161,7 +161,8 @@ fn a_report_has_what_others_look_for() {
 
 #[test]
 fn an_audit_pays_more_than_it_costs_however_many_are_drawn() {
-    // What whoever was drawn can expect, when the number of others is Poisson distributed around the level's mean.
+    // What whoever was drawn can expect, when the number of others is Poisson distributed around the level's
+    // mean.
     let (rules, market) = (Rules::default(), Market::with_corrupt(33));
     let cost = (market.audit + 2 * market.transaction) as f64;
     for mean in [0.15, 1.0, 3.0] {

@@ -1,6 +1,7 @@
 //! `surety doctor`: is everything there that a provider or client needs?
 //!
-//! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and change nothing.
+//! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and
+//! change nothing.
 
 use std::{
     net::{TcpListener, UdpSocket},

@@ -51,7 +51,8 @@ pub(super) trait Role {
         stored: &[ModelManifest],
     ) -> Result<CoreConfig>;
 
-    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of it.
+    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of
+    /// it.
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside>;
 
     /// Where its speeds are kept, if it bids by them.

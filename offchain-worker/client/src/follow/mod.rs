@@ -1,6 +1,7 @@
 //! Following a task to its end, and getting its output on the way.
 //!
-//! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised state.
+//! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised
+//! state.
 
 mod report;
 mod steps;
@@ -44,8 +45,8 @@ const DELIVERY_PAUSE: Duration = Duration::from_secs(2);
 /// After settlement, the output is tried for this long.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node may be restarted meanwhile. How often it is said that it is still away; and for how long it is waited for when the
-/// task is over.
+/// A node may be restarted meanwhile. How often it is said that it is still away; and for how long it is
+/// waited for when the task is over.
 const NODE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is followed.

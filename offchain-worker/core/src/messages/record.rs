@@ -10,8 +10,9 @@ use surety_types::{
 
 use crate::{AccountId, Balance, BlockNumber, Hash};
 
-/// Something promised or learnt that a restart must know of. Each says when: a restart takes no finalised state in
-/// that is older than its newest record, so that a node which lags behind cannot make it forget a task.
+/// Something promised or learnt that a restart must know of. Each says when: a restart takes no finalised
+/// state in that is older than its newest record, so that a node which lags behind cannot make it forget a
+/// task.
 ///
 /// Kept on disk in SCALE: new kinds come last, and none changes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

@@ -179,7 +179,8 @@ impl Verifier {
         }
     }
 
-    /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those that are ours.
+    /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those
+    /// that are ours.
     fn pass_idle(&mut self) {
         let (config, clocks, passed) = (&self.config, self.clocks, &mut self.role.passed);
         self.tasks.retain(|task, entry| {

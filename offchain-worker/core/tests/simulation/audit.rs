@@ -1,5 +1,5 @@
-//! A verifier's life with one task whose provider lies: a chain as far as the verifier sees it, and a process around the
-//! state machine that crashes and loses things.
+//! A verifier's life with one task whose provider lies: a chain as far as the verifier sees it, and a process
+//! around the state machine that crashes and loses things.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

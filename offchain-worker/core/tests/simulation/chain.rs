@@ -1,5 +1,5 @@
-//! A chain as far as one provider sees it: it draws that provider for most tasks, finality lags and stands still now and
-//! then, and with it the clock that all deadlines are on.
+//! A chain as far as one provider sees it: it draws that provider for most tasks, finality lags and stands
+//! still now and then, and with it the clock that all deadlines are on.
 
 use std::collections::{BTreeMap, VecDeque};
 

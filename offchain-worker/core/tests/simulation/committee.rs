@@ -1,5 +1,5 @@
-//! The lives of verifiers that a dispute's committee asks: a chain as far as they see it, and processes that crash and lose
-//! things around their state machines.
+//! The lives of verifiers that a dispute's committee asks: a chain as far as they see it, and processes that
+//! crash and lose things around their state machines.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

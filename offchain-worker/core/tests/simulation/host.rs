@@ -117,8 +117,8 @@ impl Host {
     }
 
     pub fn check_said_one_thing(&self) {
-        // A bid tells of the work that is waiting. Who lost its journal makes another; the chain takes one, and that is
-        // found again.
+        // A bid tells of the work that is waiting. Who lost its journal makes another; the chain takes one,
+        // and that is found again.
         for (task, seals) in self.seals.iter().filter(|_| self.faults.journal_loss == 0) {
             assert!(seals.len() == 1, "{} bids on task {task}", seals.len());
         }

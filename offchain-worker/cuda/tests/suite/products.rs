@@ -91,7 +91,8 @@ impl Case {
     }
 }
 
-/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in rounding.
+/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in
+/// rounding.
 fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
     let mut rows = random.activations(count * width);
     for (i, group) in rows.chunks_mut(width.min(exact::GROUP)).enumerate() {

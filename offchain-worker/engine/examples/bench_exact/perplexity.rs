@@ -1,4 +1,5 @@
-//! How well a decoder's two forms foretell the same text: the published floats with candle, and the exact form.
+//! How well a decoder's two forms foretell the same text: the published floats with candle, and the exact
+//! form.
 
 use std::{collections::HashMap, fs, path::Path};
 

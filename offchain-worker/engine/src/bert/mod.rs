@@ -1,7 +1,7 @@
 //! BERT-style encoders on candle: sentence embeddings.
 //!
-//! Items are computed one at a time, each in a batch of one and without padding, so that a row never depends on its
-//! neighbours. Threads share items between them, never the sums within one.
+//! Items are computed one at a time, each in a batch of one and without padding, so that a row never depends
+//! on its neighbours. Threads share items between them, never the sums within one.
 
 mod config;
 mod weights;
@@ -25,8 +25,8 @@ use crate::{
     trace::{claim, embedding_leaf},
 };
 
-/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
-/// cancelled job ends within a second.
+/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough
+/// that a cancelled job ends within a second.
 const ITEMS_PER_THREAD: usize = 8;
 
 /// A loaded BERT model.
@@ -38,8 +38,8 @@ pub struct BertEngine {
 }
 
 impl BertEngine {
-    /// Builds the model out of files whose hashes have been checked. Everything in them is checked again for sense:
-    /// a hash says whose file it is, not that it is well made.
+    /// Builds the model out of files whose hashes have been checked. Everything in them is checked again for
+    /// sense: a hash says whose file it is, not that it is well made.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let config = config::parse(&files.config)?;
         let tokens = Tokens::load(

@@ -1,7 +1,7 @@
 //! The forward pass of an exact encoder: post-norm BERT.
 //!
-//! Several sequences go through the products together, as rows below each other; only attention looks at more than
-//! one row, and only within a sequence. So which sequences are computed together changes no bit.
+//! Several sequences go through the products together, as rows below each other; only attention looks at more
+//! than one row, and only within a sequence. So which sequences are computed together changes no bit.
 
 use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, Mask, Packed, Rows};
@@ -119,8 +119,8 @@ impl BertModel {
     /// One vector for each sequence, of length 1.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for an empty sequence, one that is too long, or tokens that there are no vectors for; the
-    /// faults of the arithmetic.
+    /// [`ArithmeticError::Shape`] for an empty sequence, one that is too long, or tokens that there are no
+    /// vectors for; the faults of the arithmetic.
     pub fn embed(
         &self,
         sequences: &[&TokensOf],

@@ -18,8 +18,8 @@ use surety_model_fetch::{fetch, FetchOptions, Source};
 use surety_models::{known, paths, KnownModel, ModelStore, StoredModel};
 use surety_types::model::Operation;
 
-/// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes most of a
-/// minute.
+/// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes
+/// most of a minute.
 fn stored(model: &KnownModel) -> StoredModel {
     let store = ModelStore::new(&paths::cache_home().expect("HOME is set"));
     let options = FetchOptions {

@@ -20,7 +20,8 @@ use surety_types::{
 /// Positions that it pretends to have.
 pub const CONTEXT: u32 = 8;
 
-/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its words again, each when it is let.
+/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its words again, each when
+/// it is let.
 pub struct Puppet {
     manifest: ModelManifest,
     runs: AtomicUsize,

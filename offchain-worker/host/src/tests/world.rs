@@ -164,7 +164,8 @@ impl World {
         self.chain.finalize();
     }
 
-    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit other calls.
+    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit
+    /// other calls.
     pub fn start(&self) -> Running {
         self.start_beating(1_000_000)
     }

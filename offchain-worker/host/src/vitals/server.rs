@@ -1,7 +1,8 @@
 //! The port on which an operator's tools ask how a worker is.
 //!
-//! It tells whoever asks, and changes nothing. What it tells is nobody's secret, but an address and a port more on the
-//! internet are no good: it is off unless asked for, and belongs on loopback or a private network.
+//! It tells whoever asks, and changes nothing. What it tells is nobody's secret, but an address and a port
+//! more on the internet are no good: it is off unless asked for, and belongs on loopback or a private
+//! network.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 

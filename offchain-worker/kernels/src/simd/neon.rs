@@ -106,8 +106,8 @@ impl SimdIsa for NeonDot {
     #[inline(always)]
     unsafe fn dot(mut sums: Self::Sums, weights: Self::Weights, quad: Self::Quad) -> Self::Sums {
         for (sums, weights) in sums.iter_mut().zip(weights) {
-            // SAFETY: the trait's contract. The intrinsic is not stable in this Rust; the instruction touches only
-            // its operands.
+            // SAFETY: the trait's contract. The intrinsic is not stable in this Rust; the instruction touches
+            // only its operands.
             unsafe {
                 asm!(
                     ".arch_extension dotprod",

@@ -1,5 +1,5 @@
-//! The header of a safetensors file, read by our own few lines: the published library adds hostile offsets up without
-//! looking, and takes a name that stands twice.
+//! The header of a safetensors file, read by our own few lines: the published library adds hostile offsets up
+//! without looking, and takes a name that stands twice.
 
 use std::{collections::BTreeMap, fmt};
 

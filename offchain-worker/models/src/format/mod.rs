@@ -10,9 +10,10 @@
 //! | norms, and a `pre` for the input of linear layers | F32 | `[width]` |
 //! | `rotary.turns` | U64 | `[head_dim / 2]` |
 //!
-//! Rows are int8 or int12, all of one precision. Linear layers and tables keep the stems of the published names. Query,
-//! key and value share the `pre` of their layer's `attention.pre`, gate and up the one of `mlp.pre`; others have their own, `L.pre`. An absent `pre` is all
-//! ones. Tensors stand in the file by the size of their elements, largest first, then by name.
+//! Rows are int8 or int12, all of one precision. Linear layers and tables keep the stems of the published
+//! names. Query, key and value share the `pre` of their layer's `attention.pre`, gate and up the one of
+//! `mlp.pre`; others have their own, `L.pre`. An absent `pre` is all ones. Tensors stand in the file by the
+//! size of their elements, largest first, then by name.
 
 mod assemble;
 mod header;

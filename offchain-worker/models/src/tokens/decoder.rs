@@ -7,7 +7,8 @@ use tokenizers::{ModelWrapper, Tokenizer};
 
 use crate::error::ModelError;
 
-/// Patterns by which published models split text: GPT-2's, Llama 3's, Qwen 2's. Others may take time without bound.
+/// Patterns by which published models split text: GPT-2's, Llama 3's, Qwen 2's. Others may take time without
+/// bound.
 const PATTERNS: [&str; 3] = [
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",

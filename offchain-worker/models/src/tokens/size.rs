@@ -21,8 +21,8 @@ struct Positions {
     max_position_embeddings: Option<u32>,
 }
 
-/// The size of `prompt` by the model's own tokenizer; nothing when that cannot be used here. Only to know beforehand
-/// what a task will cost: what counts in the end is what engines find.
+/// The size of `prompt` by the model's own tokenizer; nothing when that cannot be used here. Only to know
+/// beforehand what a task will cost: what counts in the end is what engines find.
 ///
 /// # Errors
 /// When the model's files are not what its manifest says.

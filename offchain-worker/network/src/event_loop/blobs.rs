@@ -132,7 +132,8 @@ impl EventLoop {
                     self.grants.may_read(hash, peer) || self.allowances.has(*peer, *hash, Instant::now());
                 (*hash, allowed)
             }
-            // Whoever may read the same blob for another task need not know that it is this task's output, too.
+            // Whoever may read the same blob for another task need not know that it is this task's output,
+            // too.
             Wanted::Output { genesis, task } => {
                 let ((hash, _), audience) = self.outputs.entry(*task).filter(|_| *genesis == self.genesis)?;
                 (*hash, audience.has(peer))

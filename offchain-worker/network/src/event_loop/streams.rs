@@ -1,7 +1,7 @@
 //! Serving and reading `/surety/stream/1`.
 //!
-//! A request for a page waits until there is something to tell: never long, never in the loop, and never more than
-//! [`crate::Limits::polls_max`] at once.
+//! A request for a page waits until there is something to tell: never long, never in the loop, and never more
+//! than [`crate::Limits::polls_max`] at once.
 
 use libp2p::{
     request_response::{Event, InboundRequestId, Message, OutboundFailure, ResponseChannel},

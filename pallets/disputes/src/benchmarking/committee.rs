@@ -45,8 +45,8 @@ fn waiting<T: Config>() {
     });
 }
 
-/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the first variant
-/// has no data.
+/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the
+/// first variant has no data.
 fn referred(game: &Game) -> Game {
     const NEEDS_COMMITTEE: u8 = 6;
     let cell = Cell {
@@ -129,7 +129,8 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
         frame_support::assert_ok!(state.reveal(voter, *value, salt()));
     }
     let mut committee = committee::<T>(state);
-    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute as well.
+    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute
+    // as well.
     committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
     Committees::<T>::insert(0, committee);
     right

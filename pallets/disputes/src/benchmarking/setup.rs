@@ -19,8 +19,9 @@ use surety_types::{
 
 use crate::{Config, Disputes, HoldReason, NextDisputeId, PartyOf};
 
-/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
-/// agent, and the opening. It is refuted, the provider convicted, and the challenger goes on against the next.
+/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the
+/// provider's agent, and the opening. It is refuted, the provider convicted, and the challenger goes on
+/// against the next.
 pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
     let (context, said, mut moves) = T::Referee::for_benchmark(cell);
     DisputeContexts::<T>::insert(TASK, context);

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl<T: Config> Pallet<T> {
-    /// What the next challenge of a result that is paid `price` has to put on hold. Each on the same round is dearer by
-    /// the first one's bond, so that whoever wants to use up the challenges of others pays for it.
+    /// What the next challenge of a result that is paid `price` has to put on hold. Each on the same round is
+    /// dearer by the first one's bond, so that whoever wants to use up the challenges of others pays for it.
     pub fn challenge_bond(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenceCost::get().saturating_mul(2u32.into());

@@ -16,7 +16,8 @@ use crate::{asset, Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;
 
-/// Makes a task known whose input is as long as one can be by default: 16 MiB. Returns the piece that is demanded of it.
+/// Makes a task known whose input is as long as one can be by default: 16 MiB. Returns the piece that is
+/// demanded of it.
 pub(super) fn post<T: Config>() -> SegmentOpening {
     let input: Vec<u8> = core::iter::repeat_n(7u8, 16 * 1024 * SEGMENT_BYTES as usize).collect();
     let client = account("client", 0, 0);

@@ -122,14 +122,14 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a block without a fee is
-    /// one opening for each announcement, which was paid for.
+    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a
+    /// block without a fee is one opening for each announcement, which was paid for.
     ///
     /// Changes nothing. It costs the round and a hash.
     ///
     /// # Errors
-    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof` when it is not
-    /// opened by this, `Call` when there is none.
+    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof`
+    /// when it is not opened by this, `Call` when there is none.
     pub(crate) fn authorize_reveal_audit(
         _: TransactionSource,
         task: &TaskId,
@@ -160,7 +160,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they agree.
+    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they
+    /// agree.
     fn ensure_opens_audit(
         round: &RoundOf<T>,
         task: TaskId,

@@ -1,8 +1,8 @@
 //! Reports of providers that said two different things of one task.
 //!
-//! A provider signs a [`CommitStatement`](surety_proofs::CommitStatement) when it hands its result to the client. It
-//! counts as long as the task has its round: from then on nothing is locked for it, and nothing that the provider might
-//! still sign can change what was paid.
+//! A provider signs a [`CommitStatement`](surety_proofs::CommitStatement) when it hands its result to the
+//! client. It counts as long as the task has its round: from then on nothing is locked for it, and nothing
+//! that the provider might still sign can change what was paid.
 
 use frame_support::{dispatch::DispatchResult, ensure};
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -66,7 +66,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Whether a statement differs from another of the same provider about the same task, or from what it said on chain.
+    /// Whether a statement differs from another of the same provider about the same task, or from what it
+    /// said on chain.
     fn contradicts(
         one: &SignedStatement<T::AccountId>,
         other: Option<&SignedStatement<T::AccountId>>,

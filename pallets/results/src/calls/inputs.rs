@@ -1,7 +1,8 @@
 //! Pieces of a task's input, demanded and supplied on chain: what a client can be shown to have withheld.
 //!
-//! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the input. The
-//! price comes back only when the client has withheld the piece, so that nobody gains time for nothing.
+//! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the
+//! input. The price comes back only when the client has withheld the piece, so that nobody gains time for
+//! nothing.
 
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
@@ -88,8 +89,8 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has. The input was to
-    /// be had then, and the client is paid as if it had supplied the piece.
+    /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has.
+    /// The input was to be had then, and the client is paid as if it had supplied the piece.
     pub(crate) fn lift_input_demand(task: TaskId, round: &mut RoundOf<T>) {
         let is_needed = |demand: &InputDemandOf<T>| {
             let mut members = round.members.iter();

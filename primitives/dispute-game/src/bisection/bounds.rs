@@ -21,8 +21,9 @@ const NAME: u32 = MOVE + 1;
 /// A move's number, the byte's.
 const PICK: u32 = MOVE + 2;
 
-/// Most bytes that an opening of a cell of this step may have, so that no game that comes to one takes more than
-/// [`BYTES_MAX`]; at most [`OPENING_BYTES_MAX`]. Nothing when there is no such step, or none that can be played over.
+/// Most bytes that an opening of a cell of this step may have, so that no game that comes to one takes more
+/// than [`BYTES_MAX`]; at most [`OPENING_BYTES_MAX`]. Nothing when there is no such step, or none that can be
+/// played over.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "sizes of single moves, which are bounded by far less"

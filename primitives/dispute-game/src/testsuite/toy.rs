@@ -1,8 +1,8 @@
-//! A computation small enough to be disputed a million times, with everything that a real one has: an input, leaves
-//! computed in steps, rows, cells, and a referee who computes one of them again.
+//! A computation small enough to be disputed a million times, with everything that a real one has: an input,
+//! leaves computed in steps, rows, cells, and a referee who computes one of them again.
 //!
-//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through two
-//! steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
+//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through
+//! two steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
 
 #![allow(clippy::arithmetic_side_effects, reason = "numbers of tests")]
 

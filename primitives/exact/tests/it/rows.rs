@@ -102,7 +102,8 @@ fn lengths_that_do_not_fit_are_refused() {
 
 #[test]
 fn an_angle_is_exact_at_any_position() {
-    // A third of a turn: after three million positions it is back but for three million roundings of the table.
+    // A third of a turn: after three million positions it is back but for three million roundings of the
+    // table.
     let third = Turns(u64::MAX / 3);
     let (sin, cos) = third.at(3_000_000);
     assert!(sin.abs() < 1e-6 && (cos - 1.0).abs() < 1e-6);

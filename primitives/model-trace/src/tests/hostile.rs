@@ -49,7 +49,8 @@ fn an_altered_opening_proves_nothing() {
             for byte in 0..opening.len() {
                 let mut altered = opening.clone();
                 altered[byte] ^= 1 << (byte % 8);
-                // How many rows a model's weights have is not for the referee to know: the leaf names its row.
+                // How many rows a model's weights have is not for the referee to know: the leaf names its
+                // row.
                 let judged = referee.judge(&at, &roots, &altered);
                 assert!(
                     matches!(judged, Judgement::Unproven | Judgement::Holds),
@@ -89,7 +90,8 @@ fn an_opening_is_good_for_its_own_place_alone() {
                 steps: None,
             };
             if roots.steps.is_some() && referee.judge(at, &elsewhere, opening) == Judgement::Holds {
-                // It looks at nothing of its own leaf: a first step, or what follows a position of the prompt.
+                // It looks at nothing of its own leaf: a first step, or what follows a position of the
+                // prompt.
                 let chooses = matches!(work.layout.part(at.leaf), Some(Part::SampledTokens { .. }));
                 assert!(at.step < 3 || chooses, "{at:?}");
             }

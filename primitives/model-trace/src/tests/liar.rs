@@ -13,8 +13,8 @@ fn digest_again(player: &mut Player<MemoryTrace>, step: usize) {
     unfolded.digests.steps[step] = merkle_root(unfolded.digests.rows[step].iter().copied());
 }
 
-/// The trace of a player that says something else of one cell of a computed leaf, and of the leaf's last row too: so
-/// that the leaf differs, whatever would have become of the fault.
+/// The trace of a player that says something else of one cell of a computed leaf, and of the leaf's last row
+/// too: so that the leaf differs, whatever would have become of the fault.
 pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> {
     honest.unfold(at.leaf).unwrap();
     let mut liar = honest.clone();

@@ -1,5 +1,5 @@
-//! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them. What they
-//! give is what the cells give, bit for bit.
+//! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them.
+//! What they give is what the cells give, bit for bit.
 
 use surety_exact::{
     attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_row,

@@ -16,7 +16,8 @@ const ALL: Smoothed = Smoothed {
     down: true,
 };
 
-/// For each kind of step the longest opening, or that it is not computable; `check` is given each with its room.
+/// For each kind of step the longest opening, or that it is not computable; `check` is given each with its
+/// room.
 fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>> {
     let referee = CellReferee::new(layout, H256::zero());
     let mut longest = BTreeMap::new();

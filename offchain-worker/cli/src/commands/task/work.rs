@@ -95,7 +95,8 @@ fn generate(args: &SubmitArgs, prompt: String, store: &ModelStore) -> Result<Wor
     })
 }
 
-/// The prompt's size, where the model's files are here and sound. Without them a client can post all the same.
+/// The prompt's size, where the model's files are here and sound. Without them a client can post all the
+/// same.
 fn size_here(store: &ModelStore, model: &str, request: &Request) -> Option<PromptSize> {
     let manifest = models::local(store, model).ok()?;
     let stored = store.find(manifest.id()).ok()?;
