@@ -6,14 +6,16 @@ use alloc::{format, string::String, vec, vec::Vec};
 use frame_support::build_struct_json_patch;
 use serde_json::Value;
 use sp_core::{crypto::get_public_from_string_or_panic, ed25519, sr25519};
-use sp_genesis_builder::{PresetId, DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET};
+use sp_genesis_builder::{DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET, PresetId};
 use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
-    traits::{IdentifyAccount, Verify},
     Permill,
+    traits::{IdentifyAccount, Verify},
 };
 
 use crate::{
+    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
+    SessionConfig, SessionKeys, Signature, SudoConfig,
     configs::{
         compute::{TreasuryAccount, ValidatorPot},
         consensus::BABE_GENESIS_EPOCH_CONFIG,
@@ -21,8 +23,6 @@ use crate::{
     },
     genesis_parameters::{self, Overrides},
     units::{EXISTENTIAL_DEPOSIT, SURE},
-    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
-    SessionConfig, SessionKeys, Signature, SudoConfig,
 };
 
 /// Four validators with keys that everybody knows: whoever starts a network replaces them.

@@ -13,8 +13,8 @@ use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
 use sp_runtime::{FixedU128, Permill};
 
 use crate::{
-    units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
     Balance, BlockNumber, Runtime,
+    units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
 };
 
 #[dynamic_params(RuntimeParameters, pallet_parameters::Parameters::<Runtime>)]

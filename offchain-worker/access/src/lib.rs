@@ -18,14 +18,14 @@ use async_trait::async_trait;
 use codec::{Decode, DecodeAll, Encode};
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
-    checked_draw, is_hash_signed, AccountId, Chain, ChainError, Hash, RoundRecord, Signer, TaskRecord, When,
+    AccountId, Chain, ChainError, Hash, RoundRecord, Signer, TaskRecord, When, checked_draw, is_hash_signed,
 };
 use surety_network::{AccessGate, Asked, Decision, Ticket};
 use surety_types::{
+    ContentHash, TaskId,
     stake::Role,
     task::TaskState,
     trust::{AuditProof, DisputeId},
-    ContentHash, TaskId,
 };
 
 /// Begins what is signed.

@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_dispute_game::{committee::DisputeCommittee, dispute::Dispute};
 use surety_types::{
+    ModelId, TaskId,
     model::ModelManifest,
     provider::Provider,
     stake::StakeRecord,
     task::{Bid, Round, Task, TaskState},
     trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
     view::TaskView,
-    ModelId, TaskId,
 };
 
 use crate::{Call, ChainError, ChainEvent, Signer};
@@ -229,7 +229,7 @@ pub trait Chain: Send + Sync {
     /// All tasks that are not finished, in the order in which they were posted, each with the bid of
     /// `bidder`.
     async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>)
-        -> Result<Vec<OpenTask>, ChainError>;
+    -> Result<Vec<OpenTask>, ChainError>;
 
     /// Every task the chain still keeps, finished ones included, newest first, at most `limit`.
     async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError>;
@@ -254,7 +254,7 @@ pub trait Chain: Send + Sync {
 
     /// The agent that `stash` has nominated and that has not confirmed yet.
     async fn pending_agent(&self, when: When, stash: &AccountId32)
-        -> Result<Option<AccountId32>, ChainError>;
+    -> Result<Option<AccountId32>, ChainError>;
 
     /// An account's money. Zero for accounts that do not exist.
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError>;

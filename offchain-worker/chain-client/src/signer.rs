@@ -4,12 +4,12 @@ use std::fmt;
 
 use codec::{DecodeAll, Encode};
 use sp_core::{
+    H256,
     crypto::{AccountId32, Pair as _, SecretStringError, VrfPublic, VrfSecret},
     sr25519::{
-        vrf::{VrfSignature, VrfTranscript},
         Pair, Public, Signature,
+        vrf::{VrfSignature, VrfTranscript},
     },
-    H256,
 };
 use surety_audit_economics::draw::{self, AuditInput, SeatInput};
 use surety_proofs::{CommitStatement, SignedStatement};

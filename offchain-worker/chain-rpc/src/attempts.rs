@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        atomic::{AtomicUsize, Ordering},
         Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
 use codec::Encode;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_crypto_hashing::blake2_256;
 use tokio::sync::{Mutex, MutexGuard};
 

@@ -9,13 +9,13 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use subxt::{
     config::substrate::SubstrateHeader,
-    rpcs::{client::RpcSubscription, Error as RpcError},
+    rpcs::{Error as RpcError, client::RpcSubscription},
 };
 
 use super::{
-    connections::Connected,
-    link::{narrow, Rpc},
     RpcChain,
+    connections::Connected,
+    link::{Rpc, narrow},
 };
 use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 

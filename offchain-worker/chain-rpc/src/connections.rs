@@ -5,7 +5,7 @@
 //! one attempt that is made.
 
 use std::{
-    sync::{atomic::Ordering, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 

@@ -27,11 +27,11 @@ use std::{
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::{
-    trust::{DisputeId, SlashId},
     ModelId, TaskId,
+    trust::{DisputeId, SlashId},
 };
 use tokio::sync::RwLock;
 

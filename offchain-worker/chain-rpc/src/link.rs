@@ -5,8 +5,8 @@ use std::{
     collections::HashMap,
     future::Future,
     sync::{
-        atomic::{AtomicU32, Ordering},
         Arc, Mutex as StdMutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -15,18 +15,18 @@ use backon::{ExponentialBuilder, Retryable};
 use codec::Decode;
 use sp_core::H256;
 use subxt::{
+    SubstrateConfig,
     config::RpcConfigFor,
     metadata::Metadata,
     rpcs::{Error as RpcError, LegacyRpcMethods},
-    SubstrateConfig,
 };
 use tokio::sync::Mutex;
 
 use super::{
+    SPEC_NAME,
     connections::{Connected, State},
     node,
     runtime::Runtime,
-    SPEC_NAME,
 };
 use surety_chain_client::{BlockNumber, BlockRef, ChainError};
 

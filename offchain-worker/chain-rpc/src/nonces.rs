@@ -4,11 +4,11 @@ use sp_core::crypto;
 use subxt::utils::AccountId32;
 
 use super::{
+    Inner,
     attempts::Place,
     link::Rpc,
     runtime::{AccountInfo, Entry, Runtime},
-    sign::{sign, Terms, ANCHOR_DEPTH},
-    Inner,
+    sign::{ANCHOR_DEPTH, Terms, sign},
 };
 use surety_chain_client::{BlockRef, ChainError, Signer, When};
 

@@ -7,17 +7,17 @@ use std::{
 
 use codec::{Decode, DecodeAll, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::TaskId;
 
 use super::{
-    runtime::{Entry, Runtime},
     Inner,
+    runtime::{Entry, Runtime},
 };
 use surety_chain_client::{
-    is_open, Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord,
-    TaskInfo, TaskRecord, When,
+    Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord, TaskInfo,
+    TaskRecord, When, is_open,
 };
 
 /// Keys listed in one request; nodes refuse more.

@@ -9,9 +9,9 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
 use super::{
-    sign::unsigned,
-    submit::{lost, may_pass, Step},
     Inner,
+    sign::unsigned,
+    submit::{Step, lost, may_pass},
 };
 use surety_chain_client::{BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Until, When};
 

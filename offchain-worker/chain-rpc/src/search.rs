@@ -9,7 +9,7 @@ use std::{ops::RangeInclusive, time::Instant};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
-use super::{attempts::Place, sign::ANCHOR_DEPTH, submit::lost, Inner};
+use super::{Inner, attempts::Place, sign::ANCHOR_DEPTH, submit::lost};
 use surety_chain_client::{BlockNumber, BlockRef, ChainError, When};
 
 impl Inner {

@@ -2,9 +2,9 @@
 
 use sp_core::H256;
 use subxt::{
+    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
     config::substrate::{SpecVersionForRange, SubstrateExtrinsicParamsBuilder},
     utils::{AccountId32, MultiSignature},
-    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
 };
 
 use super::runtime::{RawCall, Runtime};

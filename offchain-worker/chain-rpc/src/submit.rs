@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use subxt::rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, Error as RpcError};
+use subxt::rpcs::{Error as RpcError, client::RpcSubscription, methods::legacy::TransactionStatus};
 use tokio::time::timeout;
 
 use super::{
+    Inner,
     attempts::{Attempt, Place},
     connections::Connected,
     node,
-    sign::{sign, Terms},
+    sign::{Terms, sign},
     words::failure,
-    Inner,
 };
 use surety_chain_client::{
     Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,

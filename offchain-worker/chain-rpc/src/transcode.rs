@@ -6,10 +6,10 @@
 //! without: in an `Option`. Everything else is an error; nothing is guessed.
 
 use codec::{Compact, Decode, Encode};
-use scale_decode::visitor::{decode_with_visitor, IgnoreVisitor};
+use scale_decode::visitor::{IgnoreVisitor, decode_with_visitor};
 use scale_info::{
-    form::PortableForm, meta_type, Field, MetaType, PortableRegistry, Registry, TypeDef, TypeDefPrimitive,
-    TypeInfo, Variant,
+    Field, MetaType, PortableRegistry, Registry, TypeDef, TypeDefPrimitive, TypeInfo, Variant,
+    form::PortableForm, meta_type,
 };
 
 /// Types within types that are looked at; SCALE's own limit is of that kind.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use surety_engine::{open, Engine, EngineError};
+use surety_engine::{Engine, EngineError, open};
 use surety_host::{Core, Tools};
 use surety_journal::RecordLog;
 use surety_models::ModelFiles;

@@ -11,11 +11,11 @@ use std::{
 };
 
 use figment::{
-    providers::{Env, Format, Serialized, Toml},
     Figment,
+    providers::{Env, Format, Serialized, Toml},
 };
 use surety_chain_client::AccountId;
-use surety_network::{check_listen, StoreLimits};
+use surety_network::{StoreLimits, check_listen};
 
 use crate::{amount::Amount, keys, prices::Prices};
 pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawWork};

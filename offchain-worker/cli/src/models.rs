@@ -1,8 +1,8 @@
 //! Finding out which model a name or id stands for.
 
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_models::{known, ModelStore, StoreError};
-use surety_types::{model::ModelManifest, ModelId};
+use surety_models::{ModelStore, StoreError, known};
+use surety_types::{ModelId, model::ModelManifest};
 
 use crate::error::{CliError, Result};
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use comfy_table::{presets, ContentArrangement, Table};
+use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use surety_client::transcript::{Line, Screen};

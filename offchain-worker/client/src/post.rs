@@ -6,7 +6,7 @@ use surety_chain_client::{
     AccountId, Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ErrorClass, Signer, TaskRecord,
     Until, When,
 };
-use surety_types::{task::TaskSpec, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, task::TaskSpec};
 
 use crate::error::{ClientError, Result};
 
@@ -101,7 +101,7 @@ const RECENT: u32 = 200;
 mod tests {
     #![allow(clippy::unwrap_used)]
     use surety_chain_client::FakeChain;
-    use surety_types::{model::Operation, ModelId};
+    use surety_types::{ModelId, model::Operation};
 
     use super::*;
 

@@ -11,10 +11,10 @@ use std::{
 use codec::{DecodeAll, Encode};
 use serde::{Deserialize, Serialize};
 use surety_chain_client::{
-    address, is_signed, short, AccountId, Call, Chain, ChainError, Hash, RoundRecord, When,
+    AccountId, Call, Chain, ChainError, Hash, RoundRecord, When, address, is_signed, short,
 };
 use surety_network::{OutputLocation, Statement};
-use surety_types::{task::MemberProgress, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, task::MemberProgress};
 
 use crate::error::{ClientError, Result};
 

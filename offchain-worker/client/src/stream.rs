@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{short, AccountId, Chain, When};
+use surety_chain_client::{AccountId, Chain, When, short};
 use surety_network::{DataPlane, PeerError, StreamEnd, StreamPage, StreamToken};
-use surety_types::{multiaddr::Endpoint, TaskId};
+use surety_types::{TaskId, multiaddr::Endpoint};
 use tokio::sync::watch;
 
 use crate::transcript::Transcript;

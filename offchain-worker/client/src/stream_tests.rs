@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{FakeChain, ProviderRecord};
 use surety_network::{
-    memory::{MemoryNet, MemoryPlane},
     Readers, StreamWriter,
+    memory::{MemoryNet, MemoryPlane},
 };
 use surety_types::provider::{DeviceKind, DeviceProfile};
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{model::Operation, task::TaskSpec, trust::DisputeId, ModelId, TaskId};
+use surety_types::{ModelId, TaskId, model::Operation, task::TaskSpec, trust::DisputeId};
 
 use crate::{AccountId, Balance, BlockNumber};
 

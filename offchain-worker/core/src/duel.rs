@@ -7,11 +7,11 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use surety_dispute_game::bisection::{Move, Side};
-use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::TaskSpec, trust::DisputeId};
 
 use crate::{
-    attempts::Attempts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
-    TaskSnapshot,
+    BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record, TaskSnapshot, attempts::Attempts,
+    places::Wanted,
 };
 
 /// Disputes about a task in which a side is ours.

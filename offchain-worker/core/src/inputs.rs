@@ -14,8 +14,8 @@ use surety_types::{
 };
 
 use crate::{
-    attempts::Attempts, places::Wanted, provider_task::member, AccountId, Balance, BlockNumber, Config,
-    EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
+    attempts::Attempts, places::Wanted, provider_task::member,
 };
 
 /// Times that an input could not be fetched before a piece of it is demanded while another attempt is under

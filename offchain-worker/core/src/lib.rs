@@ -74,14 +74,14 @@ mod verifier;
 mod worker;
 
 pub use config::{
-    Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts, FETCH_BYTES_PER_SECOND,
+    Config, FETCH_BYTES_PER_SECOND, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts,
 };
-pub use messages::{key_of, BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot};
+pub use messages::{BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot, key_of};
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};
 pub use worker::{Role, Worker};
 
-pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
+pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 
 /// Plancks of SURE.
 pub type Balance = u128;

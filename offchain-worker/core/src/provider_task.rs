@@ -4,13 +4,13 @@ use sp_core::H256;
 use surety_types::task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
 
 use crate::{
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
     inputs::InputDemands,
     places::{Clocks, Wanted},
     schedule::Subject,
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
 };
 
 /// A result, once and for all.

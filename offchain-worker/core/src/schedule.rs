@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use surety_types::TaskId;
 
 use crate::{
+    AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
     attempts::{Attempts, Pace},
     places::{Clocks, Places, Wanted},
-    AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
 };
 
 /// What is left of the running clock when even a first attempt is urgent.

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use surety_audit_economics::SeatInput;
-use surety_dispute_game::quorum_streak::{seal, Stage, Vote};
-use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
+use surety_dispute_game::quorum_streak::{Stage, Vote, seal};
+use surety_types::{TaskId, task::TaskSpec, trust::AuditProof, trust::DisputeId};
 
 use crate::{
-    attempts::Attempts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord,
-    Effect, EffectKind, Hash, Purpose, Record, TaskSnapshot,
+    AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Hash, Purpose,
+    Record, TaskSnapshot, attempts::Attempts, places::Wanted,
 };
 
 /// Committees of disputes about a task in which we are no party.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use surety_types::{model::Operation, task::TaskSpec, ModelId};
+use surety_types::{ModelId, model::Operation, task::TaskSpec};
 
-use crate::{config::operation_key, Offer};
+use crate::{Offer, config::operation_key};
 
 /// Models and operations whose speed is remembered.
 const MEASURED_MAX: usize = 256;

@@ -1,11 +1,11 @@
 //! Attention over cached keys and values.
 
-use surety_exact::{rsqrt, ArithmeticError};
+use surety_exact::{ArithmeticError, rsqrt};
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Spans, BLOCK, GRID_MAX},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Spans, fits, size},
 };
 
 /// Keys and values of one layer, for one sequence or several behind each other.

@@ -8,23 +8,21 @@ use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 use cudarc::{
     cublas::{
-        self,
+        self, CudaBlas,
         sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
-        CudaBlas,
     },
     driver::{
-        self,
+        self, CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError,
+        LaunchConfig, PushKernelArg,
         sys::{CUdevice_attribute, CUresult},
-        CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError, LaunchConfig,
-        PushKernelArg,
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
 };
 use surety_exact::GROUP;
 
 use crate::{
-    backend::{Argument, GpuBackend, Product, Shape, OPTIONS, SOURCE},
     Error,
+    backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape},
 };
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.

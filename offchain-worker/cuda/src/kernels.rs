@@ -5,8 +5,8 @@ use std::ops::Range;
 use surety_exact::ArithmeticError;
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
     Error,
+    backend::{Argument, GpuBackend, Shape},
 };
 
 /// Threads of a block, where the number does not matter. The source's `BLOCK`.

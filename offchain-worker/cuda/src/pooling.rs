@@ -1,9 +1,9 @@
 //! From a sequence's states to one vector.
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Spans, BLOCK},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, Kernels, Spans, fits, size},
 };
 
 impl<M: GpuBackend> Kernels<M> {

@@ -1,11 +1,11 @@
 //! Quantised matrix products.
 
-use surety_exact::{groups, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
 use crate::{
-    backend::{Argument, GpuBackend, Product, Shape},
-    kernels::{fits, size, Floats, Kernels, Numbers, BLOCK, GRID_MAX},
     Error,
+    backend::{Argument, GpuBackend, Product, Shape},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, fits, size},
 };
 
 /// Outputs are padded to a multiple of this: what tensor cores ask for.

@@ -3,9 +3,9 @@
 use surety_exact::Turns;
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Numbers, BLOCK},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, Kernels, Numbers, fits, size},
 };
 
 /// Rows of one block of the normalisations. The source's `NORM_ROWS`.

@@ -21,9 +21,9 @@ pub use error::TrainError;
 pub use network::Dimensions;
 
 use network::Network;
-use optimiser::{learning_rate, Optimiser};
+use optimiser::{Optimiser, learning_rate};
 use random::Random;
-use text::{Tokenizer, Windows, END_ID};
+use text::{END_ID, Tokenizer, Windows};
 
 /// Sequences whose gradient one thread computes at a time. Fixed, so that the number of threads changes no
 /// sum.

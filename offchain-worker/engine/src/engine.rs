@@ -4,9 +4,9 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use surety_models::ModelFiles;
 use surety_types::{
+    ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    ContentHash,
 };
 
 use crate::{

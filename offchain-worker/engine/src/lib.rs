@@ -15,7 +15,6 @@
 //! use surety_model_fetch::{fetch, FetchOptions};
 //! use surety_models::{known, ModelStore};
 //!
-//! surety_engine::prepare_process();
 //! let store = ModelStore::new(home);
 //! let model = known::all_minilm_l6_v2();
 //! fetch(&store, &model, &FetchOptions::default(), &ExactCalibrator, &mut |event| println!("{event:?}"))?;
@@ -36,14 +35,12 @@ pub mod exact;
 pub mod generation;
 pub mod input;
 mod pool;
-mod process;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{open, Engine, Event, Job, Outcome, Refutation, Sink};
+pub use engine::{Engine, Event, Job, Outcome, Refutation, Sink, open};
 pub use error::EngineError;
 pub use input::InputError;
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket, Token};
-pub use process::prepare_process;
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;

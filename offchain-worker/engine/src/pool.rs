@@ -11,11 +11,11 @@ use std::{
     collections::VecDeque,
     future::Future,
     ops::ControlFlow,
-    panic::{catch_unwind, AssertUnwindSafe},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        atomic::{AtomicBool, Ordering},
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
     thread,
@@ -26,7 +26,7 @@ use surety_types::ModelId;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    engine::{open, Engine, Event, Job, Outcome, Sink},
+    engine::{Engine, Event, Job, Outcome, Sink, open},
     error::EngineError,
     generation::NEW_TOKENS_MAX,
 };

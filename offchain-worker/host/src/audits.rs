@@ -9,23 +9,23 @@ use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
-use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_types::{
+    ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
     trust::AuditProof,
-    ContentHash, TaskId,
 };
 use surety_worker_core::{Event, Failure};
 
 use super::{
-    compute::ComputeError,
-    effect_error::{chain_class, EffectError},
-    effects::submit,
-    jobs::{failed, Task},
-    work::{fetch_blob, own_blob},
     Tools,
+    compute::ComputeError,
+    effect_error::{EffectError, chain_class},
+    effects::submit,
+    jobs::{Task, failed},
+    work::{fetch_blob, own_blob},
 };
 
 /// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are

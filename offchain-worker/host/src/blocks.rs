@@ -8,11 +8,11 @@ use std::{collections::HashMap, sync::Arc};
 use surety_chain_client::{
     Balance, BlockRef, Chain, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, OpenTask, When,
 };
-use surety_types::{task::TaskState, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::TaskState, trust::DisputeId};
 use surety_worker_core::{AccountId, BidSeen, Event, TaskSnapshot};
 use tokio::sync::mpsc;
 
-use super::{retry::Backoff, vitals::Seen, Tools};
+use super::{Tools, retry::Backoff, vitals::Seen};
 
 /// What clients can pay, by cap and redundancy. Forgotten when it has grown too large.
 type Limits = HashMap<(Balance, u32), Option<Balance>>;

@@ -3,14 +3,14 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
-use surety_types::{model::Operation, task::ResultClaim, ModelId};
+use surety_types::{ModelId, model::Operation, task::ResultClaim};
 use surety_worker_core::{Event, Failure};
 
 use super::vitals::Vitals;

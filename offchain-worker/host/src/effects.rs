@@ -3,16 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_chain_client::{AccountId, Call, ChainError, SubmitOptions, Until};
-use surety_types::{multiaddr::Endpoints, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, multiaddr::Endpoints};
 use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
-    audits,
+    Tools, audits,
     effect_error::chain_class,
-    jobs::{failed, Task},
+    jobs::{Task, failed},
     moves, votes,
     work::{self, Work},
-    Tools,
 };
 
 pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, client: Endpoints) -> Event {

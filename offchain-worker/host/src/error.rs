@@ -24,7 +24,9 @@ pub enum HostError {
         source: io::Error,
     },
     /// A part of a worker died again and again.
-    #[error("{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive")]
+    #[error(
+        "{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive"
+    )]
     PartDied {
         /// Which.
         part: &'static str,

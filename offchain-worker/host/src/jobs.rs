@@ -8,11 +8,11 @@ use std::{
 
 use surety_chain_client::Balance;
 use surety_network::PlaneError;
-use surety_types::{multiaddr::Endpoints, ContentHash, TaskId, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, ContentHash, TaskId, multiaddr::Endpoints};
 use surety_worker_core::{BlockNumber, Due, Effect, EffectKind, Event, Failure, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{effects, work::own_blob, Tools};
+use super::{Tools, effects, work::own_blob};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);

@@ -28,7 +28,7 @@ use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 use surety_worker_core::{Effect, EffectKind, Event, Record, Role, Step, Worker};
 use tokio::{
     net::TcpListener,
@@ -41,7 +41,7 @@ pub use error::{HostError, Result};
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
 pub use speeds::Speeds;
-pub use vitals::{server::bind as bind_metrics, Vitals};
+pub use vitals::{Vitals, server::bind as bind_metrics};
 
 use jobs::Jobs;
 use outputs::Outputs;

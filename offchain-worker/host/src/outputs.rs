@@ -10,9 +10,9 @@ use surety_chain_client::{AccountId, Hash, RoundRecord};
 use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
 use surety_proofs::CommitStatement;
 use surety_types::{
+    ContentHash, TaskId,
     multiaddr::{Endpoint, Endpoints},
     task::MemberProgress,
-    ContentHash, TaskId,
 };
 use surety_worker_core::{Record, TaskSnapshot};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use surety_chain_client::{BlockNumber, Call, ChainError, SlashRecord, Until, When};
 
-use super::{retry::Backoff, Tools};
+use super::{Tools, retry::Backoff};
 
 /// Time on the chain's clock that is left to whoever gets a share: several verifiers need not pay for the
 /// same call.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 use surety_worker_core::Event;
 
 /// Kinds of work that are remembered: far more than anybody offers.

@@ -2,11 +2,11 @@
 
 use surety_engine::{Job, Outcome, Ticket, Token};
 use surety_network::{Readers, StreamToken, StreamWriter};
-use surety_types::{multiaddr::Endpoints, ModelId, TaskId};
+use surety_types::{ModelId, TaskId, multiaddr::Endpoints};
 use surety_worker_core::Failure;
 use tokio::sync::mpsc;
 
-use super::{compute::ComputeError, Tools};
+use super::{Tools, compute::ComputeError};
 
 /// Runs a job that nobody can follow.
 pub(super) async fn run(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {

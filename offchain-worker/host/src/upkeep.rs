@@ -8,7 +8,7 @@ use surety_types::multiaddr::Endpoint;
 use surety_worker_core::Event;
 use tokio::sync::mpsc;
 
-use super::{parameter, retry::Backoff, Tools};
+use super::{Tools, parameter, retry::Backoff};
 
 /// Blocks between two looks: a minute.
 const EVERY: u32 = 30;

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_engine::Job;
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 
-use super::{compute::ComputeError, Engines, Tools};
+use super::{Engines, Tools, compute::ComputeError};
 
 /// Sentences to embed, or tokens to make, in one sample after the other. Many of the last kind: of a fast
 /// model a few tokens say less than what is assumed of any.

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use surety_engine::Job;
 use surety_network::{Bytes, FetchOptions, PlaneError, Ticket};
 use surety_types::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::ResultClaim,
-    ContentHash, ModelId, TaskId,
 };
 use surety_worker_core::{EffectKind, Event, FETCH_BYTES_PER_SECOND};
 
 use super::{
+    Tools,
     effect_error::EffectError,
-    jobs::{failed, Task},
-    stream, Tools,
+    jobs::{Task, failed},
+    stream,
 };
 
 /// For connections, and for sources that do not answer.

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    panic::{catch_unwind, AssertUnwindSafe},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use surety_types::TaskId;
 use surety_worker_core::{BlockNumber, Record};
 
 use crate::{
-    error::{JournalError, CORRUPT_HINT},
+    error::{CORRUPT_HINT, JournalError},
     format,
 };
 

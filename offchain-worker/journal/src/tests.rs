@@ -6,21 +6,21 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use codec::Encode;
-use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
+use redb::{ReadableTable, StorageBackend, backends::InMemoryBackend};
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_types::task::{Bid, ResultClaim};
 use surety_worker_core::Record;
 
 use crate::{
-    storage::{builder, Opener, FINISHED_MAX, META, OPEN, VERSION, VERSION_KEY},
     Journal, JournalError,
+    storage::{FINISHED_MAX, META, OPEN, Opener, VERSION, VERSION_KEY, builder},
 };
 
 fn bid(task: u64) -> Record {

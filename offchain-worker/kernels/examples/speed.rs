@@ -4,11 +4,11 @@
 
 use std::{hint::black_box, time::Instant};
 
-use surety_exact::{groups, Precision, Turns};
+use surety_exact::{Precision, Turns, groups};
 use surety_kernels::{
-    attention, available, gelu, layer_norm, product, rotate, swiglu,
+    Cache, Isa, Mask, Packed, Rows, attention, available, gelu, layer_norm, product, rotate, swiglu,
     weights::{Linear, Norm, Quanta},
-    with_isa, Cache, Isa, Mask, Packed, Rows,
+    with_isa,
 };
 
 /// Median of the seconds that `work` takes.

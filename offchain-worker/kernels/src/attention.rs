@@ -17,8 +17,8 @@ use crate::simd::Neon;
 use crate::simd::{Avx2, Avx512};
 use crate::{
     cache::Cache,
-    isa::{current, Isa},
-    simd::{Floats, Scalar, SimdIsa, Sixteen, LANES},
+    isa::{Isa, current},
+    simd::{Floats, LANES, Scalar, SimdIsa, Sixteen},
 };
 
 /// Multiplications that are worth waking another thread.

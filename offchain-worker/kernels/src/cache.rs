@@ -2,7 +2,7 @@
 
 use surety_exact::ArithmeticError;
 
-use crate::simd::{Sixteen, LANES};
+use crate::simd::{LANES, Sixteen};
 
 /// One layer's keys and values for one sequence.
 ///

@@ -1,8 +1,8 @@
 //! Which instructions the kernels use.
 
 use std::sync::{
-    atomic::{AtomicU8, Ordering},
     Mutex, OnceLock, PoisonError,
+    atomic::{AtomicU8, Ordering},
 };
 
 /// An instruction set that there are kernels for. What is said of products is about int8; the crate's

@@ -5,10 +5,10 @@
 //! with bytes in the machine's order. Inputs are padded with zeros to whole lines of an activation row
 //! ([`PAD`]), outputs to an even number of blocks.
 
-use surety_exact::{groups, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
 use crate::{
-    simd::{Line, Sixteen, LANES},
+    simd::{LANES, Line, Sixteen},
     weights::{Linear, Quanta, Table, WeightRow},
 };
 

@@ -12,14 +12,14 @@ use rayon::prelude::*;
 use surety_exact::{ArithmeticError, Precision};
 
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
+use crate::simd::{Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12, amx, avx2_rows};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::{Neon, NeonDot, NeonInt12};
 use crate::{
-    isa::{current, Isa},
-    rows::widen,
-    simd::{Floats, Scalar, ScalarInt12, SimdIsa, LANES},
     Packed, Rows,
+    isa::{Isa, current},
+    rows::widen,
+    simd::{Floats, LANES, Scalar, ScalarInt12, SimdIsa},
 };
 
 /// Rows that are taken through all of a task's weights before the next: their values stay in a core's cache.

@@ -1,10 +1,10 @@
 //! Quantised activations.
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, groups, ArithmeticError, Precision, Quantum, GROUP};
+use surety_exact::{self as exact, ArithmeticError, GROUP, Precision, Quantum, groups};
 
 use crate::{
-    isa::{current, per_isa, Isa},
+    isa::{Isa, current, per_isa},
     packed::padded_bytes,
     simd::Line,
 };

@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::{bits, each_isa, quanta, threads, Random, PRECISIONS};
+use common::{PRECISIONS, Random, bits, each_isa, quanta, threads};
 use proptest::prelude::*;
-use surety_exact::{groups, product_cell, Precision, GROUP};
+use surety_exact::{GROUP, Precision, groups, product_cell};
 use surety_kernels::{
-    product,
+    ArithmeticError, Isa, Packed, Rows, product,
     weights::{Linear, Table},
-    with_isa, ArithmeticError, Isa, Packed, Rows,
+    with_isa,
 };
 
 fn layer(random: &mut Random, precision: Precision, inputs: usize, outputs: usize) -> Linear {

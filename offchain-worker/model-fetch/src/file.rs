@@ -9,7 +9,7 @@ use std::{
 
 use surety_types::ContentHash;
 
-use super::{error::FetchError, FetchEvent, OnEvent};
+use super::{FetchEvent, OnEvent, error::FetchError};
 use surety_models::file_hash_of;
 
 const CHUNK_BYTES: usize = 128 * 1024;

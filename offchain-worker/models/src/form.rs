@@ -4,7 +4,7 @@ use surety_model_trace::{Layout, TaskFacts};
 use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed};
 
 use super::{
-    format::{weight_root, Parts, Weights},
+    format::{Parts, Weights, weight_root},
     weights::{Activation, BertLayer, BertWeights, LlamaLayer, LlamaWeights},
 };
 use crate::error::ModelError;

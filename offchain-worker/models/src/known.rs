@@ -1,10 +1,10 @@
 //! Models that come with their hashes: what `surety-model-fetch` can get.
 
 use surety_types::{
+    ContentHash,
     model::{
         Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
     },
-    ContentHash,
 };
 
 use crate::store::ModelFile;

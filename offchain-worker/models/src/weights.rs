@@ -4,8 +4,8 @@
 //! negative. Linear layers are as a file has them, or packed for the kernels: `L`.
 
 use surety_exact::Turns;
-pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
 use surety_kernels::Packed;
+pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
 
 /// A linear layer's weights, row by row.
 pub trait LinearRows {

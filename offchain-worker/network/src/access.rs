@@ -17,7 +17,7 @@ use std::{
 use async_trait::async_trait;
 use codec::{Decode, Encode, Input};
 use libp2p::PeerId;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 use tokio::time::Instant;
 
 /// Largest ticket, in bytes: two accounts, a key, a VRF's output and proof and a signature take about 300.

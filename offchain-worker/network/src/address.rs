@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use libp2p::{
-    multiaddr::{Multiaddr, Protocol},
     PeerId,
+    multiaddr::{Multiaddr, Protocol},
 };
 use surety_types::{
     limits,
-    multiaddr::{check, Endpoint, MultiaddrFault},
+    multiaddr::{Endpoint, MultiaddrFault, check},
 };
 
 /// Why a text is no address.
@@ -103,7 +103,11 @@ pub(crate) fn parse_listen(text: &str) -> Result<Multiaddr, AddressError> {
     let parts: Vec<_> = address.iter().collect();
     match parts.as_slice() {
         [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Tcp(_)]
-        | [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Udp(_), Protocol::QuicV1] => Ok(address),
+        | [
+            Protocol::Ip4(_) | Protocol::Ip6(_),
+            Protocol::Udp(_),
+            Protocol::QuicV1,
+        ] => Ok(address),
         _ => Err(error()),
     }
 }

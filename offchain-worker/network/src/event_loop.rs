@@ -10,14 +10,14 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt;
 use libp2p::{
+    PeerId, StreamProtocol, Swarm,
     multiaddr::Multiaddr,
     ping,
     request_response::{self, InboundRequestId, OutboundRequestId, ResponseChannel},
     swarm::{
-        dial_opts::{DialOpts, PeerCondition},
         ConnectionId, DialError, NetworkBehaviour, SwarmEvent,
+        dial_opts::{DialOpts, PeerCondition},
     },
-    PeerId, StreamProtocol, Swarm,
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::{
@@ -26,6 +26,7 @@ use tokio::{
 };
 
 use crate::{
+    Limits,
     access::{Audience, Decision, DecisionCache, Grants},
     announced::Announced,
     pace::Pace,
@@ -34,7 +35,6 @@ use crate::{
     shared::Shared,
     stream::StreamReader,
     wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
-    Limits,
 };
 
 #[derive(NetworkBehaviour)]

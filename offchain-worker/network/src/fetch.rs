@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use surety_proofs::content_hash;
-use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_types::{ContentHash, multiaddr::Endpoint};
 use tokio::time::Instant;
 
 use crate::{
+    Limits,
     access::Ticket,
     address::endpoint_text,
     outline,
     plane::{Attempt, PeerError},
-    wire::{Request, Response, Wanted, CHUNK_BYTES},
-    Limits,
+    wire::{CHUNK_BYTES, Request, Response, Wanted},
 };
 
 /// Asks one peer one thing.

@@ -12,15 +12,15 @@ use std::{
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use surety_proofs::content_hash;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
 use crate::{
+    Limits,
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
     counters::{Counters, Tally},
     plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
     stream::{StreamPage, StreamReader, StreamWriter},
-    Limits,
 };
 
 /// How long a page waits for news: tests wait for nothing long.

@@ -13,16 +13,16 @@ use std::{
 };
 
 use libp2p::{
-    core::{transport::PortUse, Endpoint as Role},
+    PeerId,
+    core::{Endpoint as Role, transport::PortUse},
     multiaddr::{Multiaddr, Protocol},
     swarm::{
-        dummy, ConnectionClosed, ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour,
-        THandler, THandlerInEvent, THandlerOutEvent, ToSwarm,
+        ConnectionClosed, ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour,
+        THandler, THandlerInEvent, THandlerOutEvent, ToSwarm, dummy,
     },
-    PeerId,
 };
 
-use crate::{counters::Tally, Limits};
+use crate::{Limits, counters::Tally};
 
 /// Most peers whose names are kept: far more than a chain has providers. Each takes some 40 bytes.
 const NAMED_MAX: usize = 1 << 16;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use sp_core::crypto::AccountId32;
 use surety_proofs::SignedStatement;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
 use crate::{
     access::{AccessGate, Readers, Ticket},

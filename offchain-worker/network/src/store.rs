@@ -17,8 +17,8 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
@@ -26,8 +26,8 @@ use std::{
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
-use self::error::io_error;
 pub use self::error::StoreError;
+use self::error::io_error;
 use crate::{outline, wire::CHUNK_BYTES};
 
 /// What a store may take up.

@@ -12,13 +12,13 @@ use std::{io, marker::PhantomData};
 
 use codec::{Decode, DecodeAll, Encode};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use libp2p::{request_response::Codec, StreamProtocol};
+use libp2p::{StreamProtocol, request_response::Codec};
 use surety_types::{ContentHash, TaskId};
 
 use crate::{
-    access::{Ticket, TICKET_BYTES_MAX},
+    access::{TICKET_BYTES_MAX, Ticket},
     plane::Statement,
-    stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX},
+    stream::{PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX, StreamPage},
 };
 
 /// Blobs, and which blob is a task's output.

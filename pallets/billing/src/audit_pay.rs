@@ -6,15 +6,15 @@
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::{
-    traits::{Saturating, Zero},
     DispatchError,
+    traits::{Saturating, Zero},
 };
 use surety_audit_economics::AuditPay;
-use surety_types::{task::Assignment, trust::AuditToPay, TaskId};
+use surety_types::{TaskId, task::Assignment, trust::AuditToPay};
 
 use crate::{
-    asset::{self, Delivery},
     BalanceOf, Config, Event, Pallet,
+    asset::{self, Delivery},
 };
 
 impl<T: Config> Pallet<T> {

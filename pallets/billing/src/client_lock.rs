@@ -12,14 +12,14 @@
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::{
-    traits::{CheckedDiv, Zero},
     DispatchError, Permill, Saturating,
+    traits::{CheckedDiv, Zero},
 };
 use surety_types::TaskId;
 
 use crate::{
-    asset::{self, Delivery},
     BalanceOf, Config, Event, Pallet,
+    asset::{self, Delivery},
 };
 
 impl<T: Config> Pallet<T> {

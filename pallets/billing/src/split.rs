@@ -1,6 +1,6 @@
 //! What a task costs beyond its providers. Pure.
 
-use sp_runtime::{traits::AtLeast32BitUnsigned, Permill};
+use sp_runtime::{Permill, traits::AtLeast32BitUnsigned};
 
 /// How the protocol fee is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_dispute_game::bisection::Clocks;
 use surety_pallet_results::{
-    benchmarking::setup::{agent_of, at, challengeable, disputable, stake, verifier_of, TASK},
     LongCell, Rounds,
+    benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
 };
-use surety_pallet_trust_lock::{fill_convictions, Records};
+use surety_pallet_trust_lock::{Records, fill_convictions};
 use surety_types::{task::ResultClaim, traits::DrawVerifier, trust::Party};
 
-use crate::{Call, Committees, Config, Disputes, Pallet, OPENED_AT_ONCE, SUSPENDED_AT_ONCE};
+use crate::{Call, Committees, Config, Disputes, OPENED_AT_ONCE, Pallet, SUSPENDED_AT_ONCE};
 
 fn suspended<T: Config>() -> usize {
     let records = Records::<T>::iter_values();

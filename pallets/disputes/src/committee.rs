@@ -15,10 +15,10 @@
 //! `DecideOrigin` as long as `DecisionWindow` lasts, and stays undecided then.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, SaturatedConversion};
+use sp_runtime::{SaturatedConversion, traits::Saturating};
 use surety_dispute_game::{
     bisection::{Cell, Side},
-    committee::{question, value_hash, windows, CommitteeState, SeatDraw, CANDIDATES_EXPECTED},
+    committee::{CANDIDATES_EXPECTED, CommitteeState, SeatDraw, question, value_hash, windows},
     quorum_streak::Stage,
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;

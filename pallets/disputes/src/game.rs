@@ -13,23 +13,22 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{
-    traits::{Saturating, Zero},
     SaturatedConversion,
+    traits::{Saturating, Zero},
 };
 use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
-use surety_pallet_results::{asset, DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds};
+use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds, asset};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     stake::Role,
     traits::{StakeLedger, TaskClock},
     trust::{AuditState, DisputeId, FaultKind, Party},
-    TaskId,
 };
 
 use crate::{
-    bond,
+    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond,
     matching::{ChallengerStake, Matchup},
-    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf,
 };
 
 impl<T: Config> Pallet<T> {

@@ -67,9 +67,9 @@ pub mod pallet {
         quorum_streak::Decision,
     };
     use surety_types::{
+        TaskId,
         task::ResultClaim,
         trust::{AuditProof, DisputeId},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     SaturatedConversion,
+    traits::{Saturating, Zero},
 };
 use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
@@ -25,11 +25,10 @@ use surety_dispute_game::{
 use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::ResultClaim,
     traits::TaskClock,
     trust::{AuditState, DisputeId, OpenDispute, Party},
-    TaskId,
 };
 
 use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Pallet, PartyOf};

@@ -61,9 +61,9 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
 
     use super::{
-        inherent::{self, InherentError, INHERENT_IDENTIFIER},
+        AT_ONCE_MAX, BlockAuthors, Running, WeightInfo,
+        inherent::{self, INHERENT_IDENTIFIER, InherentError},
         median::lower_median,
-        BlockAuthors, Running, WeightInfo, AT_ONCE_MAX,
     };
     use sp_runtime::traits::{BlockNumberProvider, Saturating, Zero};
 

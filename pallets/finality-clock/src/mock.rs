@@ -4,7 +4,7 @@ use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_inherents::InherentData;
 use sp_runtime::{BuildStorage, DispatchResult};
 
-use crate::{self as pallet_finality_clock, inherent::INHERENT_IDENTIFIER, BlockAuthors};
+use crate::{self as pallet_finality_clock, BlockAuthors, inherent::INHERENT_IDENTIFIER};
 
 type Block = frame_system::mocking::MockBlock<Test>;
 

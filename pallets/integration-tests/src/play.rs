@@ -1,7 +1,7 @@
 //! Players of disputes.
 
 use frame_support::dispatch::DispatchResult;
-use surety_dispute_game::bisection::{challenge as next_challenge, defend, Move, Side};
+use surety_dispute_game::bisection::{Move, Side, challenge as next_challenge, defend};
 use surety_types::trust::{DisputeId, Party};
 
 use crate::*;

@@ -12,7 +12,7 @@ use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
 use surety_proofs::{merkle_root, row_digest, rows_digest};
-use surety_types::{task::ResultClaim, TaskId};
+use surety_types::{TaskId, task::ResultClaim};
 
 use crate::DisputeReferee;
 

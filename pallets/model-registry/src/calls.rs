@@ -3,11 +3,11 @@
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
-    model::{ArchitectureError, ExactForm, ModelManifest},
     ModelId,
+    model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{asset, Config, Error, Event, Model, Models, Pallet};
+use crate::{Config, Error, Event, Model, Models, Pallet, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(

@@ -46,7 +46,7 @@ pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>
 pub mod pallet {
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::{model::ModelManifest, ModelId};
+    use surety_types::{ModelId, model::ModelManifest};
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use frame_support::{
     dispatch::DispatchResult,
     traits::{
+        Defensive,
         fungible::{Inspect, MutateHold},
         tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
-        Defensive,
     },
 };
 use sp_runtime::traits::Zero;

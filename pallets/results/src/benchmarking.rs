@@ -14,7 +14,7 @@ use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
-use surety_pallet_trust_lock::{fill_convictions, NextSlashId, Pallet as TrustLock, Slashes};
+use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
@@ -24,7 +24,7 @@ use surety_types::{
     trust::{AuditState, Demand},
 };
 
-use crate::{asset, late::CONVICTED_AT_ONCE, verdict, Call, Config, Demands, HoldReason, Pallet, Rounds};
+use crate::{Call, Config, Demands, HoldReason, Pallet, Rounds, asset, late::CONVICTED_AT_ONCE, verdict};
 
 fn is_disputed<T: Config>() -> bool {
     Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())

@@ -1,7 +1,7 @@
 //! What rounds need of pallets that build on this one.
 
 use frame_support::weights::Weight;
-use surety_types::{trust::DisputeId, TaskId};
+use surety_types::{TaskId, trust::DisputeId};
 
 /// Disputes about the results of rounds. Provided by the disputes pallet.
 pub trait RoundDisputes<Round> {

@@ -10,10 +10,10 @@ use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     task::{RoundMember, RoundPhase},
     traits::TaskClock,
     trust::{AuditState, FaultKind},
-    TaskId,
 };
 
 use crate::{AuditOf, Config, Event, MemberOf, Pallet, RoundDisputes, RoundOf};

@@ -34,7 +34,7 @@ pub use pallet::*;
 pub use transitions::accepted;
 #[cfg(feature = "runtime-benchmarks")]
 pub use types::LongCell;
-pub use types::{describe, DisputeReferee, PhaseName};
+pub use types::{DisputeReferee, PhaseName, describe};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -85,10 +85,10 @@ pub mod pallet {
     use sp_runtime::{FixedU128, Permill};
     use surety_proofs::{SegmentOpening, SignedStatement};
     use surety_types::{
+        TaskId,
         task::{ResultClaim, Verdict},
         traits::{DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
         trust::{AuditProof, CommitNote, FaultKind},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

@@ -6,9 +6,9 @@
 //! stake for its lock get it.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128, PerThing};
+use sp_runtime::{DispatchError, FixedU128, PerThing, traits::Saturating};
 use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
-use surety_pallet_trust_lock::{quintillionths, Records};
+use surety_pallet_trust_lock::{Records, quintillionths};
 use surety_types::{
     stake::Role,
     task::{Security, SecurityLevel},

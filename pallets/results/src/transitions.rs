@@ -31,7 +31,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{DispatchError, Saturating};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    limits,
+    ContentHash, TaskId, limits,
     stake::Role,
     task::{
         Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
@@ -39,13 +39,13 @@ use surety_types::{
     },
     traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::FaultKind,
-    ContentHash, TaskId,
 };
 
 use crate::{
+    Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
     audit_pay::audits_to_pay,
-    types::{describe, DisputeReferee},
-    verdict, Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
+    types::{DisputeReferee, describe},
+    verdict,
 };
 
 pub(crate) type AssignmentOf<T> =

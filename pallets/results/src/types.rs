@@ -8,8 +8,8 @@ use sp_runtime::DispatchError;
 use surety_dispute_game::bisection::Move;
 use surety_dispute_game::bisection::{Referee, Shape};
 use surety_types::{
-    task::{ResultClaim, RoundPhase},
     TaskId,
+    task::{ResultClaim, RoundPhase},
 };
 
 /// Knows what a task's results are made of. Provided by the runtime, which joins tasks, models and

@@ -1,7 +1,7 @@
 //! What a round's members say together. Pure.
 
 use frame_support::BoundedVec;
-use surety_dispute_game::{agreement, majority, Agreement};
+use surety_dispute_game::{Agreement, agreement, majority};
 use surety_types::{
     task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict},
     trust::FaultKind,

@@ -1,9 +1,9 @@
 //! The only file that touches the currency. Stake stays on its owner's account, on hold.
 
 use frame_support::traits::{
-    fungible::{hold::Mutate as _, Inspect as _},
-    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
     Defensive,
+    fungible::{Inspect as _, hold::Mutate as _},
+    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
 };
 use sp_runtime::DispatchResult;
 

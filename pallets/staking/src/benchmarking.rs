@@ -2,14 +2,14 @@
 
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::Get;
-use frame_system::{pallet_prelude::BlockNumberFor, Pallet as System, RawOrigin};
+use frame_system::{Pallet as System, RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_runtime::{
-    traits::{BlockNumberProvider, One, Saturating},
     SaturatedConversion,
+    traits::{BlockNumberProvider, One, Saturating},
 };
 use surety_types::{limits::UNLOCKING_MAX, stake::Role, traits::StakeLedger};
 
-use crate::{asset, Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents};
+use crate::{Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents, asset};
 
 /// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and
 /// `MinBond` bonded.

@@ -5,8 +5,8 @@
 //! hold without further care, and tells whoever keeps something for the stash.
 
 use sp_runtime::{
-    traits::{Saturating, Zero},
     DispatchError,
+    traits::{Saturating, Zero},
 };
 use surety_types::{
     stake::{Role, StakeRecord},

@@ -7,16 +7,15 @@ use frame_support::traits::Randomness;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::DispatchError;
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::{FailureReason, PerBid, PerMember},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskTrust},
-    TaskId,
 };
 
 use crate::{
+    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
     draw::{self, Candidate, Drawn},
     step::Step,
-    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
 };
 
 /// Keeps this use of the block author's VRF output apart from every other.

@@ -10,21 +10,20 @@ use frame_support::{
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlockNumberProvider, CheckedAdd, Saturating},
     DispatchError, DispatchResult,
+    traits::{BlockNumberProvider, CheckedAdd, Saturating},
 };
 use surety_types::{
-    limits, multiaddr,
+    TaskId, limits, multiaddr,
     opening::pooled,
     stake::Role,
     task::{Bid, TaskSpec},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
-    TaskId,
 };
 
 use crate::{
-    step::Step, Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet,
-    TaskOf, TaskStateOf, Tasks,
+    Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet, TaskOf,
+    TaskStateOf, Tasks, step::Step,
 };
 
 /// Where an auction stands at some time, whether or not anybody has swept.

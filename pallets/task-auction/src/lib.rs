@@ -56,10 +56,9 @@ pub mod pallet {
     use sp_core::H256;
     use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
-        limits,
+        TaskId, limits,
         task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
         traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

@@ -4,20 +4,19 @@ use alloc::vec::Vec;
 use frame_support::{ensure, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{One, Saturating},
     DispatchError, DispatchResult,
+    traits::{One, Saturating},
 };
 use surety_types::{
-    limits,
+    ContentHash, TaskId, limits,
     task::{Assignment, FailureReason, PerMember, ResultClaim, Security, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
-    ContentHash, TaskId,
 };
 
 use crate::{
-    draw, Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf,
-    Tasks, WeightInfo,
+    Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    WeightInfo, draw,
 };
 
 impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {

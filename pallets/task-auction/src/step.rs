@@ -15,12 +15,11 @@
 
 use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{traits::Saturating, DispatchError, DispatchResult};
+use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::FailureReason,
     traits::{Escrow, StakeLedger, TaskClock, TaskTrust},
-    TaskId,
 };
 
 use crate::{

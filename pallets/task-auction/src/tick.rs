@@ -17,12 +17,12 @@ use frame_support::{
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{One, Saturating},
     DispatchError,
+    traits::{One, Saturating},
 };
-use surety_types::{traits::TaskClock, TaskId};
+use surety_types::{TaskId, traits::TaskClock};
 
-use crate::{step::Step, Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo};
+use crate::{Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo, step::Step};
 
 /// Most agenda entries read in one go. Reading one by one would walk over what was just removed again and
 /// again.

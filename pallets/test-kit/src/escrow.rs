@@ -4,10 +4,10 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use sp_runtime::{DispatchError, DispatchResult, TokenError};
 use surety_types::{
+    TaskId,
     task::Assignment,
     traits::{Escrow, Settlement},
     trust::AuditToPay,
-    TaskId,
 };
 
 use crate::{AccountId, Balance};

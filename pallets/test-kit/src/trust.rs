@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
+    TaskId,
     task::{Assignment, PerMember, Security, SecurityLevel},
     traits::TaskTrust,
-    TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber};

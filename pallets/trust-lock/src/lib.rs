@@ -50,17 +50,17 @@ pub mod pallet {
     use frame_support::{
         pallet_prelude::*,
         traits::{
+            EnsureOrigin,
             fungible::{Mutate, MutateHold},
-            tokens, EnsureOrigin,
+            tokens,
         },
     };
     use frame_system::pallet_prelude::*;
-    use sp_runtime::{traits::BlockNumberProvider, Permill};
+    use sp_runtime::{Permill, traits::BlockNumberProvider};
     use surety_types::{
-        limits,
+        TaskId, limits,
         traits::StakeLedger,
         trust::{FaultKind, SlashId},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);

@@ -12,7 +12,7 @@ use frame_support::{
     weights::{Weight, WeightMeter},
 };
 use sp_runtime::{Permill, Perquintill};
-use surety_audit_economics::{correlated_fraction, SlashSplit};
+use surety_audit_economics::{SlashSplit, correlated_fraction};
 use surety_types::{traits::StakeLedger, trust::SlashId};
 
 use crate::{Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo, WeightInfo};

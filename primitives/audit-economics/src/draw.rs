@@ -14,7 +14,7 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{task::ResultClaim, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::ResultClaim, trust::DisputeId};
 
 /// Label of the transcripts of audits.
 pub const LABEL: &[u8] = b"surety-audit";

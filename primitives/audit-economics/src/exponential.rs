@@ -1,8 +1,8 @@
 //! `exp(-x)` in fixed point with a proven bound.
 
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, FixedPointNumber, FixedU128,
-    Perquintill, Rounding,
+    FixedPointNumber, FixedU128, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational,
 };
 
 /// [`exp_minus`] is less than this many units of 10^-18 from the truth, on either side.

@@ -17,18 +17,18 @@ mod lock;
 mod pay;
 mod slash;
 
-pub use draw::{audit_seal, AuditInput, SeatInput};
-pub use exponential::{at_least_one, exp_minus, EXP_ERROR};
-pub use lock::{honesty_pays, least_loss, AuditPlan, AuditPolicy, Refusal, Terms};
+pub use draw::{AuditInput, SeatInput, audit_seal};
+pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
+pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
 pub use pay::AuditPay;
-pub use slash::{correlated_fraction, SlashShares, SlashSplit};
+pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
     FixedPointNumber, FixedU128, PerThing, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 
 /// How many auditors a task is expected to have (`lambda`).

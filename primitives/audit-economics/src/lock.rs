@@ -6,7 +6,7 @@ use scale_info::TypeInfo;
 use sp_arithmetic::{FixedPointNumber, FixedU128, Perquintill};
 use sp_core::U256;
 
-use crate::{honest_audit, AuditRates, SecurityLevel};
+use crate::{AuditRates, SecurityLevel, honest_audit};
 
 /// What is at stake in one task, in plancks.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
@@ -161,7 +161,7 @@ impl AuditPolicy {
                         level,
                         expected,
                         lock,
-                    })
+                    });
                 }
                 Ok(needed) => refusal = Refusal::BeyondStake { needed },
                 Err(why) => refusal = why,

@@ -2,7 +2,7 @@
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_arithmetic::{traits::AtLeast32BitUnsigned, Permill};
+use sp_arithmetic::{Permill, traits::AtLeast32BitUnsigned};
 
 /// How audits are paid: out of what the provider earns that was audited, so that whoever audits itself pays
 /// itself.

@@ -3,8 +3,8 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating, PerThing,
-    Perquintill, Rounding,
+    PerThing, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 
 /// Part of its stake that a convicted provider loses on top of its lock.

@@ -50,7 +50,7 @@ pub use clock::Clocks;
 pub(crate) use game::value;
 pub use game::{Game, Level, Place, State};
 pub use moves::{Children, Entry, GameError, LengthOpening, Move, Outcome, Reason, Side, StepsOpening};
-pub use player::{challenge, defend, PlayError, Trace};
+pub use player::{PlayError, Trace, challenge, defend};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
 

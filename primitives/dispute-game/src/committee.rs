@@ -8,13 +8,13 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
-use surety_types::{limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId, TaskId};
+use surety_types::{TaskId, limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId};
 
 use crate::{
-    bisection::{value, Cell, CellValue, Shape, Trace},
-    quorum_streak::{Committee, Stage, Windows, SEATS},
+    bisection::{Cell, CellValue, Shape, Trace, value},
+    quorum_streak::{Committee, SEATS, Stage, Windows},
 };
 
 /// Candidates expected for the seats of a round: twice as many, so that the seats are filled although some do

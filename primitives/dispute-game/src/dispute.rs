@@ -3,9 +3,9 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use surety_types::{
+    TaskId,
     task::ResultClaim,
     trust::{DisputeId, Party},
-    TaskId,
 };
 
 use crate::bisection::Game;

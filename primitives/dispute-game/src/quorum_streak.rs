@@ -30,13 +30,13 @@
 
 mod ballot;
 
-pub use ballot::{seal, Ballot, Seat, Vote};
+pub use ballot::{Ballot, Seat, Vote, seal};
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use core::fmt;
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 /// Verifiers drawn for a round.
 pub const SEATS: u32 = 20;

@@ -1,6 +1,6 @@
 //! One query against the keys and values of its sequence.
 
-use crate::{exp, finite, lanes, ArithmeticError};
+use crate::{ArithmeticError, exp, finite, lanes};
 
 /// The score of one key: `(((0 + q[0] k[0]) + q[1] k[1]) + ...) * scale`.
 #[inline(always)]

@@ -27,11 +27,7 @@ const EXP: [f32; 6] = [
 fn clamp(x: f32, min: f32, max: f32) -> f32 {
     // Not `f32::clamp` or `max`: these forms are one instruction on every target.
     let x = if x < min { min } else { x };
-    if x > max {
-        max
-    } else {
-        x
-    }
+    if x > max { max } else { x }
 }
 
 /// `e^x`, for `x` cut to -87 ..= 88. Relative error under 1e-7.

@@ -26,15 +26,15 @@ mod split_mix;
 
 pub use attention::{attention_row, largest_score, mixed_cell, score_cell, softmax_row};
 pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
-pub use lanes::{fold, sum, sum_of_squares, LANES};
+pub use lanes::{LANES, fold, sum, sum_of_squares};
 pub use norm::{
     layer_norm_cell, layer_norm_row, layer_norm_stats, rms_norm_cell, rms_norm_row, rms_norm_scale,
 };
 pub use pooling::{l2_norm, l2_normalise, mean_cell, mean_pool};
 pub use product::{dot, product_cell};
-pub use quantise::{groups, quantise_group, quantise_row, round, scale_row, Precision, Quantum, GROUP};
-pub use rotary::{rotate_pair, rotate_row, Turns};
-pub use sampling::{greedy, sample, Sampling};
+pub use quantise::{GROUP, Precision, Quantum, groups, quantise_group, quantise_row, round, scale_row};
+pub use rotary::{Turns, rotate_pair, rotate_row};
+pub use sampling::{Sampling, greedy, sample};
 pub use split_mix::SplitMix64;
 
 /// Why a row has no canonical result.

@@ -1,6 +1,6 @@
 //! Normalisation of one row.
 
-use crate::{finite, lanes, rsqrt, ArithmeticError};
+use crate::{ArithmeticError, finite, lanes, rsqrt};
 
 /// `1 / sqrt(mean + epsilon)` of squares that have been added up. When their sum overflows there is no value:
 /// the quotient would be 0, and large values would vanish in silence.

@@ -1,6 +1,6 @@
 //! From a sequence's states to one vector.
 
-use crate::{finite, sqrt, ArithmeticError};
+use crate::{ArithmeticError, finite, sqrt};
 
 /// Mean over rows: `out[j] = (((0 + rows[0][j]) + rows[1][j]) + ...) / n`.
 ///

@@ -1,8 +1,8 @@
 //! One output of a quantised matrix product.
 
 use crate::{
-    quantise::{groups, Quantum},
     ArithmeticError, GROUP,
+    quantise::{Quantum, groups},
 };
 
 /// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up

@@ -1,6 +1,6 @@
 //! Real rows to small integers: groups of 128 values with a scale each.
 
-use crate::{functions::ROUNDER, ArithmeticError};
+use crate::{ArithmeticError, functions::ROUNDER};
 
 /// How finely a model's rows are quantised, weights and activations alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

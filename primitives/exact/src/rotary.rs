@@ -1,6 +1,6 @@
 //! Rotary positions (RoPE), in integer angles.
 
-use crate::{functions::sin_cos_turn, ArithmeticError};
+use crate::{ArithmeticError, functions::sin_cos_turn};
 
 /// How far one pair of a head turns from a position to the next: a fraction of a turn in units of 2^-64.
 ///

@@ -1,6 +1,6 @@
 //! Choosing the next token.
 
-use crate::{exp, finite, ArithmeticError};
+use crate::{ArithmeticError, exp, finite};
 
 /// A weight of 1 in the integers that are summed and compared.
 const UNIT: f32 = 1_073_741_824.0;

@@ -4,7 +4,7 @@
 use std::{hint::black_box, time::Instant};
 
 use sp_core::H256;
-use surety_dispute_game::bisection::{opening_room, Cell, CellValue, Clocks, Game, Length, Referee, Shape};
+use surety_dispute_game::bisection::{Cell, CellValue, Clocks, Game, Length, Referee, Shape, opening_room};
 use surety_model_trace::{CellReferee, Layout, TaskFacts};
 use surety_types::{
     limits,

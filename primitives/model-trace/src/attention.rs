@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use surety_exact::{exp, largest_score, mixed_cell, rotate_pair, score_cell, sum, ArithmeticError, Turns};
+use surety_exact::{ArithmeticError, Turns, exp, largest_score, mixed_cell, rotate_pair, score_cell, sum};
 use surety_types::model::ModelFamily;
 
 use crate::{

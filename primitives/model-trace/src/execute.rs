@@ -4,14 +4,14 @@ use alloc::{borrow::Cow, vec::Vec};
 use core::{fmt, ops::Range};
 
 use crate::{
-    compute::{cell, Stop},
+    Rows,
+    compute::{Stop, cell},
     inputs::{Inputs, QuantRow, Source, WeightRow},
     layout::Part,
     plan::LeafPlan,
     player::Records,
     steps::{Op, Step},
     tensors::Tensor,
-    Rows,
 };
 
 /// Rows, or weights, that a computation asks for are not at hand.

@@ -6,11 +6,11 @@ use surety_exact::ArithmeticError;
 use surety_types::model::Operation;
 
 use crate::{
+    Rows,
     compute::{Halt, Stop},
     inputs::{Inputs, Source},
     layout::{Layout, Part},
     output::GENERATION_WORDS,
-    Rows,
 };
 use surety_dispute_game::bisection::{CellValue, Length, Shape};
 

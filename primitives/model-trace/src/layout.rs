@@ -7,13 +7,13 @@ use surety_exact::rsqrt;
 use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
 
 use crate::{
-    given::{embeddings_bytes, PROMPT_WORDS},
+    TraceShape,
+    given::{PROMPT_WORDS, embeddings_bytes},
     output::GENERATION_WORDS,
     plan::LeafPlan,
-    TraceShape,
 };
 use surety_dispute_game::bisection::{
-    LeafKind, LeafShape, Length, RowsShape, Shape, LEAVES_MAX, ROWS_MAX, STEPS_MAX,
+    LEAVES_MAX, LeafKind, LeafShape, Length, ROWS_MAX, RowsShape, STEPS_MAX, Shape,
 };
 
 /// What fixes a trace beside the model's architecture.

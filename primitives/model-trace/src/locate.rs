@@ -9,10 +9,10 @@ use crate::{
     inputs::Source,
     layout::Layout,
     span::siblings,
-    tensors::{tensors_of_layer, tensors_outside, Tensor},
+    tensors::{Tensor, tensors_of_layer, tensors_outside},
 };
-use surety_dispute_game::bisection::{RowsShape, Shape, OPENING_BYTES_MAX};
-use surety_proofs::{segments, SEGMENT_BYTES};
+use surety_dispute_game::bisection::{OPENING_BYTES_MAX, RowsShape, Shape};
+use surety_proofs::{SEGMENT_BYTES, segments};
 
 /// Bytes of a hash.
 pub(super) const HASH: u32 = 32;

@@ -7,7 +7,7 @@ use crate::{
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, HASH},
     quanta::bytes_of,
-    tensors::{scales, Tensor},
+    tensors::{Tensor, scales},
 };
 use surety_dispute_game::bisection::OPENING_BYTES_MAX;
 use surety_proofs::SEGMENT_BYTES;

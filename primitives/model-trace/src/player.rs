@@ -7,8 +7,9 @@ use sp_core::H256;
 use surety_types::model::Operation;
 
 use crate::{
+    LeafPlan, Rows,
     compute::Stop,
-    execute::{execute_leaf, Missing, View},
+    execute::{Missing, View, execute_leaf},
     given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
@@ -16,10 +17,9 @@ use crate::{
     referee::{any_cell, ground},
     rows::lacking,
     tensors::Tensor,
-    LeafPlan, Rows,
 };
 use surety_dispute_game::bisection::{Cell, Length, Shape, Trace};
-use surety_proofs::{merkle_root, WeightOpening};
+use surety_proofs::{WeightOpening, merkle_root};
 
 /// What a trace records, and the model.
 ///

@@ -11,6 +11,7 @@ use core::ops::Range;
 use sp_core::H256;
 
 use crate::{
+    Rows,
     execute::{Missing, View},
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, Piece, Root},
@@ -18,7 +19,6 @@ use crate::{
     quanta::quantised_bytes,
     span::prove,
     tensors::Tensor,
-    Rows,
 };
 use surety_proofs::segment_hashes;
 

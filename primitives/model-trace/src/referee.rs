@@ -10,19 +10,19 @@ use surety_exact::Precision;
 use surety_types::model::ModelFamily;
 
 use crate::{
-    compute::{cell, told, Stop, NO_NUMBER},
+    compute::{NO_NUMBER, Stop, cell, told},
     given::output_word,
     inputs::{Inputs, QuantRow, Source, WeightRow},
     layout::{Layout, Part},
-    locate::{Ground, Piece, Root, HASH},
+    locate::{Ground, HASH, Piece, Root},
     measure::{Measure, TooLong},
     quanta::{bytes_of, read},
     span,
     steps::{Op, Step},
-    tensors::{scales, Tensor},
+    tensors::{Tensor, scales},
 };
 use surety_dispute_game::bisection::{Cell, CellValue, Judgement, Referee, Roots};
-use surety_proofs::{weight_row_leaf, Proof, WeightOpening, SEGMENT_BYTES};
+use surety_proofs::{Proof, SEGMENT_BYTES, WeightOpening, weight_row_leaf};
 
 /// Judges cells of one claim.
 #[derive(Clone, Copy, Debug)]

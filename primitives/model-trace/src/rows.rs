@@ -7,9 +7,9 @@ use sp_core::H256;
 use surety_exact::Precision;
 
 use crate::{
+    NO_NUMBER,
     quanta::{bytes_of, quantised_bytes, read},
     tensors::scales,
-    NO_NUMBER,
 };
 use surety_dispute_game::bisection::{CellValue, RowsShape};
 use surety_proofs::{merkle_root, row_digest};

@@ -4,7 +4,7 @@
 
 use alloc::{format, string::String};
 
-use surety_exact::{groups, Precision};
+use surety_exact::{Precision, groups};
 use surety_types::model::{Architecture, ModelFamily};
 
 /// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so

@@ -10,18 +10,18 @@ use surety_exact::Precision;
 use surety_types::model::{Architecture, ModelFamily, Operation};
 
 use crate::{
-    execute::{execute_leaf, Missing},
+    Rows,
+    execute::{Missing, execute_leaf},
     given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
     output::ClaimedOutput,
     player::Records,
     quanta::quantised_bytes,
-    tensors::{tensors, Tensor},
-    Rows,
+    tensors::{Tensor, tensors},
 };
 use surety_dispute_game::bisection::{Length, Shape};
-use surety_proofs::{content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening};
+use surety_proofs::{Proof, WeightOpening, content_hash, merkle_root, weight_row_leaf};
 
 /// A model's weights, row by row.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{task::ResultClaim, TaskId};
+use surety_types::{TaskId, task::ResultClaim};
 
 /// `blake2_256(SCALE(task, provider, output, trace_root, units, salt))`.
 ///

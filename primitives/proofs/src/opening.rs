@@ -7,10 +7,10 @@ use core::ops::Range;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
 
-use crate::{row_digest, segment_hashes, segments, Proof, SEGMENT_BYTES};
+use crate::{Proof, SEGMENT_BYTES, row_digest, segment_hashes, segments};
 
 /// The bytes of a segment.
 pub type Segment = BoundedVec<u8, ConstU32<SEGMENT_BYTES>>;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use crate::{leaf_hash, merkle_root, node_hash};
 

@@ -19,9 +19,9 @@ use surety_dispute_game::{
     dispute::{Dispute, DisputeView},
 };
 use surety_types::{
+    TaskId,
     trust::{DisputeId, Slash, SlashId},
     view::TaskView,
-    TaskId,
 };
 
 extern crate alloc;

@@ -5,7 +5,7 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
-use crate::{limits, ContentHash, ModelId};
+use crate::{ContentHash, ModelId, limits};
 
 mod bounds;
 

@@ -6,11 +6,10 @@ use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
 use crate::{
-    limits,
+    ContentHash, ModelId, TaskId, limits,
     model::Operation,
     multiaddr::Endpoints,
     trust::{Audit, FaultKind, InputDemand, OpenDispute},
-    ContentHash, ModelId, TaskId,
 };
 
 /// A list with one entry per provider of a task.

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use sp_runtime::{DispatchError, DispatchResult};
 
 use crate::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     stake::Role,
     task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
     trust::{AuditProof, AuditToPay},
-    ContentHash, ModelId, TaskId,
 };
 
 /// Who acts for whom, and the stake behind it. Provided by staking, which alone moves stake.
@@ -233,7 +233,7 @@ pub trait TaskOutcome<AccountId, Balance> {
 
     /// The verdict is final: move the money. `audits` are those of its majority that stand.
     fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
-        -> DispatchResult;
+    -> DispatchResult;
 
     /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is
     /// paid.

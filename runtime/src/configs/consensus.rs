@@ -6,25 +6,26 @@ use alloc::vec::Vec;
 use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
-    traits::{ConstU128, ConstU32, ConstU64, Get},
+    traits::{ConstU32, ConstU64, ConstU128, Get},
     weights::Weight,
 };
 use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
 use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration};
 use sp_runtime::{
-    traits::{Convert, ConvertInto, OpaqueKeys},
     Perbill,
+    traits::{Convert, ConvertInto, OpaqueKeys},
 };
 use sp_staking::{
-    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
     SessionIndex,
+    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
 };
 
 use super::system::{RuntimeBlockLength, RuntimeBlockWeights};
 use crate::{
-    units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    weights, AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall,
-    RuntimeEvent, Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
+    AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall, RuntimeEvent,
+    Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
+    units::{DAYS, EPOCH_SLOTS, SLOT_MS, deposit},
+    weights,
 };
 
 /// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every

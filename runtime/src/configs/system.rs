@@ -7,26 +7,26 @@ use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
     traits::{
+        ConstU8, ConstU32, ConstU64, ConstU128, OnUnbalanced, VariantCountOf,
         fungible::{Balanced, Credit},
-        ConstU128, ConstU32, ConstU64, ConstU8, OnUnbalanced, VariantCountOf,
     },
     weights::{
-        constants::{BlockExecutionWeight, ExtrinsicBaseWeight, ParityDbWeight, WEIGHT_REF_TIME_PER_SECOND},
         ConstantMultiplier, Weight, WeightToFeeCoefficient, WeightToFeeCoefficients, WeightToFeePolynomial,
+        constants::{BlockExecutionWeight, ExtrinsicBaseWeight, ParityDbWeight, WEIGHT_REF_TIME_PER_SECOND},
     },
 };
 use frame_system::limits::{BlockLength, BlockWeights};
 use pallet_transaction_payment::{FungibleAdapter, Multiplier, TargetedFeeAdjustment};
 use sp_runtime::{
-    traits::{AccountIdLookup, BlakeTwo256, Bounded},
     FixedPointNumber, Perbill, Perquintill,
+    traits::{AccountIdLookup, BlakeTwo256, Bounded},
 };
 use sp_version::RuntimeVersion;
 
 use crate::{
-    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS},
     AccountId, Authorship, Babe, Balance, Balances, Block, Hash, Nonce, PalletInfo, Runtime, RuntimeCall,
     RuntimeEvent, RuntimeFreezeReason, RuntimeHoldReason, RuntimeOrigin, RuntimeTask, System, VERSION,
+    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS},
 };
 
 /// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that

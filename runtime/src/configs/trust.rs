@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
-use frame_support::{parameter_types, PalletId};
+use frame_support::{PalletId, parameter_types};
 use frame_system::EnsureRoot;
 use scale_info::TypeInfo;
 use sp_core::{
+    H256,
     crypto::VrfPublic,
     sr25519::{self, vrf},
-    H256,
 };
 use sp_runtime::{
-    traits::{AccountIdConversion, Verify},
     DispatchError, FixedU128,
+    traits::{AccountIdConversion, Verify},
 };
 use surety_dispute_game::{
     bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
@@ -21,17 +21,17 @@ use surety_dispute_game::{
 use surety_model_trace::{CellReferee, Layout, TaskFacts};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
+    ContentHash, TaskId,
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
     traits::{DrawVerifier, SignatureVerifier},
     trust::AuditProof,
-    ContentHash, TaskId,
 };
 
 use super::consensus::RunningClock;
 use crate::{
-    params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime,
-    RuntimeHoldReason, Staking, TaskAuction,
+    AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
+    TaskAuction, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]

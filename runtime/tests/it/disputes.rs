@@ -4,27 +4,27 @@
 use std::sync::Arc;
 
 use codec::{Decode, Encode};
-use sp_core::{crypto::VrfSecret, sr25519::vrf, H256};
+use sp_core::{H256, crypto::VrfSecret, sr25519::vrf};
 use sp_keyring::Sr25519Keyring::{self, CharlieStash, DaveStash, EveStash};
-use surety_audit_economics::{audit_seal, draw, AuditInput};
+use surety_audit_economics::{AuditInput, audit_seal, draw};
 use surety_dispute_game::{
-    bisection::{challenge, defend, Cell, Side},
+    bisection::{Cell, Side, challenge, defend},
     dispute::Dispute,
 };
 use surety_model_trace::{
-    encoder_tokens,
+    Layout, Player, TaskFacts, encoder_tokens,
     testsuite::{MemoryModel, MemoryTrace},
-    Layout, Player, TaskFacts,
 };
 use surety_pallet_disputes::{Call, Disputes, Event};
 use surety_pallet_results::{Call as ResultsCall, Rounds};
 use surety_pallet_trust_lock::{Records, Slashes};
 use surety_proofs::content_hash;
 use surety_runtime::{
-    configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
-    RuntimeCall, RuntimeEvent, Staking, TrustLock,
+    AccountId, Balance, Balances, BlockNumber, Runtime, RuntimeCall, RuntimeEvent, Staking, TrustLock,
+    configs::trust::InsurancePool, units::SURE,
 };
 use surety_types::{
+    TaskId,
     model::{
         Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
     },
@@ -32,14 +32,13 @@ use surety_types::{
     task::{ResultClaim, TaskSpec, TaskState},
     traits::{Jail, StakeLedger},
     trust::{AuditProof, DisputeId, FaultKind, Party},
-    TaskId,
 };
 
 use crate::{
-    chain::{account, Chain},
+    chain::{Chain, account},
     market::{
-        self, all_ok, auction, hash, members, state, wait_for_end, wait_for_reveals, Provider, CAP, CLIENT,
-        PROVIDERS,
+        self, CAP, CLIENT, PROVIDERS, Provider, all_ok, auction, hash, members, state, wait_for_end,
+        wait_for_reveals,
     },
 };
 

@@ -4,13 +4,13 @@ use codec::Decode;
 use frame_support::traits::{Get, IntegrityTest};
 use sp_runtime::BuildStorage;
 use surety_runtime::{
-    apis, genesis_config_presets,
+    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION, apis,
+    genesis_config_presets,
     params::dynamic::{auction, billing, disputes, results, staking},
     units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
-    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
 };
 
-use crate::chain::{genesis, Chain};
+use crate::chain::{Chain, genesis};
 
 fn preset<R>(name: &str, read: impl FnOnce() -> R) -> R {
     let storage = genesis(name).build_storage().unwrap();

@@ -9,8 +9,8 @@ use surety_chain_client::{AccountId, Call, Chain, Hash, Signer, Until};
 use surety_dispute_game::bisection::{Game, Level, Move, Side, State};
 use surety_host::{Core, Tools};
 use surety_types::{
-    task::{MemberProgress, ResultClaim, RoundPhase},
     TaskId,
+    task::{MemberProgress, ResultClaim, RoundPhase},
 };
 use surety_worker_core::{Due, Effect, EffectKind, Event, Failure, Step, TaskSnapshot};
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use surety_chain_client::FakeChain;
 use surety_types::trust::AuditProof;
-use surety_worker_core::{key_of, Record};
+use surety_worker_core::{Record, key_of};
 
 use super::*;
 

@@ -5,10 +5,10 @@
 //! block carries.
 
 use codec::Encode;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    opening_room, Cell, CellValue, LeafKind, Length, Referee, Shape, BYTES_MAX, CHILDREN_MAX,
+    BYTES_MAX, CHILDREN_MAX, Cell, CellValue, LeafKind, Length, Referee, Shape, opening_room,
 };
 use surety_model_trace::{CellReferee, Layout, Part, TaskFacts};
 use surety_proofs::SEGMENT_BYTES;

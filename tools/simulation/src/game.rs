@@ -1,7 +1,7 @@
 //! Disputes, played to the end over the [`Toy`](crate::toy) computation.
 
 use codec::Encode;
-use surety_dispute_game::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
+use surety_dispute_game::bisection::{Clocks, Game, Move, Outcome, Side, State, challenge, defend};
 
 use surety_dispute_game::testsuite::{
     dice::Dice,

@@ -9,7 +9,7 @@
 use sp_arithmetic::{FixedU128, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{correlated_fraction, AuditPlan, AuditThreshold};
+use surety_audit_economics::{AuditPlan, AuditThreshold, correlated_fraction};
 use surety_dispute_game::bisection::Side;
 use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
@@ -17,7 +17,7 @@ use surety_types::task::ResultClaim;
 use crate::{
     books::{Books, Role},
     game::{Challenger, Dispute, Played},
-    rules::{Market, Rules, REWARD},
+    rules::{Market, REWARD, Rules},
 };
 use surety_dispute_game::testsuite::dice::Dice;
 

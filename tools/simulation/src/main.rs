@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use surety_simulation::{
-    report::{report, Size},
+    report::{Size, report},
     rules::{Blocks, Rules},
 };
 

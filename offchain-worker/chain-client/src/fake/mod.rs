@@ -17,12 +17,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_crypto_hashing::blake2_256;
 use sp_runtime::FixedU128;
 use surety_types::{
-    trust::{DisputeId, SlashId},
     ModelId, TaskId,
+    trust::{DisputeId, SlashId},
 };
 use tokio::sync::watch;
 

@@ -1,8 +1,8 @@
 //! Samples of committees.
 
-use surety_dispute_game::committee::{windows, Candidate, CommitteeState, SeatDraw};
+use surety_dispute_game::committee::{Candidate, CommitteeState, SeatDraw, windows};
 
-use super::{account, HASH};
+use super::{HASH, account};
 use crate::CommitteeRecord;
 
 /// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being

@@ -6,8 +6,8 @@ use codec::Encode;
 use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
-use crate::{runtime::Entry, RpcChain, RpcConfig};
-use surety_chain_client::{sample, Chain, ChainError, ErrorClass, TaskRecord, When};
+use crate::{RpcChain, RpcConfig, runtime::Entry};
+use surety_chain_client::{Chain, ChainError, ErrorClass, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));

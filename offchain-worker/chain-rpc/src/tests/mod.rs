@@ -17,18 +17,18 @@ use std::time::{Duration, Instant};
 
 use codec::{Compact, Decode, Encode};
 use scale_info::meta_type;
-use sp_core::{crypto::AccountId32, sr25519, Pair, H256};
+use sp_core::{H256, Pair, crypto::AccountId32, sr25519};
 use sp_runtime::{DispatchError, ModuleError, MultiAddress, MultiSignature};
 use subxt::ext::frame_metadata::{v14, v15};
 
 use super::{
-    runtime::Entry,
-    sign::{sign, unsigned, Terms},
     RpcChain, RpcConfig,
+    runtime::Entry,
+    sign::{Terms, sign, unsigned},
 };
 use fixture::*;
 use surety_chain_client::{
-    sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord,
+    BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord, sample,
 };
 
 fn misfit(pallets: Vec<v15::PalletMetadata>) -> String {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{
     node::Node,
-    pool::{terms, Answer},
-    submission::{commit, connect, submit, SHORT},
+    pool::{Answer, terms},
+    submission::{SHORT, commit, connect, submit},
 };
 use crate::RpcChain;
 use surety_chain_client::{Call, ChainError};

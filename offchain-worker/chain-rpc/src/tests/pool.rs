@@ -2,7 +2,7 @@
 
 use codec::{Compact, Decode};
 use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 
 use super::node::{Context, State};

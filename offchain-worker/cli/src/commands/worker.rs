@@ -3,17 +3,17 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
+use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{bind_metrics, parameter, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
+use surety_host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics, parameter};
 use surety_journal::Journal;
 use surety_models::ModelStore;
 use surety_network::{DataPlane, Node};
-use surety_types::{model::ModelManifest, stake::Role as StakeRole, ModelId, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, ModelId, model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
 use tokio::{
     net::TcpListener,
-    signal::unix::{signal, SignalKind},
+    signal::unix::{SignalKind, signal},
     sync::watch,
     time::timeout,
 };

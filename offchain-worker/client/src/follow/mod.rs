@@ -15,14 +15,14 @@ use std::{
 use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
 use surety_engine::generation::Generation;
 use surety_network::{DataPlane, Ticket};
-use surety_types::{model::Operation, task::TaskState, TaskId};
+use surety_types::{TaskId, model::Operation, task::TaskState};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
 
 use crate::{
-    deliver::{self, wanted, Delivery},
+    deliver::{self, Delivery, wanted},
     error::{ClientError, Result},
     grants::Grants,
     inputs::Supplier,
@@ -33,8 +33,8 @@ use crate::{
     write_atomically,
 };
 pub use report::{Claim, Generated, Payment, Report, Times};
-pub use steps::posted_text;
 use steps::Steps;
+pub use steps::posted_text;
 
 /// Half a block: every block is seen.
 const POLL: Duration = Duration::from_secs(1);

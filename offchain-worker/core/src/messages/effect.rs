@@ -3,11 +3,11 @@
 use surety_audit_economics::{AuditInput, SeatInput};
 use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId},
-    ContentHash, ModelId, TaskId,
 };
 
 use crate::{AccountId, Balance, DisputeRecord, Hash};

@@ -6,10 +6,10 @@ mod record;
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_types::{
+    ModelId, TaskId,
     model::Operation,
     task::ResultClaim,
     trust::{AuditProof, DisputeId},
-    ModelId, TaskId,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     TaskRecord,
 };
 
-pub use effect::{key_of, Effect, EffectKind};
+pub use effect::{Effect, EffectKind, key_of};
 pub use record::Record;
 
 /// A task as one block's state shows it.

@@ -3,9 +3,9 @@
 use codec::{Decode, Encode};
 use surety_dispute_game::bisection::Move;
 use surety_types::{
+    TaskId,
     task::{Bid, ResultClaim},
     trust::DisputeId,
-    TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber, Hash};

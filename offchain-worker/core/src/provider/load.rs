@@ -8,8 +8,8 @@ use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 
 use super::Provider;
 use crate::{
-    provider_task::{member, ProviderTask},
     Balance, EffectKind, Purpose, TaskSnapshot,
+    provider_task::{ProviderTask, member},
 };
 
 /// How much of the time to commit is filled, in per cent. The rest is for what was not foreseen.

@@ -9,16 +9,16 @@ use codec::Encode;
 use sp_crypto_hashing::twox_64;
 use surety_proofs::commitment;
 use surety_types::{
-    task::{MemberProgress, ResultClaim},
     TaskId,
+    task::{MemberProgress, ResultClaim},
 };
 
 use crate::{
-    provider_task::{member, owes_opening, ProviderTask, SealedResult, Want},
-    schedule::{undated, Subject},
+    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    provider_task::{ProviderTask, SealedResult, Want, member, owes_opening},
+    schedule::{Subject, undated},
     speed::Speeds,
     worker::{Duties, Worker},
-    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
 };
 use load::{Load, Stake};
 

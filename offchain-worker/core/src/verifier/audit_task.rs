@@ -9,6 +9,7 @@ use surety_types::{
 };
 
 use crate::{
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -16,7 +17,6 @@ use crate::{
     places::{Clocks, Wanted},
     schedule::Subject,
     seat::Seats,
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
 
 /// Times that an output is looked for before it is demanded: with the pauses between them some three minutes,

@@ -5,14 +5,13 @@ mod audit_task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use surety_audit_economics::audit_seal;
-use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
+use surety_types::{TaskId, task::ResultClaim, trust::AuditProof};
 
 use crate::{
-    key_of,
+    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
+    TaskSnapshot, key_of,
     schedule::undated,
     worker::{Duties, Worker},
-    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
-    TaskSnapshot,
 };
 use audit_task::{AuditTask, Check, Draw, SealedResult};
 

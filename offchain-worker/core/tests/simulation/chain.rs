@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 use sp_core::H256;
 use surety_proofs::commitment;
 use surety_types::{
+    TaskId,
     model::Operation,
     task::{
         Assignment, Bid, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
         TaskState, Verdict,
     },
     trust::FaultKind,
-    TaskId,
 };
 use surety_worker_core::{
     AccountId, Balance, BidSeen, BlockNumber, EffectKind, Failure, RoundRecord, TaskRecord, TaskSnapshot,

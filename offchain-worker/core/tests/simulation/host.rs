@@ -7,8 +7,8 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_proofs::commitment;
 use surety_types::{
-    task::{ResultClaim, TaskSpec},
     TaskId,
+    task::{ResultClaim, TaskSpec},
 };
 use surety_worker_core::{
     BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
@@ -16,8 +16,8 @@ use surety_worker_core::{
 };
 
 use crate::{
-    chain::{stash, Chain, Extrinsic, Seen, Sent},
-    faults::{passing, Fate, Faults},
+    chain::{Chain, Extrinsic, Seen, Sent, stash},
+    faults::{Fate, Faults, passing},
     random::Random,
 };
 

@@ -17,7 +17,7 @@ mod host;
 mod random;
 mod records;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chain::{Chain, Windows};
 use client::Client;

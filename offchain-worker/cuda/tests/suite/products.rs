@@ -3,7 +3,7 @@
 use surety_cuda::{GpuBackend, Kernels, Path, Quanta, Rows, Weights};
 use surety_exact as exact;
 
-use super::{assert_same, values, Random};
+use super::{Random, assert_same, values};
 
 const PRECISIONS: [exact::Precision; 2] = [exact::Precision::Int8, exact::Precision::Int12];
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use serde::Deserialize;
-use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Rows, Probe, Step, TopLevel};
+use serde_json::{Value, json};
+use surety_engine::exact::{Probe, Step, TopLevel, kernels::Rows};
 
 /// Looks away, and costs nothing.
 pub struct Blind;

@@ -11,17 +11,17 @@ use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::ArithmeticError;
 use surety_models::{
-    tokens::{Tokens, TokensOf},
     ModelError, ModelFiles,
+    tokens::{Tokens, TokensOf},
 };
 use surety_proofs::content_hash;
 use surety_types::model::{ModelManifest, Operation};
 
 use crate::{
-    embeddings::{rows_max, Embeddings},
-    engine::{report, Engine, Job, Outcome, Sink},
+    embeddings::{Embeddings, rows_max},
+    engine::{Engine, Job, Outcome, Sink, report},
     error::EngineError,
-    input::{items, InputError},
+    input::{InputError, items},
     trace::{claim, embedding_leaf},
 };
 

@@ -12,7 +12,7 @@ use surety_models::{
 };
 
 use super::{
-    pass::{check_table, look_up, pack, part, sized, step, Pass},
+    pass::{Pass, check_table, look_up, pack, part, sized, step},
     probe::Probe,
 };
 

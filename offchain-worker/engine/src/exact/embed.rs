@@ -6,18 +6,18 @@ use rayon::prelude::*;
 use surety_dispute_game::bisection::ROWS_MAX;
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed;
-use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
+use surety_model_trace::{Layout, Rows, TaskFacts, TraceShape, encoder_tokens};
 use surety_models::{
+    Form, ModelError,
     tokens::{Tokens, TokensOf},
     units_max,
     weights::BertWeights,
-    Form, ModelError,
 };
 use surety_proofs::content_hash;
 use surety_types::{
+    ContentHash,
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
-    ContentHash,
 };
 
 use super::{
@@ -25,16 +25,15 @@ use super::{
     dispute::{EmbedWork, OwnTrace},
     probe::Probe,
     trace::{
-        given_leaf,
-        hash::{blob_hash, roots, row_digests, Digest},
-        TopLevel,
+        TopLevel, given_leaf,
+        hash::{Digest, blob_hash, roots, row_digests},
     },
 };
 use crate::{
-    embeddings::{rows_max, Embeddings},
-    engine::{report, Engine, Job, Outcome, Sink},
+    embeddings::{Embeddings, rows_max},
+    engine::{Engine, Job, Outcome, Sink, report},
     error::EngineError,
-    input::{items, InputError, ITEMS_MAX},
+    input::{ITEMS_MAX, InputError, items},
     trace::claim,
 };
 

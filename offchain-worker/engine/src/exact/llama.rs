@@ -9,7 +9,7 @@ use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
-    pass::{check_table, look_up, pack, sized, step, Pass},
+    pass::{Pass, check_table, look_up, pack, sized, step},
     probe::Probe,
 };
 

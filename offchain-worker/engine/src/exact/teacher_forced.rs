@@ -9,13 +9,13 @@ use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
 use super::{
-    generate::{count, failed, ExactLlama, Task},
+    generate::{ExactLlama, Task, count, failed},
     llama::Sequence,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
-    engine::{report, Refutation, Sink},
+    engine::{Refutation, Sink, report},
     error::EngineError,
 };
 

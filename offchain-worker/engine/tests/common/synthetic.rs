@@ -1,10 +1,10 @@
 //! Small models of the exact tier, with random weights.
 
-use serde_json::{json, Value};
-use surety_exact::{groups, Precision, SplitMix64, Turns};
+use serde_json::{Value, json};
+use surety_exact::{Precision, SplitMix64, Turns, groups};
 use surety_models::{
-    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
+    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
 };
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 

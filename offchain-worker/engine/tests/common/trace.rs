@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
-use surety_engine::{exact::OwnTrace, EngineError, Event};
+use surety_engine::{EngineError, Event, exact::OwnTrace};
 use surety_model_trace::{CellReferee, Layout};
 use surety_proofs::{merkle_root, row_digest};
 use surety_types::ContentHash;

@@ -7,14 +7,13 @@ use std::{
 
 use surety_chain_client::Hash;
 use surety_engine::{
-    content_hash,
+    Engine, EngineError, Event, InputError, Job, Outcome, Sink, content_hash,
     generation::{FinishReason, Generation, Request, RequestError},
-    Engine, EngineError, Event, InputError, Job, Outcome, Sink,
 };
 use surety_types::{
+    ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    ContentHash,
 };
 
 /// Positions that it pretends to have.

@@ -8,11 +8,11 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use http_body_util::Full;
 use hyper::{
+    Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::CONTENT_TYPE,
     server::conn::http1,
     service::service_fn,
-    Method, Request, Response, StatusCode,
 };
 use hyper_util::rt::TokioIo;
 use tokio::{

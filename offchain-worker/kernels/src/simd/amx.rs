@@ -14,10 +14,10 @@ use std::{
 
 use surety_exact::GROUP;
 
-use super::{Avx512, Floats, Line, SimdIsa, LANES};
+use super::{Avx512, Floats, LANES, Line, SimdIsa};
 use crate::{
     packed::PAD,
-    product::{pair, poisoned, Job},
+    product::{Job, pair, poisoned},
 };
 
 /// Fewer rows than this are left to [`Avx512`].

@@ -6,10 +6,10 @@
 
 use std::{arch::x86_64::*, ops::Range};
 
-use surety_exact::{Precision, GROUP};
+use surety_exact::{GROUP, Precision};
 
 use super::{Avx2, Floats, Line, SimdIsa};
-use crate::product::{poisoned, Job, ROWS_AT_ONCE};
+use crate::product::{Job, ROWS_AT_ONCE, poisoned};
 
 /// Fewer rows than this are left to [`Avx2`].
 pub(crate) const ROWS_MIN: usize = 12;

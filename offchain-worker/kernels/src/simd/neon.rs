@@ -2,7 +2,7 @@
 
 use std::arch::{aarch64::*, asm};
 
-use super::{Floats, Line, SimdIsa, GROUP};
+use super::{Floats, GROUP, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;

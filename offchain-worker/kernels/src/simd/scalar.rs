@@ -1,6 +1,6 @@
 //! Plain code.
 
-use super::{Floats, Line, SimdIsa, GROUP, LANES};
+use super::{Floats, GROUP, LANES, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;

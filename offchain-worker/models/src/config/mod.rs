@@ -9,7 +9,7 @@ mod llama;
 pub use bert::BertConfig;
 pub use llama::{LlamaConfig, RotaryScaling};
 
-use serde::{de::DeserializeOwned, Deserialize};
+use serde::{Deserialize, de::DeserializeOwned};
 use surety_types::{
     limits,
     model::{Architecture, ModelFamily},

@@ -26,17 +26,17 @@ use std::{
 
 use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Tier},
     ContentHash,
+    model::{ModelFamily, ModelManifest, Tier},
 };
 
 use crate::{
-    config::{family, BertConfig, Dimensions, LlamaConfig},
+    config::{BertConfig, Dimensions, LlamaConfig, family},
     error::ModelError,
     form::Form,
-    format::{write, Weights},
+    format::{Weights, write},
     hash::{file_hash, file_hash_of},
-    store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
+    store::{ModelFile, ModelStore, StoreError, StoredModel, read_bounded, write_manifest},
 };
 use calibration::{Calibrator, Inputs, Sequences};
 use source::Source;

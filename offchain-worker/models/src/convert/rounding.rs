@@ -7,7 +7,7 @@
 //! rounding.
 
 use rayon::prelude::*;
-use surety_exact::{quantise_row, round, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, quantise_row, round};
 
 use super::calibration::Seen;
 

@@ -7,7 +7,7 @@
 //! times the sizes of the inputs. Of a few ways to divide the range each group of channels takes the one with
 //! the least of it.
 
-use surety_exact::{groups, GROUP};
+use surety_exact::{GROUP, groups};
 
 use super::calibration::Seen;
 
@@ -72,11 +72,7 @@ impl Choice {
         let weigh = |of: &[f64], inverse: bool| {
             let share = |(size, factor): (&f64, &f32)| {
                 let factor = f64::from(*factor) * f64::from(*factor);
-                if inverse {
-                    size / factor
-                } else {
-                    size * factor
-                }
+                if inverse { size / factor } else { size * factor }
             };
             let one = |vector: &Vec<f32>| {
                 let parts = of.chunks(GROUP).zip(vector.chunks(GROUP));
@@ -160,7 +156,7 @@ fn divided(squares: &[f64], weights: &[f32], exponent: f64) -> Vec<f32> {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_exact::{quantise_row, Precision};
+    use surety_exact::{Precision, quantise_row};
 
     use super::*;
 

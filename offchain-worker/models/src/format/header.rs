@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{
-    de::{Error, MapAccess, Visitor},
     Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
 };
 
 use crate::error::ModelError;

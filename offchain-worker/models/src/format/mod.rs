@@ -21,9 +21,9 @@ mod parts;
 mod read;
 mod write;
 
-pub(crate) use header::{header_bytes, parse, Dtype, Entry, PREFIX_BYTES};
-pub use parts::{weight_root, Part, Parts};
-pub use read::{read, Weights};
+pub(crate) use header::{Dtype, Entry, PREFIX_BYTES, header_bytes, parse};
+pub use parts::{Part, Parts, weight_root};
+pub use read::{Weights, read};
 pub use write::write;
 
 const FORMAT_KEY: &str = "format";

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use surety_exact::groups;
 
-use super::{Part, Parts, FORMAT, FORMAT_KEY};
+use super::{FORMAT, FORMAT_KEY, Part, Parts};
 use crate::weights::Quanta;
 
 /// Enough for a few rows at a time.

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surety_types::{model::ModelManifest, ContentHash, ModelId};
+use surety_types::{ContentHash, ModelId, model::ModelManifest};
 
 use crate::hash::{file_hash, file_hash_of};
 

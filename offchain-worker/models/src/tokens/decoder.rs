@@ -1,6 +1,6 @@
 //! Text to tokens and back, for decoders.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer};

@@ -1,6 +1,6 @@
 //! Text to tokens, as BERT does it.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokenizers::{
     ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams,

@@ -1,6 +1,6 @@
 //! How many tokens a prompt has, for somebody who has the model's files and means to pay for it.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
 use tokenizers::Tokenizer;

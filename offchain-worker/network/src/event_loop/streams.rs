@@ -4,12 +4,12 @@
 //! than [`crate::Limits::polls_max`] at once.
 
 use libp2p::{
+    PeerId,
     request_response::{Event, InboundRequestId, Message, OutboundFailure, ResponseChannel},
     swarm::ConnectionId,
-    PeerId,
 };
 
-use super::{answer, request_fault, Answer, EventLoop};
+use super::{Answer, EventLoop, answer, request_fault};
 use crate::{
     places::Room,
     wire::{PageRequest, PageResponse, STREAMS},

@@ -3,7 +3,7 @@
 use frame_support::assert_ok;
 use surety_types::traits::{Escrow, Settlement};
 
-use crate::{mock::*, Event, Totals};
+use crate::{Event, Totals, mock::*};
 
 #[test]
 fn a_payment_too_small_for_a_new_account_is_burned_and_the_others_arrive() {

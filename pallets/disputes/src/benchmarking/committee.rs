@@ -5,15 +5,15 @@ use codec::{Decode, Encode};
 use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
 use sp_core::H256;
-use sp_runtime::{traits::One, SaturatedConversion, Saturating};
+use sp_runtime::{SaturatedConversion, Saturating, traits::One};
 use surety_dispute_game::{
     bisection::{Cell, CellValue, Clocks, Game},
-    committee::{value_hash, windows, Candidate, CommitteeState, SeatDraw},
-    quorum_streak::{seal, ROUNDS_MAX, SEATS},
+    committee::{Candidate, CommitteeState, SeatDraw, value_hash, windows},
+    quorum_streak::{ROUNDS_MAX, SEATS, seal},
 };
 use surety_pallet_results::{
-    benchmarking::setup::{at, challengeable, disputable, TASK},
     Rounds,
+    benchmarking::setup::{TASK, at, challengeable, disputable},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{limits::VOTERS_MAX, trust::Party};

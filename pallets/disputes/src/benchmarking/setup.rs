@@ -7,11 +7,10 @@ use surety_dispute_game::{
     dispute::Dispute,
 };
 use surety_pallet_results::{
-    asset,
-    benchmarking::setup::{agent_of, challengeable, stake, TASK},
-    DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds,
+    DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds, asset,
+    benchmarking::setup::{TASK, agent_of, challengeable, stake},
 };
-use surety_pallet_trust_lock::{fill_convictions, Pallet as TrustLock};
+use surety_pallet_trust_lock::{Pallet as TrustLock, fill_convictions};
 use surety_types::{
     task::ResultClaim,
     trust::{FaultKind, OpenDispute, Party},

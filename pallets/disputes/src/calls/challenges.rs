@@ -2,12 +2,12 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
-use surety_pallet_results::{asset, Pallet as Results, RoundOf, Rounds};
-use surety_types::{limits, trust::Party, TaskId};
+use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
+use surety_types::{TaskId, limits, trust::Party};
 
 use crate::{
-    matching::{ChallengerStake, Matchup},
     Config, Error, HoldReason, Pallet,
+    matching::{ChallengerStake, Matchup},
 };
 
 impl<T: Config> Pallet<T> {

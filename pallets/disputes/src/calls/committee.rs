@@ -8,13 +8,13 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128, SaturatedConversion};
+use sp_runtime::{DispatchError, FixedU128, SaturatedConversion, traits::Saturating};
 use surety_audit_economics::{
-    draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
     AuditThreshold, SeatInput,
+    draw::{SEAT_CONTEXT, SEAT_LABEL, borrowed},
 };
 use surety_dispute_game::{
-    committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
+    committee::{CANDIDATES_EXPECTED, Candidate, Entry, seat_rank, vote_rank},
     quorum_streak::{CommitteeError, Stage},
 };
 use surety_pallet_results::{Pallet as Results, RoundOf};
@@ -26,7 +26,7 @@ use surety_types::{
     trust::{AuditProof, DisputeId},
 };
 
-use crate::{game::is_moot, CommitteeOf, Committees, Config, DisputeOf, Disputes, Error, Event, Pallet};
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes, Error, Event, Pallet, game::is_moot};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_join_committee(

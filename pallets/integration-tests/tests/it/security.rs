@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use proptest::prelude::*;
 use sp_runtime::{DispatchError, FixedU128, Permill};
-use surety_audit_economics::{honesty_pays, SlashSplit, Terms};
+use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,

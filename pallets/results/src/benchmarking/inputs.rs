@@ -4,14 +4,14 @@ use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening, content_hash};
 use surety_types::{
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
 };
 
-use super::setup::{full_round, lock_all, TASK};
-use crate::{asset, Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
+use super::setup::{TASK, full_round, lock_all};
+use crate::{Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset};
 
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;

@@ -8,16 +8,16 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
-use surety_audit_economics::{audit_seal, draw, AuditInput, AuditThreshold};
+use sp_runtime::{DispatchError, FixedU128, traits::Saturating};
+use surety_audit_economics::{AuditInput, AuditThreshold, audit_seal, draw};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     opening::pooled,
     stake::Role,
     task::{AuditDraw, ResultClaim, RoundPhase},
     traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
     trust::{Audit, AuditProof, AuditState},
-    TaskId,
 };
 
 use crate::{AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};

@@ -2,18 +2,17 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{segments, SegmentOpening};
+use surety_proofs::{SegmentOpening, segments};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::ResultClaim,
     traits::{TaskClock, TaskOutcome},
     trust::{Demand, FaultKind},
-    TaskId,
 };
 
 use crate::{
-    asset, types::DisputeReferee, Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet,
-    RoundOf, Rounds,
+    Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet, RoundOf, Rounds, asset,
+    types::DisputeReferee,
 };
 
 impl<T: Config> Pallet<T> {

@@ -11,11 +11,11 @@ use sp_runtime::traits::Zero;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::SignedStatement;
 use surety_types::{
+    TaskId,
     stake::Role,
     task::{RoundMember, RoundPhase},
     traits::{SignatureVerifier, StakeLedger, TaskClock},
     trust::{CommitNote, FaultKind},
-    TaskId,
 };
 
 use crate::{CommitNotes, Config, Error, Event, MemberOf, Pallet, Rounds};

@@ -8,15 +8,14 @@ use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{segments, SegmentOpening};
+use surety_proofs::{SegmentOpening, segments};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
     traits::{TaskClock, TaskOutcome},
-    TaskId,
 };
 
-use crate::{asset, verdict, Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
+use crate::{Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset, verdict};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_demand_input(agent: T::AccountId, task: TaskId, segment: u32) -> DispatchResult {

@@ -10,9 +10,9 @@ use sp_core::H256;
 use surety_dispute_game::bisection::{Clocks, Game};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     opening::pooled,
     task::{MemberProgress, ResultClaim, RoundPhase},
-    TaskId,
 };
 
 use crate::{Config, DisputeContexts, DisputeReferee, Error, Pallet, RoundOf, Rounds};

@@ -11,8 +11,8 @@ use surety_types::{
 };
 
 use crate::{
-    mock::*, step::DRAW_PATIENCE_BLOCKS, tick::RETRY_BLOCKS, Agenda, Bids, Error, Event, NextTaskId,
-    TaskStateOf, Tasks,
+    Agenda, Bids, Error, Event, NextTaskId, TaskStateOf, Tasks, mock::*, step::DRAW_PATIENCE_BLOCKS,
+    tick::RETRY_BLOCKS,
 };
 
 const PROVIDERS: u64 = 8;

@@ -10,7 +10,7 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::opening::PRIORITY;
 
-use crate::{mock::*, Bids, Call};
+use crate::{Bids, Call, mock::*};
 
 const FIRST: BlockNumber = 1 + BID_WINDOW + 1;
 const LAST: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW;

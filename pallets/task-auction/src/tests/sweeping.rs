@@ -3,7 +3,7 @@ use surety_pallet_test_kit::{MockEscrow, MockTrust};
 use surety_types::traits::TaskClock;
 
 use crate::{
-    mock::*, tick::RETRY_BLOCKS, weights::WeightInfo, Agenda, AgendaSweptTo, Event, Pallet, TaskStateOf,
+    Agenda, AgendaSweptTo, Event, Pallet, TaskStateOf, mock::*, tick::RETRY_BLOCKS, weights::WeightInfo,
 };
 
 /// Room for exactly this many tasks on the agenda of one block, each at its worst.

@@ -4,8 +4,8 @@ use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
 
 use crate::{
-    mock::*, Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks,
-    Pallet, Substitutes, TaskStateOf, Tasks,
+    Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks, Pallet,
+    Substitutes, TaskStateOf, Tasks, mock::*,
 };
 
 /// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in

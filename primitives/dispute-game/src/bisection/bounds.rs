@@ -1,8 +1,8 @@
 //! How many bytes the moves of a game take at most.
 
-use super::cut::{posts, Span};
+use super::cut::{Span, posts};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
-use super::{LeafKind, Length, Shape, BYTES_MAX, CHILDREN_MAX, OPENING_BYTES_MAX};
+use super::{BYTES_MAX, CHILDREN_MAX, LeafKind, Length, OPENING_BYTES_MAX, Shape};
 use surety_proofs::SEGMENT_BYTES;
 
 const HASH: u32 = 32;

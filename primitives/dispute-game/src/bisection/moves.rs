@@ -4,11 +4,11 @@ use core::fmt;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use super::shape::playable_rows;
-use super::{Length, Shape, CHILDREN_MAX, OPENING_BYTES_MAX};
-use surety_proofs::{merkle_root, CellOpening, Proof, Segment};
+use super::{CHILDREN_MAX, Length, OPENING_BYTES_MAX, Shape};
+use surety_proofs::{CellOpening, Proof, Segment, merkle_root};
 
 /// Who plays.
 #[derive(

@@ -5,7 +5,7 @@ use core::ops::Range;
 use sp_core::H256;
 
 use super::{LEAVES_MAX, ROWS_MAX, SEGMENTS_MAX, STEPS_MAX};
-use surety_proofs::{segments, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, segments};
 
 /// Bytes of a word.
 const WORD: u32 = 4;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::quorum_streak::{seal, Decision, Vote};
+use crate::quorum_streak::{Decision, Vote, seal};
 
 type Panel = DisputeCommittee<u32, u128, u32>;
 

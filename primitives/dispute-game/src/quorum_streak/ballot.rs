@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
 
 use super::CommitteeError;

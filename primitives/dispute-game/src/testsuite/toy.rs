@@ -14,7 +14,7 @@ use alloc::{vec, vec::Vec};
 use codec::{Decode, Encode};
 use core::convert::Infallible;
 use sp_core::H256;
-use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
+use surety_proofs::{CellOpening, Proof, merkle_root, row_digest, rows_digest};
 
 /// Rows of each step.
 pub const ROWS: u32 = 2;

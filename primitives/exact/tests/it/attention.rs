@@ -2,7 +2,7 @@
 
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
-use surety_exact::{attention_row, softmax_row, sum, ArithmeticError};
+use surety_exact::{ArithmeticError, attention_row, softmax_row, sum};
 
 #[derive(Debug)]
 struct Head {

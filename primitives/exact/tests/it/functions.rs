@@ -18,11 +18,7 @@ const TINY: f32 = 9.094_947e-13;
 fn bound(name: &str, bound: f64, errors: impl Iterator<Item = (f32, f64)>) {
     let (at, worst) = errors.fold((0.0, 0.0f64), |worst, (x, error)| {
         assert!(!error.is_nan(), "{name}({x}) is not a number");
-        if error > worst.1 {
-            (x, error)
-        } else {
-            worst
-        }
+        if error > worst.1 { (x, error) } else { worst }
     });
     println!("{name}: {worst:e} at {at:e}");
     assert!(

@@ -3,7 +3,7 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares, ArithmeticError, Turns, LANES,
+    ArithmeticError, LANES, Turns, fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares,
 };
 
 fn layer_norm(row: &[f32]) -> Result<Vec<f32>, ArithmeticError> {

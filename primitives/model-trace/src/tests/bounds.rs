@@ -9,8 +9,8 @@ use surety_types::{
 };
 
 use super::small::facts;
-use crate::{locate::Ground, tensors, Layout, LayoutError, Op, Part, Source, Tensor, TraceShape};
-use surety_dispute_game::bisection::{Clocks, Game, Length, Shape, LEAVES_MAX, OPENING_BYTES_MAX, STEPS_MAX};
+use crate::{Layout, LayoutError, Op, Part, Source, Tensor, TraceShape, locate::Ground, tensors};
+use surety_dispute_game::bisection::{Clocks, Game, LEAVES_MAX, Length, OPENING_BYTES_MAX, STEPS_MAX, Shape};
 
 /// Kinds of rows that a trace has at most: three strides, what is before and after their layers, and what is
 /// given.

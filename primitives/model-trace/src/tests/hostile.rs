@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::small::{cell, flipped, works, Work};
+use super::small::{Work, cell, flipped, works};
 use crate::Part;
 use surety_dispute_game::bisection::{Cell, Judgement, Referee, Roots, Trace};
 use surety_proofs::merkle_root;

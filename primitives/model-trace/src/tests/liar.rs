@@ -1,9 +1,9 @@
 //! Traces that are wrong in one place.
 
 use super::small::write;
-use crate::{testsuite::MemoryTrace, CellReferee, Player, Rows};
+use crate::{CellReferee, Player, Rows, testsuite::MemoryTrace};
 use surety_dispute_game::bisection::{
-    challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace,
+    Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace, challenge, defend,
 };
 use surety_proofs::{content_hash, merkle_root};
 

@@ -2,14 +2,14 @@
 //! What they give is what the cells give, bit for bit.
 
 use surety_exact::{
-    attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_row,
-    rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Sampling, Turns,
+    Sampling, Turns, attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
+    quantise_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu,
 };
 
 use surety_types::model::{Architecture, Precision};
 
-use super::small::{bert, embed, generate, llama, Work, PROMPT};
-use crate::{sampling_random, InLayer, Part, Records, Tensor};
+use super::small::{PROMPT, Work, bert, embed, generate, llama};
+use crate::{InLayer, Part, Records, Tensor, sampling_random};
 
 type Row = Vec<f32>;
 

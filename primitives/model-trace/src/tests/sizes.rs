@@ -7,7 +7,7 @@ use surety_types::model::{Architecture, ModelFamily, Precision, Smoothed};
 
 use super::small::{bert, facts, llama};
 use crate::{CellReferee, Layout, Op, Part};
-use surety_dispute_game::bisection::{opening_room, Cell, CellValue, Referee, Shape};
+use surety_dispute_game::bisection::{Cell, CellValue, Referee, Shape, opening_room};
 
 const ALL: Smoothed = Smoothed {
     attention: true,

@@ -1,8 +1,8 @@
 //! The referee and single cells.
 
-use super::small::{cell, embed, flipped, generate, works, Work};
+use super::small::{Work, cell, embed, flipped, generate, works};
 use crate::Part;
-use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Trace};
+use surety_dispute_game::bisection::{Judgement, Referee, Roots, Trace, opening_room};
 use surety_proofs::merkle_root;
 
 /// Cells of an output that are not arithmetic: the reason for the end, and the text.

@@ -190,7 +190,16 @@ mod tests {
     /// A published model: vocabulary, width, layers, heads, heads of keys, numbers of a head, inner width,
     /// positions.
     fn llama(dimensions: [u32; 8]) -> Architecture {
-        let [vocabulary, width, layers, heads, kv_heads, head_dim, inner, positions] = dimensions;
+        let [
+            vocabulary,
+            width,
+            layers,
+            heads,
+            kv_heads,
+            head_dim,
+            inner,
+            positions,
+        ] = dimensions;
         Architecture {
             vocabulary,
             width,

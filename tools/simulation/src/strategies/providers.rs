@@ -3,8 +3,8 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{draw::AuditInput, AuditThreshold};
-use surety_dispute_game::{agreement, bisection::Side, Agreement};
+use surety_audit_economics::{AuditThreshold, draw::AuditInput};
+use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
 
 use crate::{

@@ -6,7 +6,7 @@ use surety_engine::{
     generation::{Request, RequestError},
     input,
 };
-use surety_models::{prompt_size, ModelStore, PromptSize};
+use surety_models::{ModelStore, PromptSize, prompt_size};
 use surety_network::Bytes;
 use surety_types::model::Operation;
 

@@ -23,9 +23,9 @@ use surety_models::{
 use surety_proofs::{Proof, WeightOpening};
 use surety_types::ContentHash;
 
-use super::trace::hash::{path, Digest};
+use super::trace::hash::{Digest, path};
 use crate::{
-    engine::{report, Sink},
+    engine::{Sink, report},
     error::EngineError,
 };
 

@@ -4,8 +4,8 @@
 //! trace at a few per cent of the work that it records.
 
 use blake2b_simd::{
-    many::{hash_many, HashManyJob},
     Params,
+    many::{HashManyJob, hash_many},
 };
 use rayon::prelude::*;
 use surety_proofs::content_hash;

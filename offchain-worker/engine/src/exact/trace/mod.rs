@@ -8,8 +8,8 @@ pub(crate) mod hash;
 mod top;
 
 pub(crate) use generation::GenerationLeaves;
-pub(crate) use top::place;
 pub use top::TopLevel;
+pub(crate) use top::place;
 
 use surety_model_trace::Rows;
 use surety_proofs::merkle_root;

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use codec::MaxEncodedLen;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::{CellOpening, Proof, RowOpening, SEGMENT_BYTES, SegmentOpening};
 use surety_proofs::{merkle_root, node_hash};
-use surety_proofs::{CellOpening, Proof, RowOpening, SegmentOpening, SEGMENT_BYTES};
 
 /// As large as can be: every tree is full.
 struct Largest;

@@ -7,7 +7,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use codec::{Decode, DecodeAll, Encode};
 use core::{convert::Infallible, ops::Range};
 use sp_core::H256;
-use surety_proofs::{content_hash, merkle_root, row_digest, rows_digest, CellOpening, Proof};
+use surety_proofs::{CellOpening, Proof, content_hash, merkle_root, row_digest, rows_digest};
 
 /// All rows of all steps of all leaves.
 #[derive(Clone)]

@@ -4,13 +4,12 @@
 use alloc::{sync::Arc, vec::Vec};
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
-    State, OPENING_BYTES_MAX,
+    Cell, CellValue, Clocks, Game, Length, Move, OPENING_BYTES_MAX, Referee, Shape, Side, State, challenge,
+    defend, opening_room,
 };
 use surety_model_trace::{
-    prompt_tokens, sampling_random,
-    testsuite::{generation_output, MemoryModel, MemoryTrace},
-    CellReferee, Layout, Op, Part, Player, Prompt,
+    CellReferee, Layout, Op, Part, Player, Prompt, prompt_tokens, sampling_random,
+    testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::content_hash;
