@@ -81,7 +81,7 @@ impl World {
         &self,
         tokens_max: usize,
     ) -> (
-        impl std::future::Future<Output = ()>,
+        impl Future<Output = ()>,
         watch::Sender<Vec<AccountId>>,
     ) {
         let (sender, members) = watch::channel((0..3).map(account).collect());

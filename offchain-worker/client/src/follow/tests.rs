@@ -221,7 +221,7 @@ fn settled(output: &Bytes, paid: u8) -> TaskState<AccountId, u128, u32> {
 }
 
 /// Runs beside the script until the task is over.
-async fn with_script(run: &mut Run<Paper>, script: impl std::future::Future<Output = ()>) -> Result<Report> {
+async fn with_script(run: &mut Run<Paper>, script: impl Future<Output = ()>) -> Result<Report> {
     let (result, ()) = tokio::join!(run.until_over(), script);
     result
 }
