@@ -81,10 +81,10 @@ async fn look(
     let is_it = |found: &TaskRecord| {
         found.client == *client && found.spec.input == input && found.posted_at >= earliest
     };
-    if let Some(info) = chain.task(When::Finalized, task).await? {
-        if is_it(&info.task) {
-            return Ok((last, Some((task, info.task.posted_at))));
-        }
+    if let Some(info) = chain.task(When::Finalized, task).await?
+        && is_it(&info.task)
+    {
+        return Ok((last, Some((task, info.task.posted_at))));
     }
     let recent = chain.recent_tasks(When::Finalized, RECENT).await?;
     let found = recent.into_iter().find(|(_, found)| is_it(found));

@@ -133,10 +133,10 @@ impl Duels {
                 ..
             } => {
                 let duel = self.0.entry(dispute).or_default();
-                if let Some((made, before)) = &duel.made {
-                    if *made == number {
-                        return *before == played;
-                    }
+                if let Some((made, before)) = &duel.made
+                    && *made == number
+                {
+                    return *before == played;
                 }
                 duel.made = Some((number, played));
                 attempts.forget(EffectKind::Play(dispute));

@@ -223,10 +223,10 @@ async fn claimed_output(
     endpoints: &[Endpoint],
     ticket: Option<Ticket>,
 ) -> Result<Bytes, EffectError> {
-    if let Some(hash) = tools.audits.known(of.id, provider).output {
-        if let Ok(blob) = own_blob(tools, hash).await {
-            return Ok(blob);
-        }
+    if let Some(hash) = tools.audits.known(of.id, provider).output
+        && let Ok(blob) = own_blob(tools, hash).await
+    {
+        return Ok(blob);
     }
     let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {

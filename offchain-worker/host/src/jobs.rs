@@ -95,14 +95,14 @@ impl Jobs {
             }
         };
         self.count(&event);
-        if let Event::InputReady { task } = &event {
-            if let Some(input) = self.inputs.get_mut(task) {
-                // Each fetch pins it, and it is let go of once.
-                if input.is_pinned {
-                    self.tools.plane.release(input.hash).await;
-                }
-                input.is_pinned = true;
+        if let Event::InputReady { task } = &event
+            && let Some(input) = self.inputs.get_mut(task)
+        {
+            // Each fetch pins it, and it is let go of once.
+            if input.is_pinned {
+                self.tools.plane.release(input.hash).await;
             }
+            input.is_pinned = true;
         }
         Some(event)
     }

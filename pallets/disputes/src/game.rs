@@ -294,10 +294,10 @@ impl<T: Config> Pallet<T> {
             proven: dispute.proven,
         };
         let next = Self::open_dispute(dispute.task, round, matchup, stake, game);
-        if let Party::Auditor { verifier, provider } = &dispute.challenger {
-            if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
-                audit.state = AuditState::Disputed(next);
-            }
+        if let Party::Auditor { verifier, provider } = &dispute.challenger
+            && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+        {
+            audit.state = AuditState::Disputed(next);
         }
     }
 

@@ -69,10 +69,10 @@ impl<T: Config> Pallet<T> {
             let Some((matchup, game)) = next else { break };
             let challenger = matchup.challenger.clone();
             let id = Self::open_dispute(task, round, matchup, nothing, game);
-            if let Party::Auditor { verifier, provider } = &challenger {
-                if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
-                    audit.state = AuditState::Disputed(id);
-                }
+            if let Party::Auditor { verifier, provider } = &challenger
+                && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+            {
+                audit.state = AuditState::Disputed(id);
             }
             busy = true;
         }

@@ -344,19 +344,19 @@ impl<S: Screen + Clone + 'static> Run<S> {
             }
             self.next_fetch = Instant::now() + DELIVERY_PAUSE;
         }
-        if let (Some(delivery), Some(decided)) = (&self.delivery, wanted.hash) {
-            if delivery.hash != decided {
-                let text = format!(
-                    "the output from {} is not what the majority revealed: fetching it again",
-                    delivery.from
-                );
-                self.follow.screen.step(&text);
-                self.delivery = None;
-                self.times.result = None;
-                if let Some(path) = &self.follow.output_path {
-                    // Gone already is as good: it must not be taken for the result.
-                    std::fs::remove_file(path).ok();
-                }
+        if let (Some(delivery), Some(decided)) = (&self.delivery, wanted.hash)
+            && delivery.hash != decided
+        {
+            let text = format!(
+                "the output from {} is not what the majority revealed: fetching it again",
+                delivery.from
+            );
+            self.follow.screen.step(&text);
+            self.delivery = None;
+            self.times.result = None;
+            if let Some(path) = &self.follow.output_path {
+                // Gone already is as good: it must not be taken for the result.
+                std::fs::remove_file(path).ok();
             }
         }
         let idle = self.delivery.is_none() && self.fetching.is_none();

@@ -113,10 +113,10 @@ fn check(part: &str, value: &Value, kinds: &[&str], depth: usize) -> Result<(), 
     if !kinds.contains(&kind) || depth > DEPTH_MAX {
         return refused(format!("a {part} of type `{kind}` is not taken"));
     }
-    if let Some(Value::String(pattern)) = value.get("pattern").and_then(|pattern| pattern.get("Regex")) {
-        if !PATTERNS.contains(&&pattern[..]) {
-            return refused(format!("the pattern `{pattern}` is not one of those known"));
-        }
+    if let Some(Value::String(pattern)) = value.get("pattern").and_then(|pattern| pattern.get("Regex"))
+        && !PATTERNS.contains(&&pattern[..])
+    {
+        return refused(format!("the pattern `{pattern}` is not one of those known"));
     }
     // A sequence's members go by one of these names.
     let members = ["normalizers", "pretokenizers", "processors", "decoders"];

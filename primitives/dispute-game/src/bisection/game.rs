@@ -172,10 +172,10 @@ impl Game {
     ///
     /// To be told before a move that comes after them, or the wrong side pays.
     pub fn tick(&mut self, blocks: u32) -> &State {
-        if let Some(side) = self.to_move() {
-            if self.clocks.run(side, blocks) {
-                self.end(side.other(), Reason::TimeOut);
-            }
+        if let Some(side) = self.to_move()
+            && self.clocks.run(side, blocks)
+        {
+            self.end(side.other(), Reason::TimeOut);
         }
         &self.state
     }

@@ -88,10 +88,10 @@ impl Probe for TopLevel {
         let row_bytes = self.shape.row_bytes(stride).unwrap_or_default() as usize;
         self.put(at.start as usize, row_bytes, rows, width);
         // The state, or the vector, comes last.
-        if matches!(step.op, Op::Sum | Op::Pool) {
-            if let Some(digests) = self.rows.get_mut(stride as usize) {
-                digests.extend(row_digests(&self.pending, row_bytes));
-            }
+        if matches!(step.op, Op::Sum | Op::Pool)
+            && let Some(digests) = self.rows.get_mut(stride as usize)
+        {
+            digests.extend(row_digests(&self.pending, row_bytes));
         }
     }
 
