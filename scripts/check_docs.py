@@ -2,7 +2,8 @@
 
 - every crate of the workspace stands in the map of ARCHITECTURE.md, with its folder and name, and nothing else does;
 - every path of this repository that a document names, in a link, in back quotes or in a block of commands, exists;
-- every document that a source names exists.
+- every document that a source names exists;
+- no line of a comment goes beyond 110 columns.
 
 What looks like a path of this repository: it begins with one of its folders (of the document's own, too), or it ends
 like a source file. Names of files that are made elsewhere, such as `HOME/config.toml`, are none.
@@ -31,6 +32,10 @@ AFTER = re.compile(r"(::|#|:\d).*$")
 # Always somebody's source: of this repository, where a document names it.
 SOURCES = (".cu", ".mjs", ".py", ".rs", ".service", ".sh")
 DOCUMENT = re.compile(r"\bdocs/[\w./-]*\w\.md\b")
+
+COLUMNS = 110
+# By `benchmark pallet`, and their lines are as long as the names in them.
+GENERATED = "runtime/src/weights/"
 
 
 def tracked():
@@ -148,6 +153,17 @@ def missing_documents(repository):
         yield from (f"{source}: there is no {path}" for path in sorted(named - repository.files))
 
 
+def long_comments(repository):
+    """Lines of comments that are longer than they may be. Tables, and words that cannot be cut, may."""
+    for source in sorted(name for name in repository.files if name.endswith((".cu", ".rs"))):
+        if source.startswith(GENERATED):
+            continue
+        for number, line in enumerate((REPO / source).read_text(encoding="utf-8").splitlines(), 1):
+            text = line.lstrip()
+            if text.startswith("//") and len(line) > COLUMNS and not text.startswith(("//! |", "/// |")):
+                yield f"{source}:{number}: a comment of {len(line)} columns, more than {COLUMNS}"
+
+
 def crates(repository):
     """Every crate of the workspace: its folder and its name."""
     members = MEMBERS.search((REPO / "Cargo.toml").read_text(encoding="utf-8"))[1]
@@ -177,6 +193,7 @@ def main():
     for document in documents:
         said += [f"{document}: there is no {path}" for path in missing_paths(document, repository)]
     said += missing_documents(repository)
+    said += long_comments(repository)
     print("\n".join(said) or f"{len(documents)} documents: what they name is there")
     return 1 if said else 0
 

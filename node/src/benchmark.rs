@@ -1,4 +1,5 @@
-//! `surety-node benchmark`: weights of pallets, of the database and of blocks, and whether a machine is fast enough.
+//! `surety-node benchmark`: weights of pallets, of the database and of blocks, and whether a machine is fast
+//! enough.
 
 use frame_benchmarking_cli::{BenchmarkCmd, SUBSTRATE_REFERENCE_HARDWARE};
 use sc_cli::{Result, SubstrateCli};

@@ -6,7 +6,7 @@ use sc_chain_spec::ChainSpecExtension;
 use sc_service::{ChainType, GenericChainSpec, Properties};
 use serde::{Deserialize, Serialize};
 use sp_genesis_builder::{DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET};
-use surety_runtime::{genesis_config_presets::TESTNET_PRESET, opaque::Block, WASM_BINARY};
+use surety_runtime::{WASM_BINARY, genesis_config_presets::TESTNET_PRESET, opaque::Block};
 
 /// What a chain specification may say beyond Substrate's own fields.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ChainSpecExtension)]

@@ -8,7 +8,8 @@ use sc_service::{ChainSpec as _, ChainType};
 
 use crate::chain_spec;
 
-/// RPC calls a connection may make in a minute on a public network: polkadot.js makes a few hundred when it connects.
+/// RPC calls a connection may make in a minute on a public network: polkadot.js makes a few hundred when it
+/// connects.
 const RPC_CALLS_PER_MINUTE: NonZeroU32 = match NonZeroU32::new(3_000) {
     Some(limit) => limit,
     None => NonZeroU32::MIN,

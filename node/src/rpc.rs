@@ -1,5 +1,5 @@
-//! RPC beyond what every node answers (`system`, `chain`, `state`, `author` and the new `chainHead`, `archive`,
-//! `chainSpec`, `transaction` families come with the service).
+//! RPC beyond what every node answers (`system`, `chain`, `state`, `author` and the new `chainHead`,
+//! `archive`, `chainSpec`, `transaction` families come with the service).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use sc_consensus_grandpa_rpc::{Grandpa, GrandpaApiServer};
 use sc_rpc::SubscriptionTaskExecutor;
 use sc_sync_state_rpc::{SyncState, SyncStateApiServer};
 use sp_keystore::KeystorePtr;
-use surety_runtime::{opaque::Block, BlockNumber, Hash};
+use surety_runtime::{BlockNumber, Hash, opaque::Block};
 
 use crate::service::{Backend, Client, SelectChain, TransactionPool};
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use sc_consensus::{DefaultImportQueue, LongestChain};
 use sc_consensus_babe::{BabeBlockImport, BabeLink, BabeWorkerHandle};
 use sc_consensus_grandpa::GrandpaBlockImport;
-use sc_service::{error::Error as ServiceError, Configuration, KeystoreContainer, TaskManager};
+use sc_service::{Configuration, KeystoreContainer, TaskManager, error::Error as ServiceError};
 use sc_telemetry::{Telemetry, TelemetryWorker};
 use sc_transaction_pool::TransactionPoolHandle;
 use sc_transaction_pool_api::OffchainTransactionPoolFactory;
 use sp_blockchain::HeaderBackend;
 use sp_inherents::CreateInherentDataProviders;
-use surety_runtime::{apis::RuntimeApi, opaque::Block, BlockNumber};
+use surety_runtime::{BlockNumber, apis::RuntimeApi, opaque::Block};
 
 pub use full::new_full;
 

@@ -13,12 +13,12 @@ use pallet_transaction_payment::{FeeDetails, RuntimeDispatchInfo};
 use sp_api::impl_runtime_apis;
 use sp_authority_discovery::AuthorityId as AuthorityDiscoveryId;
 use sp_consensus_babe::AuthorityId as BabeId;
-use sp_core::{crypto::KeyTypeId, OpaqueMetadata};
+use sp_core::{OpaqueMetadata, crypto::KeyTypeId};
 use sp_inherents::{CheckInherentsResult, InherentData};
 use sp_runtime::{
+    ApplyExtrinsicResult, ExtrinsicInclusionMode, FixedU128,
     traits::{Block as BlockT, NumberFor},
     transaction_validity::{TransactionSource, TransactionValidity},
-    ApplyExtrinsicResult, ExtrinsicInclusionMode, FixedU128,
 };
 use sp_session::OpaqueGeneratedSessionKeys;
 use sp_version::RuntimeVersion;
@@ -27,15 +27,15 @@ use surety_dispute_game::{
     dispute::{Dispute, DisputeView},
 };
 use surety_types::{
+    TaskId,
     trust::{DisputeId, Slash, SlashId},
     view::TaskView,
-    TaskId,
 };
 
 use crate::{
-    configs::consensus::BABE_GENESIS_EPOCH_CONFIG, AccountId, AuthorityDiscovery, Babe, Balance, Block,
-    BlockNumber, Executive, Grandpa, Historical, InherentDataExt, Nonce, Runtime, RuntimeCall,
-    RuntimeGenesisConfig, SessionKeys, System, TransactionPayment, TrustLock, VERSION,
+    AccountId, AuthorityDiscovery, Babe, Balance, Block, BlockNumber, Executive, Grandpa, Historical,
+    InherentDataExt, Nonce, Runtime, RuntimeCall, RuntimeGenesisConfig, SessionKeys, System,
+    TransactionPayment, TrustLock, VERSION, configs::consensus::BABE_GENESIS_EPOCH_CONFIG,
 };
 
 impl_runtime_apis! {

@@ -6,14 +6,16 @@ use alloc::{format, string::String, vec, vec::Vec};
 use frame_support::build_struct_json_patch;
 use serde_json::Value;
 use sp_core::{crypto::get_public_from_string_or_panic, ed25519, sr25519};
-use sp_genesis_builder::{PresetId, DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET};
+use sp_genesis_builder::{DEV_RUNTIME_PRESET, LOCAL_TESTNET_RUNTIME_PRESET, PresetId};
 use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
-    traits::{IdentifyAccount, Verify},
     Permill,
+    traits::{IdentifyAccount, Verify},
 };
 
 use crate::{
+    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
+    SessionConfig, SessionKeys, Signature, SudoConfig,
     configs::{
         compute::{TreasuryAccount, ValidatorPot},
         consensus::BABE_GENESIS_EPOCH_CONFIG,
@@ -21,8 +23,6 @@ use crate::{
     },
     genesis_parameters::{self, Overrides},
     units::{EXISTENTIAL_DEPOSIT, SURE},
-    AccountId, BabeConfig, Balance, BalancesConfig, GenesisParametersConfig, RuntimeGenesisConfig,
-    SessionConfig, SessionKeys, Signature, SudoConfig,
 };
 
 /// Four validators with keys that everybody knows: whoever starts a network replaces them.
@@ -45,7 +45,8 @@ struct Genesis {
 impl Genesis {
     fn into_patch(self) -> Value {
         let mut balances = self.endowments;
-        // Fees are smaller than the existential deposit, so these accounts have to exist before the first one.
+        // Fees are smaller than the existential deposit, so these accounts have to exist before the first
+        // one.
         for account in [TreasuryAccount::get(), ValidatorPot::get(), InsurancePool::get()] {
             balances.push((account, EXISTENTIAL_DEPOSIT));
         }
@@ -87,7 +88,8 @@ fn well_known_endowments() -> Vec<(AccountId, Balance)> {
         .collect()
 }
 
-/// A task without disputes from post to settlement in under four minutes, and locks that a small stake can bear.
+/// A task without disputes from post to settlement in under four minutes, and locks that a small stake can
+/// bear.
 fn short_windows() -> Overrides {
     Overrides {
         staking: genesis_parameters::Staking {
@@ -100,7 +102,8 @@ fn short_windows() -> Overrides {
         auction: genesis_parameters::Auction {
             bid_window: Some(8),
             reveal_window: Some(8),
-            // A minute and a half at least for whatever somebody loses money by missing: a line may be down for one.
+            // A minute and a half at least for whatever somebody loses money by missing: a line may be down
+            // for one.
             late_reveal_window: Some(45),
             finished_retention: Some(3_600),
             ..Default::default()
@@ -124,7 +127,8 @@ fn short_windows() -> Overrides {
             decision_window: Some(40),
             seat_window: Some(30),
             vote_window: Some(30),
-            // Nobody has to wait for a committee before it can be tried out. Keys are not safe against being chosen then.
+            // Nobody has to wait for a committee before it can be tried out. Keys are not safe against being
+            // chosen then.
             seat_seasoning: Some(0),
             ..Default::default()
         },

@@ -1,7 +1,8 @@
 //! Parameter values in the genesis configuration.
 //!
-//! pallet-parameters 0.21 cannot be configured at genesis, and a dev chain needs short windows from block 1 on. This
-//! pallet has a genesis configuration and nothing else: no storage, no calls, no hooks. See ADR 0003.
+//! pallet-parameters 0.21 cannot be configured at genesis, and a dev chain needs short windows from block 1
+//! on. This pallet has a genesis configuration and nothing else: no storage, no calls, no hooks. See ADR
+//! 0003.
 
 #![warn(missing_docs)]
 
@@ -11,9 +12,9 @@ pub use pallet::*;
 #[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
-    use frame_support::{pallet_prelude::*, traits::dynamic_params::AggregatedKeyValue, DefaultNoBound};
+    use frame_support::{DefaultNoBound, pallet_prelude::*, traits::dynamic_params::AggregatedKeyValue};
 
-    use crate::{genesis_parameters::Overrides, RuntimeParameters};
+    use crate::{RuntimeParameters, genesis_parameters::Overrides};
 
     #[pallet::pallet]
     pub struct Pallet<T>(_);
@@ -51,7 +52,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sp_runtime::{FixedU128, Permill};
 
-use crate::{params::dynamic, Balance, BlockNumber, RuntimeParameters};
+use crate::{Balance, BlockNumber, RuntimeParameters, params::dynamic};
 
 /// Makes, for each parameter, an optional genesis field that is named like it.
 macro_rules! overrides {

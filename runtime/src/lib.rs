@@ -1,5 +1,5 @@
-//! The Surety runtime: the pallet list. What each pallet is configured with is under [`configs`], the answers to
-//! the node under [`apis`], the numbers that governance may change under [`params`].
+//! The Surety runtime: the pallet list. What each pallet is configured with is under [`configs`], the answers
+//! to the node under [`apis`], the numbers that governance may change under [`params`].
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
@@ -33,9 +33,8 @@ pub mod weights;
 use alloc::vec::Vec;
 use pallet_session::historical as pallet_session_historical;
 use sp_runtime::{
-    generic, impl_opaque_keys,
+    MultiAddress, MultiSignature, generic, impl_opaque_keys,
     traits::{BlakeTwo256, IdentifyAccount, Verify},
-    MultiAddress, MultiSignature,
 };
 use sp_version::RuntimeVersion;
 
@@ -62,7 +61,7 @@ pub type Block = generic::Block<Header, UncheckedExtrinsic>;
 
 /// Types for the node, which does not decode extrinsics.
 pub mod opaque {
-    use super::{generic, Header};
+    use super::{Header, generic};
     pub use sp_runtime::OpaqueExtrinsic as UncheckedExtrinsic;
 
     /// A block whose extrinsics are bytes.

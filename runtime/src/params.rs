@@ -1,7 +1,8 @@
 //! Windows and prices that governance changes without an upgrade.
 //!
-//! Blocks are those of the running clock, unless it says otherwise: it stands still while finality does, or while blocks have
-//! no room for answers. A window that somebody loses money by missing has ten minutes at least in production.
+//! Blocks are those of the running clock, unless it says otherwise: it stands still while finality does, or
+//! while blocks have no room for answers. A window that somebody loses money by missing has ten minutes at
+//! least in production.
 //!
 //! The values here are production's. Genesis presets override some of them through
 //! [`genesis_parameters`](crate::genesis_parameters); ADR 0003 says why.
@@ -12,8 +13,8 @@ use frame_support::dynamic_params::{dynamic_pallet_params, dynamic_params};
 use sp_runtime::{FixedU128, Permill};
 
 use crate::{
-    units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
     Balance, BlockNumber, Runtime,
+    units::{DAYS, EPOCH_SLOTS, HOURS, MILLI_SURE, MINUTES, SURE},
 };
 
 #[dynamic_params(RuntimeParameters, pallet_parameters::Parameters::<Runtime>)]
@@ -28,7 +29,8 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static MinBond: Balance = 1_000 * SURE;
 
-        /// Blocks from unbonding to withdrawal. Longer than a task's result can be challenged, opened late and disputed.
+        /// Blocks from unbonding to withdrawal. Longer than a task's result can be challenged, opened late
+        /// and disputed.
         #[codec(index = 1)]
         pub static UnbondingPeriod: BlockNumber = 7 * DAYS;
     }
@@ -83,8 +85,8 @@ pub mod dynamic {
         #[codec(index = 6)]
         pub static FinishedRetention: BlockNumber = 7 * DAYS;
 
-        /// Blocks beyond them for bids that are still sealed. Who does not open its bid loses a deposit: a worker that restarts, or
-        /// a line that fails, has to have the time.
+        /// Blocks beyond them for bids that are still sealed. Who does not open its bid loses a deposit: a
+        /// worker that restarts, or a line that fails, has to have the time.
         #[codec(index = 7)]
         pub static LateRevealWindow: BlockNumber = 10 * MINUTES;
     }
@@ -203,12 +205,13 @@ pub mod dynamic {
         #[codec(index = 9)]
         pub static SupplyWindow: BlockNumber = 30 * MINUTES;
 
-        /// Blocks in which a client has to supply a piece of its input that was demanded. The round's deadline moves on by as much.
+        /// Blocks in which a client has to supply a piece of its input that was demanded. The round's
+        /// deadline moves on by as much.
         #[codec(index = 10)]
         pub static InputWindow: BlockNumber = 10 * MINUTES;
 
-        /// Blocks after a verdict in which whatever was sealed for it has to be opened: audits, and commitments that were not
-        /// opened in time. Only silence beyond it costs stake.
+        /// Blocks after a verdict in which whatever was sealed for it has to be opened: audits, and
+        /// commitments that were not opened in time. Only silence beyond it costs stake.
         #[codec(index = 11)]
         pub static OpeningWindow: BlockNumber = 6 * HOURS;
 
@@ -257,8 +260,9 @@ pub mod dynamic {
         #[codec(index = 5)]
         pub static VoteWindow: u32 = 10 * MINUTES;
 
-        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must not have grown and its agent not have changed. An
-        /// epoch's randomness is made in the one before the last: three epochs.
+        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must
+        /// not have grown and its agent not have changed. An epoch's randomness is made in the one before the
+        /// last: three epochs.
         #[codec(index = 6)]
         pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
     }

@@ -6,11 +6,11 @@ use futures::StreamExt;
 use sc_consensus_babe::{BabeLink, SlotProportion};
 use sc_consensus_grandpa as grandpa;
 use sc_network::{
-    config::ProtocolName, event::Event, service::traits::NetworkService, NetworkEventStream,
-    NotificationService,
+    NetworkEventStream, NotificationService, config::ProtocolName, event::Event,
+    service::traits::NetworkService,
 };
 use sc_network_sync::SyncingService;
-use sc_service::{error::Error as ServiceError, TaskManager};
+use sc_service::{TaskManager, error::Error as ServiceError};
 use sc_telemetry::TelemetryHandle;
 use sc_transaction_pool_api::OffchainTransactionPoolFactory;
 use sp_keystore::KeystorePtr;
@@ -18,8 +18,8 @@ use substrate_prometheus_endpoint::Registry;
 use surety_runtime::opaque::Block;
 
 use super::{
-    BlockImport, Client, CreateInherentData, GrandpaLink, SelectChain, TransactionPool,
-    JUSTIFICATION_PERIOD_BLOCKS,
+    BlockImport, Client, CreateInherentData, GrandpaLink, JUSTIFICATION_PERIOD_BLOCKS, SelectChain,
+    TransactionPool,
 };
 
 /// Part of a slot in which a block may be built. The rest is for its way to the others, who execute it again.

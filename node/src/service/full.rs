@@ -7,22 +7,22 @@ use jsonrpsee::RpcModule;
 use sc_client_api::{Backend as _, BlockBackend};
 use sc_consensus_grandpa as grandpa;
 use sc_network::{
+    NetworkBackend, NotificationService,
     config::{FullNetworkConfiguration, ProtocolName},
     service::traits::NetworkService,
-    NetworkBackend, NotificationService,
 };
 use sc_network_sync::{SyncingService, WarpSyncConfig};
 use sc_rpc::SubscriptionTaskExecutor;
-use sc_service::{config::Role, error::Error as ServiceError, Configuration, TaskManager};
+use sc_service::{Configuration, TaskManager, config::Role, error::Error as ServiceError};
 use sc_storage_monitor::{StorageMonitorParams, StorageMonitorService};
 use sc_transaction_pool_api::OffchainTransactionPoolFactory;
 use sc_utils::mpsc::TracingUnboundedSender;
 use substrate_prometheus_endpoint::Registry;
-use surety_runtime::{opaque::Block, Hash};
+use surety_runtime::{Hash, opaque::Block};
 
 use super::{
-    consensus::{self, Authoring, Finality, Shared},
     PartialNode,
+    consensus::{self, Authoring, Finality, Shared},
 };
 use crate::rpc;
 
@@ -151,7 +151,7 @@ fn rpc_builder(
     node: &PartialNode,
     config: &Configuration,
     voter_state: grandpa::SharedVoterState,
-) -> impl Fn(SubscriptionTaskExecutor) -> Result<RpcModule<()>, ServiceError> {
+) -> impl Fn(SubscriptionTaskExecutor) -> Result<RpcModule<()>, ServiceError> + use<> {
     let client = node.client.clone();
     let pool = node.transaction_pool.clone();
     let select_chain = node.select_chain.clone();

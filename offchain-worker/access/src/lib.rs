@@ -1,6 +1,6 @@
-//! Who may read the blobs of a task: its client and its providers, who are named on the chain with the peers they are, and
-//! who shows a pass: an auditor, by its draw or its announcement; a party of a dispute; a verifier, once a committee is to
-//! decide; the client from elsewhere.
+//! Who may read the blobs of a task: its client and its providers, who are named on the chain with the peers
+//! they are, and who shows a pass: an auditor, by its draw or its announcement; a party of a dispute; a
+//! verifier, once a committee is to decide; the client from elsewhere.
 //!
 //! ```text
 //!  verifier                                     provider or client
@@ -18,14 +18,14 @@ use async_trait::async_trait;
 use codec::{Decode, DecodeAll, Encode};
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
-    checked_draw, is_hash_signed, AccountId, Chain, ChainError, Hash, RoundRecord, Signer, TaskRecord, When,
+    AccountId, Chain, ChainError, Hash, RoundRecord, Signer, TaskRecord, When, checked_draw, is_hash_signed,
 };
 use surety_network::{AccessGate, Asked, Decision, Ticket};
 use surety_types::{
+    ContentHash, TaskId,
     stake::Role,
     task::TaskState,
     trust::{AuditProof, DisputeId},
-    ContentHash, TaskId,
 };
 
 /// Begins what is signed.
@@ -118,8 +118,8 @@ impl Gate {
         }
     }
 
-    /// Whether the signer of a pass may read a blob, by the best block's state. A fork is no way in: a draw needs what all
-    /// providers have committed to, and nobody else can tell beforehand who will be drawn.
+    /// Whether the signer of a pass may read a blob, by the best block's state. A fork is no way in: a draw
+    /// needs what all providers have committed to, and nobody else can tell beforehand who will be drawn.
     async fn judge(&self, peer: &str, blob: ContentHash, pass: &Pass) -> Result<bool, ChainError> {
         let hash = pass.hash(&self.chain.info().genesis, peer);
         if !is_hash_signed(&pass.agent, &hash, pass.signature) {

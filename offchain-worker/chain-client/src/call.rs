@@ -1,19 +1,19 @@
 //! Every call that the worker and the command line make.
 
 use codec::{Compact, Encode};
-use scale_info::{meta_type, MetaType, TypeInfo};
-use sp_core::{crypto::AccountId32, H256};
+use scale_info::{MetaType, TypeInfo, meta_type};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{SegmentOpening, SignedStatement};
 use surety_types::{
+    ModelId, TaskId,
     model::ModelManifest,
     multiaddr::Endpoints,
     provider::DeviceProfile,
     stake::Role,
     task::{Bid, ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId, SlashId},
-    ModelId, TaskId,
 };
 
 use crate::chain::Balance;
@@ -223,7 +223,8 @@ pub enum Call {
         /// What the seal was salted with.
         salt: H256,
     },
-    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said before.
+    /// `Results.report_equivocation`: shows that a provider signed something else than it signed or said
+    /// before.
     ReportEquivocation {
         /// What it signed.
         statement: Box<SignedStatement<AccountId32>>,
@@ -443,9 +444,11 @@ mod tests {
             .collect();
         assert_eq!(names.len(), samples.len());
         for (at, call) in samples.iter().enumerate() {
-            assert!(samples[..at]
-                .iter()
-                .all(|other| discriminant(other) != discriminant(call)));
+            assert!(
+                samples[..at]
+                    .iter()
+                    .all(|other| discriminant(other) != discriminant(call))
+            );
         }
     }
 

@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_dispute_game::{committee::DisputeCommittee, dispute::Dispute};
 use surety_types::{
+    ModelId, TaskId,
     model::ModelManifest,
     provider::Provider,
     stake::StakeRecord,
     task::{Bid, Round, Task, TaskState},
     trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
     view::TaskView,
-    ModelId, TaskId,
 };
 
 use crate::{Call, ChainError, ChainEvent, Signer};
@@ -69,8 +69,8 @@ pub enum Until {
 pub struct SubmitOptions {
     /// How long it waits.
     pub until: Until,
-    /// What the author of the block gets on top of the fee, in plancks. Calls that [prove themselves](Call::proves_itself)
-    /// cannot give any.
+    /// What the author of the block gets on top of the fee, in plancks. Calls that [prove
+    /// themselves](Call::proves_itself) cannot give any.
     pub tip: Balance,
 }
 
@@ -188,11 +188,12 @@ impl Included {
 
 /// Blocks as they come.
 ///
-/// Blocks may be skipped (after a reconnection, or when the reader is slow): it is state that counts, not events.
+/// Blocks may be skipped (after a reconnection, or when the reader is slow): it is state that counts, not
+/// events.
 #[async_trait]
 pub trait BlockStream: Send {
-    /// The next block that is another than the last one returned. The first call answers at once. Each finalised block is
-    /// higher than the one before; a best block may be as high or lower, on another fork.
+    /// The next block that is another than the last one returned. The first call answers at once. Each
+    /// finalised block is higher than the one before; a best block may be as high or lower, on another fork.
     ///
     /// # Errors
     /// [`ChainError::Unreachable`] when no node could be reached for longer than the client is told to try.
@@ -218,16 +219,17 @@ pub trait Chain: Send + Sync {
     /// The block at that height, on the chain that the best block is on.
     async fn block_at(&self, number: BlockNumber) -> Result<BlockRef, ChainError>;
 
-    /// The time on the chain's own clock, which stands still while finality does. Windows of a task's life end on it: every
-    /// `until` of a record is a value of this clock.
+    /// The time on the chain's own clock, which stands still while finality does. Windows of a task's life
+    /// end on it: every `until` of a record is a value of this clock.
     async fn clock(&self, when: When) -> Result<BlockNumber, ChainError>;
 
     /// A task with its round and escrow; nothing when it is unknown or long finished.
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
 
-    /// All tasks that are not finished, in the order in which they were posted, each with the bid of `bidder`.
+    /// All tasks that are not finished, in the order in which they were posted, each with the bid of
+    /// `bidder`.
     async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>)
-        -> Result<Vec<OpenTask>, ChainError>;
+    -> Result<Vec<OpenTask>, ChainError>;
 
     /// Every task the chain still keeps, finished ones included, newest first, at most `limit`.
     async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError>;
@@ -252,7 +254,7 @@ pub trait Chain: Send + Sync {
 
     /// The agent that `stash` has nominated and that has not confirmed yet.
     async fn pending_agent(&self, when: When, stash: &AccountId32)
-        -> Result<Option<AccountId32>, ChainError>;
+    -> Result<Option<AccountId32>, ChainError>;
 
     /// An account's money. Zero for accounts that do not exist.
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError>;
@@ -302,16 +304,17 @@ pub trait Chain: Send + Sync {
     /// What happened in a block.
     async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError>;
 
-    /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time. A call that
-    /// [proves itself](Call::proves_itself) is not signed and costs nothing.
+    /// Signs a call, submits it, and waits for it. Calls of one signer may be submitted at the same time. A
+    /// call that [proves itself](Call::proves_itself) is not signed and costs nothing.
     ///
-    /// What a fresh signature cures (a used nonce, a dead era, an upgraded runtime, a full pool) is tried again for a while
-    /// before it is reported. A call that is given again while its fate is unknown is the same call: it replaces the first
-    /// in the pool, with a higher tip, or is found to have been carried out; it is never carried out twice.
+    /// What a fresh signature cures (a used nonce, a dead era, an upgraded runtime, a full pool) is tried
+    /// again for a while before it is reported. A call that is given again while its fate is unknown is the
+    /// same call: it replaces the first in the pool, with a higher tip, or is found to have been carried out;
+    /// it is never carried out twice.
     ///
     /// # Errors
-    /// [`ChainError::Dispatch`] when it was carried out and failed, [`ChainError::Rejected`] when it never got into a
-    /// block, [`ChainError::Unknown`] when we lost sight of it: it may still be carried out.
+    /// [`ChainError::Dispatch`] when it was carried out and failed, [`ChainError::Rejected`] when it never
+    /// got into a block, [`ChainError::Unknown`] when we lost sight of it: it may still be carried out.
     /// [`ChainError::class`] says what to make of them.
     async fn submit(
         &self,

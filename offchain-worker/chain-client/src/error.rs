@@ -44,9 +44,11 @@ pub enum ChainError {
         /// What does not fit.
         what: String,
     },
-    /// The chain's runtime was upgraded to one that this program cannot use for what was asked. Other questions and calls
-    /// may still work, and the next runtime may fit again.
-    #[error("the chain was upgraded to a runtime (version {spec_version}) that this program does not fit: {what}; update it")]
+    /// The chain's runtime was upgraded to one that this program cannot use for what was asked. Other
+    /// questions and calls may still work, and the next runtime may fit again.
+    #[error(
+        "the chain was upgraded to a runtime (version {spec_version}) that this program does not fit: {what}; update it"
+    )]
     Outgrown {
         /// Version of the runtime.
         spec_version: u32,

@@ -14,15 +14,15 @@ mod signer;
 pub use address::{address, short};
 pub use call::{Argument, Call, CallName};
 pub use chain::{
-    is_open, Balance, BidRecord, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitteeRecord,
-    DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel,
-    RoundRecord, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When,
+    Balance, BidRecord, BlockNumber, BlockRef, BlockStream, Chain, ChainInfo, CommitteeRecord, DemandRecord,
+    DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord, RegisteredModel, RoundRecord,
+    SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until, When, is_open,
 };
 pub use error::{ChainError, DispatchFault, ErrorClass};
 pub use event::{ChainEvent, EventField};
 #[cfg(any(test, feature = "testsuite"))]
 pub use fake::{FakeChain, FakeState};
 pub use refusal::Refusal;
-pub use signer::{checked_draw, is_hash_signed, is_signed, Signer, VrfDraw};
-pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
+pub use signer::{Signer, VrfDraw, checked_draw, is_hash_signed, is_signed};
+pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 pub use sp_runtime::FixedU128;

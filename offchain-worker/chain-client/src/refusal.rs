@@ -1,7 +1,8 @@
-//! Why a pool, or the node in front of it, did not take a call: by the codes and words of Substrate's own RPC.
+//! Why a pool, or the node in front of it, did not take a call: by the codes and words of Substrate's own
+//! RPC.
 //!
-//! Codes are those of `sc-rpc-api` (`author`), words those of `sp-runtime`'s `InvalidTransaction`, `-32xxx` those of
-//! JSON-RPC and of `sc-rpc-server`'s rate limit.
+//! Codes are those of `sc-rpc-api` (`author`), words those of `sp-runtime`'s `InvalidTransaction`, `-32xxx`
+//! those of JSON-RPC and of `sc-rpc-server`'s rate limit.
 
 /// Why a call did not get into a block. It cost nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,8 @@ pub enum Refusal {
     /// `InvalidTransaction::Stale`: the nonce is used, or an opening was made already.
     #[error("it is too late for this call: its nonce is used, or it was done already")]
     Stale,
-    /// `InvalidTransaction::BadProof`: signed for another runtime or a forgotten block, or an opening does not fit.
+    /// `InvalidTransaction::BadProof`: signed for another runtime or a forgotten block, or an opening does
+    /// not fit.
     #[error("the signature or the opening does not fit the chain's state")]
     BadProof,
     /// `InvalidTransaction::AncientBirthBlock`: signed too long ago.
@@ -149,7 +151,8 @@ impl Refusal {
     /// What the server in front of the pool says.
     fn from_server(code: i32, message: String) -> Self {
         match code {
-            // sc-rpc-server's rate limit; the second is jsonrpsee's "server is busy", the third its limit of subscriptions.
+            // sc-rpc-server's rate limit; the second is jsonrpsee's "server is busy", the third its limit of
+            // subscriptions.
             -32999 => Self::RateLimited,
             -32009 | -32006 => Self::NodeBusy,
             // Method not found, and an unsafe method that the node refuses.

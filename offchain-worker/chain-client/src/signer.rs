@@ -4,12 +4,12 @@ use std::fmt;
 
 use codec::{DecodeAll, Encode};
 use sp_core::{
+    H256,
     crypto::{AccountId32, Pair as _, SecretStringError, VrfPublic, VrfSecret},
     sr25519::{
-        vrf::{VrfSignature, VrfTranscript},
         Pair, Public, Signature,
+        vrf::{VrfSignature, VrfTranscript},
     },
-    H256,
 };
 use surety_audit_economics::draw::{self, AuditInput, SeatInput};
 use surety_proofs::{CommitStatement, SignedStatement};
@@ -57,7 +57,8 @@ impl Signer {
 
     /// Gives the agent's word on what it hands over off chain. `genesis` is that of the task's chain.
     ///
-    /// Whoever has two that differ about one task can have the provider slashed: only what a journal holds is signed.
+    /// Whoever has two that differ about one task can have the provider slashed: only what a journal holds is
+    /// signed.
     pub fn sign_statement(
         &self,
         statement: CommitStatement<AccountId32>,
@@ -71,7 +72,8 @@ impl Signer {
         }
     }
 
-    /// Signs a hash. Whoever makes it begins what is hashed with words of its own: no signature may stand for two things.
+    /// Signs a hash. Whoever makes it begins what is hashed with words of its own: no signature may stand for
+    /// two things.
     pub fn sign_hash(&self, hash: &[u8; 32]) -> [u8; 64] {
         self.pair.sign(hash).0
     }
@@ -127,7 +129,8 @@ pub fn is_hash_signed(account: &AccountId32, hash: &[u8; 32], signature: [u8; 64
     Pair::verify(&Signature::from_raw(signature), hash, &key)
 }
 
-/// What an agent drew for an audit, by its proof; nothing when the proof is not its own, or for something else.
+/// What an agent drew for an audit, by its proof; nothing when the proof is not its own, or for something
+/// else.
 pub fn checked_draw(
     agent: &AccountId32,
     input: &AuditInput<AccountId32>,

@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        atomic::{AtomicUsize, Ordering},
         Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
 use codec::Encode;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_crypto_hashing::blake2_256;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -20,7 +20,8 @@ use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError};
 const WAITING_MAX: usize = 64;
 /// Most signers whose queues are kept.
 const QUEUES_MAX: usize = 256;
-/// Most calls of one signer that are remembered, those that nobody asks about any more included: far more than get lost.
+/// Most calls of one signer that are remembered, those that nobody asks about any more included: far more
+/// than get lost.
 const CALLS_MAX: usize = 512;
 
 /// One queue for each signer: its nonces are given out one after the other.
@@ -168,8 +169,8 @@ impl Place {
         }
     }
 
-    /// The lowest nonce from `first` on that no call of ours holds. A call that nobody waits for any more holds none once
-    /// its signature is dead: calls that wait behind it would never get their turn.
+    /// The lowest nonce from `first` on that no call of ours holds. A call that nobody waits for any more
+    /// holds none once its signature is dead: calls that wait behind it would never get their turn.
     pub fn free_nonce(&self, spec_version: u32, best: BlockNumber, first: u64) -> u64 {
         let calls = self.calls();
         let is_held = |record: &Record, nonce: u64| {
@@ -235,8 +236,8 @@ impl Calls {
         }
     }
 
-    /// Makes room: the call that was good the longest time ago is forgotten. Time alone is no reason: what was forgotten
-    /// would be signed again.
+    /// Makes room: the call that was good the longest time ago is forgotten. Time alone is no reason: what
+    /// was forgotten would be signed again.
     fn retire(&mut self) {
         if self.0.len() < CALLS_MAX {
             return;

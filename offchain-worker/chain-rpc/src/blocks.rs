@@ -9,20 +9,21 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use subxt::{
     config::substrate::SubstrateHeader,
-    rpcs::{client::RpcSubscription, Error as RpcError},
+    rpcs::{Error as RpcError, client::RpcSubscription},
 };
 
 use super::{
-    connections::Connected,
-    link::{narrow, Rpc},
     RpcChain,
+    connections::Connected,
+    link::{Rpc, narrow},
 };
 use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may stand still on
-/// all nodes, which is no reason to leave one; but whether another one is asked by now is looked at as often.
+/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may
+/// stand still on all nodes, which is no reason to leave one; but whether another one is asked by now is
+/// looked at as often.
 const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 type Header = SubstrateHeader<H256>;

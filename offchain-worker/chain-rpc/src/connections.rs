@@ -1,10 +1,11 @@
 //! The connection: made when it is needed, dropped when it breaks, to the first node that can be believed.
 //!
-//! A node may take ten seconds to answer, or not to. So the state is never locked meanwhile: who has a connection goes on
-//! over it while an earlier node is looked for, and who has none shares what comes of the one attempt that is made.
+//! A node may take ten seconds to answer, or not to. So the state is never locked meanwhile: who has a
+//! connection goes on over it while an earlier node is looked for, and who has none shares what comes of the
+//! one attempt that is made.
 
 use std::{
-    sync::{atomic::Ordering, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -59,7 +60,8 @@ impl Link {
         self.state().is_over(connected)
     }
 
-    /// Drops a connection that broke or told untruths, unless it has been replaced already; the next node is tried next.
+    /// Drops a connection that broke or told untruths, unless it has been replaced already; the next node is
+    /// tried next.
     pub fn drop_connection(&self, broken: &Connected) {
         let mut state = self.state();
         if state.is_over(broken) {
@@ -122,8 +124,8 @@ impl Link {
         }
     }
 
-    /// A connection to a node that comes before the present one, if it is time to look for one and one is back. One question
-    /// looks; the others go over the present connection meanwhile.
+    /// A connection to a node that comes before the present one, if it is time to look for one and one is
+    /// back. One question looks; the others go over the present connection meanwhile.
     async fn earlier(&self, present: &Connected) -> Option<Connected> {
         let is_time = |looked: Instant| looked.elapsed() >= self.return_after;
         if present.node == 0 || !self.state().looked.is_none_or(is_time) {

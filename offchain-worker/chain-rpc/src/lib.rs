@@ -27,11 +27,11 @@ use std::{
 use async_trait::async_trait;
 use codec::{Decode, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::{
-    trust::{DisputeId, SlashId},
     ModelId, TaskId,
+    trust::{DisputeId, SlashId},
 };
 use tokio::sync::RwLock;
 
@@ -55,12 +55,13 @@ const VERSIONS_MAX: usize = 64;
 /// How to reach a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcConfig {
-    /// WebSocket addresses, for example `ws://127.0.0.1:9944`. The first that answers, belongs to the chain and is not
-    /// behind it is used; an earlier one again as soon as it is back.
+    /// WebSocket addresses, for example `ws://127.0.0.1:9944`. The first that answers, belongs to the chain
+    /// and is not behind it is used; an earlier one again as soon as it is back.
     pub urls: Vec<String>,
     /// How long to keep trying when none answers.
     pub patience: Duration,
-    /// How long to try to get a submitted call into a block, and how long to wait for that block to be finalised.
+    /// How long to try to get a submitted call into a block, and how long to wait for that block to be
+    /// finalised.
     pub inclusion_patience: Duration,
     /// How often it is tried whether an earlier node is back.
     pub return_after: Duration,
@@ -77,7 +78,8 @@ impl RpcConfig {
         Self {
             urls: urls.into_iter().collect(),
             patience: Duration::from_secs(30),
-            // Longer than the pause that any single trouble of a node or its pool takes, shorter than any window.
+            // Longer than the pause that any single trouble of a node or its pool takes, shorter than any
+            // window.
             inclusion_patience: Duration::from_secs(150),
             return_after: Duration::from_secs(60),
         }
@@ -172,8 +174,8 @@ impl Inner {
         }
     }
 
-    /// What a question comes to. When an answer cannot be true, the next node is turned to, unless the one that was asked has
-    /// been left already: the one in its place has said nothing wrong.
+    /// What a question comes to. When an answer cannot be true, the next node is turned to, unless the one
+    /// that was asked has been left already: the one in its place has said nothing wrong.
     async fn judged<T>(
         &self,
         question: impl Future<Output = Result<T, ChainError>>,

@@ -1,11 +1,12 @@
-//! Questions to the node at hand, asked again for a while. Which node that is, [`super::connections`] decides.
+//! Questions to the node at hand, asked again for a while. Which node that is, [`super::connections`]
+//! decides.
 
 use std::{
     collections::HashMap,
     future::Future,
     sync::{
-        atomic::{AtomicU32, Ordering},
         Arc, Mutex as StdMutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -14,18 +15,18 @@ use backon::{ExponentialBuilder, Retryable};
 use codec::Decode;
 use sp_core::H256;
 use subxt::{
+    SubstrateConfig,
     config::RpcConfigFor,
     metadata::Metadata,
     rpcs::{Error as RpcError, LegacyRpcMethods},
-    SubstrateConfig,
 };
 use tokio::sync::Mutex;
 
 use super::{
+    SPEC_NAME,
     connections::{Connected, State},
     node,
     runtime::Runtime,
-    SPEC_NAME,
 };
 use surety_chain_client::{BlockNumber, BlockRef, ChainError};
 
@@ -183,8 +184,8 @@ impl Link {
         }
     }
 
-    /// The last finalised block. Never one before those that were shown already: a node that is a little behind in
-    /// finality knows them as part of its best chain.
+    /// The last finalised block. Never one before those that were shown already: a node that is a little
+    /// behind in finality knows them as part of its best chain.
     pub async fn finalized(&self) -> Result<BlockRef, ChainError> {
         let head = self.named(self.finalized_head().await?).await?;
         let newest = self.finalized.fetch_max(head.number, Ordering::Relaxed);

@@ -5,10 +5,10 @@ use std::{error::Error, fmt, time::Duration};
 use sp_core::H256;
 use subxt::{
     ext::jsonrpsee::{core::client::Error as ClientError, ws_client::PingConfig, ws_client::WsClientBuilder},
-    rpcs::{client::RpcClient, Error as RpcError, UserError},
+    rpcs::{Error as RpcError, UserError, client::RpcClient},
 };
 
-use super::link::{narrow, Rpc};
+use super::link::{Rpc, narrow};
 use surety_chain_client::{BlockNumber, ChainError, Refusal};
 
 /// How long connecting may take.
@@ -17,8 +17,8 @@ pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const RETURN_PATIENCE: Duration = Duration::from_secs(2);
 /// How long one request may take where there is no other node to ask.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
-/// The same where there is: near a deadline calls are sent anew every eight seconds, and another node has to be asked before
-/// that.
+/// The same where there is: near a deadline calls are sent anew every eight seconds, and another node has to
+/// be asked before that.
 const REQUEST_PATIENCE_OF_SEVERAL: Duration = Duration::from_secs(4);
 /// Pings find out that a silent connection is dead.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
@@ -164,11 +164,15 @@ mod tests {
             message: String::new(),
             data: None,
         };
-        assert!([-32999, -32009, -32006]
-            .into_iter()
-            .all(|code| is_overloaded(&error(code))));
-        assert!(![-32601, 1010, 4003]
-            .into_iter()
-            .any(|code| is_overloaded(&error(code))));
+        assert!(
+            [-32999, -32009, -32006]
+                .into_iter()
+                .all(|code| is_overloaded(&error(code)))
+        );
+        assert!(
+            ![-32601, 1010, 4003]
+                .into_iter()
+                .any(|code| is_overloaded(&error(code)))
+        );
     }
 }

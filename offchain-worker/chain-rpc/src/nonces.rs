@@ -4,17 +4,18 @@ use sp_core::crypto;
 use subxt::utils::AccountId32;
 
 use super::{
+    Inner,
     attempts::Place,
     link::Rpc,
     runtime::{AccountInfo, Entry, Runtime},
-    sign::{sign, Terms, ANCHOR_DEPTH},
-    Inner,
+    sign::{ANCHOR_DEPTH, Terms, sign},
 };
 use surety_chain_client::{BlockRef, ChainError, Signer, When};
 
 /// Most missing nonces that are filled at once.
 const GAP_MAX: u64 = 16;
-/// Calls of one signer that a pool may hold: far more than one sends. A call signed with a nonce beyond could not be carried out.
+/// Calls of one signer that a pool may hold: far more than one sends. A call signed with a nonce beyond could
+/// not be carried out.
 const POOLED_MAX: u64 = 1_000;
 
 impl Inner {
@@ -62,8 +63,8 @@ impl Inner {
         Ok(BlockRef { number: deep, hash })
     }
 
-    /// Fills nonces before a call's, which were given out to calls that got lost: by those calls as long as they may be
-    /// carried out, by nothing otherwise.
+    /// Fills nonces before a call's, which were given out to calls that got lost: by those calls as long as
+    /// they may be carried out, by nothing otherwise.
     pub(super) async fn fill_gap(&self, place: &Place, signer: &Signer) -> Result<(), ChainError> {
         let Some(attempt) = place.attempt() else {
             return Ok(());

@@ -7,17 +7,17 @@ use std::{
 
 use codec::{Decode, DecodeAll, Encode};
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::FixedU128;
 use surety_types::TaskId;
 
 use super::{
-    runtime::{Entry, Runtime},
     Inner,
+    runtime::{Entry, Runtime},
 };
 use surety_chain_client::{
-    is_open, Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord,
-    TaskInfo, TaskRecord, When,
+    Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord, TaskInfo,
+    TaskRecord, When, is_open,
 };
 
 /// Keys listed in one request; nodes refuse more.
@@ -30,7 +30,8 @@ const RECENT_PAGE: TaskId = 500;
 /// What was read before, to hold against what is read now.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The newest finalised block that was looked at, and the lowest number that the next task can have after it.
+    /// The newest finalised block that was looked at, and the lowest number that the next task can have after
+    /// it.
     next_task: (BlockNumber, TaskId),
     /// Open tasks as they were last read: what stands in for a record that cannot be read any more.
     open: BTreeMap<TaskId, OpenTask>,

@@ -1,7 +1,7 @@
 //! Calls that prove themselves: they open what stands on the chain, and are neither signed nor paid for.
 //!
-//! Each attempt has other bytes, because a pool that has refused some turns them away for half an hour. The chain takes a
-//! reveal once, whichever bytes carry it; which of ours did, blocks say.
+//! Each attempt has other bytes, because a pool that has refused some turns them away for half an hour. The
+//! chain takes a reveal once, whichever bytes carry it; which of ours did, blocks say.
 
 use std::time::Instant;
 
@@ -9,9 +9,9 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
 use super::{
-    sign::unsigned,
-    submit::{lost, may_pass, Step},
     Inner,
+    sign::unsigned,
+    submit::{Step, lost, may_pass},
 };
 use surety_chain_client::{BlockNumber, BlockRef, Call, ChainError, Included, Refusal, Until, When};
 
@@ -39,8 +39,8 @@ impl Inner {
         }
     }
 
-    /// Gets the call into a block that stays, and tells what came of it. Beginning again costs nothing, wherever it ended:
-    /// what is in a block by then is found there.
+    /// Gets the call into a block that stays, and tells what came of it. Beginning again costs nothing,
+    /// wherever it ended: what is in a block by then is found there.
     async fn carry(
         &self,
         call: &Call,

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use codec::{Decode, DecodeAll};
-use scale_decode::visitor::{decode_with_visitor, IgnoreVisitor};
+use scale_decode::visitor::{IgnoreVisitor, decode_with_visitor};
 use scale_encode::{EncodeAsFields, FieldIter, TypeResolver};
 use scale_info::TypeInfo;
 use sp_core::crypto::AccountId32;
-use sp_crypto_hashing::{blake2_128, blake2_256, twox_128, twox_256, twox_64};
+use sp_crypto_hashing::{blake2_128, blake2_256, twox_64, twox_128, twox_256};
 use subxt::{
     ext::frame_decode::storage::StorageHasher,
     metadata::{ArcMetadata, StorageEntryMetadata},
@@ -15,10 +15,11 @@ use subxt::{
 };
 use surety_types::TaskId;
 
-use super::transcode::{fits, transcode, End, Shape};
+use super::transcode::{End, Shape, fits, transcode};
 use surety_chain_client::{
-    sample, Balance, BidRecord, BlockNumber, Call, ChainError, CommitteeRecord, DemandRecord, DisputeRecord,
+    Balance, BidRecord, BlockNumber, Call, ChainError, CommitteeRecord, DemandRecord, DisputeRecord,
     ProviderRecord, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskInfo, TaskRecord, TrustInfo,
+    sample,
 };
 
 /// The storage entries that we read.

@@ -1,15 +1,15 @@
 //! Whether a call is in a block.
 //!
-//! A call is signed anew only when it is known that none of its signatures is in a block, nor can get into one. It is known
-//! when their nonce is free after the last block that any of them is good for; or when the nonce is used and every block
-//! that any of them is good for was looked at.
+//! A call is signed anew only when it is known that none of its signatures is in a block, nor can get into
+//! one. It is known when their nonce is free after the last block that any of them is good for; or when the
+//! nonce is used and every block that any of them is good for was looked at.
 
 use std::{ops::RangeInclusive, time::Instant};
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
-use super::{attempts::Place, sign::ANCHOR_DEPTH, submit::lost, Inner};
+use super::{Inner, attempts::Place, sign::ANCHOR_DEPTH, submit::lost};
 use surety_chain_client::{BlockNumber, BlockRef, ChainError, When};
 
 impl Inner {
@@ -37,8 +37,8 @@ impl Inner {
         Ok(hashes.find(|hash| sought.contains(hash)))
     }
 
-    /// The first of these blocks that has one of these extrinsics, and which. `seen` is told of each block that is there to
-    /// stay and has none of them, so that no block is looked at twice.
+    /// The first of these blocks that has one of these extrinsics, and which. `seen` is told of each block
+    /// that is there to stay and has none of them, so that no block is looked at twice.
     ///
     /// # Errors
     /// [`ChainError::Unknown`] when it is not through with them at `until`.
@@ -68,7 +68,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// Where one of the signatures of a call is in a block, if one is. Forgets a call that cannot get into one any more.
+    /// Where one of the signatures of a call is in a block, if one is. Forgets a call that cannot get into
+    /// one any more.
     pub(super) async fn found(
         &self,
         place: &Place,

@@ -2,25 +2,26 @@
 
 use sp_core::H256;
 use subxt::{
+    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
     config::substrate::{SpecVersionForRange, SubstrateExtrinsicParamsBuilder},
     utils::{AccountId32, MultiSignature},
-    OfflineClient, OfflineClientAtBlock, SubstrateConfig,
 };
 
 use super::runtime::{RawCall, Runtime};
 use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError, Signer};
 
-/// Blocks for which a signed call is good at most, from its anchor on: a power of two, as eras are. Long enough for any
-/// wait in a full pool that [`crate::RpcConfig::inclusion_patience`] allows; short enough that a call that nobody follows
-/// any more is dead before its task's windows end.
+/// Blocks for which a signed call is good at most, from its anchor on: a power of two, as eras are. Long
+/// enough for any wait in a full pool that [`crate::RpcConfig::inclusion_patience`] allows; short enough that
+/// a call that nobody follows any more is dead before its task's windows end.
 const PERIOD_MAX: u32 = 256;
 /// The shortest period that eras have.
 const PERIOD_MIN: u32 = 4;
-/// Blocks below the best one at which a signature is anchored when less is final: so deep no reorganisation goes while
-/// validators are awake, and no stall of finality, however long, makes it matter.
+/// Blocks below the best one at which a signature is anchored when less is final: so deep no reorganisation
+/// goes while validators are awake, and no stall of finality, however long, makes it matter.
 pub(super) const ANCHOR_DEPTH: u32 = 16;
 
-/// After how many attempts the bytes of a reveal come again: nine hours of blocks, and no number of two bytes is larger.
+/// After how many attempts the bytes of a reveal come again: nine hours of blocks, and no number of two bytes
+/// is larger.
 const ATTEMPT_CYCLE: u32 = 16_384;
 
 fn unfit(runtime: &Runtime, error: &dyn std::fmt::Display) -> ChainError {
@@ -52,8 +53,8 @@ fn builder(
 }
 
 impl Runtime {
-    /// For how many blocks calls are signed: for no more than half of those whose hashes the chain keeps, as it has to
-    /// know the anchor's.
+    /// For how many blocks calls are signed: for no more than half of those whose hashes the chain keeps, as
+    /// it has to know the anchor's.
     pub fn period(&self) -> u32 {
         let kept = self.constant("System", "BlockHashCount").unwrap_or(PERIOD_MAX);
         let half = kept.checked_div(2).unwrap_or_default().max(PERIOD_MIN);
@@ -115,11 +116,12 @@ pub(super) fn sign(
     Ok(signed.map_err(|error| unfit(runtime, &error))?.into_encoded())
 }
 
-/// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every block in
-/// which the call is, of which the call alone decides.
+/// Builds the bytes of a general transaction: the extensions without anybody's signature. It is good in every
+/// block in which the call is, of which the call alone decides.
 ///
-/// Nobody counts its nonce. It is `attempt`, the best block's height and one more for each attempt, and tells one attempt
-/// from the next: pools turn away for half an hour what they have refused once, and know it by its bytes.
+/// Nobody counts its nonce. It is `attempt`, the best block's height and one more for each attempt, and tells
+/// one attempt from the next: pools turn away for half an hour what they have refused once, and know it by
+/// its bytes.
 pub(super) fn unsigned(
     runtime: &Runtime,
     genesis: H256,

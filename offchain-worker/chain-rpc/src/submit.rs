@@ -1,24 +1,24 @@
 //! Getting calls into blocks, and finding out what became of them.
 //!
-//! A signed call is one *intention*, however often it is signed. As long as one of its signatures may still get into a
-//! block, the next uses the same nonce, so that at most one is carried out. A new nonce is taken only when the old one is
-//! used by somebody else, or its signatures are dead. Whether one was carried out, blocks say, not the node's pool: see
-//! [`super::search`].
+//! A signed call is one *intention*, however often it is signed. As long as one of its signatures may still
+//! get into a block, the next uses the same nonce, so that at most one is carried out. A new nonce is taken
+//! only when the old one is used by somebody else, or its signatures are dead. Whether one was carried out,
+//! blocks say, not the node's pool: see [`super::search`].
 
 use std::time::{Duration, Instant};
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use subxt::rpcs::{client::RpcSubscription, methods::legacy::TransactionStatus, Error as RpcError};
+use subxt::rpcs::{Error as RpcError, client::RpcSubscription, methods::legacy::TransactionStatus};
 use tokio::time::timeout;
 
 use super::{
+    Inner,
     attempts::{Attempt, Place},
     connections::Connected,
     node,
-    sign::{sign, Terms},
+    sign::{Terms, sign},
     words::failure,
-    Inner,
 };
 use surety_chain_client::{
     Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
@@ -32,7 +32,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const FUTURE_PATIENCE: Duration = Duration::from_secs(6);
 /// How long the node may be silent about a call before the chain itself is looked at.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
-/// How long blocks are looked through when the time of a call is over: what was not looked at before are a few.
+/// How long blocks are looked through when the time of a call is over: what was not looked at before are a
+/// few.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
 type Statuses = RpcSubscription<TransactionStatus<H256>>;
@@ -232,7 +233,8 @@ impl Inner {
         };
         let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
         let attempt = Attempt::new(terms, runtime.spec_version(), bytes);
-        // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks again.
+        // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks
+        // again.
         place.remember(attempt.clone());
         let sent = self.hand_over(&attempt.bytes).await;
         tracing::debug!(
@@ -355,8 +357,8 @@ fn unless_there(sent: Result<Pooled, ChainError>) -> Result<Sent, ChainError> {
     }
 }
 
-/// Waits for blocks to tell of a call that the pool has and that the node tells nothing of. After a while it may be the
-/// calls before it that are missing.
+/// Waits for blocks to tell of a call that the pool has and that the node tells nothing of. After a while it
+/// may be the calls before it that are missing.
 async fn wait_unwatched(since: &mut Option<Instant>) -> Step {
     let started = *since.get_or_insert_with(Instant::now);
     tokio::time::sleep(LOOK_EVERY).await;

@@ -1,14 +1,15 @@
-//! Values between two runtimes' ideas of the same record: from one type to another, by the names of fields and variants.
+//! Values between two runtimes' ideas of the same record: from one type to another, by the names of fields
+//! and variants.
 //!
-//! A worker outlives upgrades of the chain's runtime. What a runtime has more than this program knows of is skipped, what
-//! has moved is found by its name, and what is absent may be so only where the reader can do without: in an `Option`.
-//! Everything else is an error; nothing is guessed.
+//! A worker outlives upgrades of the chain's runtime. What a runtime has more than this program knows of is
+//! skipped, what has moved is found by its name, and what is absent may be so only where the reader can do
+//! without: in an `Option`. Everything else is an error; nothing is guessed.
 
 use codec::{Compact, Decode, Encode};
-use scale_decode::visitor::{decode_with_visitor, IgnoreVisitor};
+use scale_decode::visitor::{IgnoreVisitor, decode_with_visitor};
 use scale_info::{
-    form::PortableForm, meta_type, Field, MetaType, PortableRegistry, Registry, TypeDef, TypeDefPrimitive,
-    TypeInfo, Variant,
+    Field, MetaType, PortableRegistry, Registry, TypeDef, TypeDefPrimitive, TypeInfo, Variant,
+    form::PortableForm, meta_type,
 };
 
 /// Types within types that are looked at; SCALE's own limit is of that kind.
@@ -275,8 +276,8 @@ fn primitive(
     Ok(())
 }
 
-/// Whether values of one type can be translated into another, as far as types can tell: a variant that only one of them
-/// has shows when it occurs.
+/// Whether values of one type can be translated into another, as far as types can tell: a variant that only
+/// one of them has shows when it occurs.
 ///
 /// # Errors
 /// What does not fit, in words.

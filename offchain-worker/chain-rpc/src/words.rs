@@ -2,8 +2,8 @@
 
 use codec::{Compact, Decode};
 use sp_core::{
-    crypto::{AccountId32, Ss58Codec},
     H256,
+    crypto::{AccountId32, Ss58Codec},
 };
 use sp_runtime::DispatchError;
 use subxt::ext::scale_value;

@@ -1,4 +1,5 @@
-//! The command line, as typed. What it means together with the configuration file is decided in [`crate::config`].
+//! The command line, as typed. What it means together with the configuration file is decided in
+//! [`crate::config`].
 
 mod security;
 mod trust;
@@ -41,7 +42,8 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Flags of every command. Each can be set in the configuration file and as SURETY_NAME in the environment, too.
+/// Flags of every command. Each can be set in the configuration file and as SURETY_NAME in the environment,
+/// too.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Global {
@@ -51,8 +53,8 @@ pub struct Global {
     /// Configuration file in TOML [default: HOME/config.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "SURETY_CONFIG")]
     pub config: Option<PathBuf>,
-    /// RPC address of a node; repeatable, or several with commas between them: where one fails, or tells nonsense, another
-    /// is asked [default: ws://127.0.0.1:9944]
+    /// RPC address of a node; repeatable, or several with commas between them: where one fails, or tells
+    /// nonsense, another is asked [default: ws://127.0.0.1:9944]
     #[arg(long, global = true, value_name = "URL", value_delimiter = ',')]
     pub rpc: Vec<String>,
     /// File with the secret of the key that signs, mode 0600 [default: HOME/account.key]
@@ -61,7 +63,8 @@ pub struct Global {
     /// Print the result as one JSON object on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as surety_network=debug
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
+    /// surety_network=debug
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log: Option<String>,
 }
@@ -106,7 +109,8 @@ pub struct UpArgs {
     /// What it has in common with a verifier.
     #[command(flatten)]
     pub work: WorkArgs,
-    /// Where the data plane listens: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default: 0.0.0.0:4001]
+    /// Where the data plane listens: IP:PORT (QUIC and TCP) or a multiaddr; repeatable [default:
+    /// 0.0.0.0:4001]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
@@ -187,10 +191,12 @@ pub struct SubmitArgs {
     /// Where others reach it, if not there: IP:PORT or a multiaddr without peer id; repeatable
     #[arg(long, value_name = "ADDR")]
     pub external: Vec<String>,
-    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for vectors
+    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for
+    /// vectors
     #[arg(long, value_name = "FILE", required_unless_present_any = ["detach", "prompting"])]
     pub out: Option<PathBuf>,
-    /// Post and leave; providers get the input, and what they demand of it an answer, only while "surety task watch ID" runs
+    /// Post and leave; providers get the input, and what they demand of it an answer, only while "surety task
+    /// watch ID" runs
     #[arg(long)]
     pub detach: bool,
     /// Print generated text while it is made; with --json as one event a line, the last of them the report
@@ -245,7 +251,8 @@ pub struct ResultArgs {
     /// Number of the task
     #[arg(value_name = "ID")]
     pub task: TaskId,
-    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for vectors
+    /// Where to write the output: vectors in safetensors, a generation as its tokens and text; needed for
+    /// vectors
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print the nearest other line for N lines of the input
@@ -370,8 +377,8 @@ pub enum RoleArg {
 pub enum ModelCommand {
     /// Download a model's files, and check their hashes; goes on where it was interrupted
     Fetch {
-        /// Name of a known model, or hub:OWNER/NAME[@REVISION] for any BERT or Llama on the model hub, which is then
-        /// converted to its exact form
+        /// Name of a known model, or hub:OWNER/NAME[@REVISION] for any BERT or Llama on the model hub, which
+        /// is then converted to its exact form
         #[arg(value_name = "MODEL", default_value = crate::models::DEFAULT)]
         model: String,
         /// What to call a converted model [default: NAME-exact]
@@ -386,7 +393,8 @@ pub enum ModelCommand {
     },
     /// Convert published weights to the exact form, whose results are the same bits on every machine
     Convert {
-        /// Folder with model.safetensors, tokenizer.json and config.json; or name of a model whose files are here
+        /// Folder with model.safetensors, tokenizer.json and config.json; or name of a model whose files are
+        /// here
         #[arg(value_name = "SOURCE")]
         source: String,
         /// What to call the result

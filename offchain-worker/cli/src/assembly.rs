@@ -1,11 +1,11 @@
 //! How a worker is put together: the one place where a program can stand between it and what it works with.
 //!
-//! `surety` takes every part [as it is](AsIs). Programs that show what comes of a worker that lies or dies put decorators
-//! around single parts instead; see `tools/cheat`.
+//! `surety` takes every part [as it is](AsIs). Programs that show what comes of a worker that lies or dies
+//! put decorators around single parts instead; see `tools/cheat`.
 
 use std::sync::Arc;
 
-use surety_engine::{open, Engine, EngineError};
+use surety_engine::{Engine, EngineError, open};
 use surety_host::{Core, Tools};
 use surety_journal::RecordLog;
 use surety_models::ModelFiles;

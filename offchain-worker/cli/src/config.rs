@@ -1,7 +1,7 @@
 //! From flags, environment and configuration file to one [`Config`] that has been checked.
 //!
-//! [`RawConfig`] is what was written, in any of the three places; flags win over the environment, which wins over the
-//! file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
+//! [`RawConfig`] is what was written, in any of the three places; flags win over the environment, which wins
+//! over the file. [`Config`] is what is meant. Nothing else in the program looks at raw settings.
 
 mod raw;
 
@@ -11,11 +11,11 @@ use std::{
 };
 
 use figment::{
-    providers::{Env, Format, Serialized, Toml},
     Figment,
+    providers::{Env, Format, Serialized, Toml},
 };
 use surety_chain_client::AccountId;
-use surety_network::{check_listen, StoreLimits};
+use surety_network::{StoreLimits, check_listen};
 
 use crate::{amount::Amount, keys, prices::Prices};
 pub use raw::{OneOrMore, RawConfig, RawProvider, RawStorage, RawTask, RawWork};
@@ -61,8 +61,8 @@ pub struct ProviderConfig {
     pub prices: Prices,
     /// Units that the machine is expected to do in a second, until it has measured that itself.
     pub units_per_second: u32,
-    /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on memory, since what
-    /// does not fit into the time is not bid for.
+    /// Most tasks at once, open bids and those that only wait for a window to end included: a bound on
+    /// memory, since what does not fit into the time is not bid for.
     pub tasks_max: usize,
 }
 
@@ -144,7 +144,8 @@ pub fn load(file: Option<&Path>, flags: RawConfig) -> Result<Config, ConfigError
     validate(raw, home)
 }
 
-/// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so on.
+/// Settings that the environment can name: `SURETY_RPC`, `SURETY_PROVIDER_LISTEN='["127.0.0.1:4001"]'` and so
+/// on.
 const ENVIRONMENT: [&str; 24] = [
     "home",
     "rpc",
@@ -178,7 +179,8 @@ fn environment() -> Env {
         .map(|key| setting(key.as_str()).into())
 }
 
-/// The setting that a variable, without its prefix, stands for. Variables come as they are written: in capitals.
+/// The setting that a variable, without its prefix, stands for. Variables come as they are written: in
+/// capitals.
 fn setting(key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let in_section = |section: &str| {

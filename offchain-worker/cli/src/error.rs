@@ -3,9 +3,9 @@
 use std::{io, path::PathBuf};
 
 use surety_chain_client::ChainError;
-use surety_client::{nearest::NearestError, ClientError};
+use surety_client::{ClientError, nearest::NearestError};
 use surety_demo_model::TrainError;
-use surety_engine::{generation::RequestError, EmbeddingsError, EngineError, InputError};
+use surety_engine::{EmbeddingsError, EngineError, InputError, generation::RequestError};
 use surety_host::HostError;
 use surety_journal::JournalError;
 use surety_model_fetch::FetchError;
@@ -87,7 +87,9 @@ pub enum CliError {
         source: io::Error,
     },
     /// There is no such model.
-    #[error("unknown model {0:?}: not here, not on the chain, and not one that can be fetched; see: surety model list")]
+    #[error(
+        "unknown model {0:?}: not here, not on the chain, and not one that can be fetched; see: surety model list"
+    )]
     UnknownModel(String),
     /// There is no such task.
     #[error("the chain knows no task {0}; finished tasks are kept for a while only")]

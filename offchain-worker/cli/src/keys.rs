@@ -80,8 +80,8 @@ pub fn load(path: &Path) -> Result<Key, KeyError> {
     Ok(Key { signer, salt_secret })
 }
 
-/// Makes a new key from twelve random words, writes it to `path`, and returns its account. The words are only in
-/// the file.
+/// Makes a new key from twelve random words, writes it to `path`, and returns its account. The words are only
+/// in the file.
 ///
 /// # Errors
 /// When the file exists or cannot be written.

@@ -1,7 +1,8 @@
 //! The `surety` command apart from its `main`: what each command does.
 //!
 //! - [`args`] is the command line as typed, [`config`] what it means together with file and environment.
-//! - [`commands`] has one module per command; [`assembly`] is where another program gets between a worker's parts.
+//! - [`commands`] has one module per command; [`assembly`] is where another program gets between a worker's
+//!   parts.
 //! - [`prices`] is what a provider asks for.
 //! - [`output`] and [`error`] are what a person, or a script, sees of all that.
 

@@ -1,8 +1,8 @@
 //! Finding out which model a name or id stands for.
 
 use surety_chain_client::{Chain, RegisteredModel, When};
-use surety_models::{known, ModelStore, StoreError};
-use surety_types::{model::ModelManifest, ModelId};
+use surety_models::{ModelStore, StoreError, known};
+use surety_types::{ModelId, model::ModelManifest};
 
 use crate::error::{CliError, Result};
 
@@ -45,7 +45,8 @@ pub fn local(store: &ModelStore, text: &str) -> Result<ModelManifest> {
 
 /// The registered model that a name or id stands for.
 ///
-/// A name may be registered more than once, by anybody: then files or knowledge here decide, or the id must be given.
+/// A name may be registered more than once, by anybody: then files or knowledge here decide, or the id must
+/// be given.
 ///
 /// # Errors
 /// When the chain has no such model, or several of that name.

@@ -1,14 +1,14 @@
 //! What is printed where.
 //!
-//! Results go to standard output: tables and text for people, or with `--json` one JSON object. Everything that is
-//! said on the way (steps, progress, logs) goes to standard error, in both cases.
+//! Results go to standard output: tables and text for people, or with `--json` one JSON object. Everything
+//! that is said on the way (steps, progress, logs) goes to standard error, in both cases.
 
 use std::{
     io::{self, IsTerminal, Write},
     time::Duration,
 };
 
-use comfy_table::{presets, ContentArrangement, Table};
+use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use surety_client::transcript::{Line, Screen};
@@ -49,8 +49,8 @@ impl Output {
         self.json
     }
 
-    /// Prints a part of a text at once, as it is. What could steer a terminal is left out when there is one: the text
-    /// is another's.
+    /// Prints a part of a text at once, as it is. What could steer a terminal is left out when there is one:
+    /// the text is another's.
     pub fn piece(&self, text: &str) {
         let mut out = io::stdout().lock();
         let done = if io::stdout().is_terminal() {

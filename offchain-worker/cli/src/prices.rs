@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use surety_types::model::Operation;
 
-use crate::{amount::Amount, SURE};
+use crate::{SURE, amount::Amount};
 
 /// Every operation, as it is called in settings.
 const OPERATIONS: [(&str, Operation); 2] = [("embed", Operation::Embed), ("generate", Operation::Generate)];

@@ -2,14 +2,14 @@
 
 use std::{fmt::Write, path::Path};
 
-use surety_chain_client::{short, AccountId, Chain, TaskInfo, When};
-use surety_engine::{generation::Generation, Embeddings};
+use surety_chain_client::{AccountId, Chain, TaskInfo, When, short};
+use surety_engine::{Embeddings, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, OutputLocation, Ticket};
 use surety_types::{
+    ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
-    ContentHash, TaskId,
 };
 
 use crate::statement;
@@ -80,8 +80,9 @@ pub struct Delivery {
     pub from: String,
 }
 
-/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it, and their
-/// statements are kept in `home`. The ticket is for providers who do not know this peer as the client.
+/// Fetches the output from the first provider that has it. Those whose word it is taken on have signed it,
+/// and their statements are kept in `home`. The ticket is for providers who do not know this peer as the
+/// client.
 ///
 /// # Errors
 /// What each provider did instead, one line each.

@@ -1,7 +1,7 @@
 //! Showing pieces of an own task's input on the chain, as they are demanded there.
 //!
-//! A client that leaves a demand unanswered loses its lock: whoever serves an input has to look for demands, too. The best
-//! block is looked at, so that there is time to try again; what it takes back only costs a fee.
+//! A client that leaves a demand unanswered loses its lock: whoever serves an input has to look for demands,
+//! too. The best block is looked at, so that there is time to try again; what it takes back only costs a fee.
 
 use std::{
     sync::Arc,

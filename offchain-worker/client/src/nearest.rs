@@ -1,8 +1,8 @@
-//! For some lines of a text, the other line whose embedding is nearest: shows at a glance that the vectors mean
-//! something.
+//! For some lines of a text, the other line whose embedding is nearest: shows at a glance that the vectors
+//! mean something.
 
 use serde::Serialize;
-use surety_engine::{input, Embeddings, InputError};
+use surety_engine::{Embeddings, InputError, input};
 
 /// A line and its nearest other line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -71,11 +71,7 @@ pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f32>();
     let length = (dot(a, a) * dot(b, b)).sqrt();
-    if length > 0.0 {
-        dot(a, b) / length
-    } else {
-        0.0
-    }
+    if length > 0.0 { dot(a, b) / length } else { 0.0 }
 }
 
 #[cfg(test)]

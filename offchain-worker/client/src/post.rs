@@ -6,11 +6,12 @@ use surety_chain_client::{
     AccountId, Balance, BlockNumber, BlockRef, Call, Chain, ChainError, ErrorClass, Signer, TaskRecord,
     Until, When,
 };
-use surety_types::{task::TaskSpec, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, task::TaskSpec};
 
 use crate::error::{ClientError, Result};
 
-/// Posts a task for at most `cap` plancks. Returns its number in the best block that it is in; see [`until_final`].
+/// Posts a task for at most `cap` plancks. Returns its number in the best block that it is in; see
+/// [`until_final`].
 ///
 /// # Errors
 /// When the chain refuses it.
@@ -32,12 +33,12 @@ pub async fn submit(
 /// Between two looks at what is final.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The number of a task that is in a best block, once it is final: it could change with the block that it is in. However
-/// long that takes: the money is on its way already, and the chain's clock waits, too.
+/// The number of a task that is in a best block, once it is final: it could change with the block that it is
+/// in. However long that takes: the money is on its way already, and the chain's clock waits, too.
 ///
 /// # Errors
-/// [`ChainError::Unknown`] when its block was replaced and no other has it for so long that none will; what the chain says
-/// that no patience helps against.
+/// [`ChainError::Unknown`] when its block was replaced and no other has it for so long that none will; what
+/// the chain says that no patience helps against.
 pub async fn until_final(
     chain: &dyn Chain,
     (task, block): (TaskId, BlockRef),
@@ -64,7 +65,8 @@ pub async fn until_final(
     }
 }
 
-/// The last finalised block, and a task in its state: under its number, or, where its block was replaced, under another.
+/// The last finalised block, and a task in its state: under its number, or, where its block was replaced,
+/// under another.
 async fn look(
     chain: &dyn Chain,
     (task, block): (TaskId, BlockRef),
@@ -79,10 +81,10 @@ async fn look(
     let is_it = |found: &TaskRecord| {
         found.client == *client && found.spec.input == input && found.posted_at >= earliest
     };
-    if let Some(info) = chain.task(When::Finalized, task).await? {
-        if is_it(&info.task) {
-            return Ok((last, Some((task, info.task.posted_at))));
-        }
+    if let Some(info) = chain.task(When::Finalized, task).await?
+        && is_it(&info.task)
+    {
+        return Ok((last, Some((task, info.task.posted_at))));
     }
     let recent = chain.recent_tasks(When::Finalized, RECENT).await?;
     let found = recent.into_iter().find(|(_, found)| is_it(found));
@@ -99,7 +101,7 @@ const RECENT: u32 = 200;
 mod tests {
     #![allow(clippy::unwrap_used)]
     use surety_chain_client::FakeChain;
-    use surety_types::{model::Operation, ModelId};
+    use surety_types::{ModelId, model::Operation};
 
     use super::*;
 

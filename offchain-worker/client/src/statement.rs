@@ -1,7 +1,7 @@
 //! Providers' signed statements: checked when an output arrives that nobody has revealed yet, and kept.
 //!
-//! A provider that hands over its output signs which commitment on the chain is to open to it. Should it say anything else
-//! later, whoever holds the statement can have it slashed: `surety dispute report`.
+//! A provider that hands over its output signs which commitment on the chain is to open to it. Should it say
+//! anything else later, whoever holds the statement can have it slashed: `surety dispute report`.
 
 use std::{
     fs, io,
@@ -11,17 +11,18 @@ use std::{
 use codec::{DecodeAll, Encode};
 use serde::{Deserialize, Serialize};
 use surety_chain_client::{
-    address, is_signed, short, AccountId, Call, Chain, ChainError, Hash, RoundRecord, When,
+    AccountId, Call, Chain, ChainError, Hash, RoundRecord, When, address, is_signed, short,
 };
 use surety_network::{OutputLocation, Statement};
-use surety_types::{task::MemberProgress, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, task::MemberProgress};
 
 use crate::error::{ClientError, Result};
 
 /// Longest file that is read as a statement. One takes less than 1 KiB.
 const FILE_BYTES_MAX: u64 = 4096;
 
-/// Why an output is not taken on a provider's word. Once the chain has decided it is taken by its hash, whoever sends it.
+/// Why an output is not taken on a provider's word. Once the chain has decided it is taken by its hash,
+/// whoever sends it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It gives no word.
@@ -171,8 +172,8 @@ struct Kept {
     differs: Option<PathBuf>,
 }
 
-/// Keeps a statement: `HOME/tasks/GENESIS-TASK-PROVIDER.statement.json`. Of one provider and task at most two are kept that
-/// differ, which is as many as it takes.
+/// Keeps a statement: `HOME/tasks/GENESIS-TASK-PROVIDER.statement.json`. Of one provider and task at most two
+/// are kept that differ, which is as many as it takes.
 fn keep(home: &Path, genesis: &Hash, signed: &Statement) -> Result<Kept> {
     let said = &signed.statement;
     let [first, second] = [FIRST, SECOND].map(|name| path_of(home, genesis, said.task, &said.provider, name));
@@ -235,7 +236,8 @@ pub fn load(path: &Path) -> Result<Statement> {
     Statement::decode_all(&mut bytes.as_slice()).map_err(|_| none("its statement is not SCALE"))
 }
 
-/// The call that has a provider slashed for what it signed: against the chain, or against another statement of its own.
+/// The call that has a provider slashed for what it signed: against the chain, or against another statement
+/// of its own.
 ///
 /// # Errors
 /// Those of [`load`].

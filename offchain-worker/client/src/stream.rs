@@ -1,7 +1,7 @@
 //! Following a generation while providers make it.
 //!
-//! Any of them will do: the tier is exact, so all stream the same tokens. One that dies, lies or stands still costs a
-//! retry with another, which is read from the beginning and compared.
+//! Any of them will do: the tier is exact, so all stream the same tokens. One that dies, lies or stands still
+//! costs a retry with another, which is read from the beginning and compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surety_chain_client::{short, AccountId, Chain, When};
+use surety_chain_client::{AccountId, Chain, When, short};
 use surety_network::{DataPlane, PeerError, StreamEnd, StreamPage, StreamToken};
-use surety_types::{multiaddr::Endpoint, TaskId};
+use surety_types::{TaskId, multiaddr::Endpoint};
 use tokio::sync::watch;
 
 use crate::transcript::Transcript;

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{FakeChain, ProviderRecord};
 use surety_network::{
-    memory::{MemoryNet, MemoryPlane},
     Readers, StreamWriter,
+    memory::{MemoryNet, MemoryPlane},
 };
 use surety_types::provider::{DeviceKind, DeviceProfile};
 
@@ -77,13 +77,7 @@ impl World {
     }
 
     /// The reader's work, and the providers it knows of.
-    fn read(
-        &self,
-        tokens_max: usize,
-    ) -> (
-        impl std::future::Future<Output = ()>,
-        watch::Sender<Vec<AccountId>>,
-    ) {
+    fn read(&self, tokens_max: usize) -> (impl Future<Output = ()>, watch::Sender<Vec<AccountId>>) {
         let (sender, members) = watch::channel((0..3).map(account).collect());
         let reader = Reader {
             chain: Arc::new(self.chain.clone()),

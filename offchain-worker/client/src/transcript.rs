@@ -1,7 +1,7 @@
 //! What was shown of a generation while it was made, and how it compares with what was settled.
 //!
-//! Text goes to standard output as it comes. What providers say is not to be trusted before the verdict: when it turns
-//! out to be another text, that is said, and the text starts over.
+//! Text goes to standard output as it comes. What providers say is not to be trusted before the verdict: when
+//! it turns out to be another text, that is said, and the text starts over.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What things on the chain are called, for people.
 
-use surety_chain_client::{short, AccountId, Balance, BlockNumber};
+use surety_chain_client::{AccountId, Balance, BlockNumber, short};
 use surety_dispute_game::bisection::Side;
 use surety_types::{
     task::{FailureReason, TaskState},

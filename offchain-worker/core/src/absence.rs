@@ -1,7 +1,7 @@
 //! When a task that finalised state no longer lists is over.
 //!
-//! Whoever forgets a promise cannot keep it. So one state without a task ends nothing, whatever a node says once; and
-//! states that come before the task's time is over have to be many.
+//! Whoever forgets a promise cannot keep it. So one state without a task ends nothing, whatever a node says
+//! once; and states that come before the task's time is over have to be many.
 
 use surety_types::task::{RoundPhase, TaskState};
 
@@ -9,11 +9,12 @@ use crate::{BlockNumber, TaskSnapshot};
 
 /// States in a row without a task after which it is over, when its last deadline known to us has passed.
 const STATES_LATE: u32 = 2;
-/// The same when it has not, when something of ours is sealed and not opened, or when we have not seen the task since the
-/// start. Until then it costs nothing but its place.
+/// The same when it has not, when something of ours is sealed and not opened, or when we have not seen the
+/// task since the start. Until then it costs nothing but its place.
 const STATES_EARLY: u32 = 32;
 
-/// States in a row after which no more is worked for it: less is lost by a few blocks of work than by work begun anew.
+/// States in a row after which no more is worked for it: less is lost by a few blocks of work than by work
+/// begun anew.
 const STATES_STOPPED: u32 = 4;
 
 /// For how long a task has not been listed.
@@ -31,7 +32,8 @@ impl Absence {
         self.heard_at = self.heard_at.max(block);
     }
 
-    /// The task is not in a finalised state. The same one again, or one that is no newer than our record, says nothing.
+    /// The task is not in a finalised state. The same one again, or one that is no newer than our record,
+    /// says nothing.
     pub fn note(&mut self, block: BlockNumber) {
         if block > self.heard_at {
             self.heard_at = block;

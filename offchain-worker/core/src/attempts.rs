@@ -1,8 +1,8 @@
 //! How often something was tried, and when it may be tried again.
 //!
-//! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a call that is
-//! owed: that is for its deadline, which is on the chain's running clock. What is only offered, a bid or an audit, is given
-//! up once a block has refused it.
+//! Pauses are counted in blocks of the best chain, which go on when finality does not. Nothing here ends a
+//! call that is owed: that is for its deadline, which is on the chain's running clock. What is only offered,
+//! a bid or an audit, is given up once a block has refused it.
 
 use std::collections::BTreeMap;
 
@@ -93,8 +93,8 @@ impl Attempts {
         is_known
     }
 
-    /// Takes in that an effect succeeded, if it is one that was started. Says whether it is. If its outcome does not show
-    /// up in time, it may be tried again.
+    /// Takes in that an effect succeeded, if it is one that was started. Says whether it is. If its outcome
+    /// does not show up in time, it may be tried again.
     pub fn succeed(&mut self, kind: EffectKind, now: BlockNumber, config: &Config) -> bool {
         let is_known = self.is_under_way(kind);
         if is_known {
@@ -131,7 +131,8 @@ struct EffectAttempts {
 pub(crate) struct Pace {
     /// The deadline is near.
     pub is_near: bool,
-    /// The best block's state is known: what it does not show by now was replaced, whether finality goes on or not.
+    /// The best block's state is known: what it does not show by now was replaced, whether finality goes on
+    /// or not.
     pub sees_best: bool,
 }
 
@@ -186,7 +187,8 @@ impl EffectAttempts {
 
     fn fail(&mut self, kind: EffectKind, now: BlockNumber, failure: Failure, config: &Config) {
         let may_end = kind.is_heavy() && !matches!(kind, EffectKind::ComputeMove(_));
-        // A fee was paid for nothing, and nothing of ours is lost with a bid or an audit that was never taken.
+        // A fee was paid for nothing, and nothing of ours is lost with a bid or an audit that was never
+        // taken.
         if failure == Failure::Permanent && may_end || failure == Failure::Failed && kind.is_offer() {
             self.phase = Phase::GivenUp;
             return;

@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{model::Operation, task::TaskSpec, trust::DisputeId, ModelId, TaskId};
+use surety_types::{ModelId, TaskId, model::Operation, task::TaskSpec, trust::DisputeId};
 
 use crate::{AccountId, Balance, BlockNumber};
 
-/// The slowest that a source of blobs may be on the whole: one that trickles holds a place for no longer than that, and a bid
-/// allows that much time.
+/// The slowest that a source of blobs may be on the whole: one that trickles holds a place for no longer than
+/// that, and a bid allows that much time.
 pub const FETCH_BYTES_PER_SECOND: u32 = 256 << 10;
 
 /// How a provider or a verifier works.
@@ -19,8 +19,8 @@ pub struct Config {
     pub stash: AccountId,
     /// The key that signs, where it may be a party to disputes of its own.
     pub agent: Option<AccountId>,
-    /// Most tasks it has anything to do with at once, open bids and those that only wait for time to pass included. A bound
-    /// on memory; what bounds work is [`Config::commit_seconds`].
+    /// Most tasks it has anything to do with at once, open bids and those that only wait for time to pass
+    /// included. A bound on memory; what bounds work is [`Config::commit_seconds`].
     pub tasks_max: usize,
     /// Most tasks, or audits, it computes at once. Moves of disputes and votes have places of their own.
     pub computing_max: usize,
@@ -28,7 +28,8 @@ pub struct Config {
     pub fetching_max: usize,
     /// Most draws it makes at once. Each asks the chain two things.
     pub draws_max: usize,
-    /// How long the chain gives a provider to compute and commit, in seconds. Work that does not fit is not bid for.
+    /// How long the chain gives a provider to compute and commit, in seconds. Work that does not fit is not
+    /// bid for.
     pub commit_seconds: u32,
     /// How much of a bid's work counts before it is decided who gets the task, in per cent.
     pub undecided_percent: u32,
@@ -36,9 +37,11 @@ pub struct Config {
     pub backoff_blocks: BlockNumber,
     /// Most blocks it waits between two attempts.
     pub backoff_blocks_max: BlockNumber,
-    /// What is left of the running clock when a deadline is near: attempts then follow each other with every block.
+    /// What is left of the running clock when a deadline is near: attempts then follow each other with every
+    /// block.
     pub near_blocks: BlockNumber,
-    /// Blocks it waits for finalised state to show an extrinsic that made it into a block, before it sends it again.
+    /// Blocks it waits for finalised state to show an extrinsic that made it into a block, before it sends it
+    /// again.
     pub confirm_blocks: BlockNumber,
     /// What it takes on.
     pub policy: Box<dyn Policy>,
@@ -186,8 +189,8 @@ pub trait SaltSource: Send + Sync {
     fn salt(&self, task: TaskId, purpose: Purpose) -> H256;
 }
 
-/// Salts that are hashes of a secret, the task and the purpose. A lost journal costs nothing then: the same salts
-/// come out again.
+/// Salts that are hashes of a secret, the task and the purpose. A lost journal costs nothing then: the same
+/// salts come out again.
 #[derive(Clone)]
 pub struct SecretSalts([u8; 32]);
 

@@ -1,17 +1,17 @@
 //! Our part in the disputes about one task, on either side.
 //!
-//! A game's state changes with its moves alone, and the chain numbers them. So the number stands for the state, and
-//! there is one move of ours for each number: journalled before it is sent, sent again when it got lost, and never
-//! another one.
+//! A game's state changes with its moves alone, and the chain numbers them. So the number stands for the
+//! state, and there is one move of ours for each number: journalled before it is sent, sent again when it got
+//! lost, and never another one.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use surety_dispute_game::bisection::{Move, Side};
-use surety_types::{task::TaskSpec, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::TaskSpec, trust::DisputeId};
 
 use crate::{
-    attempts::Attempts, places::Wanted, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record,
-    TaskSnapshot,
+    BlockNumber, Config, DisputeRecord, Effect, EffectKind, Record, TaskSnapshot, attempts::Attempts,
+    places::Wanted,
 };
 
 /// Disputes about a task in which a side is ours.
@@ -49,7 +49,8 @@ impl Duels {
         }
     }
 
-    /// What is to be done, at this time of the running clock. A call that the best block has heard of waits for finality.
+    /// What is to be done, at this time of the running clock. A call that the best block has heard of waits
+    /// for finality.
     pub fn wants<'a>(
         &'a self,
         clock: BlockNumber,
@@ -132,10 +133,10 @@ impl Duels {
                 ..
             } => {
                 let duel = self.0.entry(dispute).or_default();
-                if let Some((made, before)) = &duel.made {
-                    if *made == number {
-                        return *before == played;
-                    }
+                if let Some((made, before)) = &duel.made
+                    && *made == number
+                {
+                    return *before == played;
                 }
                 duel.made = Some((number, played));
                 attempts.forget(EffectKind::Play(dispute));

@@ -1,7 +1,8 @@
 //! Demanding on the chain a piece of an input that nobody serves.
 //!
-//! A client that shows the piece is there: we try again to fetch the input. One that does not loses its lock, and the
-//! task fails. Which piece that is cannot be foreseen without our secret, and is the same after a restart.
+//! A client that shows the piece is there: we try again to fetch the input. One that does not loses its lock,
+//! and the task fails. Which piece that is cannot be foreseen without our secret, and is the same after a
+//! restart.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,12 @@ use surety_types::{
 };
 
 use crate::{
-    attempts::Attempts, places::Wanted, provider_task::member, AccountId, Balance, BlockNumber, Config,
-    EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
+    AccountId, Balance, BlockNumber, Config, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
+    attempts::Attempts, places::Wanted, provider_task::member,
 };
 
-/// Times that an input could not be fetched before a piece of it is demanded while another attempt is under way.
+/// Times that an input could not be fetched before a piece of it is demanded while another attempt is under
+/// way.
 const FAILURES_MIN: u32 = 2;
 
 /// What we demand of one task's input.
@@ -33,8 +35,8 @@ pub(crate) struct InputDemands {
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// When we were put to work, or the last piece was shown, on the running clock: since then the input has been to be
-    /// had, for all we know.
+    /// When we were put to work, or the last piece was shown, on the running clock: since then the input has
+    /// been to be had, for all we know.
     since: BlockNumber,
     /// Demands of ours that the chain had taken by then.
     demands: u32,
@@ -79,15 +81,16 @@ impl InputDemands {
         }));
     }
 
-    /// Takes in that the input could not be fetched. The first time that is to be journalled, with what this returns: since
-    /// when we wait, and how many demands we had made.
+    /// Takes in that the input could not be fetched. The first time that is to be journalled, with what this
+    /// returns: since when we wait, and how many demands we had made.
     pub fn fail(&mut self) -> Option<(BlockNumber, u32)> {
         let waiting = self.waiting.as_mut().filter(|waiting| !waiting.has_failed)?;
         waiting.has_failed = true;
         Some((waiting.since, waiting.demands))
     }
 
-    /// The demand to make now, and by when. Half of the time that was left when we began to wait is for fetching.
+    /// The demand to make now, and by when. Half of the time that was left when we began to wait is for
+    /// fetching.
     pub fn want(
         &self,
         snapshot: &TaskSnapshot,

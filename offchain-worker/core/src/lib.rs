@@ -1,13 +1,14 @@
 //! What a provider does about its tasks, and a verifier about those of others, as pure values: no clock, no
 //! randomness, no input or output.
 //!
-//! The host feeds a [`Worker`], a [`Provider`] or a [`Verifier`], with events and gets back records and effects:
+//! The host feeds a [`Worker`], a [`Provider`] or a [`Verifier`], with events and gets back records and
+//! effects:
 //!
 //! 1. write the records to the journal and wait until they are durable;
 //! 2. only then carry out the effects, and report how they went as further events.
 //!
-//! Whatever is lost between the two is made up for by the next start: [`Worker::new`] replays the journal, and the
-//! next finalised state says what the chain has heard of it.
+//! Whatever is lost between the two is made up for by the next start: [`Worker::new`] replays the journal,
+//! and the next finalised state says what the chain has heard of it.
 //!
 //! # A task's life on a provider
 //! ```text
@@ -35,22 +36,27 @@
 //! A provider plays in its disputes the same way, and shows what is demanded of it.
 //!
 //! # What holds whatever happens
-//! - Promises (bids, commitments, seals, moves, demands) rest on finalised state only, and a state older than one seen before
-//!   changes nothing. What was promised is opened and shown as soon as the best block asks for it: that can be repeated
-//!   without harm. A call that the best block has heard of is not repeated, however long finality takes.
-//! - A call to the chain is sent until its deadline, whatever it met: after a refusal within two blocks, after what cost a fee
-//!   with growing pauses, and with every block when the deadline is near.
-//! - Deadlines are on the chain's running clock, pauses between attempts in blocks. A clock that stands still ends nothing.
-//! - A state without a task ends no promise: that takes several of them, and many where something of ours is sealed still.
-//! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart sends
-//!   the very commitment that the journal holds, and a task that is done is never taken up again.
-//! - At most one audit exists for a result, one move for a state of a dispute, and one answer for a ballot of a committee,
-//!   in the same way.
-//! - A commitment on the chain that is not in the journal (the journal was lost) is opened only if computing again
-//!   gives exactly that commitment.
-//! - Tasks and effects under way are bounded, by kind; what can no longer matter is stopped. Moves and openings wait for
-//!   neither fetching nor computing, and no client has more than half of the places for fetching.
-//! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a window is no work.
+//! - Promises (bids, commitments, seals, moves, demands) rest on finalised state only, and a state older than
+//!   one seen before changes nothing. What was promised is opened and shown as soon as the best block asks
+//!   for it: that can be repeated without harm. A call that the best block has heard of is not repeated,
+//!   however long finality takes.
+//! - A call to the chain is sent until its deadline, whatever it met: after a refusal within two blocks,
+//!   after what cost a fee with growing pauses, and with every block when the deadline is near.
+//! - Deadlines are on the chain's running clock, pauses between attempts in blocks. A clock that stands still
+//!   ends nothing.
+//! - A state without a task ends no promise: that takes several of them, and many where something of ours is
+//!   sealed still.
+//! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart
+//!   sends the very commitment that the journal holds, and a task that is done is never taken up again.
+//! - At most one audit exists for a result, one move for a state of a dispute, and one answer for a ballot of
+//!   a committee, in the same way.
+//! - A commitment on the chain that is not in the journal (the journal was lost) is opened only if computing
+//!   again gives exactly that commitment.
+//! - Tasks and effects under way are bounded, by kind; what can no longer matter is stopped. Moves and
+//!   openings wait for neither fetching nor computing, and no client has more than half of the places for
+//!   fetching.
+//! - Bids are made while the promised work fits into the time to commit, by measured speed. Waiting for a
+//!   window is no work.
 
 mod absence;
 mod attempts;
@@ -68,14 +74,14 @@ mod verifier;
 mod worker;
 
 pub use config::{
-    Config, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts, FETCH_BYTES_PER_SECOND,
+    Config, FETCH_BYTES_PER_SECOND, NoBids, Offer, Policy, PriceList, Purpose, Rate, SaltSource, SecretSalts,
 };
-pub use messages::{key_of, BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot};
+pub use messages::{BidSeen, Due, Effect, EffectKind, Event, Failure, Record, Step, TaskSnapshot, key_of};
 pub use provider::{Progress, Provider, ProviderRole, ReplayError};
 pub use verifier::{AuditProgress, Verifier, VerifierRole};
 pub use worker::{Role, Worker};
 
-pub use sp_core::{crypto::AccountId32 as AccountId, H256 as Hash};
+pub use sp_core::{H256 as Hash, crypto::AccountId32 as AccountId};
 
 /// Plancks of SURE.
 pub type Balance = u128;

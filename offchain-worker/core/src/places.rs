@@ -7,7 +7,8 @@ use crate::{AccountId, BlockNumber, Config, EffectKind};
 /// Calls of one sort that are under way at once: those that open or move have places of their own.
 const CALLS_MAX: usize = 64;
 
-/// Moves that are looked for at once. They fetch before they compute: an opponent that answers slowly holds up one game only.
+/// Moves that are looked for at once. They fetch before they compute: an opponent that answers slowly holds
+/// up one game only.
 const MOVES_MAX: usize = 4;
 
 /// Something to be done now.

@@ -4,13 +4,13 @@ use sp_core::H256;
 use surety_types::task::{Assignment, Bid, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState};
 
 use crate::{
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
     inputs::InputDemands,
     places::{Clocks, Wanted},
     schedule::Subject,
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Record, RoundRecord, TaskSnapshot,
 };
 
 /// A result, once and for all.
@@ -222,7 +222,8 @@ impl ProviderTask {
                 Some(until) if sealed.commitment == *shown => Want::Do(EffectKind::Reveal, until),
                 _ => Want::Nothing,
             },
-            // Committed without a result in the journal: the journal was lost, and computing again may find it.
+            // Committed without a result in the journal: the journal was lost, and computing again may find
+            // it.
             (MemberProgress::Committed(_), None) => match &round.phase {
                 RoundPhase::Committing { until }
                 | RoundPhase::Auditing { until }
@@ -259,9 +260,9 @@ impl ProviderTask {
 }
 
 impl Subject for ProviderTask {
-    /// Everything that is to be done now, and by when. What was promised is opened and shown as soon as the best block asks
-    /// for it, and for as long as the task is not known to be over. Everything else goes by finalised state; a call that the
-    /// best block has heard of waits for finality.
+    /// Everything that is to be done now, and by when. What was promised is opened and shown as soon as the
+    /// best block asks for it, and for as long as the task is not known to be over. Everything else goes by
+    /// finalised state; a call that the best block has heard of waits for finality.
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
         let mut wants = Vec::new();
         if let Some(seen) = &self.seen {

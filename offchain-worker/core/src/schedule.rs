@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use surety_types::TaskId;
 
 use crate::{
+    AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
     attempts::{Attempts, Pace},
     places::{Clocks, Places, Wanted},
-    AccountId, BlockNumber, Config, Due, Effect, EffectKind, Record, Step,
 };
 
 /// What is left of the running clock when even a first attempt is urgent.
@@ -23,7 +23,8 @@ pub(crate) trait Subject {
     fn sees_best(&self) -> bool;
     /// Who posted it.
     fn client(&self) -> Option<&AccountId>;
-    /// Makes up its mind about an effect that is to start, once and for all. What is new has to be journalled.
+    /// Makes up its mind about an effect that is to start, once and for all. What is new has to be
+    /// journalled.
     fn prepare(&mut self, _: EffectKind, _: &Config, _at: BlockNumber) -> Option<Record> {
         None
     }

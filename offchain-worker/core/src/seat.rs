@@ -1,17 +1,17 @@
 //! Our seats on the committees that decide disputes about one task which no block can.
 //!
-//! We compute the cell once, and say what we found in every ballot that we are drawn for: never what others say. Of each
-//! ballot one answer of ours is journalled, with its salt, before anybody is told of it.
+//! We compute the cell once, and say what we found in every ballot that we are drawn for: never what others
+//! say. Of each ballot one answer of ours is journalled, with its salt, before anybody is told of it.
 
 use std::collections::BTreeMap;
 
 use surety_audit_economics::SeatInput;
-use surety_dispute_game::quorum_streak::{seal, Stage, Vote};
-use surety_types::{task::TaskSpec, trust::AuditProof, trust::DisputeId, TaskId};
+use surety_dispute_game::quorum_streak::{Stage, Vote, seal};
+use surety_types::{TaskId, task::TaskSpec, trust::AuditProof, trust::DisputeId};
 
 use crate::{
-    attempts::Attempts, places::Wanted, AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord,
-    Effect, EffectKind, Hash, Purpose, Record, TaskSnapshot,
+    AccountId, BlockNumber, CommitteeRecord, Config, DisputeRecord, Effect, EffectKind, Hash, Purpose,
+    Record, TaskSnapshot, attempts::Attempts, places::Wanted,
 };
 
 /// Committees of disputes about a task in which we are no party.
@@ -91,7 +91,8 @@ impl Seats {
         }
     }
 
-    /// What is to be done, at this time of the running clock. The best block says whether an answer is to be opened.
+    /// What is to be done, at this time of the running clock. The best block says whether an answer is to be
+    /// opened.
     pub fn wants<'a>(
         &'a self,
         config: &'a Config,
@@ -178,7 +179,8 @@ impl Seats {
         }
     }
 
-    /// Makes our answers for ballots that we are drawn for, and know an answer to. The only place where one comes into being.
+    /// Makes our answers for ballots that we are drawn for, and know an answer to. The only place where one
+    /// comes into being.
     pub fn make(&mut self, task: TaskId, at: BlockNumber, config: &Config) -> Vec<Record> {
         let sealed = self.0.iter_mut().filter_map(|(dispute, seat)| {
             let sealed = seat.make(task, *dispute, config)?;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use surety_types::{model::Operation, task::TaskSpec, ModelId};
+use surety_types::{ModelId, model::Operation, task::TaskSpec};
 
-use crate::{config::operation_key, Offer};
+use crate::{Offer, config::operation_key};
 
 /// Models and operations whose speed is remembered.
 const MEASURED_MAX: usize = 256;
@@ -17,8 +17,8 @@ const PRIOR_MILLIS: u64 = 2_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Speeds(BTreeMap<(ModelId, u8), Measured>);
 
-/// Work and time of the last runs, the older the less they count. Long runs count more than short ones, whose time is
-/// mostly overhead.
+/// Work and time of the last runs, the older the less they count. Long runs count more than short ones, whose
+/// time is mostly overhead.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     milliunits: u64,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use surety_types::TaskId;
 
 use crate::{
-    places::Clocks,
-    schedule::{schedule, Moment, Subject},
     AccountId, BlockNumber, Config, Event, Record, ReplayError, Step, TaskSnapshot,
+    places::Clocks,
+    schedule::{Moment, Subject, schedule},
 };
 
 /// What a [`Worker`] is: a provider or a verifier. Only this crate has roles.

@@ -4,8 +4,8 @@
 
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    defend, Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape,
-    Shape, Side, Trace,
+    Cell, Clocks, Game, Judgement, LeafKind, LeafShape, Length, Move, Referee, Roots, RowsShape, Shape, Side,
+    Trace, defend,
 };
 use surety_proofs::{commitment, merkle_root};
 use surety_types::{

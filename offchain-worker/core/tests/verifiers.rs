@@ -86,7 +86,8 @@ fn see(verifier: &mut Verifier, block: u32, tasks: Vec<TaskSnapshot>) -> Vec<Eff
     effects(&verifier.step(block, Event::Finalized { block, clock, tasks }))
 }
 
-/// Answers draws until there are none left; ours are those named. Gives back everything else, and the most draws at once.
+/// Answers draws until there are none left; ours are those named. Gives back everything else, and the most
+/// draws at once.
 fn draw(verifier: &mut Verifier, first: Vec<Effect>, ours: impl Fn(u64) -> bool) -> (Vec<Effect>, usize) {
     let (mut waiting, mut others, mut most) = (first, Vec::new(), 0);
     loop {

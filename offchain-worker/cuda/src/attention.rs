@@ -1,11 +1,11 @@
 //! Attention over cached keys and values.
 
-use surety_exact::{blocks, rsqrt, ArithmeticError, HEAD_MAX, HEAD_PRECISION};
+use surety_exact::{ArithmeticError, HEAD_MAX, HEAD_PRECISION, blocks, rsqrt};
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Spans, BLOCK, GRID_MAX},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Spans, fits, size},
 };
 
 /// Rows of queries, keys or values, quantised head by head; a buffer to be used again.
@@ -221,7 +221,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// Puts rows of keys and values behind those of the cache.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's own.
+    /// [`ArithmeticError::Shape`] when the parts do not fit together or the cache is full, or the machine's
+    /// own.
     pub fn append(&mut self, cache: &mut Cache<M>, keys: &Heads<M>, values: &Heads<M>) -> Result<(), Error> {
         let shape = |heads: &Heads<M>| (heads.rows, heads.heads, heads.head_dim);
         let expected = (keys.rows, cache.kv_heads, cache.head_dim);

@@ -39,7 +39,8 @@ pub enum Argument<'a, M> {
 
 /// `batch` integer products, as the vendor's library takes them: `c_b[j][i] = Σ_l a_b[i][l] * b_b[j][l]`.
 ///
-/// Column-major: `a` is transposed, `b` is not. Strides are in elements, from one product of the batch to the next.
+/// Column-major: `a` is transposed, `b` is not. Strides are in elements, from one product of the batch to the
+/// next.
 #[derive(Debug)]
 pub struct Product<'a, M> {
     /// int8: the weights.

@@ -8,23 +8,21 @@ use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 use cudarc::{
     cublas::{
-        self,
+        self, CudaBlas,
         sys::{cublasComputeType_t, cublasGemmAlgo_t, cublasOperation_t, cublasStatus_t, cudaDataType},
-        CudaBlas,
     },
     driver::{
-        self,
+        self, CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError,
+        LaunchConfig, PushKernelArg,
         sys::{CUdevice_attribute, CUresult},
-        CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DriverError, LaunchConfig,
-        PushKernelArg,
     },
     nvrtc::{self, CompileError, CompileOptions, Ptx},
 };
 use surety_exact::GROUP;
 
 use crate::{
-    backend::{Argument, GpuBackend, Product, Shape, OPTIONS, SOURCE},
     Error,
+    backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape},
 };
 
 /// CUDA 12.0: the oldest driver that the compilers in use write for.
@@ -76,8 +74,8 @@ impl Device {
             _ => failed(error),
         })?;
         let stream = context.default_stream();
-        // Without the library our own kernel does its work: slower for many rows, the same bits.
-        // SAFETY: looking for a library and loading it; what is found under these names is trusted with the machine.
+        // Without the library our own kernel does its work: slower for many rows, the same bits. SAFETY:
+        // looking for a library and loading it; what is found under these names is trusted with the machine.
         let found = unsafe { cublas::sys::is_culib_present() };
         let library = found.then(|| CudaBlas::new(stream.clone()).ok()).flatten();
         Ok(Self {
@@ -213,8 +211,8 @@ impl GpuBackend for Device {
                 Argument::F32(value) => launch.arg(value),
             };
         }
-        // SAFETY: `Kernels` gives each kernel the arguments of the source, with sizes that it has checked; the tests
-        // run the same calls on a machine that checks number, kinds and bounds.
+        // SAFETY: `Kernels` gives each kernel the arguments of the source, with sizes that it has checked;
+        // the tests run the same calls on a machine that checks number, kinds and bounds.
         unsafe { launch.launch(config) }.map(drop).map_err(failed)
     }
 
@@ -227,8 +225,8 @@ impl GpuBackend for Device {
         let (a, _a) = product.a.device_ptr(&self.stream);
         let (b, _b) = product.b.device_ptr(&self.stream);
         let (c, _c) = product.c.device_ptr(&self.stream);
-        // SAFETY: the addresses are of live memory that `Kernels` made as large as these numbers say; the two factors
-        // are read before the call returns.
+        // SAFETY: the addresses are of live memory that `Kernels` made as large as these numbers say; the two
+        // factors are read before the call returns.
         let status = unsafe {
             cublas::sys::cublasGemmStridedBatchedEx(
                 *library.handle(),

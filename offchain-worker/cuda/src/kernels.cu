@@ -1,11 +1,13 @@
 // The exact engine's kernels, compiled at run time (NVRTC) and, for the tests, by a C++ compiler.
 //
-// The definition is primitives/exact; every kernel names the function that it equals bit for bit. Floating-point
-// arithmetic goes through the five functions below alone: correctly rounded, never fused, subnormals kept. The order
-// of every sum is that of the definition; only maxima and integer sums, where no order shows, take another.
+// The definition is primitives/exact; every kernel names the function that it equals bit for bit.
+// Floating-point arithmetic goes through the five functions below alone: correctly rounded, never fused,
+// subnormals kept. The order of every sum is that of the definition; only maxima and integer sums, where no
+// order shows, take another.
 //
-// GROUP comes from the command line. There are no warp instructions, so a block may be run by any loop over its threads.
-// Rows are row-major; a null pointer stands for an absent operand; `faults` gathers what went wrong.
+// GROUP comes from the command line. There are no warp instructions, so a block may be run by any loop over
+// its threads. Rows are row-major; a null pointer stands for an absent operand; `faults` gathers what went
+// wrong.
 
 typedef signed char i8;
 typedef short i16;
@@ -31,7 +33,8 @@ typedef unsigned long long u64;
 // The least finite number.
 #define LEAST __uint_as_float(0xff7fffffu)
 
-// --- Arithmetic -----------------------------------------------------------------------------------------------------
+// --- Arithmetic
+// -----------------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
 __device__ __forceinline__ float sub(float a, float b) { return __fsub_rn(a, b); }
@@ -116,7 +119,8 @@ __device__ __forceinline__ float fold(float *partial, u32 lane) {
 
 __device__ __forceinline__ u64 thread_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 
-// --- Products -------------------------------------------------------------------------------------------------------
+// --- Products
+// -------------------------------------------------------------------------------------------------------
 
 // exact::quantise_group, a block of GROUP threads per group; before it exact::scale_row where there is `pre`.
 // `q` rows are `padded` wide, zeros at the end: they add nothing to a dot product.
@@ -168,9 +172,9 @@ __device__ __forceinline__ int part(int a, int b, int sum, const i16 *) {
   return (int)((u32)sum + (u32)low + (u32)high);
 }
 
-// exact::dot of every group: what the vendor's library computes for many rows, here for few. A thread per output and
-// group, and TILE rows. `q` is [][groups * GROUP], from row `first`; `weights` [outputs][groups * GROUP]; `out`
-// [groups][rows][stride].
+// exact::dot of every group: what the vendor's library computes for many rows, here for few. A thread per
+// output and group, and TILE rows. `q` is [][groups * GROUP], from row `first`; `weights` [outputs][groups *
+// GROUP]; `out` [groups][rows][stride].
 template <typename Q>
 __device__ __forceinline__ void dots_as(const Q *q, const Q *weights, u32 first, u32 rows, u32 outputs, u32 groups,
                                         u32 stride, int *out) {
@@ -255,7 +259,8 @@ extern "C" __global__ void embed12(const i16 *q, const float *scales, const u32 
   embed_as(q, scales, tokens, count, width, groups, stride, out);
 }
 
-// --- Rows -----------------------------------------------------------------------------------------------------------
+// --- Rows
+// -----------------------------------------------------------------------------------------------------------
 
 // exact::layer_norm_row: LANES threads per row, each keeps to the elements of its lane.
 extern "C" __global__ void layer_norm(const float *rows, const float *weight, const float *bias, float epsilon,
@@ -351,7 +356,8 @@ extern "C" __global__ void gather(const float *rows, const u32 *numbers, u32 cou
   out[index] = rows[(u64)numbers[index / width] * width + index % width];
 }
 
-// exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at `positions[i]`.
+// exact::rotate_row for every head: a thread per pair. Row i is at position `first + i`, or at
+// `positions[i]`.
 extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *positions, u32 first, u32 count, u32 heads,
                                   u32 half) {
   u64 index = thread_index();
@@ -390,7 +396,8 @@ extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *posi
   *high = add(mul(b, cosine), mul(a, sine));
 }
 
-// --- Attention ------------------------------------------------------------------------------------------------------
+// --- Attention
+// ------------------------------------------------------------------------------------------------------
 
 // exact::quantise_heads, a block of threads per head: `rows` and `q` are [][head_dim], `scales` [].
 extern "C" __global__ void quantise_heads(const float *rows, u32 head_dim, i16 *q, float *scales, u32 *faults) {
@@ -559,7 +566,8 @@ extern "C" __global__ void mix(const int *weights, const float *stats, const i16
   out[(u64)base * heads * head_dim + index] = sum;
 }
 
-// --- One vector per sequence ----------------------------------------------------------------------------------------
+// --- One vector per sequence
+// ----------------------------------------------------------------------------------------
 
 // exact::mean_pool over each span of rows: a thread per column.
 extern "C" __global__ void mean_pool(const float *rows, const u32 *spans, u32 count, u32 width, float *out,

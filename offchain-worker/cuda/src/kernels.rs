@@ -5,8 +5,8 @@ use std::ops::Range;
 use surety_exact::ArithmeticError;
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
     Error,
+    backend::{Argument, GpuBackend, Shape},
 };
 
 /// Threads of a block, where the number does not matter: as many as attention's blocks have positions. The
@@ -68,8 +68,8 @@ pub struct Spans<M: GpuBackend> {
 
 /// The exact engine's operations on one machine.
 ///
-/// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`] wait, and
-/// report a result that is not finite: everything computed since the last check is then void.
+/// They return when the work is given, not when it is done. [`Kernels::check`] and [`Kernels::download`]
+/// wait, and report a result that is not finite: everything computed since the last check is then void.
 #[derive(Debug)]
 pub struct Kernels<M: GpuBackend> {
     pub(crate) machine: M,
@@ -100,8 +100,8 @@ impl<M: GpuBackend> Kernels<M> {
         })
     }
 
-    /// How many dot products or scores to hold at once, at least those of one row. Operations on more rows take several
-    /// rounds, with the same result. It is 2^26 by default, of 4 bytes each.
+    /// How many dot products or scores to hold at once, at least those of one row. Operations on more rows
+    /// take several rounds, with the same result. It is 2^26 by default, of 4 bytes each.
     pub fn limit(&mut self, values: usize) {
         self.room = values;
     }

@@ -11,7 +11,7 @@ mod product;
 mod rows;
 
 pub use attention::{Cache, Heads, Mask};
-pub use backend::{Argument, GpuBackend, Product, Shape, OPTIONS, SOURCE};
+pub use backend::{Argument, GpuBackend, OPTIONS, Product, SOURCE, Shape};
 #[cfg(feature = "cuda")]
 pub use device::Device;
 pub use error::Error;

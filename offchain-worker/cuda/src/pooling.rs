@@ -1,17 +1,17 @@
 //! From a sequence's states to one vector.
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Spans, BLOCK},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, Kernels, Spans, fits, size},
 };
 
 impl<M: GpuBackend> Kernels<M> {
     /// `exact::mean_pool` of each span of rows: `out` is `[spans][width]`.
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// not finite.
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
+    /// Checked later: not finite.
     pub fn mean_pool(
         &mut self,
         rows: &Floats<M>,
@@ -35,8 +35,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::l2_normalise` of every row of a width, in place.
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when there are no whole rows, or the machine's own. Checked later: not finite,
-    /// zero.
+    /// [`surety_exact::ArithmeticError::Shape`] when there are no whole rows, or the machine's own. Checked
+    /// later: not finite, zero.
     pub fn l2_normalise(&mut self, rows: &mut Floats<M>, width: usize) -> Result<(), Error> {
         let shape = Shape {
             grid: [size(rows.rows(width)?)?, 1, 1],

@@ -1,26 +1,26 @@
 //! Quantised matrix products.
 
-use surety_exact::{groups, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
 use crate::{
-    backend::{Argument, GpuBackend, Product, Shape},
-    kernels::{fits, size, Floats, Kernels, Numbers, BLOCK, GRID_MAX},
     Error,
+    backend::{Argument, GpuBackend, Product, Shape},
+    kernels::{BLOCK, Floats, GRID_MAX, Kernels, Numbers, fits, size},
 };
 
 /// Outputs are padded to a multiple of this: what tensor cores ask for.
 const OUTPUTS_STEP: usize = 16;
 /// Rows that one thread of the kernel `dots` takes. The source's `TILE`.
 const TILE: usize = 8;
-/// Most rows for which [`Path::Auto`] takes our own kernel: reading the weights is then all the work, and the library's
-/// tiles of 64 rows and more would be mostly empty. Not measured yet.
+/// Most rows for which [`Path::Auto`] takes our own kernel: reading the weights is then all the work, and the
+/// library's tiles of 64 rows and more would be mostly empty. Not measured yet.
 const OWN_ROWS_MAX: usize = 16;
 
 /// Who computes the groups' dot products. No choice changes a bit: they are integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
-    /// Our kernel for few rows, the library for many if there is one. Products of int12 are always our kernel's: the
-    /// library has none.
+    /// Our kernel for few rows, the library for many if there is one. Products of int12 are always our
+    /// kernel's: the library has none.
     #[default]
     Auto,
     /// The vendor's library, if there is one.
@@ -202,7 +202,8 @@ impl<M: GpuBackend> Kernels<M> {
         })
     }
 
-    /// Quantises rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`, `exact::quantise_row`.
+    /// Quantises rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`,
+    /// `exact::quantise_row`.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
@@ -354,7 +355,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// A table's row per token: `out[i][j] = q as f32 * scale`.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for a token that the table does not have or an output of another size, or the machine's own.
+    /// [`ArithmeticError::Shape`] for a token that the table does not have or an output of another size, or
+    /// the machine's own.
     pub fn embed(
         &mut self,
         table: &Packed<M>,

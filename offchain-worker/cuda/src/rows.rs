@@ -3,9 +3,9 @@
 use surety_exact::Turns;
 
 use crate::{
-    backend::{Argument, GpuBackend, Shape},
-    kernels::{fits, size, Floats, Kernels, Numbers, BLOCK},
     Error,
+    backend::{Argument, GpuBackend, Shape},
+    kernels::{BLOCK, Floats, Kernels, Numbers, fits, size},
 };
 
 /// Rows of one block of the normalisations, a warp each. The source's `NORM_ROWS`.
@@ -15,8 +15,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::layer_norm_row` of every row, which are as long as `weight` and `bias`.
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// not finite.
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
+    /// Checked later: not finite.
     pub fn layer_norm(
         &mut self,
         rows: &Floats<M>,
@@ -44,8 +44,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// `exact::rms_norm_row` of every row, which are as long as `weight`.
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
-    /// not finite.
+    /// [`surety_exact::ArithmeticError::Shape`] when the parts do not fit together, or the machine's own.
+    /// Checked later: not finite.
     pub fn rms_norm(
         &mut self,
         rows: &Floats<M>,
@@ -115,7 +115,8 @@ impl<M: GpuBackend> Kernels<M> {
     /// Copies rows of a width, by number.
     ///
     /// # Errors
-    /// [`surety_exact::ArithmeticError::Shape`] for a row that is not there or an output of another size, or the machine's own.
+    /// [`surety_exact::ArithmeticError::Shape`] for a row that is not there or an output of another size, or
+    /// the machine's own.
     pub fn gather(
         &mut self,
         rows: &Floats<M>,

@@ -7,14 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use safetensors::{tensor::TensorView, Dtype};
+use safetensors::{Dtype, tensor::TensorView};
 use serde_json::json;
 use surety_models::ModelFile;
 
 use super::{
-    network::{Dimensions, Network, NORM_EPSILON, ROPE_THETA},
-    text::{Tokenizer, BEGIN_ID, END_ID},
     TrainError,
+    network::{Dimensions, NORM_EPSILON, Network, ROPE_THETA},
+    text::{BEGIN_ID, END_ID, Tokenizer},
 };
 
 /// Whether a model may be put there: only where nothing is, or another model to replace.

@@ -21,11 +21,12 @@ pub use error::TrainError;
 pub use network::Dimensions;
 
 use network::Network;
-use optimiser::{learning_rate, Optimiser};
+use optimiser::{Optimiser, learning_rate};
 use random::Random;
-use text::{Tokenizer, Windows, END_ID};
+use text::{END_ID, Tokenizer, Windows};
 
-/// Sequences whose gradient one thread computes at a time. Fixed, so that the number of threads changes no sum.
+/// Sequences whose gradient one thread computes at a time. Fixed, so that the number of threads changes no
+/// sum.
 const SEQUENCES_OF_A_SHARD: usize = 2;
 
 /// Share of the text that is kept back to measure with: one part in so many.
@@ -57,8 +58,8 @@ impl TrainOptions {
     /// The demonstration model: recognisable English within five minutes on two cores.
     pub fn demo() -> Self {
         Self {
-            // Small for its text: in the same time a network of twice the width sees a third of the tokens, and is
-            // left far behind.
+            // Small for its text: in the same time a network of twice the width sees a third of the tokens,
+            // and is left far behind.
             dimensions: Dimensions {
                 vocabulary: 2048,
                 hidden: 128,
@@ -185,8 +186,9 @@ impl Trained {
     }
 }
 
-/// Trains a model on `text` (paragraphs between empty lines) and writes it to the folder `out`, which appears only
-/// when everything is in it. Replaces a model that is there, and nothing else. Blocks; call it on a thread of its own.
+/// Trains a model on `text` (paragraphs between empty lines) and writes it to the folder `out`, which appears
+/// only when everything is in it. Replaces a model that is there, and nothing else. Blocks; call it on a
+/// thread of its own.
 ///
 /// # Errors
 /// See [`TrainError`]. The folder is as it was then.

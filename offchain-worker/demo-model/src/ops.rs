@@ -1,8 +1,8 @@
-//! The steps between matrix products, each with its gradient. Composed of the tensor library's own operations they
-//! would take more time than the products themselves.
+//! The steps between matrix products, each with its gradient. Composed of the tensor library's own operations
+//! they would take more time than the products themselves.
 
-use candle_core::{bail, CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
-use surety_exact::{exp, largest_score, sum, sum_of_squares, ArithmeticError};
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
+use surety_exact::{ArithmeticError, exp, largest_score, sum, sum_of_squares};
 
 fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     let values = storage.as_slice::<f32>()?;
@@ -165,8 +165,8 @@ impl CustomOp1 for Rotate {
     }
 }
 
-/// Softmax of scores `[.., rows, positions]`, where row `i` sees the positions up to `i % positions`: several heads
-/// that share their keys stand below each other.
+/// Softmax of scores `[.., rows, positions]`, where row `i` sees the positions up to `i % positions`: several
+/// heads that share their keys stand below each other.
 pub(super) struct CausalSoftmax {
     pub(super) scale: f32,
 }

@@ -1,5 +1,5 @@
-//! Muon for the matrices inside the layers, AdamW for everything else; a learning rate that rises, then falls along a
-//! cosine.
+//! Muon for the matrices inside the layers, AdamW for everything else; a learning rate that rises, then falls
+//! along a cosine.
 //!
 //! AdamW alone needs about twice the time to get as far in so few steps.
 
@@ -127,8 +127,8 @@ fn muon(parameter: &Var, gradient: impl Iterator<Item = f32>, mean: &mut [f32]) 
         .to_vec1()
 }
 
-/// About the nearest matrix whose rows, or columns where there are fewer, are orthogonal and of length one: no
-/// direction is forgotten because another one is steeper.
+/// About the nearest matrix whose rows, or columns where there are fewer, are orthogonal and of length one:
+/// no direction is forgotten because another one is steeper.
 fn orthogonal(matrix: &Tensor) -> Result<Tensor> {
     let (rows, columns) = matrix.dims2()?;
     if rows > columns {

@@ -27,8 +27,8 @@ impl Random {
         self.0.below(bound as u64) as usize
     }
 
-    /// Nearly normal, of mean 0 and variance 1: the sum of twelve uniform numbers. Sums of integers are the same on
-    /// every machine, which the logarithms and cosines of an exactly normal number are not.
+    /// Nearly normal, of mean 0 and variance 1: the sum of twelve uniform numbers. Sums of integers are the
+    /// same on every machine, which the logarithms and cosines of an exactly normal number are not.
     pub(super) fn normal(&mut self) -> f32 {
         // Each draw holds three uniform numbers of 21 bits.
         let mut sum = 0i64;

@@ -3,7 +3,7 @@
 
 use std::{fs, sync::Mutex};
 
-use candle_core::{safetensors as tensors, DType, Device, Tensor};
+use candle_core::{DType, Device, Tensor, safetensors as tensors};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Llama, LlamaConfig};
 

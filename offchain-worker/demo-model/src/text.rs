@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use rayon::prelude::*;
 use tokenizers::{
+    AddedToken, NormalizerWrapper, TokenizerBuilder, TokenizerImpl,
     decoders::byte_level::ByteLevel as ByteLevelDecoder,
-    models::bpe::{BpeTrainerBuilder, BPE},
+    models::bpe::{BPE, BpeTrainerBuilder},
     pre_tokenizers::byte_level::ByteLevel,
     processors::template::TemplateProcessing,
-    AddedToken, NormalizerWrapper, TokenizerBuilder, TokenizerImpl,
 };
 
-use super::{random::Random, TrainError};
+use super::{TrainError, random::Random};
 
 /// Stands before every text.
 pub(super) const BEGIN: &str = "<s>";

@@ -1,4 +1,5 @@
-//! Output blobs of the operation `Embed`: safetensors with one F32 tensor, `embeddings`, of shape `[items, width]`.
+//! Output blobs of the operation `Embed`: safetensors with one F32 tensor, `embeddings`, of shape `[items,
+//! width]`.
 
 use safetensors::{Dtype, SafeTensors};
 use surety_model_trace::embeddings_header;

@@ -4,9 +4,9 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use surety_models::ModelFiles;
 use surety_types::{
+    ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    ContentHash,
 };
 
 use crate::{
@@ -22,7 +22,8 @@ pub struct Job {
     pub operation: Operation,
     /// The input blob. Its hash has been checked by whoever fetched it.
     pub input: Vec<u8>,
-    /// Most units the client pays for. More in the input is an error: a claim above it is refused by the chain.
+    /// Most units the client pays for. More in the input is an error: a claim above it is refused by the
+    /// chain.
     pub units_max: u32,
 }
 
@@ -35,8 +36,8 @@ pub struct Outcome {
     pub claim: ResultClaim,
 }
 
-/// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a training its
-/// checkpoints.
+/// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a
+/// training its checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -58,7 +59,8 @@ pub enum Event {
     },
 }
 
-/// Where an engine's events go. The answer says whether to go on, so an engine that reports often can be stopped soon.
+/// Where an engine's events go. The answer says whether to go on, so an engine that reports often can be
+/// stopped soon.
 pub trait Sink {
     /// Takes an event. `Break` makes the engine return [`EngineError::Cancelled`].
     fn event(&mut self, event: Event) -> ControlFlow<()>;
@@ -72,9 +74,9 @@ impl<F: FnMut(Event) -> ControlFlow<()>> Sink for F {
 
 /// One loaded model, ready to run jobs.
 ///
-/// `run` blocks for as long as the computation takes; [`crate::EnginePool`] keeps it off the async threads. It runs
-/// inside a rayon pool of the configured size, and an engine starts no threads of its own. The outcome depends on the
-/// model and the job alone.
+/// `run` blocks for as long as the computation takes; [`crate::EnginePool`] keeps it off the async threads.
+/// It runs inside a rayon pool of the configured size, and an engine starts no threads of its own. The
+/// outcome depends on the model and the job alone.
 pub trait Engine: Send + Sync {
     /// Everything that fixes this model's answers.
     fn manifest(&self) -> &ModelManifest;
@@ -82,9 +84,10 @@ pub trait Engine: Send + Sync {
     /// Runs one job to its end.
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError>;
 
-    /// The own claim about a job of which somebody has given an output. It equals that of [`Engine::run`] if the
-    /// output is the right one. If not, it differs from any claim that can be made with that output: the first
-    /// difference between the two traces is a number that is wrong, while all that it was computed from is agreed.
+    /// The own claim about a job of which somebody has given an output. It equals that of [`Engine::run`] if
+    /// the output is the right one. If not, it differs from any claim that can be made with that output: the
+    /// first difference between the two traces is a number that is wrong, while all that it was computed from
+    /// is agreed.
     ///
     /// Where less than running the job again tells so, less is done.
     ///
@@ -104,8 +107,8 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NotTraced)
     }
 
-    /// The own view of the trace of somebody's claim, to defend or to challenge it. `units` and `output` are as claimed.
-    /// The own claim is another where [`Engine::audit`] says so.
+    /// The own view of the trace of somebody's claim, to defend or to challenge it. `units` and `output` are
+    /// as claimed. The own claim is another where [`Engine::audit`] says so.
     ///
     /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
     ///

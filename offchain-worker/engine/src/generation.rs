@@ -1,10 +1,10 @@
 //! Input and output blobs of the operation `Generate`.
 //!
-//! Inputs are JSON. An output is binary, so that the place of every token in it is known: what a token should be can be
-//! computed on chain, and the word that says what it is can be shown.
+//! Inputs are JSON. An output is binary, so that the place of every token in it is known: what a token should
+//! be can be computed on chain, and the word that says what it is can be shown.
 //!
-//! The limits are part of the operation's definition and no setting: whether an input is fit for use must not depend
-//! on who looks at it. Numbers are integers, so that no parser's rounding is part of an answer.
+//! The limits are part of the operation's definition and no setting: whether an input is fit for use must not
+//! depend on who looks at it. Numbers are integers, so that no parser's rounding is part of an answer.
 
 use serde::{Deserialize, Serialize};
 use surety_exact::Sampling;

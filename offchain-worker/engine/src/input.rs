@@ -9,7 +9,8 @@ pub const INPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most items in one input.
 pub const ITEMS_MAX: u32 = 100_000;
 
-/// Longest item, in bytes of UTF-8. A tokenizer has to read all of a line to truncate it to some hundred tokens.
+/// Longest item, in bytes of UTF-8. A tokenizer has to read all of a line to truncate it to some hundred
+/// tokens.
 pub const ITEM_BYTES_MAX: usize = 32 * 1024;
 
 /// What is wrong with an input.

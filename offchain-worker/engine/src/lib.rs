@@ -1,12 +1,12 @@
 //! Runs models: inference, result roots, traces.
 //!
-//! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that the
-//!   manifest's family and tier ask for;
+//! - [`open`] makes an [`Engine`] of the files that a [`surety_models::ModelStore`] hands out, the one that
+//!   the manifest's family and tier ask for;
 //! - [`EnginePool`] runs jobs on threads of its own, so that no tokio thread ever waits for inference;
 //! - [`exact::ExactCalibrator`] reads the calibration text where `surety-models` converts a model.
 //!
-//! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the machine
-//! does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
+//! An [`Engine`] is a pure function of its model and the job: the same bits on every run, whatever else the
+//! machine does and however many threads it has. How far "the same bits" reaches is the manifest's tier; see
 //! `docs/adr/0005-engine-trait-and-first-tier.md`.
 //!
 //! ```no_run
@@ -15,7 +15,6 @@
 //! use surety_model_fetch::{fetch, FetchOptions};
 //! use surety_models::{known, ModelStore};
 //!
-//! surety_engine::prepare_process();
 //! let store = ModelStore::new(home);
 //! let model = known::all_minilm_l6_v2();
 //! fetch(&store, &model, &FetchOptions::default(), &ExactCalibrator, &mut |event| println!("{event:?}"))?;
@@ -36,14 +35,12 @@ pub mod exact;
 pub mod generation;
 pub mod input;
 mod pool;
-mod process;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{open, Engine, Event, Job, Outcome, Refutation, Sink};
+pub use engine::{Engine, Event, Job, Outcome, Refutation, Sink, open};
 pub use error::EngineError;
 pub use input::InputError;
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket, Token};
-pub use process::prepare_process;
 pub use surety_proofs::content_hash;
 pub use trace::embedding_leaf;

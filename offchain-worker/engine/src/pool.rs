@@ -1,20 +1,21 @@
 //! Inference on threads of its own.
 //!
-//! One driver thread takes jobs, the most urgent first, and runs each inside a rayon pool of the configured size. One
-//! job at a time: a job uses all threads there are, so two at once would only make both late. What is more urgent than
-//! the job that runs does not wait for its end, though: at its next event it stands aside, and the other runs on the same
-//! threads, on top of its stack. There is one job of each [`Priority`] on the stack at most.
+//! One driver thread takes jobs, the most urgent first, and runs each inside a rayon pool of the configured
+//! size. One job at a time: a job uses all threads there are, so two at once would only make both late. What
+//! is more urgent than the job that runs does not wait for its end, though: at its next event it stands
+//! aside, and the other runs on the same threads, on top of its stack. There is one job of each [`Priority`]
+//! on the stack at most.
 
 use std::{
     any::Any,
     collections::VecDeque,
     future::Future,
     ops::ControlFlow,
-    panic::{catch_unwind, AssertUnwindSafe},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        atomic::{AtomicBool, Ordering},
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
     thread,
@@ -25,13 +26,13 @@ use surety_types::ModelId;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    engine::{open, Engine, Event, Job, Outcome, Sink},
+    engine::{Engine, Event, Job, Outcome, Sink, open},
     error::EngineError,
     generation::NEW_TOKENS_MAX,
 };
 
-/// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on top of
-/// its own stack; and a more urgent job runs on top of the one that stands aside for it.
+/// Stack of an inference thread. A product that waits for its parts may take up another item meanwhile, on
+/// top of its own stack; and a more urgent job runs on top of the one that stands aside for it.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Longest text of one token that is passed on, in bytes. No vocabulary needs as much; together with
@@ -43,7 +44,8 @@ const TOKEN_BYTES_MAX: usize = 4096;
 pub struct PoolConfig {
     /// Threads that compute, at least 1. Leave some cores to a node on the same machine.
     pub threads: usize,
-    /// Jobs of each priority that may wait. More are refused: of one priority only, whatever waits of the others.
+    /// Jobs of each priority that may wait. More are refused: of one priority only, whatever waits of the
+    /// others.
     pub queue: usize,
 }
 
@@ -156,7 +158,8 @@ impl Queues {
     }
 }
 
-/// Runs jobs, one after the other. Dropping it stops the one that runs at its next event and forgets the others.
+/// Runs jobs, one after the other. Dropping it stops the one that runs at its next event and forgets the
+/// others.
 pub struct EnginePool {
     queues: Arc<Queues>,
 }
@@ -212,7 +215,8 @@ impl EnginePool {
     ) -> Result<Ticket<T>, EngineError> {
         let (result_sender, result) = oneshot::channel();
         let (progress_sender, progress) = watch::channel(Progress::default());
-        // Room for every token there can be: the sender never waits, and drops nothing. It takes memory as it fills.
+        // Room for every token there can be: the sender never waits, and drops nothing. It takes memory as it
+        // fills.
         let (token_sender, tokens) = mpsc::channel(NEW_TOKENS_MAX as usize);
         let cancelled = Arc::<AtomicBool>::default();
         let mut sink = JobSink {
@@ -272,8 +276,8 @@ impl Leave {
         self.cancelled.load(Ordering::Relaxed) || self.queues.closing.load(Ordering::Relaxed)
     }
 
-    /// Lets what is more urgent go first, on this thread; then says whether the job is to go on. Only for the thread that
-    /// runs the job.
+    /// Lets what is more urgent go first, on this thread; then says whether the job is to go on. Only for the
+    /// thread that runs the job.
     pub fn ask(&self) -> ControlFlow<()> {
         while let Some(urgent) = self.queues.take_before(self.priority) {
             urgent();
@@ -296,14 +300,14 @@ pub struct JobSink {
 }
 
 impl JobSink {
-    /// The job's leave by itself, for what has a sink of its own and outlives the job: a trace that is kept from move to
-    /// move.
+    /// The job's leave by itself, for what has a sink of its own and outlives the job: a trace that is kept
+    /// from move to move.
     pub fn leave(&self) -> Leave {
         self.leave.clone()
     }
 
-    /// Never waits. A stream with a gap would be worse than one that ends: the first token that cannot be passed on is
-    /// the end of it.
+    /// Never waits. A stream with a gap would be worse than one that ends: the first token that cannot be
+    /// passed on is the end of it.
     fn pass_on(&mut self, index: u32, id: u32, text: String) {
         let fits = index == self.next_token && text.len() <= TOKEN_BYTES_MAX;
         let sent = |tokens: &mpsc::Sender<Token>| tokens.try_send(Token { id, text }).is_ok();
@@ -336,8 +340,9 @@ pub struct Ticket<T> {
 }
 
 impl Ticket<Outcome> {
-    /// The tokens of a generation, as they come; nothing when they were taken already. They end with the job, however
-    /// that ends: only the outcome says whether they are all there are. Not listening costs the job nothing.
+    /// The tokens of a generation, as they come; nothing when they were taken already. They end with the job,
+    /// however that ends: only the outcome says whether they are all there are. Not listening costs the job
+    /// nothing.
     pub fn tokens(&mut self) -> Option<mpsc::Receiver<Token>> {
         self.tokens.take()
     }

@@ -2,10 +2,10 @@
 
 use surety_models::file_hash;
 use surety_proofs::merkle_root;
-use surety_types::{task::ResultClaim, ContentHash};
+use surety_types::{ContentHash, task::ResultClaim};
 
-/// The trace leaf of one item embedded outside of the exact tier: `blake2_256(index ‖ blake2_256(item) ‖ row)`, with the
-/// index as u32 and the row as f32, all little-endian.
+/// The trace leaf of one item embedded outside of the exact tier: `blake2_256(index ‖ blake2_256(item) ‖
+/// row)`, with the index as u32 and the row as f32, all little-endian.
 ///
 /// It binds one item's text to one row, so that a single item can be checked against the root by itself.
 pub fn embedding_leaf(index: u32, item: &str, row: &[f32]) -> ContentHash {

@@ -7,16 +7,16 @@ mod common;
 use std::{collections::BTreeMap, fs, path::Path};
 
 use common::{
-    exact::{safetensors, As, Published},
+    exact::{As, Published, safetensors},
     fetching::COMPLETE,
 };
-use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Precision, ExactCalibrator};
+use serde_json::{Value, json};
+use surety_engine::exact::{ExactCalibrator, kernels::Precision};
 use surety_models::{
-    convert::{convert, convert_into, usual_precision, ConvertError, Stage},
-    format::{read, write, Weights},
-    weights::{Activation, LlamaWeights, Quanta},
     Form, ModelError, ModelFile, ModelStore, StoreError, StoredModel,
+    convert::{ConvertError, Stage, convert, convert_into, usual_precision},
+    format::{Weights, read, write},
+    weights::{Activation, LlamaWeights, Quanta},
 };
 use surety_types::model::{ModelFamily, Operation, Tier};
 use tempfile::TempDir;
@@ -126,8 +126,8 @@ fn a_file_of_two_precisions_is_refused() {
     assert!(wrong, "{:?}", refused.err());
 }
 
-/// The bits of a conversion are what people on other machines get: a change of any step shows here. It is right only
-/// together with new hashes for every known model.
+/// The bits of a conversion are what people on other machines get: a change of any step shows here. It is
+/// right only together with new hashes for every known model.
 #[test]
 fn conversions_are_the_ones_that_everybody_gets() {
     let models = both_precisions([
@@ -263,9 +263,11 @@ fn quantised_rows_are_near_the_published_ones() {
     assert_eq!((weights.heads, weights.kv_heads, weights.head_dim), (4, 2, 2));
     assert_eq!(weights.end_tokens, [2, 3]);
     assert_eq!(weights.head.map(|head| head.outputs), Some(40));
-    assert!(smoothing_scale
-        .iter()
-        .any(|smoothing_scale| *smoothing_scale != 1.0));
+    assert!(
+        smoothing_scale
+            .iter()
+            .any(|smoothing_scale| *smoothing_scale != 1.0)
+    );
 }
 
 #[test]

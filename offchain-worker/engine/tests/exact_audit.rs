@@ -11,9 +11,8 @@ use common::{
     synthetic::{self, END},
 };
 use surety_engine::{
-    content_hash,
+    Engine, EngineError, Event, Refutation, content_hash,
     generation::{FinishReason, Generation, Request},
-    Engine, EngineError, Event, Refutation,
 };
 use surety_proofs::merkle_root;
 

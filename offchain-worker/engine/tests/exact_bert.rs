@@ -7,31 +7,29 @@ mod common;
 use std::{ops::ControlFlow, sync::Arc};
 
 use common::{
-    embed_job,
-    reference::{self, bytes, Steps},
+    Tiny, embed_job,
+    reference::{self, Steps, bytes},
     run,
     synthetic::{self, Dice},
-    Tiny,
 };
 use serde_json::json;
 use surety_engine::{
-    content_hash,
+    Embeddings, Engine, EngineError, Event, content_hash,
     exact::{
-        kernels::{available, with_isa, Heads, Rows},
         BertModel, ExactBert, Op, Probe, Scratch, Step,
+        kernels::{Heads, Rows, available, with_isa},
     },
-    Embeddings, Engine, EngineError, Event,
 };
 use surety_model_trace::quantised_bytes;
 use surety_models::{
+    ModelError,
     tokens::TokensOf,
     weights::{BertWeights, Quanta},
-    ModelError,
 };
 use surety_proofs::{merkle_root, rows_digest};
 use surety_types::{
-    model::{ModelFamily, ModelManifest},
     ContentHash,
+    model::{ModelFamily, ModelManifest},
 };
 
 /// Writes every step down.
@@ -41,7 +39,7 @@ struct Recorder(Steps);
 impl Probe for Recorder {
     fn real(&mut self, step: Step, rows: &[f32], width: usize) {
         let rows = rows.chunks(width).map(bytes);
-        self.0 .0.entry(step).or_default().extend(rows);
+        self.0.0.entry(step).or_default().extend(rows);
     }
 
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
@@ -49,7 +47,7 @@ impl Probe for Recorder {
             let (q, scales) = rows.row(row).unwrap();
             [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
         });
-        self.0 .0.entry(step).or_default().extend(all);
+        self.0.0.entry(step).or_default().extend(all);
     }
 
     fn heads(&mut self, step: Step, heads: &Heads) {
@@ -58,7 +56,7 @@ impl Probe for Recorder {
             let q: Vec<u8> = q.flat_map(i16::to_le_bytes).collect();
             [q, bytes(scales)].concat()
         });
-        self.0 .0.entry(step).or_default().extend(all);
+        self.0.0.entry(step).or_default().extend(all);
     }
 }
 
@@ -104,9 +102,9 @@ fn every_cell_of_every_step_is_that_of_the_definition() {
                 let embed = || model.embed(&[&tokens], &mut Scratch::default(), &mut steps);
                 assert_eq!(bytes(&with_isa(*isa, embed).unwrap()), bytes(&pooled), "{isa:?}");
                 for (step, rows) in &expected.0 {
-                    assert!(steps.0 .0.get(step) == Some(rows), "{isa:?} {step:?}");
+                    assert!(steps.0.0.get(step) == Some(rows), "{isa:?} {step:?}");
                 }
-                assert_eq!(steps.0 .0.len(), expected.0.len());
+                assert_eq!(steps.0.0.len(), expected.0.len());
             }
         }
     }

@@ -12,16 +12,15 @@ use common::{
     synthetic::{self, END, START},
 };
 use surety_engine::{
-    content_hash,
+    Engine, EngineError, Event, Job, content_hash,
     exact::{Op, Step},
     generation::{FinishReason, Request, RequestError},
-    Engine, EngineError, Event, Job,
 };
 use surety_exact::sample;
 use surety_model_trace::sampling_random;
 use surety_models::weights::LlamaWeights;
 use surety_proofs::{merkle_root, rows_digest};
-use surety_types::{model::Operation, ContentHash};
+use surety_types::{ContentHash, model::Operation};
 
 /// The tokens that the definition gives, and the steps on the way.
 fn expected(weights: &LlamaWeights, job: &Job) -> (Vec<u32>, Steps) {

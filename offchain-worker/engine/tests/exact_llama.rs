@@ -5,15 +5,15 @@
 mod common;
 
 use common::{
-    reference::{self, bytes, Steps},
+    reference::{self, Steps, bytes},
     synthetic::{self, Dice},
 };
 use surety_engine::exact::{
-    kernels::{available, with_isa, Heads, Rows},
     ExactLlama, LlamaModel, Probe, Sequence, Step,
+    kernels::{Heads, Rows, available, with_isa},
 };
 use surety_model_trace::quantised_bytes;
-use surety_models::{weights::LlamaWeights, ModelError};
+use surety_models::{ModelError, weights::LlamaWeights};
 use surety_types::model::ModelFamily;
 
 /// Writes every step down.
@@ -23,7 +23,7 @@ struct Recorder(Steps);
 impl Probe for Recorder {
     fn real(&mut self, step: Step, rows: &[f32], width: usize) {
         let rows = rows.chunks(width).map(bytes);
-        self.0 .0.entry(step).or_default().extend(rows);
+        self.0.0.entry(step).or_default().extend(rows);
     }
 
     fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
@@ -31,7 +31,7 @@ impl Probe for Recorder {
             let (q, scales) = rows.row(row).unwrap();
             [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
         });
-        self.0 .0.entry(step).or_default().extend(all);
+        self.0.0.entry(step).or_default().extend(all);
     }
 
     fn heads(&mut self, step: Step, heads: &Heads) {
@@ -40,7 +40,7 @@ impl Probe for Recorder {
             let q: Vec<u8> = q.flat_map(i16::to_le_bytes).collect();
             [q, bytes(scales)].concat()
         });
-        self.0 .0.entry(step).or_default().extend(all);
+        self.0.0.entry(step).or_default().extend(all);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Valid files, damaged at random: every parser gives a value or an error, never a panic, and never asks for much more
-//! memory than it was given bytes.
+//! Valid files, damaged at random: every parser gives a value or an error, never a panic, and never asks for
+//! much more memory than it was given bytes.
 
 #![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)] // An allocator that counts.
@@ -15,15 +15,15 @@ use std::{
 use common::exact::{As, Published};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use surety_engine::{
+    Embeddings,
     exact::ExactCalibrator,
     generation::{Generation, Request},
-    Embeddings,
 };
 use surety_models::{
-    config::{BertConfig, LlamaConfig},
-    convert::{convert_into, ConvertError},
-    format::{read, write},
     ModelStore,
+    config::{BertConfig, LlamaConfig},
+    convert::{ConvertError, convert_into},
+    format::{read, write},
 };
 use surety_types::model::ModelFamily;
 use tempfile::TempDir;
@@ -46,21 +46,25 @@ fn note(bytes: usize) {
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        System.alloc(layout)
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        System.alloc_zeroed(layout)
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         note(bytes);
-        System.realloc(pointer, layout, bytes)
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        System.dealloc(pointer, layout);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) };
     }
 }
 

@@ -8,18 +8,18 @@ use std::fs;
 
 use common::{
     exact::Published,
-    fetching::{hub, Fixture, COMPLETE},
-    server::{serve, Act},
+    fetching::{COMPLETE, Fixture, hub},
+    server::{Act, serve},
 };
 use surety_engine::exact::ExactCalibrator;
-use surety_model_fetch::{fetch_from_hub, FetchError, FetchEvent, HubModel};
+use surety_model_fetch::{FetchError, FetchEvent, HubModel, fetch_from_hub};
 use surety_models::{
-    convert::{convert_into, ConvertError},
     ModelStore, StoredModel,
+    convert::{ConvertError, convert_into},
 };
 use surety_types::{
-    model::{ModelFamily, Operation, Tier},
     ContentHash,
+    model::{ModelFamily, Operation, Tier},
 };
 use tempfile::TempDir;
 

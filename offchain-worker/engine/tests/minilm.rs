@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::{embed_job, minilm, run};
 use serde_json::Value;
-use surety_engine::{embedding_leaf, input, Embeddings, EngineError, InputError};
+use surety_engine::{Embeddings, EngineError, InputError, embedding_leaf, input};
 use surety_proofs::merkle_root;
 use surety_types::model::Operation;
 

@@ -1,5 +1,5 @@
-//! The real all-MiniLM-L6-v2 in its exact form: anybody's conversion is the known one, and says nearly the same as
-//! the published weights.
+//! The real all-MiniLM-L6-v2 in its exact form: anybody's conversion is the known one, and says nearly the
+//! same as the published weights.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,8 +7,8 @@ mod common;
 
 use common::{minilm, run};
 use serde_json::Value;
-use surety_engine::{exact::ExactCalibrator, open, Embeddings};
-use surety_models::{convert::convert_into, known, paths, ModelFiles, ModelStore};
+use surety_engine::{Embeddings, exact::ExactCalibrator, open};
+use surety_models::{ModelFiles, ModelStore, convert::convert_into, known, paths};
 
 #[test]
 fn a_conversion_here_is_the_known_model_and_near_the_published_one() {

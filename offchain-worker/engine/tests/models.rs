@@ -6,11 +6,11 @@ mod common;
 
 use std::{fs, path::Path};
 
-use common::{files, run, store_files, Tiny};
+use common::{Tiny, files, run, store_files};
 use serde_json::json;
-use surety_engine::{open, Embeddings, EngineError};
+use surety_engine::{Embeddings, EngineError, open};
 use surety_models::{ModelError, ModelFiles, ModelStore, StoreError};
-use surety_types::{model::Tier, ModelId};
+use surety_types::{ModelId, model::Tier};
 
 fn refused(files: ModelFiles) -> ModelError {
     match open(files) {

@@ -1,5 +1,5 @@
-//! The own view of a claim's trace: the fast engine's leaves are those of the definition, cell by cell, and a game about
-//! them comes to the cell that is wrong.
+//! The own view of a claim's trace: the fast engine's leaves are those of the definition, cell by cell, and a
+//! game about them comes to the cell that is wrong.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,26 +8,25 @@ mod common;
 use std::{ops::ControlFlow, sync::Arc};
 
 use common::{
-    embed_job,
+    Tiny, embed_job,
     exact::{As, Published},
     exact_minilm,
     generating::{self, generation, job, request},
     synthetic::{self, Dice},
-    trace::{check_cells, check_leaves, quiet, value, Altered},
-    Tiny,
+    trace::{Altered, check_cells, check_leaves, quiet, value},
 };
 use surety_dispute_game::bisection::{
-    challenge, defend, Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace,
+    Cell, Clocks, Game, GameError, PlayError, Shape, Side, State, Trace, challenge, defend,
 };
 use surety_engine::{
-    content_hash,
+    Engine, EngineError, Event, Job, Outcome, content_hash,
     exact::{ExactBert, ExactCalibrator, OwnTrace},
     generation::Generation,
-    open, Engine, EngineError, Event, Job, Outcome,
+    open,
 };
 use surety_model_trace::{CellReferee, LayoutError, Part};
-use surety_models::{convert::convert, ModelStore};
-use surety_types::{model::ModelFamily, ContentHash};
+use surety_models::{ModelStore, convert::convert};
+use surety_types::{ContentHash, model::ModelFamily};
 
 fn go_on(_: Event) -> ControlFlow<()> {
     ControlFlow::Continue(())

@@ -6,20 +6,20 @@ mod common;
 
 use std::{
     sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{channel, Receiver, Sender},
         Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
     },
     time::Duration,
 };
 
-use common::{embed_job, files, store_files, Tiny};
+use common::{Tiny, embed_job, files, store_files};
 use surety_engine::{
-    generation::NEW_TOKENS_MAX, open, Engine, EngineError, EnginePool, Event, Job, JobSink, Outcome,
-    PoolConfig, Priority, Progress, Sink, Ticket, Token,
+    Engine, EngineError, EnginePool, Event, Job, JobSink, Outcome, PoolConfig, Priority, Progress, Sink,
+    Ticket, Token, generation::NEW_TOKENS_MAX, open,
 };
 use surety_models::{ModelStore, StoreError};
-use surety_types::{model::ModelManifest, task::ResultClaim, ContentHash, ModelId};
+use surety_types::{ContentHash, ModelId, model::ModelManifest, task::ResultClaim};
 
 /// Does what its input says.
 struct Puppet {
@@ -57,13 +57,14 @@ impl Engine for Puppet {
             b"tell too much" => {
                 for index in 0..10_000 {
                     let text = String::new();
-                    assert!(sink
-                        .event(Event::Token {
+                    assert!(
+                        sink.event(Event::Token {
                             index,
                             token: 0,
                             text
                         })
-                        .is_continue());
+                        .is_continue()
+                    );
                 }
             }
             _ => {}

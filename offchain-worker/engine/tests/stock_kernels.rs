@@ -1,6 +1,7 @@
-//! Why there are kernels of our own: the test of theirs that a row does not depend on its neighbours, applied to stock
-//! ones. One row takes a way of its own through their library, on every instruction set: a register's lanes along the
-//! inner dimension, added up at the end, where a product of many rows goes along it one by one.
+//! Why there are kernels of our own: the test of theirs that a row does not depend on its neighbours, applied
+//! to stock ones. One row takes a way of its own through their library, on every instruction set: a
+//! register's lanes along the inner dimension, added up at the end, where a product of many rows goes along
+//! it one by one.
 #![allow(clippy::unwrap_used)]
 
 use candle_core::{Device, Tensor};

@@ -9,26 +9,27 @@ use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{AccountId, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
-use surety_proofs::{SegmentOpening, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
 use surety_types::{
+    ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     task::{ResultClaim, TaskSpec},
     trust::AuditProof,
-    ContentHash, TaskId,
 };
 use surety_worker_core::{Event, Failure};
 
 use super::{
-    compute::ComputeError,
-    effect_error::{chain_class, EffectError},
-    effects::submit,
-    jobs::{failed, Task},
-    work::{fetch_blob, own_blob},
     Tools,
+    compute::ComputeError,
+    effect_error::{EffectError, chain_class},
+    effects::submit,
+    jobs::{Task, failed},
+    work::{fetch_blob, own_blob},
 };
 
-/// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are repeated.
+/// What is remembered of audits between their steps. Nothing of it is missed after a restart: the steps are
+/// repeated.
 #[derive(Default)]
 pub struct Audits(Mutex<BTreeMap<(TaskId, AccountId), Known>>);
 
@@ -194,8 +195,8 @@ pub(super) async fn input(
     Ok(fetch_blob(tools, of, (spec.input, bytes), &sources, ticket).await?)
 }
 
-/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be other addresses,
-/// and the output has to be fetched.
+/// Asks a provider for its output, at one of its addresses, for half of the time that is left: there may be
+/// other addresses, and the output has to be fetched.
 async fn locate_output(
     tools: &Tools,
     of: Task,
@@ -222,10 +223,10 @@ async fn claimed_output(
     endpoints: &[Endpoint],
     ticket: Option<Ticket>,
 ) -> Result<Bytes, EffectError> {
-    if let Some(hash) = tools.audits.known(of.id, provider).output {
-        if let Ok(blob) = own_blob(tools, hash).await {
-            return Ok(blob);
-        }
+    if let Some(hash) = tools.audits.known(of.id, provider).output
+        && let Ok(blob) = own_blob(tools, hash).await
+    {
+        return Ok(blob);
     }
     let mut last = EffectError::NoEndpoints;
     for endpoint in endpoints {

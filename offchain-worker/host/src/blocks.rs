@@ -1,18 +1,18 @@
 //! Turns blocks into what core wants to know of them.
 //!
-//! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask for what was
-//! promised before: they come first, and while finality stalls they are all that comes.
+//! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask
+//! for what was promised before: they come first, and while finality stalls they are all that comes.
 
 use std::{collections::HashMap, sync::Arc};
 
 use surety_chain_client::{
     Balance, BlockRef, Chain, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, OpenTask, When,
 };
-use surety_types::{task::TaskState, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::TaskState, trust::DisputeId};
 use surety_worker_core::{AccountId, BidSeen, Event, TaskSnapshot};
 use tokio::sync::mpsc;
 
-use super::{retry::Backoff, vitals::Seen, Tools};
+use super::{Tools, retry::Backoff, vitals::Seen};
 
 /// What clients can pay, by cap and redundancy. Forgotten when it has grown too large.
 type Limits = HashMap<(Balance, u32), Option<Balance>>;
@@ -142,8 +142,9 @@ impl Reader<'_> {
         })
     }
 
-    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on without us, is taken
-    /// as it was: it must not look as if it were not there. Where it is none of ours, it does not matter.
+    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on
+    /// without us, is taken as it was: it must not look as if it were not there. Where it is none of ours, it
+    /// does not matter.
     async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
         match read_beside(chain, when, open).await {
             Ok(beside) => {

@@ -3,14 +3,14 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, Outcome, Priority, Ticket};
-use surety_types::{model::Operation, task::ResultClaim, ModelId};
+use surety_types::{ModelId, model::Operation, task::ResultClaim};
 use surety_worker_core::{Event, Failure};
 
 use super::vitals::Vitals;
@@ -21,8 +21,8 @@ pub struct Engines {
     loaded: BTreeMap<ModelId, Arc<dyn Engine>>,
     vitals: Arc<Vitals>,
     measured: Arc<Mutex<VecDeque<Event>>>,
-    /// Microseconds that were computed in all. What a job's own work took is the time it ran, less what was added here
-    /// meanwhile by jobs that it stood aside for.
+    /// Microseconds that were computed in all. What a job's own work took is the time it ran, less what was
+    /// added here meanwhile by jobs that it stood aside for.
     computed: Arc<AtomicU64>,
 }
 
@@ -149,8 +149,8 @@ impl Engines {
     }
 }
 
-/// Measures what a job's own work takes, and adds it to what was computed in all when it ends, even by a panic: it is no
-/// time of the job beneath it.
+/// Measures what a job's own work takes, and adds it to what was computed in all when it ends, even by a
+/// panic: it is no time of the job beneath it.
 struct OwnTime {
     computed: Arc<AtomicU64>,
     before: u64,
@@ -171,7 +171,8 @@ impl OwnTime {
         self.so_far()
     }
 
-    /// One slow move while a speed is measured for the first time would keep this machine from bidding for good.
+    /// One slow move while a speed is measured for the first time would keep this machine from bidding for
+    /// good.
     fn so_far(&self) -> Duration {
         let aside = self.computed.load(Ordering::Relaxed).saturating_sub(self.before);
         self.started
@@ -233,7 +234,8 @@ impl ComputeError {
         }
     }
 
-    /// What it means for the next attempt: none helps when the input is at fault, or the engine would be the same as before.
+    /// What it means for the next attempt: none helps when the input is at fault, or the engine would be the
+    /// same as before.
     pub(super) fn failure(&self) -> Failure {
         match self {
             Self::NotLoaded(_) => Failure::Permanent,

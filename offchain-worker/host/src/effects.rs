@@ -3,16 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_chain_client::{AccountId, Call, ChainError, SubmitOptions, Until};
-use surety_types::{multiaddr::Endpoints, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, multiaddr::Endpoints};
 use surety_worker_core::{BlockNumber, Effect, Event, Failure};
 
 use super::{
-    audits,
+    Tools, audits,
     effect_error::chain_class,
-    jobs::{failed, Task},
+    jobs::{Task, failed},
     moves, votes,
     work::{self, Work},
-    Tools,
 };
 
 pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, client: Endpoints) -> Event {
@@ -153,11 +152,13 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
     })
 }
 
-/// When a deadline is near, in blocks: core then has a call sent again and again, each time with a higher tip.
+/// When a deadline is near, in blocks: core then has a call sent again and again, each time with a higher
+/// tip.
 const NEAR: BlockNumber = 10;
 
-/// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets near, and then no
-/// longer than a few blocks, since each attempt tips more. Openings tip nothing: nothing is gained by beginning them again.
+/// How long a call may be on its way before it is sent anew: so long that it ends when the deadline gets
+/// near, and then no longer than a few blocks, since each attempt tips more. Openings tip nothing: nothing is
+/// gained by beginning them again.
 fn patience(left: BlockNumber, is_opening: bool) -> Duration {
     let blocks = match left.saturating_sub(NEAR) {
         _ if is_opening => left.clamp(4, 150),

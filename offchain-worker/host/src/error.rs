@@ -5,7 +5,8 @@ use std::{io, net::SocketAddr};
 use surety_journal::JournalError;
 use surety_network::PlaneError;
 
-/// Why the host ends, or cannot start. What goes wrong with a single effect is no reason: core is told, and decides.
+/// Why the host ends, or cannot start. What goes wrong with a single effect is no reason: core is told, and
+/// decides.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// Nothing may be promised without a journal.
@@ -23,7 +24,9 @@ pub enum HostError {
         source: io::Error,
     },
     /// A part of a worker died again and again.
-    #[error("{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive")]
+    #[error(
+        "{part} died {deaths} times within an hour, the last time because: {reason}; the worker ends rather than only look alive"
+    )]
     PartDied {
         /// Which.
         part: &'static str,

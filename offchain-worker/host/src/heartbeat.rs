@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use surety_chain_client::{Call, Chain, ChainError, Until, When};
 
-use super::{parameter, retry::Backoff, Tools};
+use super::{Tools, parameter, retry::Backoff};
 
 /// The runtime's default, where neither genesis nor governance has set another.
 const WINDOW: u32 = 300;

@@ -8,11 +8,11 @@ use std::{
 
 use surety_chain_client::Balance;
 use surety_network::PlaneError;
-use surety_types::{multiaddr::Endpoints, ContentHash, TaskId, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, ContentHash, TaskId, multiaddr::Endpoints};
 use surety_worker_core::{BlockNumber, Due, Effect, EffectKind, Event, Failure, TaskSnapshot};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{effects, work::own_blob, Tools};
+use super::{Tools, effects, work::own_blob};
 
 /// How long calls to the chain may take to arrive after the provider was told to stop.
 const WIND_DOWN: Duration = Duration::from_secs(15);
@@ -95,19 +95,20 @@ impl Jobs {
             }
         };
         self.count(&event);
-        if let Event::InputReady { task } = &event {
-            if let Some(input) = self.inputs.get_mut(task) {
-                // Each fetch pins it, and it is let go of once.
-                if input.is_pinned {
-                    self.tools.plane.release(input.hash).await;
-                }
-                input.is_pinned = true;
+        if let Event::InputReady { task } = &event
+            && let Some(input) = self.inputs.get_mut(task)
+        {
+            // Each fetch pins it, and it is let go of once.
+            if input.is_pinned {
+                self.tools.plane.release(input.hash).await;
             }
+            input.is_pinned = true;
         }
         Some(event)
     }
 
-    /// After a restart: keeps the inputs of tasks that are ours, where they are still here. Disputes are about them.
+    /// After a restart: keeps the inputs of tasks that are ours, where they are still here. Disputes are
+    /// about them.
     pub(super) async fn restore(&mut self, ours: impl Iterator<Item = &TaskSnapshot>) {
         for snapshot in ours {
             let (hash, sources) = (snapshot.task.spec.input, snapshot.task.spec.sources.clone());

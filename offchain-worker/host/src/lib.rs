@@ -28,7 +28,7 @@ use surety_access::OwnOutputs;
 use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 use surety_worker_core::{Effect, EffectKind, Event, Record, Role, Step, Worker};
 use tokio::{
     net::TcpListener,
@@ -41,7 +41,7 @@ pub use error::{HostError, Result};
 pub use heartbeat::blocks_between as heartbeat_blocks;
 pub use moves::Traces;
 pub use speeds::Speeds;
-pub use vitals::{server::bind as bind_metrics, Vitals};
+pub use vitals::{Vitals, server::bind as bind_metrics};
 
 use jobs::Jobs;
 use outputs::Outputs;
@@ -171,8 +171,8 @@ impl<C: Core> Host<C> {
     /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
     ///
     /// # Errors
-    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker cannot be kept
-    /// running.
+    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker
+    /// cannot be kept running.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
         // One state ahead is enough: only the newest counts.
@@ -324,8 +324,8 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
-    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on, but stopping
-    /// would not meet them either.
+    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on,
+    /// but stopping would not meet them either.
     async fn make_durable(&self, records: &[Record]) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {

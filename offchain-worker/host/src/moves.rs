@@ -8,21 +8,21 @@ use std::{
 
 use surety_chain_client::DisputeRecord;
 use surety_dispute_game::{
-    bisection::{challenge, defend, CellValue, Game, Move, PlayError, Side, State},
+    bisection::{CellValue, Game, Move, PlayError, Side, State, challenge, defend},
     committee::own_value,
 };
-use surety_engine::{exact::OwnTrace, EngineError, Event as EngineEvent, JobSink, Leave, Ticket};
+use surety_engine::{EngineError, Event as EngineEvent, JobSink, Leave, Ticket, exact::OwnTrace};
 use surety_types::{task::TaskSpec, trust::DisputeId};
 use surety_worker_core::Event;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
+    Tools,
     audits::{endpoints, input, job, ticket},
     compute::ComputeError,
     effect_error::EffectError,
-    jobs::{failed, Task},
+    jobs::{Task, failed},
     work::fetch_blob,
-    Tools,
 };
 
 /// Traces that are kept from move to move. One for each game that is played at once is enough.

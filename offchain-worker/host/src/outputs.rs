@@ -1,7 +1,7 @@
 //! Serving outputs, each with our signed word on it, to the client, as soon as our commitment is in a block.
 //!
-//! Not before: another provider of the task could copy it and commit to it, too. Those who audit it, or decide a dispute
-//! about it, show a ticket; see [`surety_access`].
+//! Not before: another provider of the task could copy it and commit to it, too. Those who audit it, or
+//! decide a dispute about it, show a ticket; see [`surety_access`].
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,9 +10,9 @@ use surety_chain_client::{AccountId, Hash, RoundRecord};
 use surety_network::{DataPlane, FetchOptions, PlaneError, Readers};
 use surety_proofs::CommitStatement;
 use surety_types::{
+    ContentHash, TaskId,
     multiaddr::{Endpoint, Endpoints},
     task::MemberProgress,
-    ContentHash, TaskId,
 };
 use surety_worker_core::{Record, TaskSnapshot};
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use surety_chain_client::{BlockNumber, Call, ChainError, SlashRecord, Until, When};
 
-use super::{retry::Backoff, Tools};
+use super::{Tools, retry::Backoff};
 
-/// Time on the chain's clock that is left to whoever gets a share: several verifiers need not pay for the same call.
+/// Time on the chain's clock that is left to whoever gets a share: several verifiers need not pay for the
+/// same call.
 const OTHERS_BLOCKS: BlockNumber = 6;
 
 /// Looks after every finalised block, for as long as it is polled.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 use surety_worker_core::Event;
 
 /// Kinds of work that are remembered: far more than anybody offers.
@@ -22,7 +22,8 @@ struct Measured {
     millis: u64,
 }
 
-/// The last measurement of each kind of work, in a file. Losing it costs nothing but a slower or a bolder first bid.
+/// The last measurement of each kind of work, in a file. Losing it costs nothing but a slower or a bolder
+/// first bid.
 pub struct Speeds {
     path: PathBuf,
     known: BTreeMap<(ModelId, &'static str), Measured>,

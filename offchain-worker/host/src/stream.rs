@@ -2,19 +2,19 @@
 
 use surety_engine::{Job, Outcome, Ticket, Token};
 use surety_network::{Readers, StreamToken, StreamWriter};
-use surety_types::{multiaddr::Endpoints, ModelId, TaskId};
+use surety_types::{ModelId, TaskId, multiaddr::Endpoints};
 use surety_worker_core::Failure;
 use tokio::sync::mpsc;
 
-use super::{compute::ComputeError, Tools};
+use super::{Tools, compute::ComputeError};
 
 /// Runs a job that nobody can follow.
 pub(super) async fn run(tools: &Tools, model: &ModelId, job: Job) -> Result<Outcome, ComputeError> {
     Ok(tools.engines.submit(model, job)?.await?)
 }
 
-/// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could copy
-/// them. A client that does not listen costs nothing.
+/// Runs a job and streams its tokens to the client: to nobody else, since another provider of the task could
+/// copy them. A client that does not listen costs nothing.
 pub(super) async fn run_streaming(
     tools: &Tools,
     task: TaskId,

@@ -1,5 +1,6 @@
-//! No dead part in a living process: what goes on beside the host loop is started again when it ends or panics, and the
-//! process ends when that does not help. A worker that only looks alive makes promises that it cannot keep.
+//! No dead part in a living process: what goes on beside the host loop is started again when it ends or
+//! panics, and the process ends when that does not help. A worker that only looks alive makes promises that
+//! it cannot keep.
 
 use std::{collections::VecDeque, future::Future, sync::Arc, time::Duration};
 
@@ -14,8 +15,8 @@ use crate::error::HostError;
 /// Within this time deaths count together.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// How often a part is started again within [`PERIOD`]. With the pauses between them that takes three minutes when it
-/// dies at once.
+/// How often a part is started again within [`PERIOD`]. With the pauses between them that takes three minutes
+/// when it dies at once.
 const RESTARTS_MAX: usize = 10;
 
 /// Parts that never end by themselves.

@@ -12,7 +12,7 @@ mod world;
 
 use std::time::Duration;
 
-use surety_chain_client::{is_signed, Call, Chain, When};
+use surety_chain_client::{Call, Chain, When, is_signed};
 use surety_network::{DataPlane, FetchOptions};
 use surety_types::{
     model::Operation,
@@ -50,10 +50,12 @@ async fn a_task_is_computed_committed_served_and_revealed() {
     );
     assert_eq!(Some(signed.statement.commitment), world.commitment(task));
     let rival = world.rival_plane();
-    assert!(rival
-        .locate_output(task, &world.provider_endpoint(), None)
-        .await
-        .is_err());
+    assert!(
+        rival
+            .locate_output(task, &world.provider_endpoint(), None)
+            .await
+            .is_err()
+    );
 
     world.chain.open_reveals(task, 99);
     world.chain.finalize();
@@ -172,10 +174,12 @@ async fn an_input_that_no_engine_can_use_is_given_up() {
     }
     let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     let round = info.round.unwrap();
-    assert!(round
-        .members
-        .iter()
-        .all(|m| m.progress == MemberProgress::Working));
+    assert!(
+        round
+            .members
+            .iter()
+            .all(|m| m.progress == MemberProgress::Working)
+    );
     assert_eq!(world.engine_runs(), 1, "tried once, and never again");
     host.stop().await;
 }

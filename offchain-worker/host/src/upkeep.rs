@@ -1,5 +1,5 @@
-//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it keeps places
-//! for.
+//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it
+//! keeps places for.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use surety_types::multiaddr::Endpoint;
 use surety_worker_core::Event;
 use tokio::sync::mpsc;
 
-use super::{parameter, retry::Backoff, Tools};
+use super::{Tools, parameter, retry::Backoff};
 
 /// Blocks between two looks: a minute.
 const EVERY: u32 = 30;

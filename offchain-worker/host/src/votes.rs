@@ -2,7 +2,7 @@
 
 use surety_audit_economics::{AuditThreshold, SeatInput};
 use surety_chain_client::{ChainError, DisputeRecord, FixedU128, When};
-use surety_dispute_game::committee::{value_hash, CANDIDATES_EXPECTED};
+use surety_dispute_game::committee::{CANDIDATES_EXPECTED, value_hash};
 use surety_types::{
     task::TaskSpec,
     trust::{AuditProof, DisputeId},
@@ -10,9 +10,10 @@ use surety_types::{
 use surety_worker_core::Event;
 
 use super::{
+    Tools,
     effect_error::chain_class,
-    jobs::{failed, Task},
-    moves, Tools,
+    jobs::{Task, failed},
+    moves,
 };
 
 /// Sees whether a seat is ours, by our own key.

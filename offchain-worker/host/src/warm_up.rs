@@ -1,21 +1,22 @@
-//! Measures what is on offer and was never measured on this machine, so that the first bids promise what it can do.
+//! Measures what is on offer and was never measured on this machine, so that the first bids promise what it
+//! can do.
 
 use std::{sync::Arc, time::Duration};
 
 use surety_engine::Job;
-use surety_types::{model::Operation, ModelId};
+use surety_types::{ModelId, model::Operation};
 
-use super::{compute::ComputeError, Engines, Tools};
+use super::{Engines, Tools, compute::ComputeError};
 
-/// Sentences to embed, or tokens to make, in one sample after the other. Many of the last kind: of a fast model a few tokens
-/// say less than what is assumed of any.
+/// Sentences to embed, or tokens to make, in one sample after the other. Many of the last kind: of a fast
+/// model a few tokens say less than what is assumed of any.
 const SIZES: [u32; 8] = [4, 16, 64, 64, 64, 64, 64, 64];
 
 /// Samples that take so long together say enough.
 const ENOUGH: Duration = Duration::from_millis(500);
 
-/// Runs samples of each kind until they say enough, and notes them together, as with any work. Nothing is kept of less: if
-/// the worker stops in the middle of it, it measures again.
+/// Runs samples of each kind until they say enough, and notes them together, as with any work. Nothing is
+/// kept of less: if the worker stops in the middle of it, it measures again.
 pub(super) async fn measure(tools: Arc<Tools>, unknown: Vec<(ModelId, Operation)>) {
     for (model, operation) in unknown {
         match all_samples(&tools.engines, model, operation).await {

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use surety_engine::Job;
 use surety_network::{Bytes, FetchOptions, PlaneError, Ticket};
 use surety_types::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::ResultClaim,
-    ContentHash, ModelId, TaskId,
 };
 use surety_worker_core::{EffectKind, Event, FETCH_BYTES_PER_SECOND};
 
 use super::{
+    Tools,
     effect_error::EffectError,
-    jobs::{failed, Task},
-    stream, Tools,
+    jobs::{Task, failed},
+    stream,
 };
 
 /// For connections, and for sources that do not answer.
@@ -24,8 +25,8 @@ const FETCH_SECONDS: u64 = 30;
 /// What a blob of unknown size is taken for: the largest that the chain lets anybody ask for.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown size leaves half
-/// of the time for what is to be done with it.
+/// How long a fetch may take in all: as much as its size needs, and never beyond its deadline. One of unknown
+/// size leaves half of the time for what is to be done with it.
 fn time_for(bytes: Option<u64>, left: Duration) -> Duration {
     let needed = bytes.unwrap_or(BYTES_MAX) / u64::from(FETCH_BYTES_PER_SECOND);
     let needed = Duration::from_secs(needed.saturating_add(FETCH_SECONDS));

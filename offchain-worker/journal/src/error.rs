@@ -51,6 +51,5 @@ pub enum JournalError {
 }
 
 /// What to do about a damaged journal.
-pub(crate) const CORRUPT_HINT: &str =
-    "Check the disk. Restore the file from a copy, or move it away and start \
+pub(crate) const CORRUPT_HINT: &str = "Check the disk. Restore the file from a copy, or move it away and start \
     without it: results that were committed to are then computed again";

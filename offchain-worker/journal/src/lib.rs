@@ -1,14 +1,14 @@
 //! What a worker promised, on disk before it is said to the chain.
 //!
-//! [`Journal::append`] returns once its records are durable, all of them or none; only then may the effects of the
-//! same step be carried out. [`Journal::load`] gives back what a restart has to know.
+//! [`Journal::append`] returns once its records are durable, all of them or none; only then may the effects
+//! of the same step be carried out. [`Journal::load`] gives back what a restart has to know.
 //!
-//! The journal stays bounded by itself: a [`Record::Finished`] takes the place of everything else about its task, and
-//! those that finished first go once there are 4,096 of them. What is left besides are the records of the tasks at hand,
-//! which the core bounds.
+//! The journal stays bounded by itself: a [`Record::Finished`] takes the place of everything else about its
+//! task, and those that finished first go once there are 4,096 of them. What is left besides are the records
+//! of the tasks at hand, which the core bounds.
 //!
-//! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a promise
-//! that got lost could be broken. The functions block for as long as the disk does.
+//! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a
+//! promise that got lost could be broken. The functions block for as long as the disk does.
 
 mod error;
 mod format;
@@ -54,7 +54,8 @@ impl Journal {
     /// Opens the journal at `path`, or starts one there. Its folder must exist.
     ///
     /// # Errors
-    /// When another process has it open, when it is damaged, or of a version we do not know, or when the disk fails.
+    /// When another process has it open, when it is damaged, or of a version we do not know, or when the disk
+    /// fails.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         Self::with(Opener::file(path))
     }
@@ -87,8 +88,8 @@ impl Journal {
         self.with_storage(|storage| storage.load())
     }
 
-    /// Drops what is left of a finished task. Does nothing for any other: promises are kept until they are fulfilled
-    /// or void.
+    /// Drops what is left of a finished task. Does nothing for any other: promises are kept until they are
+    /// fulfilled or void.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    panic::{catch_unwind, AssertUnwindSafe},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -12,17 +12,17 @@ use surety_types::TaskId;
 use surety_worker_core::{BlockNumber, Record};
 
 use crate::{
-    error::{JournalError, CORRUPT_HINT},
+    error::{CORRUPT_HINT, JournalError},
     format,
 };
 
-/// Grows with every change of the layout, and with new kinds of records. 2: audits and moves. 3: answers for committees, and
-/// inputs that are missed and demanded; programs that said 2 wrote those, too.
+/// Grows with every change of the layout, and with new kinds of records. 2: audits and moves. 3: answers for
+/// committees, and inputs that are missed and demanded; programs that said 2 wrote those, too.
 pub(crate) const VERSION: u64 = 3;
 /// The oldest version whose records are read as they are.
 const VERSION_MIN: u64 = 1;
-/// How many finished tasks are remembered. One is needed only until the chain no longer lists its task, so that those that
-/// finished first can go.
+/// How many finished tasks are remembered. One is needed only until the chain no longer lists its task, so
+/// that those that finished first can go.
 pub(crate) const FINISHED_MAX: u64 = 4096;
 /// The journal is a few kilobytes; redb's default would be a gigabyte.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
@@ -89,7 +89,8 @@ pub(crate) fn builder() -> redb::Builder {
     builder
 }
 
-/// Opens or creates the file, readable by its owner alone: it holds salts that are secret until they are revealed.
+/// Opens or creates the file, readable by its owner alone: it holds salts that are secret until they are
+/// revealed.
 fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -176,8 +177,8 @@ impl Storage {
         act(self).map_err(|error| explain(&self.path, error))
     }
 
-    /// The file's version. A new file gets ours, and its tables; one that we can go on with gets ours too, so that no
-    /// older program takes it up.
+    /// The file's version. A new file gets ours, and its tables; one that we can go on with gets ours too, so
+    /// that no older program takes it up.
     fn claim_version(&self) -> Result<u64, redb::Error> {
         let transaction = self.write()?;
         let found = {
@@ -306,7 +307,8 @@ fn is_promise(record: &Record) -> bool {
     )
 }
 
-/// Keeps the tasks that finished last: those may still be listed by a node that lags behind, whatever their numbers.
+/// Keeps the tasks that finished last: those may still be listed by a node that lags behind, whatever their
+/// numbers.
 fn drop_oldest(finished: &mut redb::Table<TaskId, BlockNumber>) -> Result<(), redb::Error> {
     let surplus = redb::ReadableTableMetadata::len(finished)?.saturating_sub(FINISHED_MAX);
     if surplus == 0 {

@@ -6,21 +6,21 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use codec::Encode;
-use redb::{backends::InMemoryBackend, ReadableTable, StorageBackend};
+use redb::{ReadableTable, StorageBackend, backends::InMemoryBackend};
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_types::task::{Bid, ResultClaim};
 use surety_worker_core::Record;
 
 use crate::{
-    storage::{builder, Opener, FINISHED_MAX, META, OPEN, VERSION, VERSION_KEY},
     Journal, JournalError,
+    storage::{FINISHED_MAX, META, OPEN, Opener, VERSION, VERSION_KEY, builder},
 };
 
 fn bid(task: u64) -> Record {
@@ -244,8 +244,8 @@ fn every_kind() -> Vec<Record> {
     ]
 }
 
-/// A record's number on disk, and the first version whose programs know it. Whoever adds a kind comes by here: it gets
-/// the next number, and a new version if the last one is out.
+/// A record's number on disk, and the first version whose programs know it. Whoever adds a kind comes by
+/// here: it gets the next number, and a new version if the last one is out.
 fn numbered(record: &Record) -> (u8, u64) {
     match record {
         Record::BidMade { .. } => (0, 1),

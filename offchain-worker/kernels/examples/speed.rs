@@ -1,13 +1,14 @@
-//! How fast the kernels are, per instruction set: medians. `cargo run --release -p surety-kernels --example speed`.
+//! How fast the kernels are, per instruction set: medians. `cargo run --release -p surety-kernels --example
+//! speed`.
 #![allow(clippy::unwrap_used)]
 
 use std::{hint::black_box, time::Instant};
 
-use surety_exact::{groups, Precision, Turns};
+use surety_exact::{Precision, Turns, groups};
 use surety_kernels::{
-    attention, available, gelu, layer_norm, product, rotate, swiglu,
+    Cache, Heads, Isa, Mask, Packed, Rows, attention, available, gelu, layer_norm, product, rotate, swiglu,
     weights::{Linear, Norm, Quanta},
-    with_isa, Cache, Heads, Isa, Mask, Packed, Rows,
+    with_isa,
 };
 
 /// Median of the seconds that `work` takes.

@@ -9,18 +9,18 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, ArithmeticError, Softmax, BLOCK};
+use surety_exact::{self as exact, ArithmeticError, BLOCK, Softmax};
 
 #[cfg(target_arch = "aarch64")]
 use crate::simd::NeonInt12;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2Int12, Avx512Int12, AvxVnniInt12};
 use crate::{
-    cache::Cache,
-    isa::{current, Isa},
-    simd::{Floats, Line, ScalarInt12, SimdIsa, Sixteen, LANES},
-    softmax::{softmax, Block},
     HeadRows,
+    cache::Cache,
+    isa::{Isa, current},
+    simd::{Floats, LANES, Line, ScalarInt12, SimdIsa, Sixteen},
+    softmax::{Block, softmax},
 };
 
 /// Multiplications that are worth waking another thread.
@@ -494,7 +494,8 @@ pub fn attention(
         // SAFETY: as above; heads or queries of different tasks differ.
         unsafe { run(&job, isa, task / parts, first..all.min(first + each)) }
     };
-    // Every task runs to its end, and faults are of one kind here: what is returned does not depend on threads.
+    // Every task runs to its end, and faults are of one kind here: what is returned does not depend on
+    // threads.
     let faults = (0..kv_heads * parts).into_par_iter().map(run_task);
     faults.reduce(|| Ok(()), Result::and)
 }

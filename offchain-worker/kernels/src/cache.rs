@@ -1,10 +1,10 @@
 //! Keys and values of a sequence.
 
-use surety_exact::{blocks, ArithmeticError, BLOCK};
+use surety_exact::{ArithmeticError, BLOCK, blocks};
 
 use crate::{
-    simd::{Line, Sixteen, LANES},
     HeadRows,
+    simd::{LANES, Line, Sixteen},
 };
 
 /// Lines of a block's values for each sixteen columns: one holds two positions.

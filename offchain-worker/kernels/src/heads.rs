@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use surety_exact::{self as exact, ArithmeticError};
 
-use crate::isa::{current, per_isa, Isa};
+use crate::isa::{Isa, current, per_isa};
 
 /// Values that are worth a task of their own.
 const TASK: usize = 1 << 15;

@@ -1,12 +1,12 @@
 //! Which instructions the kernels use.
 
 use std::sync::{
-    atomic::{AtomicU8, Ordering},
     Mutex, OnceLock, PoisonError,
+    atomic::{AtomicU8, Ordering},
 };
 
-/// An instruction set that there are kernels for. What is said of products is about int8; the crate's introduction has a
-/// column for int12.
+/// An instruction set that there are kernels for. What is said of products is about int8; the crate's
+/// introduction has a column for int12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
@@ -82,8 +82,8 @@ pub(crate) fn current() -> Isa {
     found.or(available().last()).copied().unwrap_or(Isa::Scalar)
 }
 
-/// Runs `work` with the kernels of one instruction set in the whole process, or of the best when this machine does
-/// not have it; for tests and benchmarks. One call at a time: others wait, so do not nest it.
+/// Runs `work` with the kernels of one instruction set in the whole process, or of the best when this machine
+/// does not have it; for tests and benchmarks. One call at a time: others wait, so do not nest it.
 pub fn with_isa<T>(isa: Isa, work: impl FnOnce() -> T) -> T {
     static ONE: Mutex<()> = Mutex::new(());
     struct Reset;
@@ -98,8 +98,8 @@ pub fn with_isa<T>(isa: Isa, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Compiles a function once per instruction set. Called as `name(isa, arguments)`; the body is ordinary safe code,
-/// whose loops the compiler turns into the registers of the set.
+/// Compiles a function once per instruction set. Called as `name(isa, arguments)`; the body is ordinary safe
+/// code, whose loops the compiler turns into the registers of the set.
 macro_rules! per_isa {
     ($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*

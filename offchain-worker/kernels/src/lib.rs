@@ -12,12 +12,12 @@ mod simd;
 mod softmax;
 pub mod weights;
 
-pub use attention::{attention, Mask};
+pub use attention::{Mask, attention};
 pub use cache::Cache;
 pub use heads::{HeadRows, Heads};
-pub use isa::{available, with_isa, Isa};
+pub use isa::{Isa, available, with_isa};
 pub use norm::{layer_norm, rms_norm, rotate};
 pub use packed::Packed;
 pub use product::product;
-pub use rows::{add, gelu, gelu_tanh, swiglu, Rows};
-pub use surety_exact::{ArithmeticError, Precision, Turns, GROUP};
+pub use rows::{Rows, add, gelu, gelu_tanh, swiglu};
+pub use surety_exact::{ArithmeticError, GROUP, Precision, Turns};

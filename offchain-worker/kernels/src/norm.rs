@@ -39,7 +39,8 @@ per_isa! {
 /// Layer norm of each row.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] for a norm without a bias or of another width, [`ArithmeticError::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] for a norm without a bias or of another width, [`ArithmeticError::NotFinite`]
+/// when a result is not.
 pub fn layer_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), ArithmeticError> {
     rows_of(rows, by, out)?;
     let bias = by.bias.as_ref().ok_or(ArithmeticError::Shape)?;
@@ -49,7 +50,8 @@ pub fn layer_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), Arithm
 /// RMS norm of each row.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] for a norm of another width, [`ArithmeticError::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] for a norm of another width, [`ArithmeticError::NotFinite`] when a result is
+/// not.
 pub fn rms_norm(rows: &[f32], by: &Norm, out: &mut [f32]) -> Result<(), ArithmeticError> {
     rows_of(rows, by, out)?;
     rms_norm_rows(current(), rows, &by.weight, by.epsilon, out)
@@ -74,7 +76,8 @@ per_isa! {
     }
 }
 
-/// Rotates every head of every row, in place. Rows are `[heads][2 * turns.len()]`, one position after the other.
+/// Rotates every head of every row, in place. Rows are `[heads][2 * turns.len()]`, one position after the
+/// other.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] for rows of another width, or positions beyond `u32`.

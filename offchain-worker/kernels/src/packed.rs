@@ -1,14 +1,14 @@
 //! Weights in the layout of the kernels.
 //!
-//! Sixteen outputs are a block: `[block][k / 4][16][4]`, so that one line holds the next four weights of each, which
-//! is what a 512-bit dot product and a tile's row take. Of int12 it is `[block][k / 2][16][2]`, with bytes in the
-//! machine's order. Inputs are padded with zeros to whole lines of an activation row ([`PAD`]), outputs to an even number
-//! of blocks.
+//! Sixteen outputs are a block: `[block][k / 4][16][4]`, so that one line holds the next four weights of
+//! each, which is what a 512-bit dot product and a tile's row take. Of int12 it is `[block][k / 2][16][2]`,
+//! with bytes in the machine's order. Inputs are padded with zeros to whole lines of an activation row
+//! ([`PAD`]), outputs to an even number of blocks.
 
-use surety_exact::{groups, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
 use crate::{
-    simd::{Line, Sixteen, LANES},
+    simd::{LANES, Line, Sixteen},
     weights::{Linear, Quanta, Table, WeightRow},
 };
 
@@ -50,7 +50,8 @@ impl Packed {
     /// Packs a linear layer.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] when the lengths do not fit together, [`ArithmeticError::NotFinite`] for a scale or bias that is not.
+    /// [`ArithmeticError::Shape`] when the lengths do not fit together, [`ArithmeticError::NotFinite`] for a
+    /// scale or bias that is not.
     pub fn new(linear: &Linear) -> Result<Self, ArithmeticError> {
         let matrix = (linear.inputs, linear.outputs);
         Self::pack(matrix, &linear.q, &linear.scales, linear.bias.as_deref())

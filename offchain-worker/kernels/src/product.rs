@@ -1,8 +1,8 @@
 //! Matrix products of quantised rows, each cell as [`surety_exact::product_cell`] gives it.
 //!
-//! A tile of some rows and one or two blocks of outputs stays in registers for a whole group; then its sums, which are
-//! exact, become `f32`, are scaled and added. The order within a cell is that of the groups, whatever the tile: so the
-//! result of a row depends neither on its neighbours nor on the machine.
+//! A tile of some rows and one or two blocks of outputs stays in registers for a whole group; then its sums,
+//! which are exact, become `f32`, are scaled and added. The order within a cell is that of the groups,
+//! whatever the tile: so the result of a row depends neither on its neighbours nor on the machine.
 #![allow(unsafe_code)] // Pointers into the tile's rows; bounds are checked once per product.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
@@ -12,14 +12,14 @@ use rayon::prelude::*;
 use surety_exact::{ArithmeticError, Precision};
 
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{amx, avx2_rows, Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12};
+use crate::simd::{Avx2, Avx2Int12, Avx512, Avx512Int12, AvxVnni, AvxVnniInt12, amx, avx2_rows};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::{Neon, NeonDot, NeonInt12};
 use crate::{
-    isa::{current, Isa},
-    rows::widen,
-    simd::{Floats, Scalar, ScalarInt12, SimdIsa, LANES},
     Packed, Rows,
+    isa::{Isa, current},
+    rows::widen,
+    simd::{Floats, LANES, Scalar, ScalarInt12, SimdIsa},
 };
 
 /// Rows that are taken through all of a task's weights before the next: their values stay in a core's cache.
@@ -65,8 +65,8 @@ impl Job<'_> {
     }
 }
 
-/// Rows `row .. row + R` by blocks `block .. block + B`, in `U` interleaved sums: enough for the latency of a dot
-/// product. Returns zeros, or NaN where a result is not finite.
+/// Rows `row .. row + R` by blocks `block .. block + B`, in `U` interleaved sums: enough for the latency of a
+/// dot product. Returns zeros, or NaN where a result is not finite.
 ///
 /// # Safety
 /// Rows and blocks are within the job, and the machine has the instructions.
@@ -78,8 +78,8 @@ unsafe fn tile<M: SimdIsa, const R: usize, const B: usize, const U: usize>(
 ) -> M::Floats {
     let (rows, weights) = (job.rows, job.weights);
     let (steps, groups) = (weights.steps, weights.groups);
-    // SAFETY: the pointers stay within the buffers: `steps` lines in each block, as many quads in each row's stride,
-    // `groups` scales for each row and block.
+    // SAFETY: the pointers stay within the buffers: `steps` lines in each block, as many quads in each row's
+    // stride, `groups` scales for each row and block.
     unsafe {
         let (from, quad_bytes) = if M::WIDE {
             (job.wide.as_ptr().cast::<u8>(), 8)
@@ -142,8 +142,8 @@ unsafe fn tile<M: SimdIsa, const R: usize, const B: usize, const U: usize>(
     }
 }
 
-/// Rows `row .. end` by a pair of blocks: in tiles of `R` rows and `B` blocks, then less. `U1` is for one row, `U2` for
-/// two or three.
+/// Rows `row .. end` by a pair of blocks: in tiles of `R` rows and `B` blocks, then less. `U1` is for one
+/// row, `U2` for two or three.
 ///
 /// # Safety
 /// As for [`tile`].
@@ -223,8 +223,8 @@ macro_rules! columns_for {
         }
     };
 }
-// The numbers fill the registers: a block's sums take 4 of Avx2's 16, 2 of AvxVnni's 16, 1 of Avx512's 32, 8 and 4 of
-// Neon's and NeonDot's 32.
+// The numbers fill the registers: a block's sums take 4 of Avx2's 16, 2 of AvxVnni's 16, 1 of Avx512's 32, 8
+// and 4 of Neon's and NeonDot's 32.
 columns_for!(columns_scalar, Scalar, 1, 1, 1, 1);
 columns_for!(columns_scalar_int12, ScalarInt12, 1, 1, 1, 1);
 #[cfg(target_arch = "x86_64")]
@@ -315,7 +315,8 @@ unsafe fn run_int12(job: &Job<'_>, isa: Isa, pairs: Range<usize>) -> bool {
 /// `out[m][outputs] = rows * weights`.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] when widths or precisions do not fit together, [`ArithmeticError::NotFinite`] when a result is not.
+/// [`ArithmeticError::Shape`] when widths or precisions do not fit together, [`ArithmeticError::NotFinite`]
+/// when a result is not.
 pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), ArithmeticError> {
     let same = rows.width() == weights.inputs() && rows.precision() == weights.precision();
     if !same || Some(out.len()) != rows.count().checked_mul(weights.outputs()) {

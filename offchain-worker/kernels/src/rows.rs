@@ -1,10 +1,10 @@
 //! Quantised activations.
 
 use rayon::prelude::*;
-use surety_exact::{self as exact, groups, ArithmeticError, Precision, Quantum, GROUP};
+use surety_exact::{self as exact, ArithmeticError, GROUP, Precision, Quantum, groups};
 
 use crate::{
-    isa::{current, per_isa, Isa},
+    isa::{Isa, current, per_isa},
     packed::padded_bytes,
     simd::Line,
 };
@@ -153,7 +153,8 @@ impl Rows {
     /// Quantises rows of `width` values, each multiplied by `smoothing_scale` first.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for another number of values or factors, [`ArithmeticError::NotFinite`] for a NaN or an infinity.
+    /// [`ArithmeticError::Shape`] for another number of values or factors, [`ArithmeticError::NotFinite`] for
+    /// a NaN or an infinity.
     pub fn quantise(
         &mut self,
         rows: &[f32],
@@ -260,8 +261,8 @@ impl Rows {
         values(&self.lines)
     }
 
-    /// The values in 16 bits, as many in a row as a stride has of int8 or int12 values; nothing where they are int8 and
-    /// were not widened.
+    /// The values in 16 bits, as many in a row as a stride has of int8 or int12 values; nothing where they
+    /// are int8 and were not widened.
     pub(crate) fn wide(&self) -> &[i16] {
         match self.precision {
             Precision::Int8 => &self.wide,

@@ -1,8 +1,9 @@
-//! What the kernels need of an instruction set: sixteen lanes of `f32`, and dot products of four int8 or two int12.
+//! What the kernels need of an instruction set: sixteen lanes of `f32`, and dot products of four int8 or two
+//! int12.
 //!
-//! The kernels are generic over [`SimdIsa`] and are compiled once per instruction set, in a function that enables its
-//! features; everything here is inlined there. Additions and multiplications are those of `f32`, each rounded, never
-//! fused: so every machine gives the bits of [`Scalar`].
+//! The kernels are generic over [`SimdIsa`] and are compiled once per instruction set, in a function that
+//! enables its features; everything here is inlined there. Additions and multiplications are those of `f32`,
+//! each rounded, never fused: so every machine gives the bits of [`Scalar`].
 #![allow(unsafe_code)] // Intrinsics. The contract of each function is that of its trait.
 
 #[cfg(target_arch = "x86_64")]
@@ -59,8 +60,8 @@ pub(crate) struct Sixteen(pub(crate) [f32; LANES]);
 /// Sixteen lanes of `f32`.
 ///
 /// # Safety
-/// Every function may be called only on a machine that has the instruction set; pointers must be good for the sixteen
-/// values (or as many as is said), at any alignment.
+/// Every function may be called only on a machine that has the instruction set; pointers must be good for the
+/// sixteen values (or as many as is said), at any alignment.
 pub(crate) trait Floats: Copy {
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -80,7 +81,8 @@ pub(crate) trait Floats: Copy {
 /// Dot products of int8, or of int12.
 ///
 /// # Safety
-/// As for [`Floats`]; `line` is good for 64 bytes, `quad` for those of as many values as a line has of an output.
+/// As for [`Floats`]; `line` is good for 64 bytes, `quad` for those of as many values as a line has of an
+/// output.
 pub(crate) trait SimdIsa {
     type Floats: Floats;
     /// Sixteen sums of `i32`, maybe in parts.

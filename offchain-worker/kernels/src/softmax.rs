@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Registers; rows are arrays of a fixed length.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
-use surety_exact::{self as exact, ArithmeticError, Softmax, BLOCK, LANES, WEIGHT_MAX};
+use surety_exact::{self as exact, ArithmeticError, BLOCK, LANES, Softmax, WEIGHT_MAX};
 
 use crate::simd::Floats;
 

@@ -1,6 +1,6 @@
 //! Weights as a model file has them.
 
-use surety_exact::{groups, Precision};
+use surety_exact::{Precision, groups};
 
 /// The quantised values of a matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]

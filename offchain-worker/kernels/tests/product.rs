@@ -1,16 +1,16 @@
-//! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit, whatever the
-//! shape, the neighbours of a row and the number of threads.
+//! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit,
+//! whatever the shape, the neighbours of a row and the number of threads.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::{bits, each_isa, quanta, threads, Random, PRECISIONS};
+use common::{PRECISIONS, Random, bits, each_isa, quanta, threads};
 use proptest::prelude::*;
-use surety_exact::{groups, product_cell, Precision, GROUP};
+use surety_exact::{GROUP, Precision, groups, product_cell};
 use surety_kernels::{
-    product,
+    ArithmeticError, Isa, Packed, Rows, product,
     weights::{Linear, Table},
-    with_isa, ArithmeticError, Isa, Packed, Rows,
+    with_isa,
 };
 
 fn layer(random: &mut Random, precision: Precision, inputs: usize, outputs: usize) -> Linear {
@@ -115,8 +115,9 @@ fn the_largest_sums_do_not_saturate() {
     }
 }
 
-/// A converter never writes them, but a file may hold them, and a reader takes them: they must mean the same to
-/// everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits wrap.
+/// A converter never writes them, but a file may hold them, and a reader takes them: they must mean the same
+/// to everybody. One side's sums are taken with 128 added, or with two products in 16 bits; those of 16 bits
+/// wrap.
 #[test]
 fn weights_beyond_the_precision_are_the_definitions() {
     let mut random = Random::new(11);

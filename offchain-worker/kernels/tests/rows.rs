@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{bits, each_isa, threads, Random};
+use common::{Random, bits, each_isa, threads};
 use proptest::prelude::*;
 use surety_exact::{self as exact, Head, Turns};
 use surety_kernels::{
-    add, attention, gelu, gelu_tanh, layer_norm, rms_norm, rotate, swiglu, weights::Norm, ArithmeticError,
-    Cache, Heads, Mask,
+    ArithmeticError, Cache, Heads, Mask, add, attention, gelu, gelu_tanh, layer_norm, rms_norm, rotate,
+    swiglu, weights::Norm,
 };
 
 /// Values of every size, so that each branch of the functions is taken.

@@ -4,7 +4,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use surety_types::ContentHash;
 
-use surety_models::{convert::ConvertError, StoreError};
+use surety_models::{StoreError, convert::ConvertError};
 
 /// Why a fetch failed. Nothing in the store has changed then.
 #[derive(Debug, thiserror::Error)]

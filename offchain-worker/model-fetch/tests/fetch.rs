@@ -7,10 +7,10 @@ mod common;
 use std::{fs, net::TcpListener, thread};
 
 use common::{
-    fetching::{hub, Fixture, Unasked, COMPLETE},
-    server::{serve, Act},
+    fetching::{COMPLETE, Fixture, Unasked, hub},
+    server::{Act, serve},
 };
-use surety_model_fetch::{fetch, FetchError, FetchEvent, Source};
+use surety_model_fetch::{FetchError, FetchEvent, Source, fetch};
 
 #[test]
 fn a_model_is_fetched_once() {

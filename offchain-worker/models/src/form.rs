@@ -4,7 +4,7 @@ use surety_model_trace::{Layout, TaskFacts};
 use surety_types::model::{self, Architecture, ExactForm, ModelFamily, ModelManifest, Smoothed};
 
 use super::{
-    format::{weight_root, Parts, Weights},
+    format::{Parts, Weights, weight_root},
     weights::{Activation, BertLayer, BertWeights, LlamaLayer, LlamaWeights},
 };
 use crate::error::ModelError;
@@ -14,8 +14,8 @@ pub trait Form {
     /// The dimensions.
     ///
     /// # Errors
-    /// [`ModelError::UnevenLayers`] when one layer is not like the others: then these dimensions could not say what it
-    /// computes.
+    /// [`ModelError::UnevenLayers`] when one layer is not like the others: then these dimensions could not
+    /// say what it computes.
     fn architecture(&self) -> Result<Architecture, ModelError>;
 
     /// The weights by name.

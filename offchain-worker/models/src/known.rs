@@ -1,10 +1,10 @@
 //! Models that come with their hashes: what `surety-model-fetch` can get.
 
 use surety_types::{
+    ContentHash,
     model::{
         Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
     },
-    ContentHash,
 };
 
 use crate::store::ModelFile;
@@ -92,7 +92,8 @@ pub fn all_minilm_l6_v2() -> KnownModel {
     }
 }
 
-/// all-MiniLM-L6-v2 in its exact form: the same bits on every machine. A conversion anywhere gives these very hashes.
+/// all-MiniLM-L6-v2 in its exact form: the same bits on every machine. A conversion anywhere gives these very
+/// hashes.
 pub fn all_minilm_l6_v2_exact() -> KnownModel {
     let published = all_minilm_l6_v2();
     KnownModel {

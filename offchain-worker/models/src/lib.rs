@@ -13,8 +13,8 @@ pub mod tokens;
 pub mod weights;
 
 pub use error::ModelError;
-pub use form::{units_max, Form};
+pub use form::{Form, units_max};
 pub use hash::{file_hash, file_hash_of};
 pub use known::KnownModel;
-pub use store::{write_manifest, ModelFile, ModelFiles, ModelStore, StoreError, StoredModel};
-pub use tokens::{prompt_size, PromptSize};
+pub use store::{ModelFile, ModelFiles, ModelStore, StoreError, StoredModel, write_manifest};
+pub use tokens::{PromptSize, prompt_size};

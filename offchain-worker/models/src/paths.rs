@@ -2,8 +2,8 @@
 
 use std::{env, path::PathBuf};
 
-/// `${XDG_CACHE_HOME:-~/.cache}/surety`: a home for a [`crate::ModelStore`] whose models can be had again, shared by
-/// tests and by the scripts. `None` when the environment names neither.
+/// `${XDG_CACHE_HOME:-~/.cache}/surety`: a home for a [`crate::ModelStore`] whose models can be had again,
+/// shared by tests and by the scripts. `None` when the environment names neither.
 pub fn cache_home() -> Option<PathBuf> {
     let folder = |name| {
         env::var_os(name)

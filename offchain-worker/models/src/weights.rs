@@ -1,11 +1,11 @@
 //! The parameters of an exact model in memory.
 //!
-//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not negative. Linear
-//! layers are as a file has them, or packed for the kernels: `L`.
+//! Everything here has been checked by whoever made it: lengths fit, numbers are finite, scales are not
+//! negative. Linear layers are as a file has them, or packed for the kernels: `L`.
 
 use surety_exact::Turns;
-pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
 use surety_kernels::Packed;
+pub use surety_kernels::weights::{Linear, Norm, Quanta, Table, WeightRow};
 
 /// A linear layer's weights, row by row.
 pub trait LinearRows {
@@ -45,7 +45,8 @@ pub enum Activation {
     GeluTanh,
 }
 
-/// One layer of an encoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None` is all ones.
+/// One layer of an encoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None`
+/// is all ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BertLayer<L = Linear> {
     /// Before query, key and value.
@@ -93,7 +94,8 @@ pub struct BertWeights<L = Linear> {
     pub layers: Vec<BertLayer<L>>,
 }
 
-/// One layer of a decoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None` is all ones.
+/// One layer of a decoder. A `smoothing_scale` scales the channels of the next linear layers' input; `None`
+/// is all ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlamaLayer<L = Linear> {
     /// Before attention.

@@ -1,12 +1,13 @@
 //! Who may read which blob.
 //!
-//! Nobody, until it is said who: a blob's hash stands on chain, so that knowing it gives no right to the blob. Three
-//! ways lead to it, tried in this order:
+//! Nobody, until it is said who: a blob's hash stands on chain, so that knowing it gives no right to the
+//! blob. Three ways lead to it, tried in this order:
 //!
-//! 1. the reader is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or announced as an output;
+//! 1. the reader is among those to whom the blob was granted ([`crate::DataPlane::grant`]) or announced as an
+//!    output;
 //! 2. the gate has let it in for this blob, no longer ago than [`crate::Limits::gate_memory`];
-//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good. Whom the gate has refused a blob is refused it
-//!    unjudged for [`crate::Limits::gate_refusal_memory`], whatever it shows.
+//! 3. it shows a [`Ticket`], and the host's [`AccessGate`] finds that good. Whom the gate has refused a blob
+//!    is refused it unjudged for [`crate::Limits::gate_refusal_memory`], whatever it shows.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,7 +17,7 @@ use std::{
 use async_trait::async_trait;
 use codec::{Decode, Encode, Input};
 use libp2p::PeerId;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 use tokio::time::Instant;
 
 /// Largest ticket, in bytes: two accounts, a key, a VRF's output and proof and a signature take about 300.
@@ -36,8 +37,8 @@ impl Readers<'_> {
     pub const NOBODY: Self = Self::Only(&[]);
 }
 
-/// What a peer shows to be let in where it is not named: an auditor's proof that it was drawn. What is in it is
-/// between the hosts; here it is bytes.
+/// What a peer shows to be let in where it is not named: an auditor's proof that it was drawn. What is in it
+/// is between the hosts; here it is bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 pub struct Ticket(Vec<u8>);
 
@@ -62,8 +63,8 @@ impl Decode for Ticket {
 /// Whether a peer may read a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may. For a blob asked for by its hash this holds for [`crate::Limits::gate_memory`]; which output is a task's is
-    /// judged each time.
+    /// It may. For a blob asked for by its hash this holds for [`crate::Limits::gate_memory`]; which output
+    /// is a task's is judged each time.
     Allow,
     /// It may not. The peer is refused this blob for [`crate::Limits::gate_refusal_memory`].
     Refuse,
@@ -76,8 +77,8 @@ pub struct Asked<'a> {
     pub peer: &'a str,
     /// The blob. It is here.
     pub blob: ContentHash,
-    /// The task of which it asks what the output is; nothing: it asks for the blob by its hash. Then nothing is told but
-    /// the blob.
+    /// The task of which it asks what the output is; nothing: it asks for the blob by its hash. Then nothing
+    /// is told but the blob.
     pub task: Option<TaskId>,
     /// What it shows.
     pub ticket: &'a Ticket,
@@ -86,9 +87,10 @@ pub struct Asked<'a> {
 /// The host's judge of tickets.
 ///
 /// Asked apart from the event loop, of at most [`crate::Limits::gate_checks_max`] tickets at once, of these
-/// [`crate::Limits::gate_checks_per_peer_max`] of one peer and [`crate::Limits::gate_checks_per_address_max`] of one
-/// address's strangers; further ones are put off as busy. Each is judged for at most [`crate::Limits::gate_timeout`]: what
-/// takes longer is a refusal, which is not remembered. It must not block its thread for long.
+/// [`crate::Limits::gate_checks_per_peer_max`] of one peer and [`crate::Limits::gate_checks_per_address_max`]
+/// of one address's strangers; further ones are put off as busy. Each is judged for at most
+/// [`crate::Limits::gate_timeout`]: what takes longer is a refusal, which is not remembered. It must not
+/// block its thread for long.
 #[async_trait]
 pub trait AccessGate: Send + Sync {
     /// Whether this may be read.
@@ -111,8 +113,8 @@ impl<P: PartialEq> Audience<P> {
     }
 }
 
-/// To whom blobs were granted, task by task: two tasks may share a blob. Bounded; what was granted first is forgotten
-/// first.
+/// To whom blobs were granted, task by task: two tasks may share a blob. Bounded; what was granted first is
+/// forgotten first.
 pub(crate) struct Grants<P> {
     by_blob: HashMap<ContentHash, Vec<(TaskId, Audience<P>)>>,
     /// The pairs in `by_blob`, oldest first.
@@ -165,8 +167,9 @@ impl<P: PartialEq> Grants<P> {
     }
 }
 
-/// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused. A blob is read in many
-/// requests, and its reader is judged once. Bounded; when it is full of decisions that hold, all are forgotten.
+/// Decisions of the gate that still hold, all of one kind: who was let in, or who was refused. A blob is read
+/// in many requests, and its reader is judged once. Bounded; when it is full of decisions that hold, all are
+/// forgotten.
 pub(crate) struct DecisionCache {
     until: HashMap<(PeerId, ContentHash), Instant>,
     memory: Duration,

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use libp2p::{
-    multiaddr::{Multiaddr, Protocol},
     PeerId,
+    multiaddr::{Multiaddr, Protocol},
 };
 use surety_types::{
     limits,
-    multiaddr::{check, Endpoint, MultiaddrFault},
+    multiaddr::{Endpoint, MultiaddrFault, check},
 };
 
 /// Why a text is no address.
@@ -67,7 +67,8 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, AddressError> {
     Endpoint::try_from(text.as_bytes().to_vec()).map_err(|_| AddressError::TooLong { text: text.into() })
 }
 
-/// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host name.
+/// Checks that a text is an address to listen on, or one at which others reach this peer: no peer id, no host
+/// name.
 ///
 /// # Errors
 /// When it is neither `/ip4|ip6/ADDRESS/udp/PORT/quic-v1` nor `/ip4|ip6/ADDRESS/tcp/PORT`.
@@ -102,7 +103,11 @@ pub(crate) fn parse_listen(text: &str) -> Result<Multiaddr, AddressError> {
     let parts: Vec<_> = address.iter().collect();
     match parts.as_slice() {
         [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Tcp(_)]
-        | [Protocol::Ip4(_) | Protocol::Ip6(_), Protocol::Udp(_), Protocol::QuicV1] => Ok(address),
+        | [
+            Protocol::Ip4(_) | Protocol::Ip6(_),
+            Protocol::Udp(_),
+            Protocol::QuicV1,
+        ] => Ok(address),
         _ => Err(error()),
     }
 }

@@ -1,7 +1,7 @@
 //! The one task that owns the swarm.
 //!
-//! It does nothing that waits: disk is read on blocking threads, tickets are judged by tasks of their own, and every table
-//! is bounded by [`Limits`].
+//! It does nothing that waits: disk is read on blocking threads, tickets are judged by tasks of their own,
+//! and every table is bounded by [`Limits`].
 
 mod blobs;
 mod streams;
@@ -10,14 +10,14 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::StreamExt;
 use libp2p::{
+    PeerId, StreamProtocol, Swarm,
     multiaddr::Multiaddr,
     ping,
     request_response::{self, InboundRequestId, OutboundRequestId, ResponseChannel},
     swarm::{
-        dial_opts::{DialOpts, PeerCondition},
         ConnectionId, DialError, NetworkBehaviour, SwarmEvent,
+        dial_opts::{DialOpts, PeerCondition},
     },
-    PeerId, StreamProtocol, Swarm,
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::{
@@ -26,6 +26,7 @@ use tokio::{
 };
 
 use crate::{
+    Limits,
     access::{Audience, Decision, DecisionCache, Grants},
     announced::Announced,
     pace::Pace,
@@ -34,7 +35,6 @@ use crate::{
     shared::Shared,
     stream::StreamReader,
     wire::{Blobs, PageRequest, PageResponse, Request, Response, ScaleCodec, Streams},
-    Limits,
 };
 
 #[derive(NetworkBehaviour)]
@@ -174,8 +174,8 @@ impl EventLoop {
     pub(crate) async fn run(mut self) {
         loop {
             tokio::select! {
-                // What the host says counts for all that others ask after it. The first two are soon through: commands are
-                // the host's own, and answers no more than the requests that were let in.
+                // What the host says counts for all that others ask after it. The first two are soon through:
+                // commands are the host's own, and answers no more than the requests that were let in.
                 biased;
                 command = self.commands.recv() => match command {
                     Some(command) => self.on_command(command),
@@ -244,8 +244,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether there is room for another request. Those that nobody waits for any more, because their peer was too slow,
-    /// count half: their time is up soon.
+    /// Whether there is room for another request. Those that nobody waits for any more, because their peer
+    /// was too slow, count half: their time is up soon.
     fn may_ask(&self) -> bool {
         let max = self.limits.outbound_requests_max;
         let under_way = self.dialling.len() + self.asked.len() + self.pages_asked.len();

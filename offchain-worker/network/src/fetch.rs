@@ -1,23 +1,23 @@
 //! Putting a blob together from peers' chunks.
 //!
-//! The blob's outline is asked for first: its chunks' content hashes, which lead to the blob's own. From then on every chunk
-//! is checked as it arrives, and what one peer has delivered is not asked of the next. Of a peer that
-//! speaks no outlines (`/surety/blob/2`) the blob is checked at the end, and kept only as a whole.
+//! The blob's outline is asked for first: its chunks' content hashes, which lead to the blob's own. From then
+//! on every chunk is checked as it arrives, and what one peer has delivered is not asked of the next. Of a
+//! peer that speaks no outlines (`/surety/blob/2`) the blob is checked at the end, and kept only as a whole.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use surety_proofs::content_hash;
-use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_types::{ContentHash, multiaddr::Endpoint};
 use tokio::time::Instant;
 
 use crate::{
+    Limits,
     access::Ticket,
     address::endpoint_text,
     outline,
     plane::{Attempt, PeerError},
-    wire::{Request, Response, Wanted, CHUNK_BYTES},
-    Limits,
+    wire::{CHUNK_BYTES, Request, Response, Wanted},
 };
 
 /// Asks one peer one thing.
@@ -72,7 +72,8 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// The blob from the first of `sources` that delivers it, or from several of them, or what each did instead.
+    /// The blob from the first of `sources` that delivers it, or from several of them, or what each did
+    /// instead.
     ///
     /// Peers whose fault may pass are asked once more in each further round; the others never again.
     pub(crate) async fn run(&mut self, net: &impl Ask, sources: &'a [Endpoint]) -> Option<Vec<u8>> {
@@ -131,8 +132,9 @@ impl<'a> Fetch<'a> {
 
     async fn ask_one(&mut self, net: &impl Ask, endpoint: &Endpoint) -> Result<(), PeerError> {
         let mut source = Source::new(net, endpoint, self.limits, self.ticket.clone());
-        // Each peer has its own word on a size that is not known: an outline does not prove it. It does not prove either
-        // how many chunks there are, since nodes further up lead to the same hash; so each peer has its own outline, too.
+        // Each peer has its own word on a size that is not known: an outline does not prove it. It does not
+        // prove either how many chunks there are, since nodes further up lead to the same hash; so each peer
+        // has its own outline, too.
         let mut total = self.expected;
         if self.expected.is_none() || self.outline.is_none() {
             let outline = source.outline(self.hash, &mut total).await?;
@@ -259,7 +261,8 @@ impl<'a, N: Ask> Source<'a, N> {
         }
     }
 
-    /// A peer must have sent `bytes` within this time: otherwise one that trickles could hold a fetch for hours.
+    /// A peer must have sent `bytes` within this time: otherwise one that trickles could hold a fetch for
+    /// hours.
     fn time_allowed(&self, bytes: u64) -> Duration {
         let millis = bytes.saturating_mul(1000) / self.limits.bytes_per_second_min.max(1);
         self.limits.slow_grace + Duration::from_millis(millis)

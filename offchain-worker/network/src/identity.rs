@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use libp2p::identity::{ed25519, Keypair};
+use libp2p::identity::{Keypair, ed25519};
 
 /// Why the key cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -20,8 +20,8 @@ pub mod stream;
 mod swarm;
 mod wire;
 
-pub use access::{AccessGate, Asked, Decision, Readers, Ticket, TICKET_BYTES_MAX};
-pub use address::{check_listen, parse_endpoint, AddressError};
+pub use access::{AccessGate, Asked, Decision, Readers, TICKET_BYTES_MAX, Ticket};
+pub use address::{AddressError, check_listen, parse_endpoint};
 pub use counters::Counters;
 pub use libp2p::bytes::Bytes;
 pub use limits::Limits;

@@ -35,7 +35,8 @@ pub struct Limits {
     pub inbound_requests_named: usize,
     /// Requests of one peer in flight, so that one cannot starve the others.
     pub inbound_per_peer_max: usize,
-    /// Requests of strangers at one address (IPv4, or a /64 of IPv6) in flight. Peers named on chain do not count.
+    /// Requests of strangers at one address (IPv4, or a /64 of IPv6) in flight. Peers named on chain do not
+    /// count.
     pub requests_per_address_max: usize,
     /// Bytes that one peer is sent in a second, in the long run.
     pub bytes_per_second_per_peer_max: u64,
@@ -47,8 +48,8 @@ pub struct Limits {
     pub connections_per_address_max: usize,
     /// Connections from one peer.
     pub connections_per_peer_max: usize,
-    /// Grants that are remembered; the oldest are forgotten first. Also how many readers that the gate let in, and how
-    /// many that it refused, are remembered; when there are more, all of these are forgotten.
+    /// Grants that are remembered; the oldest are forgotten first. Also how many readers that the gate let
+    /// in, and how many that it refused, are remembered; when there are more, all of these are forgotten.
     pub grants_max: usize,
     /// Tickets that are judged at once.
     pub gate_checks_max: usize,

@@ -1,7 +1,7 @@
 //! A data plane within one process, for tests of what is built on it.
 //!
-//! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk and no
-//! limit. An endpoint's whole text stands for its peer's id, and need not be an address.
+//! The same peers may read the same things as over libp2p, and who may not is told the same. There is no disk
+//! and no limit. An endpoint's whole text stands for its peer's id, and need not be an address.
 
 use std::{
     collections::HashMap,
@@ -12,15 +12,15 @@ use std::{
 use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use surety_proofs::content_hash;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
 use crate::{
+    Limits,
     access::{AccessGate, Asked, Audience, Decision, Grants, Readers, Ticket},
     address::endpoint_text,
     counters::{Counters, Tally},
     plane::{Attempt, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Statement},
     stream::{StreamPage, StreamReader, StreamWriter},
-    Limits,
 };
 
 /// How long a page waits for news: tests wait for nothing long.

@@ -7,10 +7,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use libp2p::{bytes::Bytes, multiaddr::Multiaddr, PeerId};
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use libp2p::{PeerId, bytes::Bytes, multiaddr::Multiaddr};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 use tokio::{
-    sync::{mpsc, oneshot, OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot},
     task::JoinHandle,
     time::Instant,
 };
@@ -267,7 +267,8 @@ fn audience(readers: Readers<'_>) -> Audience<PeerId> {
     }
 }
 
-/// The peers at endpoints. What is no endpoint names nobody: it comes from others, and the rest of them are not to suffer.
+/// The peers at endpoints. What is no endpoint names nobody: it comes from others, and the rest of them are
+/// not to suffer.
 fn named(endpoints: &[Endpoint]) -> impl Iterator<Item = (Multiaddr, PeerId)> + '_ {
     endpoints.iter().filter_map(|endpoint| {
         split_endpoint(endpoint)

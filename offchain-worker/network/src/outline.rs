@@ -1,8 +1,9 @@
 //! A blob by its chunks: each can be checked as it arrives, from whomever.
 //!
-//! A blob's content hash is the root of RFC 6962's tree over its segments (`surety_proofs::merkle_root`). A chunk
-//! is a power of two of segments, so that its own content hash is the node above them in that tree; the last chunk may
-//! be shorter, and stands where its node has been promoted to. From these nodes the root follows.
+//! A blob's content hash is the root of RFC 6962's tree over its segments (`surety_proofs::merkle_root`). A
+//! chunk is a power of two of segments, so that its own content hash is the node above them in that tree; the
+//! last chunk may be shorter, and stands where its node has been promoted to. From these nodes the root
+//! follows.
 
 use sp_crypto_hashing::blake2_256;
 use surety_proofs::content_hash;

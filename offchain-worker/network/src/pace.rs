@@ -7,8 +7,8 @@ use tokio::time::Instant;
 /// Peers that are remembered at most; each takes some 60 bytes.
 const PEERS_MAX: usize = 4096;
 
-/// Lets each peer have so many bytes a second, after one second's worth at once. A number for each peer: when it will
-/// have been sent all that it was promised, at that rate.
+/// Lets each peer have so many bytes a second, after one second's worth at once. A number for each peer: when
+/// it will have been sent all that it was promised, at that rate.
 pub(crate) struct Pace<P> {
     busy_until: HashMap<P, Instant>,
     bytes_per_second: u64,
@@ -22,8 +22,8 @@ impl<P: Eq + Hash> Pace<P> {
         }
     }
 
-    /// Promises `peer` so many bytes, and says how long it has to wait for them; nothing is promised when that is
-    /// longer than `patience`.
+    /// Promises `peer` so many bytes, and says how long it has to wait for them; nothing is promised when
+    /// that is longer than `patience`.
     pub(crate) fn promise(
         &mut self,
         peer: P,
@@ -40,7 +40,8 @@ impl<P: Eq + Hash> Pace<P> {
             self.busy_until.retain(|_, until| *until > now);
         }
         if self.busy_until.len() >= PEERS_MAX {
-            // Thousands of peers at full speed: what they had is forgotten rather than remembered without bound.
+            // Thousands of peers at full speed: what they had is forgotten rather than remembered without
+            // bound.
             self.busy_until.clear();
         }
         let micros = bytes.saturating_mul(1_000_000) / self.bytes_per_second;

@@ -1,7 +1,7 @@
 //! Who gets one of the places for connections and requests.
 //!
-//! A peer id costs nothing, an address a little, and a name on chain a stake or a fee. So strangers are counted by
-//! their addresses, and never take all places: a share is kept for peers named on chain.
+//! A peer id costs nothing, an address a little, and a name on chain a stake or a fee. So strangers are
+//! counted by their addresses, and never take all places: a share is kept for peers named on chain.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,16 +13,16 @@ use std::{
 };
 
 use libp2p::{
-    core::{transport::PortUse, Endpoint as Role},
+    PeerId,
+    core::{Endpoint as Role, transport::PortUse},
     multiaddr::{Multiaddr, Protocol},
     swarm::{
-        dummy, ConnectionClosed, ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour,
-        THandler, THandlerInEvent, THandlerOutEvent, ToSwarm,
+        ConnectionClosed, ConnectionDenied, ConnectionId, FromSwarm, ListenFailure, NetworkBehaviour,
+        THandler, THandlerInEvent, THandlerOutEvent, ToSwarm, dummy,
     },
-    PeerId,
 };
 
-use crate::{counters::Tally, Limits};
+use crate::{Limits, counters::Tally};
 
 /// Most peers whose names are kept: far more than a chain has providers. Each takes some 40 bytes.
 const NAMED_MAX: usize = 1 << 16;
@@ -124,7 +124,8 @@ impl fmt::Display for NoPlace {
 impl std::error::Error for NoPlace {}
 
 impl Room {
-    /// Whether there is a place for `new` beside those that are `present`. Looks at each of them: there are hundreds.
+    /// Whether there is a place for `new` beside those that are `present`. Looks at each of them: there are
+    /// hundreds.
     pub(crate) fn admit<'a>(
         &self,
         present: impl Iterator<Item = &'a Guest>,
@@ -208,8 +209,8 @@ impl Places {
         })
     }
 
-    /// Whether somebody may begin to prove who it is. A quarter of all may do so at once, and half of these may come
-    /// from addresses that no endpoint on chain has.
+    /// Whether somebody may begin to prove who it is. A quarter of all may do so at once, and half of these
+    /// may come from addresses that no endpoint on chain has.
     fn may_begin(&self, group: AddressGroup) -> Result<(), NoPlace> {
         let total = self.room.total / 4;
         let named = |group: &AddressGroup| self.named.addresses.contains(group);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use libp2p::bytes::Bytes;
 use sp_core::crypto::AccountId32;
 use surety_proofs::SignedStatement;
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
 use crate::{
     access::{AccessGate, Readers, Ticket},
@@ -20,8 +20,8 @@ use crate::{
 /// A provider's signed word on what its output is.
 pub type Statement = SignedStatement<AccountId32>;
 
-/// What a provider says its output is. Nothing of it is checked here: whoever asked checks the statement, and in the end
-/// the chain's verdict counts.
+/// What a provider says its output is. Nothing of it is checked here: whoever asked checks the statement, and
+/// in the end the chain's verdict counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputLocation {
     /// Content hash of the output blob.
@@ -37,8 +37,8 @@ pub struct OutputLocation {
 pub struct FetchOptions {
     /// Its size in bytes, where that is known. A peer that offers another is not asked on.
     pub bytes: Option<u64>,
-    /// For all of it, waiting for a place and all sources included; [`crate::Limits::fetch_timeout`] when nothing is
-    /// said.
+    /// For all of it, waiting for a place and all sources included; [`crate::Limits::fetch_timeout`] when
+    /// nothing is said.
     pub timeout: Option<Duration>,
     /// What is shown to each source.
     pub ticket: Option<Ticket>,
@@ -85,12 +85,12 @@ pub trait DataPlane: Send + Sync {
     /// Returns when the data plane has stopped by itself: it serves nobody any more.
     async fn stopped(&self);
 
-    /// Who judges tickets from now on; before the first, all are refused. What was decided before holds as long as it would
-    /// have: see [`crate::Limits::gate_memory`] and [`crate::Limits::gate_refusal_memory`].
+    /// Who judges tickets from now on; before the first, all are refused. What was decided before holds as
+    /// long as it would have: see [`crate::Limits::gate_memory`] and [`crate::Limits::gate_refusal_memory`].
     fn set_gate(&self, gate: Arc<dyn AccessGate>);
 
-    /// Replaces the peers that are named on chain: providers, and clients of open tasks. For them places are kept that
-    /// strangers cannot take, and limits per address do not count them.
+    /// Replaces the peers that are named on chain: providers, and clients of open tasks. For them places are
+    /// kept that strangers cannot take, and limits per address do not count them.
     async fn set_named_peers(&self, endpoints: &[Endpoint]) -> Result<(), PlaneError>;
 
     /// Stores a blob and pins it. It is read by nobody until it is granted or announced.
@@ -99,15 +99,15 @@ pub trait DataPlane: Send + Sync {
     /// No longer keeps the blob from making room for others.
     async fn release(&self, hash: ContentHash);
 
-    /// Lets `readers` read the blob `hash` as part of `task`, whether it is here already or comes later. Granting again
-    /// replaces what was granted for this task and blob before: [`Readers::NOBODY`] takes it back. Readers of other tasks
-    /// with the same blob are not affected.
+    /// Lets `readers` read the blob `hash` as part of `task`, whether it is here already or comes later.
+    /// Granting again replaces what was granted for this task and blob before: [`Readers::NOBODY`] takes it
+    /// back. Readers of other tasks with the same blob are not affected.
     ///
     /// Grants are not kept over a restart: the chain knows who is in the round.
     async fn grant(&self, task: TaskId, hash: ContentHash, readers: Readers<'_>) -> Result<(), PlaneError>;
 
-    /// The blob, from the own store or from the first of `sources` that delivers it. Checked against its hash and, when
-    /// given, its size. What was fetched is stored, and served to others as far as it is granted.
+    /// The blob, from the own store or from the first of `sources` that delivers it. Checked against its hash
+    /// and, when given, its size. What was fetched is stored, and served to others as far as it is granted.
     async fn fetch(
         &self,
         hash: ContentHash,
@@ -115,11 +115,12 @@ pub trait DataPlane: Send + Sync {
         options: &FetchOptions,
     ) -> Result<Bytes, PlaneError>;
 
-    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`, with the `statement`
-    /// that binds it to that. Announcing again replaces what was said before.
+    /// Tells who asks that `hash`, which must have been published, is this peer's output for `task`, with the
+    /// `statement` that binds it to that. Announcing again replaces what was said before.
     ///
-    /// Only `readers` are told, and may read the blob; and whom the gate lets in. A provider names its client there until
-    /// results are revealed: the client has its answer at once, and no other provider can copy it.
+    /// Only `readers` are told, and may read the blob; and whom the gate lets in. A provider names its client
+    /// there until results are revealed: the client has its answer at once, and no other provider can copy
+    /// it.
     async fn announce_output(
         &self,
         task: TaskId,
@@ -136,15 +137,16 @@ pub trait DataPlane: Send + Sync {
         ticket: Option<&Ticket>,
     ) -> Result<OutputLocation, PlaneError>;
 
-    /// Starts serving what this peer computes for `task`, token by token, to `readers`. Opening again starts over.
+    /// Starts serving what this peer computes for `task`, token by token, to `readers`. Opening again starts
+    /// over.
     async fn open_stream(&self, task: TaskId, readers: Readers<'_>) -> Result<StreamWriter, PlaneError>;
 
     /// No longer serves it.
     async fn close_stream(&self, task: TaskId);
 
-    /// The tokens that `peer` has for `task`, from index `from` on: at once when there are some, else as soon as there
-    /// is one, and none when there was nothing new for a few seconds. Nothing of it is checked: the chain's verdict
-    /// does that, when the output is there.
+    /// The tokens that `peer` has for `task`, from index `from` on: at once when there are some, else as soon
+    /// as there is one, and none when there was nothing new for a few seconds. Nothing of it is checked: the
+    /// chain's verdict does that, when the output is there.
     async fn read_stream(&self, task: TaskId, peer: &Endpoint, from: u32) -> Result<StreamPage, PeerError>;
 }
 
@@ -240,11 +242,12 @@ pub enum PeerError {
     /// It does not have it.
     #[error("does not have it")]
     NotFound,
-    /// It has it, and this peer may not read it: it is not of the round, or not yet, or its ticket was not taken, now or
-    /// within [`crate::Limits::gate_refusal_memory`].
+    /// It has it, and this peer may not read it: it is not of the round, or not yet, or its ticket was not
+    /// taken, now or within [`crate::Limits::gate_refusal_memory`].
     #[error("refuses: this peer is not among the readers")]
     Refused,
-    /// It has too much to do, or this peer has all that it may have for now: requests, bytes, or tickets being judged.
+    /// It has too much to do, or this peer has all that it may have for now: requests, bytes, or tickets
+    /// being judged.
     #[error("is busy")]
     Busy,
     /// What it sent has another hash.

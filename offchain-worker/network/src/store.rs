@@ -1,12 +1,13 @@
 //! Blobs on disk, named by their content hash.
 //!
-//! Layout: `DIR/ab/abcd…` for blobs (`ab` is the first byte of the hash), `DIR/tmp/` for blobs being written. A blob
-//! appears under its name only when all of it is on disk. When the quota is reached the oldest blobs that nobody has
-//! pinned make room.
+//! Layout: `DIR/ab/abcd…` for blobs (`ab` is the first byte of the hash), `DIR/tmp/` for blobs being written.
+//! A blob appears under its name only when all of it is on disk. When the quota is reached the oldest blobs
+//! that nobody has pinned make room.
 //!
-//! The index in memory is locked for moments only, never while the disk is at work: whoever asks what is here, the event
-//! loop among them, is not kept waiting by a disk that syncs. What is being written has its room reserved, and hashes
-//! whose files are just being written or removed are marked, so that two threads never work on one file.
+//! The index in memory is locked for moments only, never while the disk is at work: whoever asks what is
+//! here, the event loop among them, is not kept waiting by a disk that syncs. What is being written has its
+//! room reserved, and hashes whose files are just being written or removed are marked, so that two threads
+//! never work on one file.
 
 mod error;
 
@@ -16,8 +17,8 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
-        atomic::{AtomicU64, Ordering},
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
@@ -25,8 +26,8 @@ use std::{
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
-use self::error::io_error;
 pub use self::error::StoreError;
+use self::error::io_error;
 use crate::{outline, wire::CHUNK_BYTES};
 
 /// What a store may take up.
@@ -178,8 +179,8 @@ impl BlobStore {
         written.map(|()| hash)
     }
 
-    /// Takes room for a blob that is to be written, and says which others have to go for it; nothing when it is here.
-    /// Waits while threads are busy with this blob, or with as much room as is missing.
+    /// Takes room for a blob that is to be written, and says which others have to go for it; nothing when it
+    /// is here. Waits while threads are busy with this blob, or with as much room as is missing.
     fn reserve(
         &self,
         hash: &ContentHash,
@@ -225,7 +226,8 @@ impl BlobStore {
         }
     }
 
-    /// Up to `len` bytes from `offset` on, and the blob's size. Not checked: whoever puts the parts together does that.
+    /// Up to `len` bytes from `offset` on, and the blob's size. Not checked: whoever puts the parts together
+    /// does that.
     ///
     /// # Errors
     /// When the blob is not here or ends before `offset`.
@@ -397,7 +399,8 @@ impl BlobStore {
             // The name must survive a power cut as well as the contents.
             .and_then(|()| File::open(parent)?.sync_all());
         result.map_err(|e| {
-            // A half-written file would take the room that is missing; when it is already gone that is as good.
+            // A half-written file would take the room that is missing; when it is already gone that is as
+            // good.
             fs::remove_file(&temp).ok();
             io_error(&path, size, e)
         })

@@ -1,7 +1,7 @@
 //! The tokens of a task while it is computed: written by its provider, read by its client in pages.
 //!
-//! A log that only grows, with bounds on everything. Writing never waits; a reader that is slow, or starts late, or
-//! starts over misses nothing.
+//! A log that only grows, with bounds on everything. Writing never waits; a reader that is slow, or starts
+//! late, or starts over misses nothing.
 
 use std::{future::Future, time::Duration};
 

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use libp2p::{
+    Swarm, SwarmBuilder,
     identity::Keypair,
     multiaddr::Multiaddr,
     noise, ping,
     request_response::{self, ProtocolSupport},
     swarm::SwarmEvent,
-    tcp, yamux, Swarm, SwarmBuilder,
+    tcp, yamux,
 };
 
 use crate::{
     address::parse_listen,
-    event_loop::{root_cause, Behaviour},
+    event_loop::{Behaviour, root_cause},
     limits::Limits,
     places::Places,
     plane::PlaneError,

@@ -1,23 +1,24 @@
 //! `/surety/blob/3`, its elder `/surety/blob/2`, and `/surety/stream/1`: messages and their framing.
 //!
-//! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The length is
-//! checked before anything is allocated.
+//! One request and one response a substream. A frame is its length as `u32`, little endian, then SCALE. The
+//! length is checked before anything is allocated.
 //!
-//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, and [`Response::Refused`]. A
-//! peer speaks both and prefers 3. What version 2 has no words for is left out: a ticket is not sent, an outline is asked
-//! for as an empty part (the answer tells the size), a refusal reads "not found". Who may read what is the same in both.
+//! Version 3 of the blob protocol adds to version 2 a ticket after each request, outlines, and
+//! [`Response::Refused`]. A peer speaks both and prefers 3. What version 2 has no words for is left out: a
+//! ticket is not sent, an outline is asked for as an empty part (the answer tells the size), a refusal reads
+//! "not found". Who may read what is the same in both.
 
 use std::{io, marker::PhantomData};
 
 use codec::{Decode, DecodeAll, Encode};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use libp2p::{request_response::Codec, StreamProtocol};
+use libp2p::{StreamProtocol, request_response::Codec};
 use surety_types::{ContentHash, TaskId};
 
 use crate::{
-    access::{Ticket, TICKET_BYTES_MAX},
+    access::{TICKET_BYTES_MAX, Ticket},
     plane::Statement,
-    stream::{StreamPage, PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX},
+    stream::{PAGE_BYTES_MAX, PAGE_TOKENS_MAX, REASON_BYTES_MAX, StreamPage},
 };
 
 /// Blobs, and which blob is a task's output.
@@ -29,9 +30,9 @@ pub(crate) const BLOBS_2: StreamProtocol = StreamProtocol::new("/surety/blob/2")
 /// Tokens of tasks that are being computed.
 pub(crate) const STREAMS: StreamProtocol = StreamProtocol::new("/surety/stream/1");
 
-/// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round trips
-/// do not matter on fast links. A power of two of segments, so that each part's own content hash is a node of the
-/// blob's tree.
+/// Largest part of a blob in one response: small enough to keep 64 of them in memory, large enough that round
+/// trips do not matter on fast links. A power of two of segments, so that each part's own content hash is a
+/// node of the blob's tree.
 pub(crate) const CHUNK_BYTES: u32 = 1 << 20;
 
 /// What is asked (`Blob`) takes at most 45 bytes, the ticket its own, its length and whether it is there.
@@ -89,7 +90,8 @@ pub(crate) enum Response {
     Outline { total: u64, chunks: Vec<ContentHash> },
 }
 
-/// One page of a task's stream. Answered as soon as there is something new, or when there was nothing for a while.
+/// One page of a task's stream. Answered as soon as there is something new, or when there was nothing for a
+/// while.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct PageRequest {
     /// The chain that the task is on.
@@ -247,8 +249,8 @@ impl<M: Messages> Codec for ScaleCodec<M> {
     }
 }
 
-/// Whether these bytes are read the same once they have been read as each message that others may send, and written
-/// again. They always are; for the fuzz target `wire`.
+/// Whether these bytes are read the same once they have been read as each message that others may send, and
+/// written again. They always are; for the fuzz target `wire`.
 #[doc(hidden)]
 pub fn reads_back(bytes: &[u8]) -> bool {
     let same = |again: Option<Vec<u8>>| again.is_none_or(|again| again == bytes);

@@ -1,23 +1,23 @@
-//! Real sockets on loopback, and the same in memory: blobs are for those of the round, and for auditors who show their
-//! draw.
+//! Real sockets on loopback, and the same in memory: blobs are for those of the round, and for auditors who
+//! show their draw.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
 
 use std::{
     sync::{
-        atomic::{AtomicUsize, Ordering},
         Arc,
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
-use common::{endpoint, limits, peer, peer_with, refused, QUIC, TCP};
+use common::{QUIC, TCP, endpoint, limits, peer, peer_with, refused};
 use surety_network::{
-    memory::MemoryNet, AccessGate, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, Readers, Ticket,
+    AccessGate, Asked, Bytes, DataPlane, Decision, FetchOptions, Limits, Readers, Ticket, memory::MemoryNet,
 };
-use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_types::{ContentHash, multiaddr::Endpoint};
 use tokio::sync::Notify;
 
 const TASK: u64 = 7;
@@ -47,11 +47,7 @@ impl AccessGate for OneTicket {
             && asked.blob == self.blob
             && asked.task.is_none_or(|task| task == TASK)
             && asked.ticket.as_bytes() == b"drawn";
-        if right {
-            Decision::Allow
-        } else {
-            Decision::Refuse
-        }
+        if right { Decision::Allow } else { Decision::Refuse }
     }
 }
 

@@ -9,9 +9,9 @@ use std::{
 };
 
 use common::{
-    attempts, endpoint,
-    hostile::{hostile, Manner},
-    limits, peer, peer_with, share, QUIC, TCP,
+    QUIC, TCP, attempts, endpoint,
+    hostile::{Manner, hostile},
+    limits, peer, peer_with, share,
 };
 use surety_network::{DataPlane, FetchOptions, Limits, PeerError, PlaneError};
 use surety_proofs::content_hash;

@@ -5,14 +5,14 @@ mod common;
 
 use std::{fs, net::TcpListener};
 
-use common::{attempts, endpoint, limits, peer, peer_with, refused, share, Peer, QUIC, TCP};
+use common::{Peer, QUIC, TCP, attempts, endpoint, limits, peer, peer_with, refused, share};
 use sp_core::crypto::AccountId32;
 use surety_network::{
-    parse_endpoint, DataPlane, FetchOptions, Limits, OutputLocation, PeerError, PlaneError, Readers,
-    Statement, StoreError,
+    DataPlane, FetchOptions, Limits, OutputLocation, PeerError, PlaneError, Readers, Statement, StoreError,
+    parse_endpoint,
 };
 use surety_proofs::{CommitStatement, SignedStatement};
-use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_types::{ContentHash, multiaddr::Endpoint};
 
 /// Puts other bytes where a peer keeps a blob, as a lying peer would.
 fn corrupt(peer: &Peer, hash: ContentHash, bytes: &[u8]) {

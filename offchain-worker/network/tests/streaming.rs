@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{endpoint, limits, peer, peer_with, share, Peer, QUIC, TCP};
+use common::{Peer, QUIC, TCP, endpoint, limits, peer, peer_with, share};
 use surety_network::{DataPlane, FetchOptions, Limits, PeerError, Readers, StreamEnd, StreamToken};
 
 const TASK: u64 = 7;

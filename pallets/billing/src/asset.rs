@@ -7,7 +7,7 @@ use frame_support::{
         tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
     },
 };
-use sp_runtime::{traits::Zero, DispatchError};
+use sp_runtime::{DispatchError, traits::Zero};
 
 use crate::{BalanceOf, Config, HoldReason};
 

@@ -1,19 +1,20 @@
 //! What auditors get, out of what the provider earned that they audited.
 //!
-//! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the price: so the
-//! client's cost stays what it was. A client that is its own provider and auditor moves its own money and loses the fee.
+//! Not out of the fee, which is smaller than what the usual number of audits costs, and not on top of the
+//! price: so the client's cost stays what it was. A client that is its own provider and auditor moves its own
+//! money and loses the fee.
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::{
-    traits::{Saturating, Zero},
     DispatchError,
+    traits::{Saturating, Zero},
 };
 use surety_audit_economics::AuditPay;
-use surety_types::{task::Assignment, trust::AuditToPay, TaskId};
+use surety_types::{TaskId, task::Assignment, trust::AuditToPay};
 
 use crate::{
-    asset::{self, Delivery},
     BalanceOf, Config, Event, Pallet,
+    asset::{self, Delivery},
 };
 
 impl<T: Config> Pallet<T> {

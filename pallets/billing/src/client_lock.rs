@@ -1,22 +1,25 @@
-//! The client's own lock: a part of its task's cap, on hold beside the escrow, that only a proven fault of its own takes.
+//! The client's own lock: a part of its task's cap, on hold beside the escrow, that only a proven fault of
+//! its own takes.
 //!
-//! It goes back whole at settlement, at a refund and at a cancellation, whoever else was at fault. What a client can
-//! be guilty of has to be shown on the chain; that a result is not to its liking is no such thing, and neither is that
-//! nobody wanted the task. Withholding its input is: a provider demanded a piece on the chain, and nobody supplied it.
+//! It goes back whole at settlement, at a refund and at a cancellation, whoever else was at fault. What a
+//! client can be guilty of has to be shown on the chain; that a result is not to its liking is no such thing,
+//! and neither is that nobody wanted the task. Withholding its input is: a provider demanded a piece on the
+//! chain, and nobody supplied it.
 //!
-//! Half of a lock that is lost goes to the providers who waited in vain, in equal shares, and half is burned: a client
-//! that is its own provider loses by it, and providers who make a client lose it earn less than by working.
+//! Half of a lock that is lost goes to the providers who waited in vain, in equal shares, and half is burned:
+//! a client that is its own provider loses by it, and providers who make a client lose it earn less than by
+//! working.
 
 use frame_support::{dispatch::DispatchResult, traits::Get};
 use sp_runtime::{
-    traits::{CheckedDiv, Zero},
     DispatchError, Permill, Saturating,
+    traits::{CheckedDiv, Zero},
 };
 use surety_types::TaskId;
 
 use crate::{
-    asset::{self, Delivery},
     BalanceOf, Config, Event, Pallet,
+    asset::{self, Delivery},
 };
 
 impl<T: Config> Pallet<T> {

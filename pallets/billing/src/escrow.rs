@@ -2,20 +2,20 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get};
 use sp_runtime::{
-    traits::{CheckedAdd, CheckedSub, Zero},
     ArithmeticError, DispatchError, Saturating,
+    traits::{CheckedAdd, CheckedSub, Zero},
 };
 use surety_types::{
+    TaskId,
     task::Assignment,
     traits::{Escrow, Settlement},
     trust::AuditToPay,
-    TaskId,
 };
 
 use crate::{
-    asset::{self, Delivery},
-    split::{split, FeeSplit, FeeTerms},
     BalanceOf, Config, Error, EscrowRecord, Escrows, Event, Pallet, Totals, TotalsOf,
+    asset::{self, Delivery},
+    split::{FeeSplit, FeeTerms, split},
 };
 
 impl<T: Config> Escrow<T::AccountId, BalanceOf<T>> for Pallet<T> {

@@ -152,8 +152,8 @@ pub mod pallet {
             /// Amount, in plancks.
             amount: BalanceOf<T>,
         },
-        /// What a provider or client was due was burned: its account does not exist, and the amount is too small to
-        /// open one.
+        /// What a provider or client was due was burned: its account does not exist, and the amount is too
+        /// small to open one.
         DustBurned {
             /// Task id.
             task: TaskId,

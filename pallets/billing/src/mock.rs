@@ -5,11 +5,11 @@
 use frame_support::{
     construct_runtime, derive_impl, parameter_types,
     traits::{
+        ConstU32, ConstU128,
         fungible::{Inspect, InspectHold},
-        ConstU128, ConstU32,
     },
 };
-use sp_runtime::{traits::IdentityLookup, BuildStorage, Permill};
+use sp_runtime::{BuildStorage, Permill, traits::IdentityLookup};
 use surety_types::{task::Assignment, trust::AuditToPay};
 
 use crate::{self as billing, Event, HoldReason, Pallet};

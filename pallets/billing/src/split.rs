@@ -1,6 +1,6 @@
 //! What a task costs beyond its providers. Pure.
 
-use sp_runtime::{traits::AtLeast32BitUnsigned, Permill};
+use sp_runtime::{Permill, traits::AtLeast32BitUnsigned};
 
 /// How the protocol fee is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ impl<Balance: AtLeast32BitUnsigned + Copy> FeeTerms<Balance> {
             .is_some_and(|cost| cost <= cap)
     }
 
-    /// The largest price, at least one planck, that can be paid `redundancy` times out of `cap`. `None` when there
-    /// is none.
+    /// The largest price, at least one planck, that can be paid `redundancy` times out of `cap`. `None` when
+    /// there is none.
     ///
-    /// Looks for it by halving: the cost never falls as the price rises, so that this holds for any rounding of
-    /// the fee, in at most as many steps as a balance has bits.
+    /// Looks for it by halving: the cost never falls as the price rises, so that this holds for any rounding
+    /// of the fee, in at most as many steps as a balance has bits.
     #[allow(clippy::arithmetic_side_effects, reason = "the divisor is two")]
     pub fn price_limit(&self, cap: Balance, redundancy: u32) -> Option<Balance> {
         let one = Balance::one();

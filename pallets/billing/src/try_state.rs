@@ -3,11 +3,11 @@
 use alloc::collections::BTreeMap;
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{CheckedAdd, Zero},
     Saturating, TryRuntimeError,
+    traits::{CheckedAdd, Zero},
 };
 
-use crate::{asset, BalanceOf, Config, Escrows, Pallet, Totals};
+use crate::{BalanceOf, Config, Escrows, Pallet, Totals, asset};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.

@@ -1,5 +1,5 @@
-//! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws and games, and
-//! run over the runtime alone (`scripts/weights`).
+//! The calls, and what time brings about, in the disputes that cost most. They need real signatures, draws
+//! and games, and run over the runtime alone (`scripts/weights`).
 
 mod committee;
 mod setup;
@@ -13,13 +13,13 @@ use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_dispute_game::bisection::Clocks;
 use surety_pallet_results::{
-    benchmarking::setup::{agent_of, at, challengeable, disputable, stake, verifier_of, TASK},
     LongCell, Rounds,
+    benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
 };
-use surety_pallet_trust_lock::{fill_convictions, Records};
+use surety_pallet_trust_lock::{Records, fill_convictions};
 use surety_types::{task::ResultClaim, traits::DrawVerifier, trust::Party};
 
-use crate::{Call, Committees, Config, Disputes, Pallet, OPENED_AT_ONCE, SUSPENDED_AT_ONCE};
+use crate::{Call, Committees, Config, Disputes, OPENED_AT_ONCE, Pallet, SUSPENDED_AT_ONCE};
 
 fn suspended<T: Config>() -> usize {
     let records = Records::<T>::iter_values();
@@ -123,7 +123,8 @@ mod benchmarks {
         assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
     }
 
-    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered otherwise.
+    /// The answer that decides: all members of eight rounds kept silent, and a third of the voters answered
+    /// otherwise.
     #[benchmark]
     fn reveal_vote() {
         let (verifier, _) = verifier_of::<T>(account("auditors agent", 0, 0));
@@ -154,7 +155,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time instead.
+    /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time
+    /// instead.
     #[benchmark]
     fn advance_committee() {
         silent::<T>();

@@ -10,15 +10,15 @@
 //!                                    └──> Revealing ──> decided by two thirds of all stake, or undecided
 //! ```
 //!
-//! `surety_dispute_game::quorum_streak` is the state machine, and its time is that of disputes. What it decides ends
-//! the dispute as a judgement does. When it does not decide, the dispute waits for `DecideOrigin` as long as
-//! `DecisionWindow` lasts, and stays undecided then.
+//! `surety_dispute_game::quorum_streak` is the state machine, and its time is that of disputes. What it
+//! decides ends the dispute as a judgement does. When it does not decide, the dispute waits for
+//! `DecideOrigin` as long as `DecisionWindow` lasts, and stays undecided then.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, SaturatedConversion};
+use sp_runtime::{SaturatedConversion, traits::Saturating};
 use surety_dispute_game::{
     bisection::{Cell, Side},
-    committee::{question, value_hash, windows, CommitteeState, SeatDraw, CANDIDATES_EXPECTED},
+    committee::{CANDIDATES_EXPECTED, CommitteeState, SeatDraw, question, value_hash, windows},
     quorum_streak::Stage,
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -34,7 +34,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn convene(id: DisputeId, dispute: &DisputeOf<T>, cell: &Cell) {
         let asked = question(id, dispute.task, &dispute.claim, cell);
         let windows = windows(T::SeatWindow::get(), T::VoteWindow::get());
-        // A draw among so few would ask nearly all of them, and could be short of members for no fault of anybody.
+        // A draw among so few would ask nearly all of them, and could be short of members for no fault of
+        // anybody.
         let all_at_once = T::Stake::stashes_in(Role::Verifier) < CANDIDATES_EXPECTED;
         let state = if all_at_once {
             CommitteeState::of_all(asked, windows)
@@ -80,8 +81,8 @@ impl<T: Config> Pallet<T> {
         passed || committee.state.decision().is_some()
     }
 
-    /// Has a dispute's committee go on as far as its time allows, and ends the game if it has decided. Says whether it still
-    /// sits.
+    /// Has a dispute's committee go on as far as its time allows, and ends the game if it has decided. Says
+    /// whether it still sits.
     pub(crate) fn run_committee(id: DisputeId, dispute: &mut DisputeOf<T>) -> bool {
         let Some(mut committee) = Committees::<T>::get(id) else {
             return false;
@@ -180,11 +181,11 @@ impl<T: Config> Pallet<T> {
         false
     }
 
-    /// Suspends the next few members that sealed an answer and did not open it, so that no step of a round costs more than
-    /// others. Says whether there are more.
+    /// Suspends the next few members that sealed an answer and did not open it, so that no step of a round
+    /// costs more than others. Says whether there are more.
     ///
-    /// Nobody loses stake for a vote: silence may be the line's fault, and an answer that others did not give is no proof of
-    /// a lie.
+    /// Nobody loses stake for a vote: silence may be the line's fault, and an answer that others did not give
+    /// is no proof of a lie.
     fn suspend_some(committee: &mut CommitteeOf<T>) -> bool {
         let absent = committee.state.absent().into_iter();
         let mut left = absent.skip(committee.suspended as usize);

@@ -1,35 +1,34 @@
 //! The life of a dispute, from its first move to what its end means.
 //!
 //! ```text
-//!            play                      play, time of a side          ┌ judged, decided, conceded, out of time: the loser
-//!  open ───────────> Posting .. Opening ──────────────────────> over ┤ is convicted, or loses its bond
-//!                        └──> NeedsCommittee ── it decides ─────^    └ undecided: nobody loses stake
-//!                               ├────── decide_dispute ─────────^
-//!                               └─ it does not, DecisionWindow ─^
+//!         play                    play, time of a side     ┌ judged, decided, conceded, out of time:
+//!  open ────────> Posting .. Opening ──────────────────> over ┤ the loser is convicted, or loses its bond
+//!                     └──> NeedsCommittee ── it decides ───^  └ undecided: nobody loses stake
+//!                            ├────── decide_dispute ───────^
+//!                            └─ it does not, DecisionWindow ^
 //! ```
 //!
-//! At any time a dispute becomes **moot** when one of its parties has lost elsewhere. It is then only closed, in the
-//! next blocks.
+//! At any time a dispute becomes **moot** when one of its parties has lost elsewhere. It is then only closed,
+//! in the next blocks.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::{
-    traits::{Saturating, Zero},
     SaturatedConversion,
+    traits::{Saturating, Zero},
 };
 use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
-use surety_pallet_results::{asset, DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds};
+use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds, asset};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     stake::Role,
     traits::{StakeLedger, TaskClock},
     trust::{AuditState, DisputeId, FaultKind, Party},
-    TaskId,
 };
 
 use crate::{
-    bond,
+    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond,
     matching::{ChallengerStake, Matchup},
-    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf,
 };
 
 impl<T: Config> Pallet<T> {
@@ -79,7 +78,8 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Ends a dispute if that is due, and writes down when to poll it again if not. Says whether it has ended.
+    /// Ends a dispute if that is due, and writes down when to poll it again if not. Says whether it has
+    /// ended.
     pub(crate) fn poll_dispute(round: &mut RoundOf<T>, id: DisputeId, mut dispute: DisputeOf<T>) -> bool {
         if is_moot::<T>(round, &dispute) {
             Self::close_moot(round, id, dispute);
@@ -261,8 +261,9 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Nobody loses stake. Of providers that contradict each other or their auditor neither is paid: nobody knows who is
-    /// right. A challenge by anybody else does not take away a provider's pay, or it would be too cheap.
+    /// Nobody loses stake. Of providers that contradict each other or their auditor neither is paid: nobody
+    /// knows who is right. A challenge by anybody else does not take away a provider's pay, or it would be
+    /// too cheap.
     fn leave_undecided(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
         if !matches!(dispute.challenger, Party::Account(_)) {
             for party in [&dispute.defender, &dispute.challenger] {
@@ -274,7 +275,8 @@ impl<T: Config> Pallet<T> {
         Self::release_challenger(round, id, dispute);
     }
 
-    /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when nobody is left.
+    /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when
+    /// nobody is left.
     fn challenge_next(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         let game = || Self::new_game(dispute.task, &dispute.claim);
         let next = Self::next_defender(round, &dispute).and_then(|next| Some((next, game()?)));
@@ -292,10 +294,10 @@ impl<T: Config> Pallet<T> {
             proven: dispute.proven,
         };
         let next = Self::open_dispute(dispute.task, round, matchup, stake, game);
-        if let Party::Auditor { verifier, provider } = &dispute.challenger {
-            if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
-                audit.state = AuditState::Disputed(next);
-            }
+        if let Party::Auditor { verifier, provider } = &dispute.challenger
+            && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+        {
+            audit.state = AuditState::Disputed(next);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use frame_support::weights::Weight;
 use surety_pallet_results::{RoundDisputes, RoundOf};
-use surety_types::{trust::DisputeId, TaskId};
+use surety_types::{TaskId, trust::DisputeId};
 
 use crate::{Config, Disputes, Pallet, WeightInfo};
 

@@ -67,9 +67,9 @@ pub mod pallet {
         quorum_streak::Decision,
     };
     use surety_types::{
+        TaskId,
         task::ResultClaim,
         trust::{AuditProof, DisputeId},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -107,8 +107,9 @@ pub mod pallet {
         /// Blocks in which the members of a committee open their answers.
         type VoteWindow: Get<u32>;
 
-        /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have grown and its key must not have changed. At least
-        /// as long as the draw's seed is known before it is used.
+        /// Blocks of the chain, not of the clock, before a draw began in which a member's stake must not have
+        /// grown and its key must not have changed. At least as long as the draw's seed is known before it is
+        /// used.
         type SeatSeasoning: Get<u32>;
 
         /// Weights of the calls.
@@ -194,7 +195,8 @@ pub mod pallet {
             dispute: DisputeId,
             /// Task id.
             task: TaskId,
-            /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost elsewhere.
+            /// Who won and why. Nothing when nobody could decide it, and when one of the parties lost
+            /// elsewhere.
             outcome: Option<Outcome>,
         },
         /// A challenger lost its bond.
@@ -276,7 +278,8 @@ pub mod pallet {
             dispute: DisputeId,
             /// What it decided, if it did.
             decision: Decision,
-            /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to decide.
+            /// Who was right. Nobody knows when nothing was decided: the dispute waits a while for others to
+            /// decide.
             winner: Option<Side>,
         },
     }
@@ -334,8 +337,9 @@ pub mod pallet {
 
     #[pallet::call]
     impl<T: Config> Pallet<T> {
-        /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond is put on
-        /// hold. It is returned unless the challenger loses: then half goes to the defender and half is burned.
+        /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond
+        /// is put on hold. It is returned unless the challenger loses: then half goes to the defender and
+        /// half is burned.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.
@@ -346,11 +350,11 @@ pub mod pallet {
             Self::do_challenge(challenger, task, &provider)
         }
 
-        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and for
-        /// challengers that are neither.
+        /// Plays move `number` of a dispute, counted from 0. For the agents of providers and auditors, and
+        /// for challengers that are neither.
         ///
-        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two moves
-        /// later it might be a legal one, and a wrong one.
+        /// With its number a move that is sent twice, because it seemed lost, is refused the second time: two
+        /// moves later it might be a legal one, and a wrong one.
         ///
         /// # Errors
         /// `UnknownDispute`, `NotPlayer`, `Moot`, `StaleMove`, `NotNow`, `WrongMove`, `Unproven`.
@@ -361,8 +365,8 @@ pub mod pallet {
             Self::do_play(&player, dispute, number, played)
         }
 
-        /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda does it
-        /// as well.
+        /// Ends a dispute whose time is over, or in which a party has lost elsewhere. Anybody may; the agenda
+        /// does it as well.
         ///
         /// # Errors
         /// `UnknownDispute`, `NotDue`.
@@ -373,7 +377,8 @@ pub mod pallet {
             Self::do_advance_dispute(dispute)
         }
 
-        /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after its committee.
+        /// Decides a dispute about a cell that no block can compute again: the last resort, beside and after
+        /// its committee.
         ///
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NotReferred`.
@@ -384,17 +389,18 @@ pub mod pallet {
             Self::do_decide_dispute(dispute, winner)
         }
 
-        /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after `ballot` others, and
-        /// seals what it computed itself. While a round is drawn with a proof of the VRF of the signer's key over
-        /// [`surety_audit_economics::SeatInput`], whose output has to be below the threshold for the stash's stake; the
-        /// best draws are seated when the time is over. Without one when all are summoned.
+        /// Takes, for the signer's stash, a seat in the ballot of a dispute's committee that comes after
+        /// `ballot` others, and seals what it computed itself. While a round is drawn with a proof of the VRF
+        /// of the signer's key over [`surety_audit_economics::SeatInput`], whose output has to be below the
+        /// threshold for the stash's stake; the best draws are seated when the time is over. Without one when
+        /// all are summoned.
         ///
-        /// `seal` is [`surety_dispute_game::quorum_streak::seal`] of the committee's question, `ballot`, the **stash**,
-        /// [`surety_dispute_game::committee::value_hash`] and a salt.
+        /// `seal` is [`surety_dispute_game::quorum_streak::seal`] of the committee's question, `ballot`, the
+        /// **stash**, [`surety_dispute_game::committee::value_hash`] and a salt.
         ///
         /// # Errors
-        /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`, `NotNow`,
-        /// `AlreadySeated`, `WasAbsent`, `Unsettled`, `NotDrawn`, `Outranked`.
+        /// `NotVerifierAgent`, `InJail`, `UnknownDispute`, `Moot`, `NoCommittee`, `IsParty`, `StaleBallot`,
+        /// `NotNow`, `AlreadySeated`, `WasAbsent`, `Unsettled`, `NotDrawn`, `Outranked`.
         #[pallet::call_index(4)]
         #[pallet::weight(<T as Config>::WeightInfo::join_committee())]
         pub fn join_committee(
@@ -408,12 +414,12 @@ pub mod pallet {
             Self::do_join_committee(&agent, dispute, ballot, proof, seal)
         }
 
-        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like `Results.reveal`. The last
-        /// one ends the ballot.
+        /// Opens the answer that the stash `verifier` has sealed. Without signature and fee, like
+        /// `Results.reveal`. The last one ends the ballot.
         ///
         /// # Errors
-        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`, `SealMismatch`; `BadOrigin` when
-        /// it is signed. Pools refuse it instead, as they do `Results.reveal`.
+        /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotNow`, `NotSeated`, `AlreadyRevealed`, `SealMismatch`;
+        /// `BadOrigin` when it is signed. Pools refuse it instead, as they do `Results.reveal`.
         #[pallet::call_index(5)]
         #[pallet::weight((<T as Config>::WeightInfo::reveal_vote(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal_vote)]
@@ -429,7 +435,8 @@ pub mod pallet {
             Self::do_reveal_vote(dispute, verifier, value, salt)
         }
 
-        /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as well.
+        /// Has a committee go on whose time for what it does is over. Anybody may; the agenda does it as
+        /// well.
         ///
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.

@@ -1,22 +1,22 @@
 //! Who plays whom.
 //!
-//! - Two providers that stand by different results play each other, one game at a time each, until all that stand say
-//!   the same. The one whose result fewer stand by defends.
+//! - Two providers that stand by different results play each other, one game at a time each, until all that
+//!   stand say the same. The one whose result fewer stand by defends.
 //! - An auditor whose result differs plays the provider that it audited.
-//! - A challenger that has won goes on against the next that stands by the same result: first other providers, then,
-//!   if the result was judged wrong, auditors that confirmed it. **Losing is personal**: what a defender shows below a
-//!   leaf of its trace is its own, so its defeat proves nothing against another that made the same claim. Each can
-//!   defend it, and whoever is right wins.
+//! - A challenger that has won goes on against the next that stands by the same result: first other
+//!   providers, then, if the result was judged wrong, auditors that confirmed it. **Losing is personal**:
+//!   what a defender shows below a leaf of its trace is its own, so its defeat proves nothing against another
+//!   that made the same claim. Each can defend it, and whoever is right wins.
 //!
-//! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the round, so there
-//! are no more games than members, audits and challenges.
+//! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the
+//! round, so there are no more games than members, audits and challenges.
 
 use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     SaturatedConversion,
+    traits::{Saturating, Zero},
 };
 use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
@@ -25,11 +25,10 @@ use surety_dispute_game::{
 use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::ResultClaim,
     traits::TaskClock,
     trust::{AuditState, DisputeId, OpenDispute, Party},
-    TaskId,
 };
 
 use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Pallet, PartyOf};
@@ -70,10 +69,10 @@ impl<T: Config> Pallet<T> {
             let Some((matchup, game)) = next else { break };
             let challenger = matchup.challenger.clone();
             let id = Self::open_dispute(task, round, matchup, nothing, game);
-            if let Party::Auditor { verifier, provider } = &challenger {
-                if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
-                    audit.state = AuditState::Disputed(id);
-                }
+            if let Party::Auditor { verifier, provider } = &challenger
+                && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+            {
+                audit.state = AuditState::Disputed(id);
             }
             busy = true;
         }
@@ -137,8 +136,8 @@ impl<T: Config> Pallet<T> {
         })
     }
 
-    /// The next auditor that says something else than its provider. Ends audits from which no dispute can come, and
-    /// says in `ended` whether there was one.
+    /// The next auditor that says something else than its provider. Ends audits from which no dispute can
+    /// come, and says in `ended` whether there was one.
     fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Matchup<T>, Game)> {
         for audit in round.audits.clone() {
             if audit.state != AuditState::Differs {

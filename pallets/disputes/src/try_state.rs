@@ -5,11 +5,11 @@ mod committees;
 use alloc::collections::BTreeMap;
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     TryRuntimeError,
+    traits::{Saturating, Zero},
 };
-use surety_pallet_results::{asset, RoundOf, Rounds};
-use surety_types::{task::RoundPhase, trust::Party, TaskId};
+use surety_pallet_results::{RoundOf, Rounds, asset};
+use surety_types::{TaskId, task::RoundPhase, trust::Party};
 
 use crate::{Config, Disputes, HoldReason, NextDisputeId, Pallet};
 

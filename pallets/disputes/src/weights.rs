@@ -7,7 +7,8 @@ pub trait WeightInfo {
     /// A challenge of a full round.
     fn challenge() -> Weight;
 
-    /// The longest opening of a product in int8: it is computed again, and who loses is convicted in a full round.
+    /// The longest opening of a product in int8: it is computed again, and who loses is convicted in a full
+    /// round.
     fn play_int8_product() -> Weight;
 
     /// The same of a product in int12.
@@ -29,13 +30,15 @@ pub trait WeightInfo {
     /// The last of the most candidates comes, and draws better than another.
     fn join_committee() -> Weight;
 
-    /// The last answer of a vote of all that decides: as many are suspended as can be at once, and the dispute ends.
+    /// The last answer of a vote of all that decides: as many are suspended as can be at once, and the
+    /// dispute ends.
     fn reveal_vote() -> Weight;
 
     /// An answer of the last of the most voters is found to open its seal.
     fn authorize_reveal_vote() -> Weight;
 
-    /// Time passes for a vote of all: it is opened with the most voters; or it is over, and as the last answer would.
+    /// Time passes for a vote of all: it is opened with the most voters; or it is over, and as the last
+    /// answer would.
     fn advance_committee() -> Weight;
 }
 

@@ -28,12 +28,12 @@ mod tests;
 mod try_state;
 mod weights;
 
-/// Most blocks that pass on the [running](Running) clock in one block. GRANDPA finalises a few at a time; what becomes
-/// final in one go after a standstill is not time that anybody could have used.
+/// Most blocks that pass on the [running](Running) clock in one block. GRANDPA finalises a few at a time;
+/// what becomes final in one go after a standstill is not time that anybody could have used.
 pub const AT_ONCE_MAX: u32 = 6;
 
-/// The running clock: blocks that have become final while finality was moving and blocks had room for answers. What
-/// deadlines are measured with, in place of the block's height. Only differences mean anything.
+/// The running clock: blocks that have become final while finality was moving and blocks had room for
+/// answers. What deadlines are measured with, in place of the block's height. Only differences mean anything.
 ///
 /// It moves at the end of a block, so that it shows the same to everything in one.
 pub struct Running<T>(core::marker::PhantomData<T>);
@@ -61,9 +61,9 @@ pub mod pallet {
     use frame_system::pallet_prelude::*;
 
     use super::{
-        inherent::{self, InherentError, INHERENT_IDENTIFIER},
+        AT_ONCE_MAX, BlockAuthors, Running, WeightInfo,
+        inherent::{self, INHERENT_IDENTIFIER, InherentError},
         median::lower_median,
-        BlockAuthors, Running, WeightInfo, AT_ONCE_MAX,
     };
     use sp_runtime::traits::{BlockNumberProvider, Saturating, Zero};
 
@@ -83,8 +83,8 @@ pub mod pallet {
         /// Who they are, and which of them makes this block.
         type Authors: BlockAuthors<Self::AccountId>;
 
-        /// Whether this block, at its end, has not left room for one more of what somebody loses money for not saying in
-        /// time.
+        /// Whether this block, at its end, has not left room for one more of what somebody loses money for
+        /// not saying in time.
         type IsFull: Get<bool>;
 
         /// What the call weighs, and what the end of a block does.
@@ -162,8 +162,8 @@ pub mod pallet {
             (finalized < frame_system::Pallet::<T>::block_number()).then_some(Call::note { finalized })
         }
 
-        /// Blocks are checked on the state of their parent: the number there is the parent's, the highest that can be
-        /// final.
+        /// Blocks are checked on the state of their parent: the number there is the parent's, the highest
+        /// that can be final.
         fn check_inherent(call: &Self::Call, _: &InherentData) -> Result<(), Self::Error> {
             match call {
                 Call::note { finalized } if *finalized > frame_system::Pallet::<T>::block_number() => {
@@ -198,7 +198,8 @@ pub mod pallet {
             Ok(())
         }
 
-        /// The lower median over the newest note of each of the present authorities. Who has noted nothing yet says 0.
+        /// The lower median over the newest note of each of the present authorities. Who has noted nothing
+        /// yet says 0.
         pub(crate) fn median() -> BlockNumberFor<T> {
             let notes = Notes::<T>::get();
             let noted = |authority| notes.get(authority).copied().unwrap_or_else(Zero::zero);

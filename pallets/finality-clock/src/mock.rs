@@ -4,7 +4,7 @@ use frame_support::{assert_ok, derive_impl, parameter_types, traits::Hooks};
 use sp_inherents::InherentData;
 use sp_runtime::{BuildStorage, DispatchResult};
 
-use crate::{self as pallet_finality_clock, inherent::INHERENT_IDENTIFIER, BlockAuthors};
+use crate::{self as pallet_finality_clock, BlockAuthors, inherent::INHERENT_IDENTIFIER};
 
 type Block = frame_system::mocking::MockBlock<Test>;
 
@@ -72,7 +72,8 @@ impl BlockAuthors<u64> for Authors {
     }
 }
 
-/// Runs a test in block 1 with `authorities` that make blocks in turn; checks every invariant when it is over.
+/// Runs a test in block 1 with `authorities` that make blocks in turn; checks every invariant when it is
+/// over.
 pub(crate) fn execute(authorities: u64, test: impl FnOnce()) {
     Authorities::set((0..authorities).collect());
     AuthorNow::set(None);

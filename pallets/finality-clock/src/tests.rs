@@ -7,9 +7,9 @@ use frame_support::{
     traits::{Get, Hooks},
 };
 use proptest::prelude::*;
-use sp_runtime::{traits::BlockNumberProvider, DispatchError};
+use sp_runtime::{DispatchError, traits::BlockNumberProvider};
 
-use crate::{inherent::InherentError, mock::*, Call, Elapsed, Error, Finalized, Notes, Running, AT_ONCE_MAX};
+use crate::{AT_ONCE_MAX, Call, Elapsed, Error, Finalized, Notes, Running, inherent::InherentError, mock::*};
 
 fn shown() -> u64 {
     <FinalityClock as Get<u64>>::get()
@@ -103,9 +103,11 @@ fn notes_of_those_who_make_no_blocks_any_more_do_not_count() {
         for now in 30..40 {
             assert_ok!(note_in(now, now - 2));
         }
-        assert!(Notes::<Test>::get()
-            .keys()
-            .all(|author| [3, 10, 11].contains(author)));
+        assert!(
+            Notes::<Test>::get()
+                .keys()
+                .all(|author| [3, 10, 11].contains(author))
+        );
         assert!(shown() >= 35, "{}", shown());
         // Whoever is none of them is not listened to, and does not spoil its block.
         AuthorNow::set(Some(77));

@@ -1,7 +1,7 @@
 //! The invariants of the README, one function each.
 
 use frame_support::ensure;
-use sp_runtime::{traits::Zero, TryRuntimeError};
+use sp_runtime::{TryRuntimeError, traits::Zero};
 
 use crate::{Config, Elapsed, Finalized, Notes, Pallet};
 

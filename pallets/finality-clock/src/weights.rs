@@ -1,5 +1,5 @@
-//! What the call weighs, and the end of a block. `scripts/weights` benchmarks this pallet inside the runtime and generates
-//! `runtime/src/weights/surety_pallet_finality_clock.rs`, which implements this trait.
+//! What the call weighs, and the end of a block. `scripts/weights` benchmarks this pallet inside the runtime
+//! and generates `runtime/src/weights/surety_pallet_finality_clock.rs`, which implements this trait.
 
 use frame_support::weights::Weight;
 

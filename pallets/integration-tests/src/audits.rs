@@ -4,7 +4,7 @@ use codec::Encode;
 use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
 use sp_runtime::traits::{BlakeTwo256, Hash};
-use surety_audit_economics::{audit_seal, draw, AuditInput};
+use surety_audit_economics::{AuditInput, audit_seal, draw};
 use surety_types::{
     traits::DrawVerifier,
     trust::{AuditProof, AuditState},

@@ -3,8 +3,8 @@
 use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
 use surety_audit_economics::{
-    draw::{borrowed, SEAT_LABEL},
     SeatInput,
+    draw::{SEAT_LABEL, borrowed},
 };
 use surety_dispute_game::{committee::value_hash, quorum_streak};
 use surety_pallet_test_kit::MockStake;

@@ -2,7 +2,7 @@
 
 use frame_support::{assert_ok, dispatch::DispatchResult, traits::fungible::Mutate};
 use surety_pallet_test_kit::MockOutcome;
-use surety_proofs::{content_hash, SegmentOpening};
+use surety_proofs::{SegmentOpening, content_hash};
 
 use crate::*;
 

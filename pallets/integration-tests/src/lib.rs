@@ -13,9 +13,9 @@ pub use committee::*;
 pub use inputs::*;
 pub use play::*;
 pub use statements::*;
-pub use surety_pallet_test_kit::{send_opening, validity_of, AccountId, Balance, BlockNumber};
+pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 pub use toy::{
-    claim, output, set_model, set_truth, truth, Model, ToyReferee, ToyTrace, IMPOSSIBLE_UNITS, TOKENS,
+    IMPOSSIBLE_UNITS, Model, TOKENS, ToyReferee, ToyTrace, claim, output, set_model, set_truth, truth,
 };
 
 use frame_support::{
@@ -28,24 +28,24 @@ use frame_support::{
 use frame_system::EnsureRoot;
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlockNumberProvider, IdentityLookup},
     BuildStorage, FixedU128, Permill, TryRuntimeError,
+    traits::{BlockNumberProvider, IdentityLookup},
 };
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
 use surety_types::{
+    TaskId,
     stake::Role,
     task::{Assignment, PerMember, ResultClaim, Security, Verdict},
     traits::TaskTrust,
     trust::{FaultKind, SlashId},
-    TaskId,
 };
 
 pub use surety_pallet_disputes::{
     CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId,
 };
 pub use surety_pallet_results::{
-    describe, AuditOf, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf, Rounds,
-    CONVICTED_AT_ONCE,
+    AuditOf, CONVICTED_AT_ONCE, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf,
+    Rounds, describe,
 };
 pub use surety_pallet_trust_lock::{Convictions, NextSlashId, Records, SlashOf, Slashes, SlashesSweptTo};
 

@@ -1,7 +1,7 @@
 //! Players of disputes.
 
 use frame_support::dispatch::DispatchResult;
-use surety_dispute_game::bisection::{challenge as next_challenge, defend, Move, Side};
+use surety_dispute_game::bisection::{Move, Side, challenge as next_challenge, defend};
 use surety_types::trust::{DisputeId, Party};
 
 use crate::*;
@@ -64,7 +64,8 @@ pub fn play(account: AccountId, dispute: DisputeId, played: Move) -> DispatchRes
     )
 }
 
-/// Everybody listed makes the moves that its result tells it, in all its disputes, for as long as there are any.
+/// Everybody listed makes the moves that its result tells it, in all its disputes, for as long as there are
+/// any.
 pub fn play_out(results: &[(AccountId, u8)]) {
     while play_round(results) {}
 }
@@ -90,8 +91,8 @@ pub fn money(account: AccountId) -> Balance {
     Balances::free_balance(account)
 }
 
-/// What a defender plays that says the right thing above the leaves and `result`'s below them; a challenger plays
-/// whatever leads there.
+/// What a defender plays that says the right thing above the leaves and `result`'s below them; a challenger
+/// plays whatever leads there.
 pub fn sabotage(id: DisputeId, result: u8) -> Move {
     use surety_dispute_game::bisection::{Entry, Level, State, StepsOpening, Trace};
 

@@ -5,7 +5,7 @@ use frame_support::dispatch::DispatchResult;
 use sp_core::H256;
 use sp_io::hashing::blake2_256;
 use surety_proofs::{CommitStatement, SignedStatement};
-use surety_types::{traits::SignatureVerifier, TaskId};
+use surety_types::{TaskId, traits::SignatureVerifier};
 
 use crate::*;
 

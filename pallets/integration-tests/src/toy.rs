@@ -1,8 +1,8 @@
 //! A computation small enough to see through: four leaves, of which the inner two are computed in two steps.
 //!
-//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each step of leaf
-//! 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the output: three segments of the
-//! result's number.
+//! A *result* is a number. The right one is [`truth`]; any other below [`TOKENS`] has one wrong cell in each
+//! step of leaf 1, those from there on one in leaf 0, which no referee can compute again. Leaf 3 is the
+//! output: three segments of the result's number.
 
 use std::{cell::Cell as Slot, convert::Infallible};
 
@@ -12,7 +12,7 @@ use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
 use surety_proofs::{merkle_root, row_digest, rows_digest};
-use surety_types::{task::ResultClaim, TaskId};
+use surety_types::{TaskId, task::ResultClaim};
 
 use crate::DisputeReferee;
 

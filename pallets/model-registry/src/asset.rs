@@ -27,8 +27,8 @@ pub(crate) fn release<T: Config>(owner: &T::AccountId, amount: BalanceOf<T>) -> 
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(owner: &T::AccountId) -> DispatchResult {
     use frame_support::traits::{
-        fungible::{Inspect as _, Mutate as _},
         Get,
+        fungible::{Inspect as _, Mutate as _},
     };
     use sp_runtime::Saturating;
 

@@ -5,12 +5,12 @@ use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
+    ContentHash,
     limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
     model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier},
-    ContentHash,
 };
 
-use crate::{asset, Call, Config, Models, Pallet};
+use crate::{Call, Config, Models, Pallet, asset};
 
 /// The largest manifest that offers `operation`.
 pub(crate) fn largest(operation: Operation) -> ModelManifest {

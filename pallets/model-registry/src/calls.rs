@@ -3,11 +3,11 @@
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
-    model::{ArchitectureError, ExactForm, ModelManifest},
     ModelId,
+    model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{asset, Config, Error, Event, Model, Models, Pallet};
+use crate::{Config, Error, Event, Model, Models, Pallet, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -60,7 +60,8 @@ pub(crate) fn check_manifest<T: Config>(manifest: &ModelManifest) -> Result<(), 
     }
 }
 
-/// Whether the numbers of some result can be checked: whoever computed it would be punished for what nobody can get right.
+/// Whether the numbers of some result can be checked: whoever computed it would be punished for what nobody
+/// can get right.
 fn check_exact<T: Config>(manifest: &ModelManifest, exact: &ExactForm) -> Result<(), Error<T>> {
     let offered = manifest.family.operation();
     let mut operations = manifest.operations.iter();

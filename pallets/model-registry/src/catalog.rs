@@ -2,7 +2,7 @@
 
 use frame_support::ensure;
 use sp_runtime::DispatchResult;
-use surety_types::{model::Operation, traits::ModelCatalog, ModelId};
+use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
 
 use crate::{Config, Error, Models, Pallet};
 

@@ -46,7 +46,7 @@ pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>
 pub mod pallet {
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::{model::ModelManifest, ModelId};
+    use surety_types::{ModelId, model::ModelManifest};
 
     use super::*;
 
@@ -126,7 +126,8 @@ pub mod pallet {
         OperationNotOffered,
         /// Somebody else registered the model.
         NotOwner,
-        /// The manifest offers an operation that the model's family cannot do on the exact tier: BERT embeds, Llama generates.
+        /// The manifest offers an operation that the model's family cannot do on the exact tier: BERT embeds,
+        /// Llama generates.
         ForeignOperation,
         /// One of the model's dimensions is 0.
         ZeroDimension,
@@ -144,12 +145,14 @@ pub mod pallet {
         InnerTooWide,
         /// The model has more than 1,048,576 positions, or 65,536 where it is an encoder.
         TooManyPositions,
-        /// The model is a decoder and has fewer than two positions: one for a token of the prompt and one for what follows.
+        /// The model is a decoder and has fewer than two positions: one for a token of the prompt and one for
+        /// what follows.
         TooFewPositions,
-        /// The model's heads do not fit together: there must be a multiple of those of keys, of an even width in a decoder; in an
-        /// encoder as many, which share the width of a state.
+        /// The model's heads do not fit together: there must be a multiple of those of keys, of an even width
+        /// in a decoder; in an encoder as many, which share the width of a state.
         UnevenHeads,
-        /// A width of the model is no multiple of 4: that of a state, of all heads, or between a layer's last products.
+        /// A width of the model is no multiple of 4: that of a state, of all heads, or between a layer's last
+        /// products.
         UnalignedWidth,
         /// The model's family does not use this activation: Llama uses SwiGLU, BERT a form of GELU.
         ForeignActivation,

@@ -1,6 +1,6 @@
 //! A runtime of System, Balances and this pallet, and a fluent way to set it up.
 
-use frame_support::{assert_ok, derive_impl, parameter_types, BoundedVec};
+use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types};
 use sp_core::H256;
 use sp_runtime::BuildStorage;
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};

@@ -4,11 +4,11 @@ use alloc::collections::BTreeMap;
 
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     TryRuntimeError,
+    traits::{Saturating, Zero},
 };
 
-use crate::{asset, calls::check_manifest, BalanceOf, Config, Models, Pallet};
+use crate::{BalanceOf, Config, Models, Pallet, asset, calls::check_manifest};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.

@@ -3,7 +3,7 @@
 use frame_benchmarking::{account, v2::*};
 use frame_support::BoundedVec;
 use frame_system::RawOrigin;
-use sp_runtime::{traits::One, SaturatedConversion};
+use sp_runtime::{SaturatedConversion, traits::One};
 use surety_types::{
     limits::{ENDPOINTS_MAX, MULTIADDR_BYTES_MAX, NAME_BYTES_MAX},
     multiaddr::{Endpoint, Endpoints},

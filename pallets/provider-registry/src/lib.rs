@@ -117,7 +117,8 @@ pub mod pallet {
         NoEndpoints,
         /// An endpoint is not `/`-separated printable ASCII.
         MultiaddrSyntax,
-        /// The host part of an endpoint is not `ip4`, `ip6`, `dns`, `dns4` or `dns6` with a value of that kind.
+        /// The host part of an endpoint is not `ip4`, `ip6`, `dns`, `dns4` or `dns6` with a value of that
+        /// kind.
         MultiaddrHost,
         /// The transport part of an endpoint is not `tcp/PORT` or `udp/PORT/quic-v1`.
         MultiaddrTransport,

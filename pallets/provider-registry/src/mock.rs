@@ -1,6 +1,6 @@
 //! A runtime of System and this pallet over a mocked ledger of stake, and a fluent way to set it up.
 
-use frame_support::{assert_ok, derive_impl, parameter_types, BoundedVec};
+use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types};
 use sp_runtime::BuildStorage;
 use surety_pallet_test_kit::{AccountId, Balance, MockStake};
 use surety_types::{

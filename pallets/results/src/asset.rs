@@ -3,9 +3,9 @@
 use frame_support::{
     dispatch::DispatchResult,
     traits::{
+        Defensive,
         fungible::{Inspect, MutateHold},
         tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
-        Defensive,
     },
 };
 use sp_runtime::traits::Zero;
@@ -28,15 +28,15 @@ pub fn hold<T: Config>(
     T::Currency::hold(&reason.into(), who, amount)
 }
 
-/// Makes held balance free again. Cannot fail by what callers do; should it fail all the same, it stays on hold and the
-/// log says so.
+/// Makes held balance free again. Cannot fail by what callers do; should it fail all the same, it stays on
+/// hold and the log says so.
 pub fn release<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId, amount: T::Balance) {
     let released = T::Currency::release(&reason.into(), who, amount, Precision::BestEffort);
     released.defensive_unwrap_or_default();
 }
 
-/// Moves held balance to `payee`. Returns what arrived: all of it, or nothing where `payee` cannot take it; it is burned
-/// then.
+/// Moves held balance to `payee`. Returns what arrived: all of it, or nothing where `payee` cannot take it;
+/// it is burned then.
 pub fn hand_over<T: Config>(
     reason: impl Into<T::RuntimeHoldReason>,
     from: &T::AccountId,

@@ -1,8 +1,8 @@
 //! Whose audits are paid.
 //!
-//! An audit that says what the provider said, of a provider that is paid, and that nobody has proven wrong. A verifier
-//! whose result differs and wins its dispute gets the finder's share of the slash instead, which is much more; the provider
-//! it could be paid by earns nothing then. How much is billing's business.
+//! An audit that says what the provider said, of a provider that is paid, and that nobody has proven wrong. A
+//! verifier whose result differs and wins its dispute gets the finder's share of the slash instead, which is
+//! much more; the provider it could be paid by earns nothing then. How much is billing's business.
 
 use alloc::vec::Vec;
 use surety_types::{

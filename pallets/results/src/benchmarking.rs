@@ -1,5 +1,5 @@
-//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and games, and
-//! run over the runtime alone (`scripts/weights`).
+//! The calls, and what time brings about, in the rounds that cost most. They need real signatures, draws and
+//! games, and run over the runtime alone (`scripts/weights`).
 
 mod inputs;
 mod openings;
@@ -14,7 +14,7 @@ use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
-use surety_pallet_trust_lock::{fill_convictions, NextSlashId, Pallet as TrustLock, Slashes};
+use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
@@ -24,7 +24,7 @@ use surety_types::{
     trust::{AuditState, Demand},
 };
 
-use crate::{asset, late::CONVICTED_AT_ONCE, verdict, Call, Config, Demands, HoldReason, Pallet, Rounds};
+use crate::{Call, Config, Demands, HoldReason, Pallet, Rounds, asset, late::CONVICTED_AT_ONCE, verdict};
 
 fn is_disputed<T: Config>() -> bool {
     Rounds::<T>::get(TASK).is_some_and(|round| !round.disputes.is_empty())
@@ -57,9 +57,9 @@ mod benchmarks {
         assert!(round.is_some_and(|round| matches!(round.phase, RoundPhase::Auditing { .. })));
     }
 
-    /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to reveal.
-    /// They meet in one call only when one member committed; here the others have revealed all the same, so that
-    /// the verdict is as large as it can be, and as many disputes begin as begin at once.
+    /// Both changes of phase that a reveal can bring: the audit window is over, and nobody else has yet to
+    /// reveal. They meet in one call only when one member committed; here the others have revealed all the
+    /// same, so that the verdict is as large as it can be, and as many disputes begin as begin at once.
     #[benchmark]
     fn reveal() {
         let said = disputable::<T>();
@@ -110,7 +110,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to lock.
+    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to
+    /// lock.
     #[benchmark]
     fn replace_members() {
         let until = TrustLock::<T>::now();
@@ -170,7 +171,8 @@ mod benchmarks {
         assert!(!Rounds::<T>::contains_key(TASK));
     }
 
-    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to bring up to date.
+    /// As many members as are found at fault in one step. The others agree, so that there is a verdict to
+    /// bring up to date.
     #[benchmark]
     fn convict_silent() {
         at::<T>(One::one());

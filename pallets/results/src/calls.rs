@@ -11,10 +11,10 @@ use frame_support::ensure;
 use sp_runtime::DispatchError;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     stake::Role,
     task::{RoundMember, RoundPhase},
     traits::StakeLedger,
-    TaskId,
 };
 
 use crate::{Config, Error, Pallet, RoundOf, Rounds};

@@ -3,9 +3,9 @@
 use sp_runtime::traits::{Saturating, Zero};
 use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
+    TaskId,
     traits::TaskOutcome,
     trust::{AuditState, DisputeId, FaultKind},
-    TaskId,
 };
 
 use crate::{Config, Event, MemberOf, Pallet, RoundOf};

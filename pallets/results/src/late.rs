@@ -1,19 +1,19 @@
 //! What was sealed and not opened in time: commitments and audits.
 //!
-//! A missed window costs a provider its pay and some time without tasks, and an auditor nothing: a line may have been down,
-//! and an honest worker loses no stake for that. That the seal is opened at all is demanded until
-//! [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond that is a fault: if it
-//! were cheaper than a wrong answer, whoever sees that it is audited would be silent.
+//! A missed window costs a provider its pay and some time without tasks, and an auditor nothing: a line may
+//! have been down, and an honest worker loses no stake for that. That the seal is opened at all is demanded
+//! until [`Round::openings_until`](surety_types::task::Round::openings_until), hours later. Silence beyond
+//! that is a fault: if it were cheaper than a wrong answer, whoever sees that it is audited would be silent.
 
 use alloc::vec::Vec;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     task::{RoundMember, RoundPhase},
     traits::TaskClock,
     trust::{AuditState, FaultKind},
-    TaskId,
 };
 
 use crate::{AuditOf, Config, Event, MemberOf, Pallet, RoundDisputes, RoundOf};
@@ -35,8 +35,8 @@ impl<T: Config> Pallet<T> {
         Self::deposit_event(Event::RevealMissed { task, provider });
     }
 
-    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, what it says may contradict
-    /// others, and everybody has the whole time to challenge a verdict that it changes.
+    /// After the reveal of a provider that had missed the window for it: its auditors have theirs, what it
+    /// says may contradict others, and everybody has the whole time to challenge a verdict that it changes.
     pub(crate) fn after_late_reveal(task: TaskId, round: &mut RoundOf<T>, provider: &T::AccountId) {
         let is_audited = |audit: &AuditOf<T>| audit.provider == *provider && is_sealed::<T>(audit);
         if round.audits.iter().any(is_audited) {
@@ -69,8 +69,8 @@ impl<T: Config> Pallet<T> {
         (round.members.iter().any(is_late) || round.audits.iter().any(audited)).then_some(until)
     }
 
-    /// Finds those at fault that have not opened their commitments within the long window either, a few at a time. Says whether
-    /// there were any.
+    /// Finds those at fault that have not opened their commitments within the long window either, a few at a
+    /// time. Says whether there were any.
     pub(crate) fn convict_silent(task: TaskId, round: &mut RoundOf<T>) -> bool {
         if !round.openings_until.is_some_and(TrustLock::<T>::has_passed) {
             return false;
@@ -89,7 +89,8 @@ impl<T: Config> Pallet<T> {
         !late.is_empty()
     }
 
-    /// Finds auditors at fault that announced and never opened their seals, a few at a time. Says whether there were any.
+    /// Finds auditors at fault that announced and never opened their seals, a few at a time. Says whether
+    /// there were any.
     pub(crate) fn convict_absent(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let owed = round.audits.iter().filter_map(|audit| {
             let mut members = round.members.iter();

@@ -34,7 +34,7 @@ pub use pallet::*;
 pub use transitions::accepted;
 #[cfg(feature = "runtime-benchmarks")]
 pub use types::LongCell;
-pub use types::{describe, DisputeReferee, PhaseName};
+pub use types::{DisputeReferee, PhaseName, describe};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -85,10 +85,10 @@ pub mod pallet {
     use sp_runtime::{FixedU128, Permill};
     use surety_proofs::{SegmentOpening, SignedStatement};
     use surety_types::{
+        TaskId,
         task::{ResultClaim, Verdict},
         traits::{DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
         trust::{AuditProof, CommitNote, FaultKind},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -161,14 +161,15 @@ pub mod pallet {
         /// How many times a provider's price its auditor locks.
         type AuditBondMultiple: Get<u32>;
 
-        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or the client.
+        /// What a piece of output or input costs that is demanded on chain, in plancks. For its provider, or
+        /// the client.
         type SupplyPrice: Get<Self::Balance>;
 
         /// Blocks in which a provider has to supply what was demanded.
         type SupplyWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's deadline moves on by as
-        /// much.
+        /// Blocks in which a piece of a task's input has to be supplied that was demanded. The round's
+        /// deadline moves on by as much.
         type InputWindow: Get<BlockNumberFor<Self>>;
 
         /// Checks what agents signed off chain.
@@ -272,8 +273,8 @@ pub mod pallet {
             /// Provider's stash.
             provider: T::AccountId,
         },
-        /// It is known how the task went, or known better than before. Carried out when the challenge window has
-        /// passed and no dispute is open.
+        /// It is known how the task went, or known better than before. Carried out when the challenge window
+        /// has passed and no dispute is open.
         VerdictReached {
             /// Task id.
             task: TaskId,
@@ -351,7 +352,8 @@ pub mod pallet {
             /// Number of the piece of 1 KiB, from 0.
             segment: u32,
         },
-        /// A piece of a task's input has to be supplied on chain. The time for commitments moves on meanwhile.
+        /// A piece of a task's input has to be supplied on chain. The time for commitments moves on
+        /// meanwhile.
         InputDemanded {
             /// Task id.
             task: TaskId,
@@ -373,7 +375,8 @@ pub mod pallet {
             /// Account that supplied it.
             by: T::AccountId,
         },
-        /// What was demanded is needed no more: the provider that had demanded it, or a majority, has committed.
+        /// What was demanded is needed no more: the provider that had demanded it, or a majority, has
+        /// committed.
         InputDemandLifted {
             /// Task id.
             task: TaskId,
@@ -481,7 +484,8 @@ pub mod pallet {
         /// cannot be taken back or changed. The last commitment opens the audit window.
         ///
         /// # Errors
-        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`, `AlreadyCommitted`.
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`,
+        /// `AlreadyCommitted`.
         #[pallet::call_index(0)]
         #[pallet::weight((<T as Config>::WeightInfo::commit(), DispatchClass::Operational))]
         pub fn commit(origin: OriginFor<T>, task: TaskId, commitment: H256) -> DispatchResult {
@@ -489,18 +493,19 @@ pub mod pallet {
             Self::do_commit(&agent, task, commitment)
         }
 
-        /// Opens the commitment of the stash `provider`. Without signature and fee, as a general transaction: the opening
-        /// proves itself, and anybody may pass it on. One that would fail enters no block, so that there is at most one for
-        /// each commitment, which was paid for.
+        /// Opens the commitment of the stash `provider`. Without signature and fee, as a general transaction:
+        /// the opening proves itself, and anybody may pass it on. One that would fail enters no block, so
+        /// that there is at most one for each commitment, which was paid for.
         ///
-        /// Possible as soon as the audit window has passed. The last reveal brings the verdict. Who reveals later than the
-        /// window for it is not paid, and can until [`Round::openings_until`](surety_types::task::Round::openings_until).
+        /// Possible as soon as the audit window has passed. The last reveal brings the verdict. Who reveals
+        /// later than the window for it is not paid, and can until
+        /// [`Round::openings_until`](surety_types::task::Round::openings_until).
         ///
         /// # Errors
-        /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`, `AlreadyRevealed`,
-        /// `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`; `BadOrigin` when it is signed. Pools refuse it instead:
-        /// as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when the opening is not the right
-        /// one, as `Call` when there is nothing to open.
+        /// `UnknownRound`, `WrongPhase` before and after its time, `NotMember`, `NotCommitted`,
+        /// `AlreadyRevealed`, `CommitmentMismatch`, `TooManyUnits`, `ImpossibleClaim`; `BadOrigin` when it is
+        /// signed. Pools refuse it instead: as `Future` or `Stale` by its time, as `Stale` the second time,
+        /// as `BadProof` when the opening is not the right one, as `Call` when there is nothing to open.
         #[pallet::call_index(1)]
         #[pallet::weight((<T as Config>::WeightInfo::reveal(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal)]
@@ -518,13 +523,14 @@ pub mod pallet {
 
         /// Announces, for the signer's stash, that it audits `provider`, and seals what it computed itself.
         ///
-        /// `proof` is of the VRF of the signer's key over [`surety_audit_economics::AuditInput`], whose output has to be
-        /// below the threshold for the stash's stake. `seal` is [`surety_audit_economics::audit_seal`]. Locks the bond.
+        /// `proof` is of the VRF of the signer's key over [`surety_audit_economics::AuditInput`], whose
+        /// output has to be below the threshold for the stash's stake. `seal` is
+        /// [`surety_audit_economics::audit_seal`]. Locks the bond.
         ///
         /// # Errors
-        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later tranches,
-        /// `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's own when the bond
-        /// cannot be locked.
+        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later
+        /// tranches, `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's
+        /// own when the bond cannot be locked.
         #[pallet::call_index(2)]
         #[pallet::weight(<T as Config>::WeightInfo::announce_audit())]
         pub fn announce_audit(
@@ -540,12 +546,13 @@ pub mod pallet {
 
         /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like
         /// [`Pallet::reveal`]. Possible once the provider has revealed, until
-        /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the provider's opens a
-        /// dispute.
+        /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the
+        /// provider's opens a dispute.
         ///
         /// # Errors
-        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`, `SealMismatch`;
-        /// `BadOrigin` when it is signed. Pools refuse it instead, as they do [`Pallet::reveal`].
+        /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`,
+        /// `SealMismatch`; `BadOrigin` when it is signed. Pools refuse it instead, as they do
+        /// [`Pallet::reveal`].
         #[pallet::call_index(3)]
         #[pallet::weight((<T as Config>::WeightInfo::reveal_audit(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal_audit)]
@@ -562,9 +569,10 @@ pub mod pallet {
             Self::do_reveal_audit(task, &provider, &verifier, claim, salt)
         }
 
-        /// Demands that a provider shows a piece of its output on chain. Anybody may, one piece at a time; a demand of the task's
-        /// client takes the place of anybody else's, which gets its price back. Costs a price that the provider
-        /// earns by it. A provider that does not supply it in time has withheld it, and loses its lock.
+        /// Demands that a provider shows a piece of its output on chain. Anybody may, one piece at a time; a
+        /// demand of the task's client takes the place of anybody else's, which gets its price back. Costs a
+        /// price that the provider earns by it. A provider that does not supply it in time has withheld it,
+        /// and loses its lock.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `AlreadyDemanded`, `TooManyDemands`; the
@@ -581,8 +589,8 @@ pub mod pallet {
             Self::do_demand(by, task, &provider, segment)
         }
 
-        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of `output_bytes`
-        /// bytes. The last piece does where the output has fewer.
+        /// Supplies, for the signer's stash, the piece of output that was demanded: of an output of
+        /// `output_bytes` bytes. The last piece does where the output has fewer.
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `NotMember`, `NotDemanded`, `WrongPhase` when it is too late,
@@ -599,9 +607,9 @@ pub mod pallet {
             Self::do_supply(&agent, task, output_bytes, &opening)
         }
 
-        /// Shows that a provider signed two different statements about one task, or, without the second one, a statement
-        /// that is not what it committed to or revealed on chain. Anybody may; who does gets the finder's share of the
-        /// slash. Possible as long as the task has its round.
+        /// Shows that a provider signed two different statements about one task, or, without the second one,
+        /// a statement that is not what it committed to or revealed on chain. Anybody may; who does gets the
+        /// finder's share of the slash. Possible as long as the task has its round.
         ///
         /// # Errors
         /// `UnknownRound`, `NotMember`, `AlreadyAtFault`, `NoEquivocation`, `WrongSigner`, `BadSignature`.
@@ -616,14 +624,15 @@ pub mod pallet {
             Self::do_report_equivocation(reporter, statement, other)
         }
 
-        /// Demands, for the signer's stash, that a piece of the task's input is shown on chain: for a provider that cannot
-        /// fetch it. The price is the client's, unless the piece is not supplied in time: then the task fails, the client
-        /// loses its lock, and the signer has the price back. The time for commitments moves on by as much as the client
-        /// has.
+        /// Demands, for the signer's stash, that a piece of the task's input is shown on chain: for a
+        /// provider that cannot fetch it. The price is the client's, unless the piece is not supplied in
+        /// time: then the task fails, the client loses its lock, and the signer has the price back. The time
+        /// for commitments moves on by as much as the client has.
         ///
         /// # Errors
-        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `AlreadyCommitted`, `AlreadyAtFault`,
-        /// `TooManyDemands`, `AlreadyDemanded`, `EnoughCommitted`, `NoSuchSegment`; the currency's own.
+        /// `NotProviderAgent`, `UnknownRound`, `WrongPhase`, `NotMember`, `AlreadyCommitted`,
+        /// `AlreadyAtFault`, `TooManyDemands`, `AlreadyDemanded`, `EnoughCommitted`, `NoSuchSegment`; the
+        /// currency's own.
         #[pallet::call_index(7)]
         #[pallet::weight((<T as Config>::WeightInfo::demand_input(), DispatchClass::Operational))]
         pub fn demand_input(origin: OriginFor<T>, task: TaskId, segment: u32) -> DispatchResult {

@@ -1,13 +1,14 @@
-//! How closely a task is watched, and how much stake is locked for it: `surety_audit_economics::` with this chain's
-//! parameters.
+//! How closely a task is watched, and how much stake is locked for it: `surety_audit_economics::` with this
+//! chain's parameters.
 //!
-//! A task asks for a level and declares its value at risk. When it is posted its level is raised until stake that there is
-//! could make cheating a loss, or it is refused; when it is drawn, only providers with the stake for its lock get it.
+//! A task asks for a level and declares its value at risk. When it is posted its level is raised until stake
+//! that there is could make cheating a loss, or it is refused; when it is drawn, only providers with the
+//! stake for its lock get it.
 
 use frame_support::traits::Get;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128, PerThing};
+use sp_runtime::{DispatchError, FixedU128, PerThing, traits::Saturating};
 use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
-use surety_pallet_trust_lock::{quintillionths, Records};
+use surety_pallet_trust_lock::{Records, quintillionths};
 use surety_types::{
     stake::Role,
     task::{Security, SecurityLevel},
@@ -22,8 +23,8 @@ impl<T: Config> Pallet<T> {
         Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks)
     }
 
-    /// The same in a round as it stands. When auditors are drawn again because some did not show, that is at the high
-    /// level: who is drawn then is no longer blind, and somebody may be keeping auditors away.
+    /// The same in a round as it stands. When auditors are drawn again because some did not show, that is at
+    /// the high level: who is drawn then is no longer blind, and somebody may be keeping auditors away.
     pub fn auditors_wanted(round: &RoundOf<T>, provider: &T::AccountId) -> FixedU128 {
         let again = round.draw.as_ref().is_some_and(|draw| draw.tranche > 0);
         let level = if again {

@@ -13,14 +13,14 @@
 //!                time, nothing open                none: locks released, verdict handed over
 //! ```
 //!
-//! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of its own is
-//! open, or something that was sealed is not. Each of those ends by time alone, too: by a side's clock, by the decision
-//! window, by the supply window, by the opening window.
+//! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of
+//! its own is open, or something that was sealed is not. Each of those ends by time alone, too: by a side's
+//! clock, by the decision window, by the supply window, by the opening window.
 //!
 //! Time is that of [`Config::BlockNumberProvider`], which may stand still, and may leap.
 //!
-//! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few demands that a
-//! member may make. A demand's time is over before the phase's.
+//! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few
+//! demands that a member may make. A demand's time is over before the phase's.
 //!
 //! A new phase ends in this block at the earliest, and what is due is due after its block. One call of
 //! [`Pallet::do_advance`] is therefore one change of phase at most, and its cost is bounded.
@@ -31,7 +31,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{DispatchError, Saturating};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    limits,
+    ContentHash, TaskId, limits,
     stake::Role,
     task::{
         Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
@@ -39,13 +39,13 @@ use surety_types::{
     },
     traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::FaultKind,
-    ContentHash, TaskId,
 };
 
 use crate::{
+    Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
     audit_pay::audits_to_pay,
-    types::{describe, DisputeReferee},
-    verdict, Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
+    types::{DisputeReferee, describe},
+    verdict,
 };
 
 pub(crate) type AssignmentOf<T> =
@@ -179,7 +179,8 @@ impl<T: Config> Pallet<T> {
         T::Outcome::decided(task, verdict, &audits)
     }
 
-    /// Lets others draw themselves if an auditor of a result that counts never opened its seal. Says whether it did.
+    /// Lets others draw themselves if an auditor of a result that counts never opened its seal. Says whether
+    /// it did.
     fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let tranche = round
             .draw
@@ -208,8 +209,8 @@ impl<T: Config> Pallet<T> {
         Self::enter_phase(task, round, RoundPhase::Committing { until });
     }
 
-    /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round can still
-    /// change what it committed to.
+    /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round
+    /// can still change what it committed to.
     pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
         round.draw = Some(AuditDraw {
             seed: T::EpochRandomness::get(),
@@ -226,7 +227,8 @@ impl<T: Config> Pallet<T> {
         Self::enter_phase(task, round, RoundPhase::Revealing { until });
     }
 
-    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is not paid, and owes it.
+    /// Reaches the verdict, and opens it to challenges. Whoever could have revealed and did not is not paid,
+    /// and owes it.
     pub(crate) fn conclude(task: TaskId, round: &mut RoundOf<T>) {
         if matches!(round.phase, RoundPhase::Revealing { .. }) {
             Self::note_missed_reveals(task, round);
@@ -310,8 +312,8 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Gives the seats of members that committed nothing to reserves, as far as there are any. Says whether it gave
-    /// any. A member that nobody replaces keeps its seat, and its chance in the next window.
+    /// Gives the seats of members that committed nothing to reserves, as far as there are any. Says whether
+    /// it gave any. A member that nobody replaces keeps its seat, and its chance in the next window.
     fn replace_missing(task: TaskId, round: &mut RoundOf<T>) -> bool {
         let room = (limits::REDUNDANCY_MAX as usize).saturating_sub(round.dropped.len());
         let working = |member: &RoundMember<_, _>| member.progress == MemberProgress::Working;

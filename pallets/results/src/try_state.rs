@@ -3,8 +3,8 @@
 use alloc::collections::BTreeMap;
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     TryRuntimeError,
+    traits::{Saturating, Zero},
 };
 use surety_types::{
     limits,
@@ -13,7 +13,7 @@ use surety_types::{
 };
 
 use crate::{
-    asset, verdict, CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds,
+    CommitNotes, Config, Demands, DisputeContexts, HoldReason, Pallet, RoundOf, Rounds, asset, verdict,
 };
 
 impl<T: Config> Pallet<T> {

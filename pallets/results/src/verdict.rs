@@ -1,7 +1,7 @@
 //! What a round's members say together. Pure.
 
 use frame_support::BoundedVec;
-use surety_dispute_game::{agreement, majority, Agreement};
+use surety_dispute_game::{Agreement, agreement, majority};
 use surety_types::{
     task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict},
     trust::FaultKind,
@@ -21,13 +21,14 @@ pub fn has_quorum<A, B, N>(round: &Round<A, B, N>) -> bool {
     committed(round) >= majority(round.redundancy)
 }
 
-/// The verdict as things are. Who has not revealed in time is absent, and not paid; who was found at fault no longer counts.
+/// The verdict as things are. Who has not revealed in time is absent, and not paid; who was found at fault no
+/// longer counts.
 ///
-/// What was revealed too late supports what others revealed in time, so that they do not lose their pay by it, and nothing
-/// else: it takes one who was in time to be agreed with.
+/// What was revealed too late supports what others revealed in time, so that they do not lose their pay by
+/// it, and nothing else: it takes one who was in time to be agreed with.
 ///
-/// A majority is of those who have not lost a dispute or withheld their output, so that one who is right wins against
-/// any number who were proven wrong. Who stays silent still counts, and supports nobody.
+/// A majority is of those who have not lost a dispute or withheld their output, so that one who is right wins
+/// against any number who were proven wrong. Who stays silent still counts, and supports nobody.
 pub fn verdict<A: Clone, B, N>(round: &Round<A, B, N>) -> Verdict<A> {
     if !has_quorum(round) {
         return Verdict::Failed(FailureReason::NotEnoughResults);

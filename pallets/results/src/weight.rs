@@ -6,8 +6,8 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use crate::{Config, Pallet, RoundDisputes, WeightInfo};
 
 impl<T: Config> Pallet<T> {
-    /// Most that one [`TaskTrust::advance`](surety_types::traits::TaskTrust::advance) costs, without what it asks of
-    /// [`Config::Outcome`].
+    /// Most that one [`TaskTrust::advance`](surety_types::traits::TaskTrust::advance) costs, without what it
+    /// asks of [`Config::Outcome`].
     ///
     /// A change of phase that a call can bring as well costs no more than the call.
     pub fn advance_weight() -> Weight {
@@ -21,8 +21,8 @@ impl<T: Config> Pallet<T> {
             .max(T::Disputes::poll_weight())
     }
 
-    /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being late with it: moves,
-    /// commitments, demands of input, pieces of data, openings.
+    /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being
+    /// late with it: moves, commitments, demands of input, pieces of data, openings.
     pub fn answer_weight() -> Weight {
         let reveal =
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());

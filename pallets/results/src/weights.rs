@@ -34,8 +34,8 @@ pub trait WeightInfo {
     /// The same of auditors.
     fn convict_absent() -> Weight;
 
-    /// A commit window that ends with nobody having committed: the most reserves are looked at, and every seat is
-    /// filled again.
+    /// A commit window that ends with nobody having committed: the most reserves are looked at, and every
+    /// seat is filled again.
     fn replace_members() -> Weight;
 
     /// The end of a full round: every lock is released.

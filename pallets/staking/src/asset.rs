@@ -1,9 +1,9 @@
 //! The only file that touches the currency. Stake stays on its owner's account, on hold.
 
 use frame_support::traits::{
-    fungible::{hold::Mutate as _, Inspect as _},
-    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
     Defensive,
+    fungible::{Inspect as _, hold::Mutate as _},
+    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
 };
 use sp_runtime::DispatchResult;
 
@@ -27,15 +27,16 @@ pub(crate) fn release<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> 
     T::Currency::release(&HoldReason::Stake.into(), stash, amount, Precision::Exact).map(|_| ())
 }
 
-/// Burns held balance: up to `amount`, and says how much it was. A burn cannot fail by what callers do; should it
-/// fail all the same, nothing is burned and the log says so.
+/// Burns held balance: up to `amount`, and says how much it was. A burn cannot fail by what callers do;
+/// should it fail all the same, nothing is burned and the log says so.
 pub(crate) fn burn<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> BalanceOf<T> {
     let reason = HoldReason::Stake.into();
     T::Currency::burn_held(&reason, stash, amount, Precision::BestEffort, Fortitude::Force)
         .defensive_unwrap_or_default()
 }
 
-/// Hands held balance to `payee`: all of `amount`, or nothing where its account cannot take it. Says whether it did.
+/// Hands held balance to `payee`: all of `amount`, or nothing where its account cannot take it. Says whether
+/// it did.
 pub(crate) fn award<T: Config>(stash: &T::AccountId, payee: &T::AccountId, amount: BalanceOf<T>) -> bool {
     let reason = HoldReason::Stake.into();
     let can_take = T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success;

@@ -2,16 +2,17 @@
 
 use frame_benchmarking::{account, v2::*};
 use frame_support::traits::Get;
-use frame_system::{pallet_prelude::BlockNumberFor, Pallet as System, RawOrigin};
+use frame_system::{Pallet as System, RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_runtime::{
-    traits::{BlockNumberProvider, One, Saturating},
     SaturatedConversion,
+    traits::{BlockNumberProvider, One, Saturating},
 };
 use surety_types::{limits::UNLOCKING_MAX, stake::Role, traits::StakeLedger};
 
-use crate::{asset, Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents};
+use crate::{Agents, BalanceOf, Call, Config, Ledgers, Pallet, PendingAgents, asset};
 
-/// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and `MinBond` bonded.
+/// A stash that the account "agent" acts for, with `chunks` chunks of one planck on their way out and
+/// `MinBond` bonded.
 fn bonded<T: Config>(chunks: u32) -> Result<T::AccountId, BenchmarkError> {
     let stash: T::AccountId = account("stash", 0, 0);
     let agent: T::AccountId = account("agent", 0, 0);

@@ -2,8 +2,8 @@
 
 use frame_support::{ensure, traits::Get};
 use sp_runtime::{
-    traits::{BlockNumberProvider, CheckedAdd, Saturating, Zero},
     ArithmeticError, DispatchResult,
+    traits::{BlockNumberProvider, CheckedAdd, Saturating, Zero},
 };
 use surety_types::{
     stake::{Role, UnlockChunk},
@@ -11,7 +11,7 @@ use surety_types::{
 };
 
 use crate::{
-    asset, ledger, Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents,
+    Agents, BalanceOf, Config, Error, Event, LedgerOf, Ledgers, Pallet, PendingAgents, asset, ledger,
 };
 
 impl<T: Config> Pallet<T> {

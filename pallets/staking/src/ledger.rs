@@ -1,12 +1,12 @@
 //! The only file that writes ledgers, and the arithmetic on one ledger.
 //!
-//! `write` closes a ledger that has run empty, whatever emptied it: stake that came out by `withdraw_unbonded`, or a
-//! slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5 hold without further care,
-//! and tells whoever keeps something for the stash.
+//! `write` closes a ledger that has run empty, whatever emptied it: stake that came out by
+//! `withdraw_unbonded`, or a slash. It takes the agent and the nomination along, so that STAKE-4 and STAKE-5
+//! hold without further care, and tells whoever keeps something for the stash.
 
 use sp_runtime::{
-    traits::{Saturating, Zero},
     DispatchError,
+    traits::{Saturating, Zero},
 };
 use surety_types::{
     stake::{Role, StakeRecord},
@@ -53,7 +53,8 @@ pub(crate) fn write<T: Config>(stash: &T::AccountId, mut ledger: LedgerOf<T>) {
     Pallet::<T>::deposit_event(Event::Closed { stash: stash.clone() });
 }
 
-/// Keeps the sum of what is bonded in the ledger's role, which never changes, and the number of those who have any.
+/// Keeps the sum of what is bonded in the ledger's role, which never changes, and the number of those who
+/// have any.
 fn count<T: Config>(before: Option<&LedgerOf<T>>, ledger: &LedgerOf<T>) {
     let before = before.map_or_else(Zero::zero, |ledger| ledger.bonded);
     if before != ledger.bonded {
@@ -108,8 +109,8 @@ pub(crate) fn take_stake<T: Config>(ledger: &mut LedgerOf<T>, amount: BalanceOf<
     take_youngest::<T>(ledger, amount.saturating_sub(from_bonded));
 }
 
-/// Takes up to `locked` of the locked stake, then up to `more` of the rest: of the bonded stake that nothing has locked,
-/// then chunks, youngest first, then of what others have locked.
+/// Takes up to `locked` of the locked stake, then up to `more` of the rest: of the bonded stake that nothing
+/// has locked, then chunks, youngest first, then of what others have locked.
 pub(crate) fn seize<T: Config>(ledger: &mut LedgerOf<T>, locked: BalanceOf<T>, more: BalanceOf<T>) {
     let first = locked.min(ledger.locked);
     ledger.locked = ledger.locked.saturating_sub(first);

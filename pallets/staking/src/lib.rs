@@ -249,15 +249,16 @@ pub mod pallet {
     /// Calls; each is an origin check and a `do_*`.
     #[pallet::call(weight = <T as Config>::WeightInfo)]
     impl<T: Config> Pallet<T> {
-        /// Bonds `amount` plancks of the caller's free balance in `role`, or adds it to what is bonded already.
+        /// Bonds `amount` plancks of the caller's free balance in `role`, or adds it to what is bonded
+        /// already.
         #[pallet::call_index(0)]
         pub fn bond(origin: OriginFor<T>, role: Role, amount: BalanceOf<T>) -> DispatchResult {
             let stash = ensure_signed(origin)?;
             Self::do_bond(stash, role, amount)
         }
 
-        /// Puts `amount` plancks of the caller's bonded stake on its way out. No task may have locked it, the caller must
-        /// not be suspended, and what stays bonded must be nothing or at least `MinBond`.
+        /// Puts `amount` plancks of the caller's bonded stake on its way out. No task may have locked it, the
+        /// caller must not be suspended, and what stays bonded must be nothing or at least `MinBond`.
         #[pallet::call_index(1)]
         pub fn unbond(origin: OriginFor<T>, amount: BalanceOf<T>) -> DispatchResult {
             let stash = ensure_signed(origin)?;
@@ -278,8 +279,8 @@ pub mod pallet {
             Self::do_rebond(stash, amount)
         }
 
-        /// Nominates `agent` to act for the caller. Replaces an open nomination; a confirmed agent stays until
-        /// the new one confirms.
+        /// Nominates `agent` to act for the caller. Replaces an open nomination; a confirmed agent stays
+        /// until the new one confirms.
         #[pallet::call_index(4)]
         pub fn set_agent(origin: OriginFor<T>, agent: T::AccountId) -> DispatchResult {
             let stash = ensure_signed(origin)?;

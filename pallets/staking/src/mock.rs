@@ -8,7 +8,7 @@ use surety_types::{
 };
 
 use crate as pallet_staking;
-use crate::{asset, LedgerOf, Ledgers};
+use crate::{LedgerOf, Ledgers, asset};
 
 pub(crate) type AccountId = u64;
 pub(crate) type Balance = u128;

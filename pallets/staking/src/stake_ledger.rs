@@ -2,12 +2,12 @@
 
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{CheckedAdd, Saturating, Zero},
     ArithmeticError, DispatchResult, SaturatedConversion,
+    traits::{CheckedAdd, Saturating, Zero},
 };
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{asset, ledger, Agents, BalanceOf, BondedInAll, Config, Error, Event, Ledgers, Pallet};
+use crate::{Agents, BalanceOf, BondedInAll, Config, Error, Event, Ledgers, Pallet, asset, ledger};
 
 impl<T: Config> StakeLedger<T::AccountId, BalanceOf<T>> for Pallet<T> {
     fn stash_of(agent: &T::AccountId, role: Role) -> Option<T::AccountId> {

@@ -2,12 +2,12 @@
 
 use frame_support::ensure;
 use sp_runtime::{
-    traits::{Saturating, Zero},
     TryRuntimeError,
+    traits::{Saturating, Zero},
 };
 use surety_types::stake::{Role, RoleTotal};
 
-use crate::{asset, ledger, Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents};
+use crate::{Agents, BalanceOf, BondedInAll, Config, Ledgers, Pallet, PendingAgents, asset, ledger};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.

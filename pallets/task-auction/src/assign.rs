@@ -1,4 +1,5 @@
-//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in [`crate::draw`].
+//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in
+//! [`crate::draw`].
 
 use alloc::vec::Vec;
 use codec::Encode;
@@ -6,16 +7,15 @@ use frame_support::traits::Randomness;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::DispatchError;
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::{FailureReason, PerBid, PerMember},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskTrust},
-    TaskId,
 };
 
 use crate::{
+    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
     draw::{self, Candidate, Drawn},
     step::Step,
-    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
 };
 
 /// Keeps this use of the block author's VRF output apart from every other.
@@ -25,7 +25,8 @@ const ENTROPY_SUBJECT: &[u8] = b"surety/task-auction/draw";
 pub(crate) type Entropy<T> = (<T as frame_system::Config>::Hash, BlockNumberFor<T>);
 
 impl<T: Config> Pallet<T> {
-    /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids were closed.
+    /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids
+    /// were closed.
     pub(crate) fn try_draw(
         id: TaskId,
         task: &TaskOf<T>,

@@ -7,10 +7,11 @@ use frame_support::{
     pallet_prelude::TransactionSource,
     traits::{Authorize, Get, Randomness},
 };
-use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_core::H256;
 use sp_runtime::traits::{BlockNumberProvider, One, Saturating};
 use surety_types::{
+    TaskId,
     limits::{AUDITS_MAX, BIDS_MAX, ENDPOINTS_MAX, REDUNDANCY_MAX},
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
@@ -18,7 +19,6 @@ use surety_types::{
     task::{Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
-    TaskId,
 };
 
 use crate::{tick::LOOK_TASKS_MAX, *};
@@ -267,8 +267,8 @@ mod benchmarks {
         Ok(())
     }
 
-    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call would, but
-    /// there need not be any in a chain that is being measured.
+    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call
+    /// would, but there need not be any in a chain that is being measured.
     #[benchmark]
     fn draw(b: Linear<REDUNDANCY_MAX, BIDS_MAX>) -> Result<(), BenchmarkError> {
         let task = drawable::<T>(b, 0)?;

@@ -10,21 +10,20 @@ use frame_support::{
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlockNumberProvider, CheckedAdd, Saturating},
     DispatchError, DispatchResult,
+    traits::{BlockNumberProvider, CheckedAdd, Saturating},
 };
 use surety_types::{
-    limits, multiaddr,
+    TaskId, limits, multiaddr,
     opening::pooled,
     stake::Role,
     task::{Bid, TaskSpec},
     traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskTrust},
-    TaskId,
 };
 
 use crate::{
-    step::Step, Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet,
-    TaskOf, TaskStateOf, Tasks,
+    Balance, BidCounts, BidRecord, Bids, Config, Error, Event, NextTaskId, OpenTasks, Pallet, TaskOf,
+    TaskStateOf, Tasks, step::Step,
 };
 
 /// Where an auction stands at some time, whether or not anybody has swept.
@@ -130,14 +129,14 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Lets an opening in that [`Self::do_reveal_bid`] carries out in this block, and no other. So what enters a block
-    /// without a fee is one opening for each bid, which was paid for.
+    /// Lets an opening in that [`Self::do_reveal_bid`] carries out in this block, and no other. So what
+    /// enters a block without a fee is one opening for each bid, which was paid for.
     ///
     /// Changes nothing. It costs the task, the bid and a hash.
     ///
     /// # Errors
-    /// `Future` when it is too early, `Stale` when it is too late or the bid is open already, `BadProof` when it is not
-    /// opened by this, `Call` when there is none.
+    /// `Future` when it is too early, `Stale` when it is too late or the bid is open already, `BadProof` when
+    /// it is not opened by this, `Call` when there is none.
     pub(crate) fn authorize_reveal_bid(
         _: TransactionSource,
         id: &TaskId,
@@ -193,14 +192,14 @@ impl<T: Config> Pallet<T> {
         T::BlockNumberProvider::current_block_number()
     }
 
-    /// The last time for opening bids when the last time for placing them is `bidding_until`. A function of the
-    /// bidding window alone, so that sweeping late moves no deadline.
+    /// The last time for opening bids when the last time for placing them is `bidding_until`. A function of
+    /// the bidding window alone, so that sweeping late moves no deadline.
     pub(crate) fn reveals_until(bidding_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
         bidding_until.saturating_add(T::RevealWindow::get())
     }
 
-    /// The last time for bids that are still sealed when the first window for opening them ends. There are these two ends
-    /// and no other: whoever opens last must not choose when the draw is.
+    /// The last time for bids that are still sealed when the first window for opening them ends. There are
+    /// these two ends and no other: whoever opens last must not choose when the draw is.
     pub(crate) fn late_reveals_until(reveals_until: BlockNumberFor<T>) -> BlockNumberFor<T> {
         reveals_until.saturating_add(T::LateRevealWindow::get())
     }

@@ -1,11 +1,11 @@
-//! Who gets a task and what it is paid: pure functions of the bids and a seed, so that anybody can recompute a draw
-//! from its `TaskAssigned` event.
+//! Who gets a task and what it is paid: pure functions of the bids and a seed, so that anybody can recompute
+//! a draw from its `TaskAssigned` event.
 //!
-//! A bid's *score* is price / weight; the lowest is best. Equal scores are ordered by the seconds promised, then by
-//! `blake2_256(seed ‖ stash)`. With k = 1 the best wins. With k > 1 the 2k best are shortlisted and k of them drawn:
-//! the k whose `blake2_256("lot" ‖ seed ‖ stash)` is lowest. The price rule is the same for both: a provider is paid
-//! the score of the first bid outside the shortlist times its own weight, or the limit when there is no such bid;
-//! never less than it asked, never more than the limit.
+//! A bid's *score* is price / weight; the lowest is best. Equal scores are ordered by the seconds promised,
+//! then by `blake2_256(seed ‖ stash)`. With k = 1 the best wins. With k > 1 the 2k best are shortlisted and k
+//! of them drawn: the k whose `blake2_256("lot" ‖ seed ‖ stash)` is lowest. The price rule is the same for
+//! both: a provider is paid the score of the first bid outside the shortlist times its own weight, or the
+//! limit when there is no such bid; never less than it asked, never more than the limit.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
@@ -17,7 +17,8 @@ use surety_types::task::Assignment;
 
 use crate::Balance;
 
-/// Separates lots from tie breaks: otherwise whoever a tie puts on the shortlist would also be likelier to be drawn.
+/// Separates lots from tie breaks: otherwise whoever a tie puts on the shortlist would also be likelier to be
+/// drawn.
 const LOT_DOMAIN: &[u8; 3] = b"lot";
 
 /// An opened bid of a provider that could do the work.
@@ -42,8 +43,8 @@ pub struct Drawn<AccountId> {
     pub reserves: Vec<Assignment<AccountId, Balance>>,
 }
 
-/// The seed of a draw: `blake2_256` of the salts, which must come in the order of the bidders' stashes, and entropy
-/// that nobody could know while bids were still being opened.
+/// The seed of a draw: `blake2_256` of the salts, which must come in the order of the bidders' stashes, and
+/// entropy that nobody could know while bids were still being opened.
 pub fn seed<'a>(salts: impl IntoIterator<Item = &'a H256>, entropy: &[u8]) -> H256 {
     let mut bytes = Vec::new();
     for salt in salts {
@@ -53,8 +54,8 @@ pub fn seed<'a>(salts: impl IntoIterator<Item = &'a H256>, entropy: &[u8]) -> H2
     H256(blake2_256(&bytes))
 }
 
-/// Draws `redundancy` providers from `candidates`, which must be of distinct providers. Candidates that ask more than
-/// `limit`, and those without weight, are left out.
+/// Draws `redundancy` providers from `candidates`, which must be of distinct providers. Candidates that ask
+/// more than `limit`, and those without weight, are left out.
 ///
 /// `None` when fewer than `redundancy` are left, or none is asked for.
 pub fn draw<AccountId: Clone + Encode + Ord>(
@@ -100,7 +101,8 @@ pub fn draw<AccountId: Clone + Encode + Ord>(
     Some(drawn)
 }
 
-/// What is paid for `units` of at most `units_max` units at `price`: the proportion, rounded down, but at least 1.
+/// What is paid for `units` of at most `units_max` units at `price`: the proportion, rounded down, but at
+/// least 1.
 pub fn metered(price: Balance, units: u32, units_max: u32) -> Balance {
     let part = U256::from(price).saturating_mul(units.min(units_max).into());
     let payment = part.checked_div(units_max.into()).unwrap_or_default();
@@ -155,6 +157,7 @@ fn rule_price<AccountId>(
             .and_then(|price| Balance::try_from(price).ok())
             .unwrap_or(limit)
     });
-    // A reserve with a score worse than the first outside the shortlist gets what it asked. Nobody works for nothing.
+    // A reserve with a score worse than the first outside the shortlist gets what it asked. Nobody works for
+    // nothing.
     by_rule.max(candidate.price).max(1).min(limit)
 }

@@ -56,10 +56,9 @@ pub mod pallet {
     use sp_core::H256;
     use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
-        limits,
+        TaskId, limits,
         task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
         traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -75,12 +74,12 @@ pub mod pallet {
         /// What the work here costs.
         type WeightInfo: WeightInfo;
 
-        /// The clock that bids, their openings and rounds are timed with. It stands still while finality does, and may move on
-        /// by several blocks in one.
+        /// The clock that bids, their openings and rounds are timed with. It stands still while finality
+        /// does, and may move on by several blocks in one.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
-        /// Entropy for the draw, with the block since which it could be known. In the runtime BABE's VRF output of
-        /// the parent block's author; `docs/adr/0004` says who can bias it.
+        /// Entropy for the draw, with the block since which it could be known. In the runtime BABE's VRF
+        /// output of the parent block's author; `docs/adr/0004` says who can bias it.
         type Randomness: Randomness<Option<Self::Hash>, BlockNumberFor<Self>>;
 
         /// Who acts for whom, and the stake that backs bids.
@@ -108,8 +107,9 @@ pub mod pallet {
         /// Blocks of the clock in which bids are opened.
         type RevealWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks of the clock that bids get beyond [`Config::RevealWindow`] that are still sealed then: who does not open its
-        /// bid loses a deposit, and a worker that restarts or a line that fails has to have the time.
+        /// Blocks of the clock that bids get beyond [`Config::RevealWindow`] that are still sealed then: who
+        /// does not open its bid loses a deposit, and a worker that restarts or a line that fails has to have
+        /// the time.
         type LateRevealWindow: Get<BlockNumberFor<Self>>;
 
         /// Stake that a bid locks until it is opened, in plancks. Lost when it is not.
@@ -138,13 +138,13 @@ pub mod pallet {
     #[pallet::storage]
     pub type Tasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, TaskOf<T>>;
 
-    /// Tasks that are not finished, so that workers need not read those that are. From being posted until settled, failed or
-    /// cancelled.
+    /// Tasks that are not finished, so that workers need not read those that are. From being posted until
+    /// settled, failed or cancelled.
     #[pallet::storage]
     pub type OpenTasks<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
 
-    /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task. They stay as long as the task, for whoever wants
-    /// to recompute its draw.
+    /// Bids by task and stash: at most [`limits::BIDS_MAX`] a task. They stay as long as the task, for
+    /// whoever wants to recompute its draw.
     #[pallet::storage]
     pub type Bids<T: Config> =
         StorageDoubleMap<_, Twox64Concat, TaskId, Blake2_128Concat, T::AccountId, BidRecord>;
@@ -158,13 +158,14 @@ pub mod pallet {
     pub type Substitutes<T: Config> =
         StorageMap<_, Twox64Concat, TaskId, PerBid<AssignmentOf<T>>, ValueQuery>;
 
-    /// Which task is to be looked at at which time of the clock. An entry may be out of date: looking is harmless.
+    /// Which task is to be looked at at which time of the clock. An entry may be out of date: looking is
+    /// harmless.
     #[pallet::storage]
     pub type Agenda<T: Config> =
         StorageDoubleMap<_, Twox64Concat, BlockNumberFor<T>, Twox64Concat, TaskId, ()>;
 
-    /// Tasks whose bids are closed and whose draw waits for entropy. That takes blocks, not time: while finality stands still
-    /// as well, or a caller could wait for the entropy that it likes.
+    /// Tasks whose bids are closed and whose draw waits for entropy. That takes blocks, not time: while
+    /// finality stands still as well, or a caller could wait for the entropy that it likes.
     #[pallet::storage]
     pub type Draws<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
 
@@ -214,8 +215,9 @@ pub mod pallet {
             /// Deposit that it lost, in plancks.
             amount: Balance,
         },
-        /// Providers were drawn. With [`draw::draw`] anybody can check it: `candidates`, the redundancy, `limit` and
-        /// `seed` give `assignments`; the salts of all opened bids and `entropy` give `seed` ([`draw::seed`]).
+        /// Providers were drawn. With [`draw::draw`] anybody can check it: `candidates`, the redundancy,
+        /// `limit` and `seed` give `assignments`; the salts of all opened bids and `entropy` give `seed`
+        /// ([`draw::seed`]).
         TaskAssigned {
             /// Task id.
             task: TaskId,
@@ -361,12 +363,13 @@ pub mod pallet {
             Self::do_bid(agent, task, seal)
         }
 
-        /// Opens the bid of the stash `provider`, which unlocks its deposit. While reveals are open. Without signature and
-        /// fee, as a general transaction: the opening proves itself, and anybody may pass it on. One that would fail enters
-        /// no block, so that there is at most one for each bid, which was paid for.
+        /// Opens the bid of the stash `provider`, which unlocks its deposit. While reveals are open. Without
+        /// signature and fee, as a general transaction: the opening proves itself, and anybody may pass it
+        /// on. One that would fail enters no block, so that there is at most one for each bid, which was paid
+        /// for.
         ///
-        /// Pools refuse it as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when it is not the
-        /// bid that was sealed, as `Call` when there is none.
+        /// Pools refuse it as `Future` or `Stale` by its time, as `Stale` the second time, as `BadProof` when
+        /// it is not the bid that was sealed, as `Call` when there is none.
         #[pallet::call_index(2)]
         #[pallet::weight((T::WeightInfo::reveal_bid(), DispatchClass::Operational))]
         #[pallet::authorize(Self::authorize_reveal_bid)]
@@ -390,7 +393,8 @@ pub mod pallet {
             Ok(Some(T::WeightInfo::cancel(deposits)).into())
         }
 
-        /// Carries out what is due for a task by time. Anybody may; the sweep does it as well, when blocks have room.
+        /// Carries out what is due for a task by time. Anybody may; the sweep does it as well, when blocks
+        /// have room.
         #[pallet::call_index(4)]
         #[pallet::weight(Pallet::<T>::step_weight_max())]
         pub fn advance(origin: OriginFor<T>, task: TaskId) -> DispatchResultWithPostInfo {

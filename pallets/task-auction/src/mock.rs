@@ -9,22 +9,21 @@ use frame_support::{
 };
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlakeTwo256, BlockNumberProvider, Hash, IdentityLookup},
     BuildStorage, DispatchResult,
+    traits::{BlakeTwo256, BlockNumberProvider, Hash, IdentityLookup},
 };
 use surety_pallet_test_kit::{MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
 use surety_types::{
-    limits,
+    ModelId, TaskId, limits,
     model::Operation,
     stake::Role,
     task::{Assignment, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{TaskClock, TaskOutcome, TaskTrust},
-    ModelId, TaskId,
 };
 
 use crate::{self as task_auction, Call, Event, Pallet, TaskOf, TaskStateOf, Tasks};
 
-pub use surety_pallet_test_kit::{send_opening, validity_of, AccountId, Balance, BlockNumber};
+pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 
 pub const CLIENT: AccountId = 1;
 pub const ANYBODY: AccountId = 9;

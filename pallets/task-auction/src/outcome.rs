@@ -4,20 +4,19 @@ use alloc::vec::Vec;
 use frame_support::{ensure, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{One, Saturating},
     DispatchError, DispatchResult,
+    traits::{One, Saturating},
 };
 use surety_types::{
-    limits,
+    ContentHash, TaskId, limits,
     task::{Assignment, FailureReason, PerMember, ResultClaim, Security, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
-    ContentHash, TaskId,
 };
 
 use crate::{
-    draw, Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf,
-    Tasks, WeightInfo,
+    Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    WeightInfo, draw,
 };
 
 impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
@@ -33,8 +32,8 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
             Substitutes::<T>::mutate(id, |substitutes| {
                 while taken.len() < wanted && !reserves.is_empty() {
                     let next = reserves.remove(0);
-                    // Both lists have room for every bid, so the push never fails; if it did, nobody would work
-                    // unpaid.
+                    // Both lists have room for every bid, so the push never fails; if it did, nobody would
+                    // work unpaid.
                     if Self::can_start(&next, &security) && substitutes.try_push(next.clone()).is_ok() {
                         taken.push(next);
                     }
@@ -86,8 +85,8 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
 }
 
 impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
-    /// Never for this time or an earlier one: the sweep may be past them, and a task that is due again at once
-    /// waits until the clock moves on, so that no task can keep a sweep busy.
+    /// Never for this time or an earlier one: the sweep may be past them, and a task that is due again at
+    /// once waits until the clock moves on, so that no task can keep a sweep busy.
     fn wake_after(id: TaskId, until: BlockNumberFor<T>) {
         let time = until.max(Self::now()).saturating_add(One::one());
         Agenda::<T>::insert(time, id, ());
@@ -95,8 +94,8 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide. That a client loses
-    /// its lock costs less than a settlement: as many payments, and no auditors.
+    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide. That a
+    /// client loses its lock costs less than a settlement: as many payments, and no auditors.
     pub fn outcome_weight() -> Weight {
         T::WeightInfo::take_reserves()
             .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))

@@ -15,12 +15,11 @@
 
 use frame_support::{storage::with_storage_layer, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{traits::Saturating, DispatchError, DispatchResult};
+use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::FailureReason,
     traits::{Escrow, StakeLedger, TaskClock, TaskTrust},
-    TaskId,
 };
 
 use crate::{
@@ -28,8 +27,8 @@ use crate::{
     WeightInfo,
 };
 
-/// Blocks after the bids were closed in which a draw is attempted before the task is called off. BABE gives entropy in
-/// every block with a VRF output; this many without one mean that something is broken.
+/// Blocks after the bids were closed in which a draw is attempted before the task is called off. BABE gives
+/// entropy in every block with a VRF output; this many without one mean that something is broken.
 pub(crate) const DRAW_PATIENCE_BLOCKS: u32 = 100;
 
 /// What a step did.
@@ -131,8 +130,8 @@ impl<T: Config> Pallet<T> {
         Self::wake_after(id, until);
     }
 
-    /// Closes the bids. The newest entropy is of the parent block, whose author may have known it while it chose which
-    /// openings to include: only that of a later block than this will do.
+    /// Closes the bids. The newest entropy is of the parent block, whose author may have known it while it
+    /// chose which openings to include: only that of a later block than this will do.
     fn start_drawing(id: TaskId, mut task: TaskOf<T>) {
         let since = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Drawing { since };
@@ -185,7 +184,8 @@ impl<T: Config> Pallet<T> {
         task: TaskOf<T>,
         since: BlockNumberFor<T>,
     ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
-        // One that could not be called off in time is no draw any more: its next entropy would be a matter of choice.
+        // One that could not be called off in time is no draw any more: its next entropy would be a matter of
+        // choice.
         let drawn = match Draws::<T>::contains_key(id) {
             true => with_storage_layer(|| Self::try_draw(id, &task, since)),
             false => Ok(None),

@@ -1,13 +1,14 @@
 //! The sweep: tasks move on although nobody calls.
 //!
-//! - Triggered by `on_idle`, with what a block's extrinsics left. Nothing relies on it: calls look at the time
-//!   themselves.
-//! - Holds the draws that are due, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`] to what the clock
-//!   shows. Never starts a task for which the worst
-//!   step would not fit; the cursor passes a time only when nothing is left in it.
+//! - Triggered by `on_idle`, with what a block's extrinsics left. Nothing relies on it: calls look at the
+//!   time themselves.
+//! - Holds the draws that are due, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`] to
+//!   what the clock shows. Never starts a task for which the worst step would not fit; the cursor passes a
+//!   time only when nothing is left in it.
 //! - A task that fails leaves no trace but an event and is put on the agenda again, [`RETRY_BLOCKS`] later;
 //!   a draw that fails is tried again in the next block.
-//! - Nothing is ever put on the agenda for the present time or before, so what is read in one go stays as it is.
+//! - Nothing is ever put on the agenda for the present time or before, so what is read in one go stays as it
+//!   is.
 
 use alloc::vec::Vec;
 use frame_support::{
@@ -16,20 +17,22 @@ use frame_support::{
 };
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{One, Saturating},
     DispatchError,
+    traits::{One, Saturating},
 };
-use surety_types::{traits::TaskClock, TaskId};
+use surety_types::{TaskId, traits::TaskClock};
 
-use crate::{step::Step, Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo};
+use crate::{Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo, step::Step};
 
-/// Most agenda entries read in one go. Reading one by one would walk over what was just removed again and again.
+/// Most agenda entries read in one go. Reading one by one would walk over what was just removed again and
+/// again.
 pub(crate) const LOOK_TASKS_MAX: u32 = 16;
 
 /// How many times as many draws are looked at in one go: tasks that were posted together are drawn together.
 const DRAW_LOOKS: u32 = 4;
 
-/// Time until a step that failed is tried again: some time for the cause to go away, without flooding the events.
+/// Time until a step that failed is tried again: some time for the cause to go away, without flooding the
+/// events.
 pub(crate) const RETRY_BLOCKS: u32 = 16;
 
 impl<T: Config> Pallet<T> {
@@ -125,8 +128,9 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Tries to draw. Who waits for entropy stays where it is, and so does one whose draw failed: by the clock, which may
-    /// stand still, somebody could wait for entropy that it likes. One that cannot even be called off is no draw any more.
+    /// Tries to draw. Who waits for entropy stays where it is, and so does one whose draw failed: by the
+    /// clock, which may stand still, somebody could wait for entropy that it likes. One that cannot even be
+    /// called off is no draw any more.
     fn sweep_draw(id: TaskId) -> Weight {
         let step = with_storage_layer(|| Self::step(id));
         let weight = match step {

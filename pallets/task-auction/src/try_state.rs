@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
-use surety_types::{limits, traits::Escrow, TaskId};
+use surety_types::{TaskId, limits, traits::Escrow};
 
 use crate::{
     Agenda, AgendaSweptTo, AssignmentOf, Balance, BidCount, BidCounts, Bids, Config, Draws, NextTaskId,

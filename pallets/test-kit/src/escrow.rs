@@ -4,10 +4,10 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use sp_runtime::{DispatchError, DispatchResult, TokenError};
 use surety_types::{
+    TaskId,
     task::Assignment,
     traits::{Escrow, Settlement},
     trust::AuditToPay,
-    TaskId,
 };
 
 use crate::{AccountId, Balance};
@@ -29,7 +29,8 @@ thread_local! {
     static BOOK: RefCell<Book> = RefCell::new(Book::default());
 }
 
-/// Mock of [`Escrow`], which pays no auditors. The fee is [`MockEscrow::FEE_PERCENT`] of what is paid, at least [`MockEscrow::FEE_MIN`].
+/// Mock of [`Escrow`], which pays no auditors. The fee is [`MockEscrow::FEE_PERCENT`] of what is paid, at
+/// least [`MockEscrow::FEE_MIN`].
 pub struct MockEscrow;
 
 impl MockEscrow {
@@ -89,7 +90,8 @@ impl MockEscrow {
         BOOK.with_borrow(|book| book.refunded.get(&client).copied().unwrap_or_default())
     }
 
-    /// Clients that lost their locks so far, each with who shared in it. How much a client locks is not kept here.
+    /// Clients that lost their locks so far, each with who shared in it. How much a client locks is not kept
+    /// here.
     pub fn forfeited() -> Vec<(AccountId, Vec<AccountId>)> {
         BOOK.with_borrow(|book| book.forfeited.clone())
     }

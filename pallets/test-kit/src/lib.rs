@@ -1,9 +1,9 @@
 //! Mocks of the glue traits in `surety_types::traits`, one each, and what else pallet tests share.
 //!
-//! Accounts are `u64`, balances `u128`, block numbers `u64`. The state of a mock lives in a thread-local, so it
-//! can be set up before there are externalities, and tests on different threads do not see each other. It does
-//! **not** roll back with a failed storage layer; a test that needs that has to look at the pallet's own storage.
-//! Call [`reset`] when externalities are built: a property test runs many cases on one thread.
+//! Accounts are `u64`, balances `u128`, block numbers `u64`. The state of a mock lives in a thread-local, so
+//! it can be set up before there are externalities, and tests on different threads do not see each other. It
+//! does **not** roll back with a failed storage layer; a test that needs that has to look at the pallet's own
+//! storage. Call [`reset`] when externalities are built: a property test runs many cases on one thread.
 
 mod escrow;
 mod models;

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_types::{model::Operation, traits::ModelCatalog, ModelId};
+use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
 
 thread_local! {
     static MODELS: RefCell<BTreeMap<ModelId, Vec<Operation>>> = const { RefCell::new(BTreeMap::new()) };

@@ -10,7 +10,8 @@ use sp_runtime::DispatchResult;
 
 use crate::AccountId;
 
-/// Carries an opening out. Whatever it is, a pool lets it in if and only if it succeeds, and by that nothing changes.
+/// Carries an opening out. Whatever it is, a pool lets it in if and only if it succeeds, and by that nothing
+/// changes.
 ///
 /// # Panics
 /// When pool and call differ, or the pool changes something.

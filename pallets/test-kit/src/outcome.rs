@@ -7,10 +7,10 @@ use std::{
 
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
+    ContentHash, TaskId,
     task::{Assignment, FailureReason, Verdict},
     traits::{TaskClock, TaskOutcome},
     trust::AuditToPay,
-    ContentHash, TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber};

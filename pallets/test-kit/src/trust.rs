@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
+    TaskId,
     task::{Assignment, PerMember, Security, SecurityLevel},
     traits::TaskTrust,
-    TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber};
@@ -74,7 +74,8 @@ impl MockTrust {
         REFUSES.set(refuses);
     }
 
-    /// Has `handler` called by every [`TaskTrust::advance`], for example to hand a verdict to the pallet under test.
+    /// Has `handler` called by every [`TaskTrust::advance`], for example to hand a verdict to the pallet
+    /// under test.
     pub fn on_advance(handler: OnAdvance) {
         ON_ADVANCE.set(Some(handler));
     }

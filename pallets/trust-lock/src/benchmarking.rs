@@ -4,16 +4,16 @@
 use alloc::vec::Vec;
 use frame_benchmarking::v2::*;
 use frame_support::{
-    traits::{
-        fungible::{Inspect, Mutate},
-        EnsureOrigin,
-    },
     BoundedVec,
+    traits::{
+        EnsureOrigin,
+        fungible::{Inspect, Mutate},
+    },
 };
-use frame_system::{pallet_prelude::BlockNumberFor, RawOrigin};
+use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_runtime::{
-    traits::{BlockNumberProvider, One, Saturating},
     Perquintill,
+    traits::{BlockNumberProvider, One, Saturating},
 };
 use surety_types::{
     limits::CONVICTIONS_MAX,

@@ -5,17 +5,17 @@ use codec::Encode;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{
-    traits::{BlockNumberProvider, Saturating},
     Perquintill,
+    traits::{BlockNumberProvider, Saturating},
 };
 use surety_types::{
+    TaskId,
     stake::Role,
     traits::StakeLedger,
     trust::{Conviction, FaultKind, Slash},
-    TaskId,
 };
 
-use crate::{slashes::quintillionths, Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes};
+use crate::{Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths};
 
 /// A fault that was proven, and who gains by that.
 #[derive(Clone, Debug)]
@@ -35,7 +35,8 @@ pub struct Offence<AccountId, Balance> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long as it costs.
+    /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long
+    /// as it costs.
     pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
         let offender = &offence.offender;
         let mut part = Perquintill::zero();

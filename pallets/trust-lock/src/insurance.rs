@@ -1,9 +1,9 @@
 //! What clients get that were told something wrong.
 
 use frame_support::traits::{
+    Get,
     fungible::{Inspect, Mutate},
     tokens::{Fortitude, Preservation},
-    Get,
 };
 use sp_runtime::traits::Zero;
 use surety_types::TaskId;

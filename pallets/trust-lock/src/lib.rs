@@ -50,17 +50,17 @@ pub mod pallet {
     use frame_support::{
         pallet_prelude::*,
         traits::{
+            EnsureOrigin,
             fungible::{Mutate, MutateHold},
-            tokens, EnsureOrigin,
+            tokens,
         },
     };
     use frame_system::pallet_prelude::*;
-    use sp_runtime::{traits::BlockNumberProvider, Permill};
+    use sp_runtime::{Permill, traits::BlockNumberProvider};
     use surety_types::{
-        limits,
+        TaskId, limits,
         traits::StakeLedger,
         trust::{FaultKind, SlashId},
-        TaskId,
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -86,8 +86,8 @@ pub mod pallet {
         /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;
 
-        /// The clock that every window is measured with. It stands still while finality does, and may move on by several
-        /// blocks in one.
+        /// The clock that every window is measured with. It stands still while finality does, and may move on
+        /// by several blocks in one.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
         /// Blocks for which whoever misses one deadline gets no work.
@@ -114,7 +114,8 @@ pub mod pallet {
         /// Clean tasks in a row after which a provider is audited like anybody else.
         type ProbationTasks: Get<u32>;
 
-        /// Pays clients that were told a wrong result, and gets the shares of slashes that nobody else has a right to.
+        /// Pays clients that were told a wrong result, and gets the shares of slashes that nobody else has a
+        /// right to.
         type InsurancePool: Get<Self::AccountId>;
 
         /// Who may veto slashes that have not been carried out.
@@ -210,7 +211,8 @@ pub mod pallet {
             /// Up to this time.
             until: BlockNumberFor<T>,
         },
-        /// A stash gets no work for a while and cannot unbond, because it missed a deadline. It loses no stake for that.
+        /// A stash gets no work for a while and cannot unbond, because it missed a deadline. It loses no
+        /// stake for that.
         Suspended {
             /// Stash account.
             stash: T::AccountId,

@@ -39,10 +39,10 @@ impl<T: Config> Pallet<T> {
         Self::lasts(Records::<T>::get(stash).jailed_until)
     }
 
-    /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for
-    /// a suspension period, and
-    /// twice as long for each deadline before that it has not made good for, so that nobody takes work in order to leave it.
-    /// Its stake has to stay meanwhile, because another name is cheap.
+    /// A stash has missed a deadline, which may be the line's fault: no stake is lost. It gets no work for a
+    /// suspension period, and twice as long for each deadline before that it has not made good for, so that
+    /// nobody takes work in order to leave it. Its stake has to stay meanwhile, because another name is
+    /// cheap.
     ///
     /// What it misses while it is suspended is work that it had before: the same line, and no other time.
     pub fn note_missed(stash: &T::AccountId) {
@@ -74,8 +74,8 @@ impl<T: Config> Pallet<T> {
         Self::note_presence(provider);
     }
 
-    /// Work that was done makes good for work that was missed: one for one, or a task of one's own would make good for all that
-    /// were left.
+    /// Work that was done makes good for work that was missed: one for one, or a task of one's own would make
+    /// good for all that were left.
     pub fn note_presence(stash: &T::AccountId) {
         Records::<T>::mutate(stash, |record| {
             if !Self::lasts(record.suspended_until) {

@@ -1,7 +1,8 @@
 //! Slashes that were proven: vetoed, or carried out when they have waited long enough.
 //!
-//! How much is lost is only computed when a slash is carried out, so that it makes no difference who of several
-//! offenders was convicted first. Idle blocks carry out what is due in the order in which it was proven.
+//! How much is lost is only computed when a slash is carried out, so that it makes no difference who of
+//! several offenders was convicted first. Idle blocks carry out what is due in the order in which it was
+//! proven.
 
 use frame_support::{
     dispatch::DispatchResult,
@@ -11,7 +12,7 @@ use frame_support::{
     weights::{Weight, WeightMeter},
 };
 use sp_runtime::{Permill, Perquintill};
-use surety_audit_economics::{correlated_fraction, SlashSplit};
+use surety_audit_economics::{SlashSplit, correlated_fraction};
 use surety_types::{traits::StakeLedger, trust::SlashId};
 
 use crate::{Config, Error, Event, NextSlashId, Pallet, SlashOf, Slashes, SlashesSweptTo, WeightInfo};

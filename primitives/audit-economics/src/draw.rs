@@ -1,19 +1,20 @@
 //! How a verifier draws itself, and how it seals what it found.
 //!
-//! The VRF is that of the verifier's **agent** key (sr25519). Its transcript has the label [`LABEL`] and the fields of
-//! [`AuditInput::fields`]; the draw is the first 16 bytes of the 32 made from it for [`CONTEXT`]
-//! ([`AuditThreshold::draws`](super::AuditThreshold::draws)). Signing and checking is for those who have sr25519.
+//! The VRF is that of the verifier's **agent** key (sr25519). Its transcript has the label [`LABEL`] and the
+//! fields of [`AuditInput::fields`]; the draw is the first 16 bytes of the 32 made from it for [`CONTEXT`]
+//! ([`AuditThreshold::draws`](super::AuditThreshold::draws)). Signing and checking is for those who have
+//! sr25519.
 //!
-//! The seed is an epoch's randomness, written down when all providers have committed. It may be known earlier; what a
-//! verifier draws from it is not, because nobody else has its key. So no choice of commitments steers the draw away
-//! from honest verifiers.
+//! The seed is an epoch's randomness, written down when all providers have committed. It may be known
+//! earlier; what a verifier draws from it is not, because nobody else has its key. So no choice of
+//! commitments steers the draw away from honest verifiers.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{task::ResultClaim, trust::DisputeId, TaskId};
+use surety_types::{TaskId, task::ResultClaim, trust::DisputeId};
 
 /// Label of the transcripts of audits.
 pub const LABEL: &[u8] = b"surety-audit";
@@ -88,8 +89,8 @@ impl SeatInput {
     }
 }
 
-/// `blake2_256(SCALE("audit", task, provider, verifier, claim, salt))`: what a verifier publishes of its own result
-/// before anybody may see it. Both accounts are stashes.
+/// `blake2_256(SCALE("audit", task, provider, verifier, claim, salt))`: what a verifier publishes of its own
+/// result before anybody may see it. Both accounts are stashes.
 pub fn audit_seal<AccountId: Encode>(
     task: TaskId,
     provider: &AccountId,

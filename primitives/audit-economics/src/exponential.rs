@@ -1,8 +1,8 @@
 //! `exp(-x)` in fixed point with a proven bound.
 
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, FixedPointNumber, FixedU128,
-    Perquintill, Rounding,
+    FixedPointNumber, FixedU128, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational,
 };
 
 /// [`exp_minus`] is less than this many units of 10^-18 from the truth, on either side.
@@ -21,10 +21,10 @@ const TERMS: u128 = 20;
 ///
 /// `x = n ln 2 + r` with `0 <= r < ln 2`, so `exp(-x) = exp(-r) / 2^n`. The error, in units of u = 2^-64:
 ///
-/// - Horner's rule `h_k = 1 - r h_{k+1} / k` rounds once a step, by less than u. Step k's error reaches the result
-///   times r^(k-1) / (k-1)!, together less than `exp(r) <= 2`. The terms left out add less than 0.001.
-/// - r is off by less than `1 + 0.22 n`: x is rounded down once, and ln 2 is taken n times. `exp(-r)` has a slope of at
-///   most 1, and the division by 2^n makes less than 1 of it for every n.
+/// - Horner's rule `h_k = 1 - r h_{k+1} / k` rounds once a step, by less than u. Step k's error reaches the
+///   result times r^(k-1) / (k-1)!, together less than `exp(r) <= 2`. The terms left out add less than 0.001.
+/// - r is off by less than `1 + 0.22 n`: x is rounded down once, and ln 2 is taken n times. `exp(-r)` has a
+///   slope of at most 1, and the division by 2^n makes less than 1 of it for every n.
 /// - Dividing by 2^n rounds down by less than 1.
 ///
 /// In all less than 4.1 u = 0.23 * 10^-18; rounding down to 10^-18 takes less than one unit more.
@@ -45,8 +45,8 @@ pub fn exp_minus(x: FixedU128) -> Perquintill {
     Perquintill::from_parts(u64::try_from(parts).unwrap_or(u64::MAX))
 }
 
-/// `1 - exp(-mean)`, the probability of at least one event of a Poisson distribution. Never above the truth, and less
-/// than 4 * 10^-18 below it.
+/// `1 - exp(-mean)`, the probability of at least one event of a Poisson distribution. Never above the truth,
+/// and less than 4 * 10^-18 below it.
 pub fn at_least_one(mean: FixedU128) -> Perquintill {
     let none = exp_minus(mean).deconstruct().saturating_add(EXP_ERROR);
     Perquintill::from_parts(Perquintill::one().deconstruct().saturating_sub(none))

@@ -17,18 +17,18 @@ mod lock;
 mod pay;
 mod slash;
 
-pub use draw::{audit_seal, AuditInput, SeatInput};
-pub use exponential::{at_least_one, exp_minus, EXP_ERROR};
-pub use lock::{honesty_pays, least_loss, AuditPlan, AuditPolicy, Refusal, Terms};
+pub use draw::{AuditInput, SeatInput, audit_seal};
+pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
+pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
 pub use pay::AuditPay;
-pub use slash::{correlated_fraction, SlashShares, SlashSplit};
+pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
     FixedPointNumber, FixedU128, PerThing, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 
 /// How many auditors a task is expected to have (`lambda`).
@@ -59,8 +59,9 @@ impl Default for AuditRates {
 }
 
 impl AuditRates {
-    /// Auditors expected on a task at `level` by a provider with `clean_tasks` clean tasks since it came or was last
-    /// at fault. Falls in a straight line from the newcomers' rate to the level's, which it never goes below.
+    /// Auditors expected on a task at `level` by a provider with `clean_tasks` clean tasks since it came or
+    /// was last at fault. Falls in a straight line from the newcomers' rate to the level's, which it never
+    /// goes below.
     pub fn expected(&self, level: SecurityLevel, clean_tasks: u32) -> FixedU128 {
         let rate = match level {
             SecurityLevel::Basic => self.basic,
@@ -93,13 +94,14 @@ impl AuditRates {
 pub struct AuditThreshold(u128);
 
 impl AuditThreshold {
-    /// For one of `verifiers` that are all alike. With fewer verifiers than expected auditors, all of them audit.
+    /// For one of `verifiers` that are all alike. With fewer verifiers than expected auditors, all of them
+    /// audit.
     pub fn equal(expected: FixedU128, verifiers: u32) -> Self {
         Self::weighted(expected, 1, verifiers.into())
     }
 
-    /// For a verifier with `stake` of the `total` that all verifiers have (both in the same unit), so that splitting
-    /// a stake among many names gains nothing. `f` is then the corrupt part of the stake.
+    /// For a verifier with `stake` of the `total` that all verifiers have (both in the same unit), so that
+    /// splitting a stake among many names gains nothing. `f` is then the corrupt part of the stake.
     ///
     /// The probability is `min(1, expected * stake / total)`, rounded up by less than 2 * 10^-18. As
     /// `1 - min(1, q) <= exp(-q)`, [`honest_audit`] bounds the outcome from below whatever the weights are.
@@ -126,8 +128,8 @@ impl AuditThreshold {
     }
 }
 
-/// Probability that at least one honest verifier audits: `1 - exp(-expected (1 - corrupt))`, never above the truth and
-/// less than 5 * 10^-18 below it.
+/// Probability that at least one honest verifier audits: `1 - exp(-expected (1 - corrupt))`, never above the
+/// truth and less than 5 * 10^-18 below it.
 pub fn honest_audit(expected: FixedU128, corrupt: Perquintill) -> Perquintill {
     let honest = u128::from(corrupt.left_from_one().deconstruct());
     // Cannot fail: the factor is at most one.

@@ -6,7 +6,7 @@ use scale_info::TypeInfo;
 use sp_arithmetic::{FixedPointNumber, FixedU128, Perquintill};
 use sp_core::U256;
 
-use crate::{honest_audit, AuditRates, SecurityLevel};
+use crate::{AuditRates, SecurityLevel, honest_audit};
 
 /// What is at stake in one task, in plancks.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
@@ -31,8 +31,9 @@ impl Terms {
 
 /// Whether honesty pays: `caught (reward + lost) > saved + outside`, exactly.
 ///
-/// `caught` is the probability of being convicted when cheating (p d). `lost` counts only what a convicted cheat really
-/// loses, which is the burned part of its lock: the rest goes to the finder and the client, and both may be itself.
+/// `caught` is the probability of being convicted when cheating (p d). `lost` counts only what a convicted
+/// cheat really loses, which is the burned part of its lock: the rest goes to the finder and the client, and
+/// both may be itself.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "sums and products of 128 bits are in 256"
@@ -43,7 +44,8 @@ pub fn honesty_pays(caught: Perquintill, terms: &Terms, lost: u128) -> bool {
     risk * U256::from(caught.deconstruct()) > terms.gain() * U256::from(FixedU128::DIV)
 }
 
-/// The least loss, in plancks, with which [`honesty_pays`]. None when no amount would do, or none below 2^128.
+/// The least loss, in plancks, with which [`honesty_pays`]. None when no amount would do, or none below
+/// 2^128.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "sums and products of 128 bits are in 256"
@@ -89,7 +91,8 @@ pub enum Refusal {
     NeverPunished,
     /// It would take more stake than there is.
     BeyondStake {
-        /// The least lock that would do at the highest level, in plancks. `u128::MAX` when even more is needed.
+        /// The least lock that would do at the highest level, in plancks. `u128::MAX` when even more is
+        /// needed.
         needed: u128,
     },
 }
@@ -115,7 +118,8 @@ impl AuditPolicy {
     /// The least lock, in plancks, with which honesty pays and which the reward's multiple allows.
     ///
     /// # Errors
-    /// [`Refusal::NeverPunished`] when no lock would do. A lock above `u128::MAX` is [`Refusal::BeyondStake`].
+    /// [`Refusal::NeverPunished`] when no lock would do. A lock above `u128::MAX` is
+    /// [`Refusal::BeyondStake`].
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "sums and products of 128 bits are in 256"
@@ -157,7 +161,7 @@ impl AuditPolicy {
                         level,
                         expected,
                         lock,
-                    })
+                    });
                 }
                 Ok(needed) => refusal = Refusal::BeyondStake { needed },
                 Err(why) => refusal = why,

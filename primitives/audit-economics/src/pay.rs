@@ -2,9 +2,10 @@
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_arithmetic::{traits::AtLeast32BitUnsigned, Permill};
+use sp_arithmetic::{Permill, traits::AtLeast32BitUnsigned};
 
-/// How audits are paid: out of what the provider earns that was audited, so that whoever audits itself pays itself.
+/// How audits are paid: out of what the provider earns that was audited, so that whoever audits itself pays
+/// itself.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -16,7 +17,8 @@ pub struct AuditPay {
 }
 
 impl AuditPay {
-    /// What each of `audits` audits gets of `earned`, rounded down. All of them together never get more than `earned`.
+    /// What each of `audits` audits gets of `earned`, rounded down. All of them together never get more than
+    /// `earned`.
     pub fn of<Balance: AtLeast32BitUnsigned + Copy>(&self, earned: Balance, audits: u32) -> Balance {
         let shared = self.most.mul_floor(earned).checked_div(&Balance::from(audits));
         // No answer: no audits.

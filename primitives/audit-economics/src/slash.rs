@@ -3,22 +3,23 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating, PerThing,
-    Perquintill, Rounding,
+    PerThing, Perquintill, Rounding,
+    helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 
 /// Part of its stake that a convicted provider loses on top of its lock.
 ///
-/// `base` for a fault that stands alone; all of the stake once `others`, the stake of everybody else convicted in the
-/// same window, is a third of `total`, all providers' stake. In between the rest of the stake is lost in proportion to
-/// `(3 others / total)^2`: an accident that hits a few costs little more than the base, an attack that could turn votes
-/// costs everything. Slashes are to be computed when they are carried out, not when the fault is proven, so that it
-/// makes no difference who of the convicted was first.
+/// `base` for a fault that stands alone; all of the stake once `others`, the stake of everybody else
+/// convicted in the same window, is a third of `total`, all providers' stake. In between the rest of the
+/// stake is lost in proportion to `(3 others / total)^2`: an accident that hits a few costs little more than
+/// the base, an attack that could turn votes costs everything. Slashes are to be computed when they are
+/// carried out, not when the fault is proven, so that it makes no difference who of the convicted was first.
 pub fn correlated_fraction(base: Perquintill, others: u128, total: u128) -> Perquintill {
     let one = Perquintill::one();
     let tripled = others.saturating_mul(3);
     if tripled >= total {
-        // A total of nothing, too: nobody is left whose stake could dilute the fault, unless there is no other.
+        // A total of nothing, too: nobody is left whose stake could dilute the fault, unless there is no
+        // other.
         return if others == 0 { base } else { one };
     }
     let parts = multiply_by_rational(tripled, one.deconstruct().into(), total, Rounding::Up);
@@ -61,8 +62,9 @@ pub struct SlashShares {
 }
 
 impl SlashSplit {
-    /// Takes `amount` plancks apart. Rounding goes to the burned part, which is never less than its percentage: the
-    /// honesty condition counts on it. Shares of more than the whole are cut, the client's first.
+    /// Takes `amount` plancks apart. Rounding goes to the burned part, which is never less than its
+    /// percentage: the honesty condition counts on it. Shares of more than the whole are cut, the client's
+    /// first.
     pub fn shares(&self, amount: u128) -> SlashShares {
         let finder = self.finder.mul_floor(amount);
         let rest = amount.saturating_sub(finder);

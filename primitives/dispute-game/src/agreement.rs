@@ -28,9 +28,9 @@ pub enum Agreement {
 
 /// Groups equal claims and looks for one made by a majority of `k`.
 ///
-/// Two claims are equal when output, trace root and units all are. Who did not reveal counts as made no claim, so
-/// the majority is of `k` and not of the claims. Should there be more claims than `k`, it is of the claims: there
-/// is never more than one winner. The order of the claims makes no difference.
+/// Two claims are equal when output, trace root and units all are. Who did not reveal counts as made no
+/// claim, so the majority is of `k` and not of the claims. Should there be more claims than `k`, it is of the
+/// claims: there is never more than one winner. The order of the claims makes no difference.
 pub fn agreement<'a>(claims: impl IntoIterator<Item = &'a ResultClaim>, k: u32) -> Agreement {
     let mut groups: Vec<(&ResultClaim, u32)> = Vec::new();
     let mut total = 0u32;

@@ -1,37 +1,40 @@
 //! The dispute game: two sides narrow a difference down to one cell, which a referee computes again.
 //!
-//! What the defender committed to is the root over the leaves of its trace. Below a leaf are the steps by which it is
-//! computed, below a step its rows, below a row its segments of 1 KiB, and in a segment the cells. A [`Shape`] says how
-//! many there are of each.
+//! What the defender committed to is the root over the leaves of its trace. Below a leaf are the steps by
+//! which it is computed, below a step its rows, below a row its segments of 1 KiB, and in a segment the
+//! cells. A [`Shape`] says how many there are of each.
 //!
 //! ```text
-//!           ┌──────────────── Post, Name, until it is one leaf, step, row or segment ────────┐
-//!  leaves of the trace ──Enter──> steps ───────────> rows ───> segments ──Show, Pick──> cell ──────Open──────> Over
-//!                      └──────── a given leaf ────────^                                      └─> NeedsCommittee ──^
+//!        ┌──────────── Post, Name, until it is one leaf, step, row or segment ─────┐
+//!  leaves of the trace ─Enter─> steps ────────> rows ──> segments ─Show, Pick─> cell ───────Open──────> Over
+//!                      └─────── a given leaf ────^                                └─> NeedsCommittee ───^
 //! ```
 //!
-//! The **defender** posts the children of the node in dispute, at most [`CHILDREN_MAX`]; the game refuses what does not
-//! hash to the node. The **challenger** names the first that is not what it computed. An only child is not worth a
-//! question and is taken at once. A leaf's digest says nothing of the steps, so to go on the defender *enters* it: it
-//! commits to a root over the steps, of which the last is the leaf itself. A leaf that is given and not computed has
-//! rows but no steps. How long a leaf is may be a word of leaf 0, which is shown with the entry. At last the defender
-//! shows a segment, the challenger picks a cell, the defender opens it, and a [`Referee`] decides. A cell that no
-//! block can compute again ends play in [`State::NeedsCommittee`]: somebody else decides.
+//! The **defender** posts the children of the node in dispute, at most [`CHILDREN_MAX`]; the game refuses
+//! what does not hash to the node. The **challenger** names the first that is not what it computed. An only
+//! child is not worth a question and is taken at once. A leaf's digest says nothing of the steps, so to go on
+//! the defender *enters* it: it commits to a root over the steps, of which the last is the leaf itself. A
+//! leaf that is given and not computed has rows but no steps. How long a leaf is may be a word of leaf 0,
+//! which is shown with the entry. At last the defender shows a segment, the challenger picks a cell, the
+//! defender opens it, and a [`Referee`] decides. A cell that no block can compute again ends play in
+//! [`State::NeedsCommittee`]: somebody else decides.
 //!
-//! **The honest side wins**, whatever the other does. An honest defender can always go on, and what it opens is right
-//! wherever the challenger led it. An honest challenger keeps the node in dispute different from its own: a node that
-//! differs has a child that differs, and steps that end in another leaf have another root, so it can always name one.
-//! As it names the first, everything that the defender committed to before it is right. Hence the cell's inputs, which
-//! come before it and are proven from the defender's own roots ([`Roots`]), are right, and its value is not. Refused
-//! moves change nothing.
+//! **The honest side wins**, whatever the other does. An honest defender can always go on, and what it opens
+//! is right wherever the challenger led it. An honest challenger keeps the node in dispute different from its
+//! own: a node that differs has a child that differs, and steps that end in another leaf have another root,
+//! so it can always name one. As it names the first, everything that the defender committed to before it is
+//! right. Hence the cell's inputs, which come before it and are proven from the defender's own roots
+//! ([`Roots`]), are right, and its value is not. Refused moves change nothing.
 //!
-//! Both sides' traces have the same shape: it follows from the task, from what the claim says of itself, and from
-//! words of leaf 0, which is agreed once a later leaf is named.
+//! Both sides' traces have the same shape: it follows from the task, from what the claim says of itself, and
+//! from words of leaf 0, which is agreed once a later leaf is named.
 //!
-//! **Time**: each side has a number of blocks, and uses them up in its turns while blocks finalise ([`Game::tick`]).
-//! Whoever runs out loses, so a game lasts at most both budgets together, and as long as it waits for a committee.
+//! **Time**: each side has a number of blocks, and uses them up in its turns while blocks finalise
+//! ([`Game::tick`]). Whoever runs out loses, so a game lasts at most both budgets together, and as long as it
+//! waits for a committee.
 //!
-//! **Size**: at most [`BYTES_MAX`] of encoded moves. What the other moves leave is for the opening ([`opening_room`]).
+//! **Size**: at most [`BYTES_MAX`] of encoded moves. What the other moves leave is for the opening
+//! ([`opening_room`]).
 
 mod bounds;
 mod clock;
@@ -47,7 +50,7 @@ pub use clock::Clocks;
 pub(crate) use game::value;
 pub use game::{Game, Level, Place, State};
 pub use moves::{Children, Entry, GameError, LengthOpening, Move, Outcome, Reason, Side, StepsOpening};
-pub use player::{challenge, defend, PlayError, Trace};
+pub use player::{PlayError, Trace, challenge, defend};
 pub use referee::{Cell, CellValue, Judgement, Referee, Roots};
 pub use shape::{LeafKind, LeafShape, Length, RowsShape, Shape};
 

@@ -1,22 +1,24 @@
-//! A dispute's committee, as the chain keeps it. Plain data, for whoever reads it: the pallet, runtime APIs and the worker.
+//! A dispute's committee, as the chain keeps it. Plain data, for whoever reads it: the pallet, runtime APIs
+//! and the worker.
 //!
-//! Whoever takes a seat seals its answer in the same call, so seats are only filled when the time for it is over: until then
-//! the verifiers that have drawn best are *candidates*. The state machine behind it ([`crate::quorum_streak`]) is told of the members
-//! and of their seals at once, and goes on to revealing.
+//! Whoever takes a seat seals its answer in the same call, so seats are only filled when the time for it is
+//! over: until then the verifiers that have drawn best are *candidates*. The state machine behind it
+//! ([`crate::quorum_streak`]) is told of the members and of their seals at once, and goes on to revealing.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
-use surety_types::{limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId, TaskId};
+use surety_types::{TaskId, limits::VOTERS_MAX, task::ResultClaim, trust::DisputeId};
 
 use crate::{
-    bisection::{value, Cell, CellValue, Shape, Trace},
-    quorum_streak::{Committee, Stage, Windows, SEATS},
+    bisection::{Cell, CellValue, Shape, Trace, value},
+    quorum_streak::{Committee, SEATS, Stage, Windows},
 };
 
-/// Candidates expected for the seats of a round: twice as many, so that the seats are filled although some do not come.
+/// Candidates expected for the seats of a round: twice as many, so that the seats are filled although some do
+/// not come.
 ///
 /// With fewer verifiers than that a draw would ask nearly all of them, so all are asked at once.
 pub const CANDIDATES_EXPECTED: u32 = 2 * SEATS;
@@ -139,8 +141,8 @@ impl<AccountId: Clone + Ord + Encode, Balance, BlockNumber>
     }
 }
 
-/// How long the phases last, from the time to take a seat and the time to open an answer. Answers are sealed with the seat,
-/// so there is no time for that alone.
+/// How long the phases last, from the time to take a seat and the time to open an answer. Answers are sealed
+/// with the seat, so there is no time for that alone.
 pub const fn windows(seat: u32, reveal: u32) -> Windows {
     Windows {
         draw: seat,
@@ -180,8 +182,9 @@ pub fn value_hash(value: Option<CellValue>) -> H256 {
     H256(blake2_256(&(b"cell", value).encode()))
 }
 
-/// The place of a verifier by the 32 bytes that its VRF gave, and its stake: with twice the stake as good a one comes twice
-/// as often (sequential Poisson sampling), so that nothing is gained by splitting a stake among many names.
+/// The place of a verifier by the 32 bytes that its VRF gave, and its stake: with twice the stake as good a
+/// one comes twice as often (sequential Poisson sampling), so that nothing is gained by splitting a stake
+/// among many names.
 pub fn seat_rank(output: &[u8; 32], stake: u128) -> u128 {
     let draw = output
         .first_chunk()

@@ -3,9 +3,9 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use surety_types::{
+    TaskId,
     task::ResultClaim,
     trust::{DisputeId, Party},
-    TaskId,
 };
 
 use crate::bisection::Game;
@@ -33,7 +33,8 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     pub opened_at: BlockNumber,
     /// Time of the clock up to which it has been taken from the sides.
     pub ticked_at: BlockNumber,
-    /// Time of the clock at which it was referred to a committee: it came to a cell that no block can compute again.
+    /// Time of the clock at which it was referred to a committee: it came to a cell that no block can compute
+    /// again.
     pub referred_at: Option<BlockNumber>,
 }
 

@@ -19,4 +19,4 @@ pub mod quorum_streak;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod testsuite;
 
-pub use agreement::{agreement, majority, Agreement};
+pub use agreement::{Agreement, agreement, majority};

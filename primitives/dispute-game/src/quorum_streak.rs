@@ -7,18 +7,18 @@
 //!                                               └──> Summoning ──summon──> Committing ──> Revealing ──> Over
 //! ```
 //!
-//! Each round [`SEATS`] verifiers are drawn anew; the draw comes from outside, by VRF. Each commits to the hash of its
-//! *own* recomputation and reveals it once nobody can commit any more, so that nobody can follow the majority. A value
-//! that [`QUORUM`] of them share in [`STREAK`] rounds in a row is decided. A round without a quorum breaks the streak.
-//! After [`ROUNDS_MAX`] rounds, or when two rounds have quorums for different values, all voters are summoned and
-//! decide at two thirds ([`supermajority`]): of heads, or of stake where heads come cheap ([`Committee::summon_weighed`]).
-//! If they do not, nothing is decided.
+//! Each round [`SEATS`] verifiers are drawn anew; the draw comes from outside, by VRF. Each commits to the
+//! hash of its *own* recomputation and reveals it once nobody can commit any more, so that nobody can follow
+//! the majority. A value that [`QUORUM`] of them share in [`STREAK`] rounds in a row is decided. A round
+//! without a quorum breaks the streak. After [`ROUNDS_MAX`] rounds, or when two rounds have quorums for
+//! different values, all voters are summoned and decide at two thirds ([`supermajority`]): of heads, or of
+//! stake where heads come cheap ([`Committee::summon_weighed`]). If they do not, nothing is decided.
 //!
-//! Every stage ends by time alone ([`Committee::tick`]): a draw that does not come is a round without a quorum, voters
-//! that are not summoned decide nothing.
+//! Every stage ends by time alone ([`Committee::tick`]): a draw that does not come is a round without a
+//! quorum, voters that are not summoned decide nothing.
 //!
-//! The chances that a committee drawn from 100 verifiers decides wrongly or has to escalate, when all the corrupt ones
-//! give the same wrong answer; the tests compute them and play them:
+//! The chances that a committee drawn from 100 verifiers decides wrongly or has to escalate, when all the
+//! corrupt ones give the same wrong answer; the tests compute them and play them:
 //!
 //! | corrupt | round for the right value | round for the wrong one | wrong decision | escalation |
 //! |---:|---:|---:|---:|---:|
@@ -30,13 +30,13 @@
 
 mod ballot;
 
-pub use ballot::{seal, Ballot, Seat, Vote};
+pub use ballot::{Ballot, Seat, Vote, seal};
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use core::fmt;
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 /// Verifiers drawn for a round.
 pub const SEATS: u32 = 20;
@@ -285,8 +285,9 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         self.summon_weighed(voters.into_iter().map(|voter| (voter, 1)), 0)
     }
 
-    /// Lets voters vote who count as much as is said of each, out of an `electorate` that counts at least as much as they
-    /// do together. Two thirds of it decide: who may vote and does not counts against every answer.
+    /// Lets voters vote who count as much as is said of each, out of an `electorate` that counts at least as
+    /// much as they do together. Two thirds of it decide: who may vote and does not counts against every
+    /// answer.
     ///
     /// # Errors
     /// As [`Self::summon`].
@@ -337,8 +338,8 @@ impl<Member: Clone + Ord + Encode, const VOTERS: u32> Committee<Member, VOTERS> 
         Ok(())
     }
 
-    /// Has `blocks` more blocks finalised. At most one phase ends by it, so that nobody loses the time of a phase that
-    /// had not begun.
+    /// Has `blocks` more blocks finalised. At most one phase ends by it, so that nobody loses the time of a
+    /// phase that had not begun.
     pub fn tick(&mut self, blocks: u32) -> &Stage<Member, VOTERS> {
         self.left = self.left.saturating_sub(blocks);
         if self.left == 0 && blocks > 0 {

@@ -5,10 +5,9 @@
 //! after the other in registers, or each on another processor.
 
 use crate::{
-    exp, finite, lanes,
+    ArithmeticError, exp, finite, lanes,
     product::dot,
-    quantise::{quantise_to, scale_row, Precision, GROUP},
-    ArithmeticError,
+    quantise::{GROUP, Precision, quantise_to, scale_row},
 };
 
 /// Positions that share a softmax, and whose weights share a scale.

@@ -1,7 +1,7 @@
 //! The functions that a processor's library would each compute in its own way, as polynomials.
 //!
-//! All are total. A finite argument gives a finite value, but for the square roots of what is not above 0. Errors are
-//! bounds over the whole range, measured by this crate's tests against `f64`.
+//! All are total. A finite argument gives a finite value, but for the square roots of what is not above 0.
+//! Errors are bounds over the whole range, measured by this crate's tests against `f64`.
 
 /// Adding and subtracting it rounds to the nearest integer, ties to even: 1.5 * 2^23.
 pub(crate) const ROUNDER: f32 = 12_582_912.0;
@@ -27,11 +27,7 @@ const EXP: [f32; 6] = [
 fn clamp(x: f32, min: f32, max: f32) -> f32 {
     // Not `f32::clamp` or `max`: these forms are one instruction on every target.
     let x = if x < min { min } else { x };
-    if x > max {
-        max
-    } else {
-        x
-    }
+    if x > max { max } else { x }
 }
 
 /// `e^x`, for `x` cut to -87 ..= 88. Relative error under 1e-7.
@@ -91,22 +87,23 @@ pub fn gelu(x: f32) -> f32 {
     (0.5 * x) * (1.0 + erf(x * core::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The approximation of [`gelu`] by [`tanh`] (`gelu_new`, `gelu_pytorch_tanh`). Absolute error, as that approximation,
-/// under 2e-7 max(1, |x|).
+/// The approximation of [`gelu`] by [`tanh`] (`gelu_new`, `gelu_pytorch_tanh`). Absolute error, as that
+/// approximation, under 2e-7 max(1, |x|).
 #[inline(always)]
 pub fn gelu_tanh(x: f32) -> f32 {
     let inner = 0.797_884_6 * (x + 0.044_715 * ((x * x) * x));
     (0.5 * x) * (1.0 + tanh(inner))
 }
 
-/// `x / (1 + e^-x)`. Relative error under 2e-7 for `x` from -88 up; below, where [`exp`] is cut, the result is
-/// `x / e^88`, less than 6.2e-39 |x| in size.
+/// `x / (1 + e^-x)`. Relative error under 2e-7 for `x` from -88 up; below, where [`exp`] is cut, the result
+/// is `x / e^88`, less than 6.2e-39 |x| in size.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// From x^7 down to x^1, on an eighth of a turn either side of 0, in units of turns (minimax for sin(2 pi x)).
+/// From x^7 down to x^1, on an eighth of a turn either side of 0, in units of turns (minimax for sin(2 pi
+/// x)).
 const SIN: [f32; 4] = [-76.704_6, 81.605_25, -41.341_7, 6.283_185_5];
 /// From x^8 down to x^0, likewise for cos(2 pi x).
 const COS: [f32; 5] = [60.244_64, -85.456_82, 64.939_39, -19.739_208, 1.0];

@@ -1,9 +1,9 @@
 //! Normalisation of one row.
 
-use crate::{finite, lanes, rsqrt, ArithmeticError};
+use crate::{ArithmeticError, finite, lanes, rsqrt};
 
-/// `1 / sqrt(mean + epsilon)` of squares that have been added up. When their sum overflows there is no value: the
-/// quotient would be 0, and large values would vanish in silence.
+/// `1 / sqrt(mean + epsilon)` of squares that have been added up. When their sum overflows there is no value:
+/// the quotient would be 0, and large values would vanish in silence.
 #[inline(always)]
 fn inverse_deviation(squares: f32, n: usize, epsilon: f32) -> Result<f32, ArithmeticError> {
     if squares.is_finite() {
@@ -42,8 +42,8 @@ pub fn layer_norm_cell(value: f32, (mean, scale): (f32, f32), weight: f32, bias:
 /// [`layer_norm_cell`] of each value of a row.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a result or the
-/// sum of squares is not.
+/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a
+/// result or the sum of squares is not.
 #[inline(always)]
 pub fn layer_norm_row(
     row: &[f32],
@@ -83,8 +83,8 @@ pub fn rms_norm_cell(value: f32, scale: f32, weight: f32) -> f32 {
 /// [`rms_norm_cell`] of each value of a row.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a result or the
-/// sum of squares is not.
+/// [`ArithmeticError::Shape`] unless all are of one length above 0, [`ArithmeticError::NotFinite`] when a
+/// result or the sum of squares is not.
 #[inline(always)]
 pub fn rms_norm_row(
     row: &[f32],

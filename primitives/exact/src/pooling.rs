@@ -1,13 +1,14 @@
 //! From a sequence's states to one vector.
 
-use crate::{finite, lanes, sqrt, ArithmeticError};
+use crate::{ArithmeticError, finite, lanes, sqrt};
 
 /// Mean over rows: `out[j] = (((0 + rows[0][j]) + rows[1][j]) + ...) / n`.
 ///
 /// `rows` is row-major, `n` rows of `out.len()` columns.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] when `rows` holds no whole positive number of rows, [`ArithmeticError::NotFinite`] when a result is.
+/// [`ArithmeticError::Shape`] when `rows` holds no whole positive number of rows,
+/// [`ArithmeticError::NotFinite`] when a result is.
 #[allow(clippy::arithmetic_side_effects, reason = "the width was checked above")]
 pub fn mean_pool(rows: &[f32], out: &mut [f32]) -> Result<(), ArithmeticError> {
     let width = out.len();
@@ -42,7 +43,8 @@ pub fn mean_cell(column: &[f32]) -> Result<f32, ArithmeticError> {
 /// Length of a row: the root of its [`sum_of_squares`](lanes::sum_of_squares).
 ///
 /// # Errors
-/// [`ArithmeticError::ZeroNorm`] for a row of zeros or squares that vanish, [`ArithmeticError::NotFinite`] when a square overflows.
+/// [`ArithmeticError::ZeroNorm`] for a row of zeros or squares that vanish, [`ArithmeticError::NotFinite`]
+/// when a square overflows.
 pub fn l2_norm(row: &[f32]) -> Result<f32, ArithmeticError> {
     let squares = lanes::sum_of_squares(row);
     if !squares.is_finite() {

@@ -1,12 +1,12 @@
 //! One output of a quantised matrix product.
 
 use crate::{
-    quantise::{groups, Quantum},
     ArithmeticError, GROUP,
+    quantise::{Quantum, groups},
 };
 
-/// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up to 131,071
-/// values of int8 whatever they are (-128 included), and 512 of int12.
+/// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up
+/// to 131,071 values of int8 whatever they are (-128 included), and 512 of int12.
 #[inline(always)]
 pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
     // Wrapping, so that a build with overflow checks computes the same and does not panic.
@@ -18,13 +18,14 @@ pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
 
 /// One output: `acc = ((0 + dot_0 * (s_0 * t_0)) + dot_1 * (s_1 * t_1)) + ...; acc + bias`.
 ///
-/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. Of int8 a group's dot product is at
-/// most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes: `f32` holds it exactly. Of
-/// int12 it is below 2^29 and becomes the nearest `f32`, ties to even. Without a bias, pass 0.
+/// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. Of int8 a group's dot
+/// product is at most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes:
+/// `f32` holds it exactly. Of int12 it is below 2^29 and becomes the nearest `f32`, ties to even. Without a
+/// bias, pass 0.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] unless the rows are of one length and have a scale per group, [`ArithmeticError::NotFinite`] when the
-/// result is not.
+/// [`ArithmeticError::Shape`] unless the rows are of one length and have a scale per group,
+/// [`ArithmeticError::NotFinite`] when the result is not.
 #[inline(always)]
 pub fn product_cell<Q: Quantum>(
     q: &[Q],

@@ -1,6 +1,6 @@
 //! Real rows to small integers: groups of 128 values with a scale each.
 
-use crate::{functions::ROUNDER, ArithmeticError};
+use crate::{ArithmeticError, functions::ROUNDER};
 
 /// How finely a model's rows are quantised, weights and activations alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,8 +50,8 @@ impl Quantum for i16 {
     }
 }
 
-/// Values that share one scale. Short enough for an outlier to spoil few neighbours, long enough for the scales to
-/// cost little: four steps of a 512-bit dot product per lane, one round of an int8 tensor core.
+/// Values that share one scale. Short enough for an outlier to spoil few neighbours, long enough for the
+/// scales to cost little: four steps of a 512-bit dot product per lane, one round of an int8 tensor core.
 pub const GROUP: usize = 128;
 
 /// A group that is smaller than this everywhere is zero: the inverse of its scale would not be finite.
@@ -85,11 +85,12 @@ pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), Arithme
     Ok(())
 }
 
-/// Quantises at most [`GROUP`] values: `scale = max|x| / max`, `q = round(x * (max / max|x|))`, with the precision's
-/// largest value as `max`. Returns the scale.
+/// Quantises at most [`GROUP`] values: `scale = max|x| / max`, `q = round(x * (max / max|x|))`, with the
+/// precision's largest value as `max`. Returns the scale.
 ///
 /// # Errors
-/// [`ArithmeticError::NotFinite`] for a NaN or an infinity, [`ArithmeticError::Shape`] unless `q` is as long as `values`.
+/// [`ArithmeticError::NotFinite`] for a NaN or an infinity, [`ArithmeticError::Shape`] unless `q` is as long
+/// as `values`.
 #[inline(always)]
 pub fn quantise_group<Q: Quantum>(
     values: &[f32],

@@ -1,11 +1,11 @@
 //! Rotary positions (RoPE), in integer angles.
 
-use crate::{functions::sin_cos_turn, ArithmeticError};
+use crate::{ArithmeticError, functions::sin_cos_turn};
 
 /// How far one pair of a head turns from a position to the next: a fraction of a turn in units of 2^-64.
 ///
-/// For a base `theta`, pair `i` of a head of width `d` has `theta^(-2 i / d) / (2 pi)` turns; a converter rounds that
-/// once, and the table is part of the model.
+/// For a base `theta`, pair `i` of a head of width `d` has `theta^(-2 i / d) / (2 pi)` turns; a converter
+/// rounds that once, and the table is part of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns(pub u64);
 
@@ -23,7 +23,8 @@ pub fn rotate_pair(a: f32, b: f32, (sin, cos): (f32, f32)) -> (f32, f32) {
     (a * cos - b * sin, b * cos + a * sin)
 }
 
-/// Rotates one head in place: pair `i` is the elements `i` and `i + d / 2`, as Llama in its published form has it.
+/// Rotates one head in place: pair `i` is the elements `i` and `i + d / 2`, as Llama in its published form
+/// has it.
 ///
 /// A product that overflows becomes an infinity here, which [`crate::attention_row`] refuses.
 ///

@@ -1,6 +1,6 @@
 //! Choosing the next token.
 
-use crate::{exp, finite, ArithmeticError};
+use crate::{ArithmeticError, exp, finite};
 
 /// A weight of 1 in the integers that are summed and compared.
 const UNIT: f32 = 1_073_741_824.0;
@@ -31,17 +31,19 @@ pub fn greedy(logits: &[f32]) -> Result<u32, ArithmeticError> {
     best.map(|(token, _)| token).ok_or(ArithmeticError::Shape)
 }
 
-/// Draws a token with a uniform 64-bit number. At temperature 0 it is [`greedy`], and nothing else of `how` counts.
+/// Draws a token with a uniform 64-bit number. At temperature 0 it is [`greedy`], and nothing else of `how`
+/// counts.
 ///
 /// Tokens are ordered by logit, largest first, then by number. The first `top_k` are kept; their weights are
-/// `floor(2^30 e^((logit - largest) * (1000 / temperature)))`; then the fewest from the front whose weights make
-/// `top_p` of the sum. Of the kept ones, that token is drawn at which the running sum first exceeds
+/// `floor(2^30 e^((logit - largest) * (1000 / temperature)))`; then the fewest from the front whose weights
+/// make `top_p` of the sum. Of the kept ones, that token is drawn at which the running sum first exceeds
 /// `floor(random * sum / 2^64)`. Everything after the exponential is integer arithmetic.
 ///
 /// `order` is scratch, as long as the logits.
 ///
 /// # Errors
-/// [`ArithmeticError::Shape`] for no logits or a scratch of another length, [`ArithmeticError::NotFinite`] when a logit is not.
+/// [`ArithmeticError::Shape`] for no logits or a scratch of another length, [`ArithmeticError::NotFinite`]
+/// when a logit is not.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "at most 2^32 weights below 2^31 are added, and products of 64 bits are in 128"

@@ -1,7 +1,7 @@
 //! Numbers that look like chance and are the same everywhere.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): what a computation draws from that has to come out alike on every machine,
-/// and tests. Worthless for secrets.
+/// SplitMix64 (Steele, Lea and Flood, 2014): what a computation draws from that has to come out alike on
+/// every machine, and tests. Worthless for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 

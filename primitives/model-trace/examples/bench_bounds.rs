@@ -1,10 +1,10 @@
-//! What a node evaluates of a model in calls whose weight knows nothing of it, at the limits and far beyond: nanoseconds,
-//! as JSON. `scripts/bench bounds` sets them beside the declared weights.
+//! What a node evaluates of a model in calls whose weight knows nothing of it, at the limits and far beyond:
+//! nanoseconds, as JSON. `scripts/bench bounds` sets them beside the declared weights.
 
 use std::{hint::black_box, time::Instant};
 
 use sp_core::H256;
-use surety_dispute_game::bisection::{opening_room, Cell, CellValue, Clocks, Game, Length, Referee, Shape};
+use surety_dispute_game::bisection::{Cell, CellValue, Clocks, Game, Length, Referee, Shape, opening_room};
 use surety_model_trace::{CellReferee, Layout, TaskFacts};
 use surety_types::{
     limits,

@@ -4,13 +4,13 @@ use alloc::borrow::Cow;
 use core::ops::Range;
 
 use surety_exact::{
-    attention_cell, blocks, dot, exp, largest_score, quantise_heads, quantise_weights, rotate_pair,
-    score_cell, sum, ArithmeticError, Head, Turns, BLOCK, HEAD_MAX,
+    ArithmeticError, BLOCK, HEAD_MAX, Head, Turns, attention_cell, blocks, dot, exp, largest_score,
+    quantise_heads, quantise_weights, rotate_pair, score_cell, sum,
 };
 use surety_types::model::ModelFamily;
 
 use crate::{
-    compute::{byte_of, number, Found, Halt, Work},
+    compute::{Found, Halt, Work, byte_of, number},
     inputs::Inputs,
     plan::Heads,
     steps::Op,

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use surety_exact::{sample, ArithmeticError, Sampling};
+use surety_exact::{ArithmeticError, Sampling, sample};
 
 use crate::{
     compute::{Halt, Work},

@@ -4,8 +4,8 @@ use alloc::borrow::Cow;
 use core::ops::Range;
 
 use surety_exact::{
-    gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantise_group, rms_norm_cell,
-    rms_norm_scale, scale_row, silu, ArithmeticError, GROUP,
+    ArithmeticError, GROUP, gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantise_group,
+    rms_norm_cell, rms_norm_scale, scale_row, silu,
 };
 use surety_types::model::{Activation, ModelFamily};
 

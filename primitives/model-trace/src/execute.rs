@@ -4,14 +4,14 @@ use alloc::{borrow::Cow, vec::Vec};
 use core::{fmt, ops::Range};
 
 use crate::{
-    compute::{cell, Stop},
+    Rows,
+    compute::{Stop, cell},
     inputs::{Inputs, QuantRow, Source, WeightRow},
     layout::Part,
     plan::LeafPlan,
     player::Records,
     steps::{Op, Step},
     tensors::Tensor,
-    Rows,
 };
 
 /// Rows, or weights, that a computation asks for are not at hand.
@@ -82,12 +82,12 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
     }
 }
 
-/// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so that it is
-/// right and not fast: seconds where the kernels take a small part of one.
+/// The rows of every step of a leaf, in order; the last are those that the trace records. Cell by cell, so
+/// that it is right and not fast: seconds where the kernels take a small part of one.
 ///
 /// # Errors
-/// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the output as
-/// claimed where the family generates.
+/// [`Missing`] unless the rows of the leaves that [`LeafPlan::reads`] are at hand, the weights, and the
+/// output as claimed where the family generates.
 pub fn execute_leaf<R: Records>(plan: &LeafPlan<'_>, records: &R) -> Result<Vec<Rows>, Missing> {
     let mut done = Vec::new();
     for step in 0..plan.steps() {

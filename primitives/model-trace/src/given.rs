@@ -6,11 +6,11 @@ use surety_exact::ArithmeticError;
 use surety_types::model::Operation;
 
 use crate::{
+    Rows,
     compute::{Halt, Stop},
     inputs::{Inputs, Source},
     layout::{Layout, Part},
     output::GENERATION_WORDS,
-    Rows,
 };
 use surety_dispute_game::bisection::{CellValue, Length, Shape};
 
@@ -52,7 +52,8 @@ pub fn prompt_tokens(prompt: &Prompt<'_>, units: u32) -> Rows {
     padded(core::iter::once(&words[..]), units.saturating_add(PROMPT_WORDS))
 }
 
-/// Leaf 0 of an encoder with so many positions: for each item a row of its number of tokens, the tokens, and zeros.
+/// Leaf 0 of an encoder with so many positions: for each item a row of its number of tokens, the tokens, and
+/// zeros.
 pub fn encoder_tokens<'a>(items: impl Iterator<Item = &'a [u32]>, positions: u32) -> Rows {
     let rows: Vec<Vec<u32>> = items
         .map(|tokens| {
@@ -74,8 +75,8 @@ fn padded<'a>(rows: impl Iterator<Item = &'a [u32]>, words: u32) -> Rows {
     }
 }
 
-/// What comes before the numbers of the output of so many items: the header of a safetensors file with one tensor.
-/// Nothing when the numbers would be more than there can be.
+/// What comes before the numbers of the output of so many items: the header of a safetensors file with one
+/// tensor. Nothing when the numbers would be more than there can be.
 pub fn embeddings_header(items: u32, width: u32) -> Option<Vec<u8>> {
     let bytes = items.checked_mul(width)?.checked_mul(4)?;
     let mut json =
@@ -195,7 +196,8 @@ pub(super) fn output_word<'a, I: Inputs<'a>>(
     Ok(CellValue::Word(word))
 }
 
-/// The length of a leaf that a cell of the output, or of a leaf of the same sequence and of length `own`, reads.
+/// The length of a leaf that a cell of the output, or of a leaf of the same sequence and of length `own`,
+/// reads.
 pub(super) fn length_of(layout: &Layout, leaf: u32, own: Option<u32>) -> Option<u32> {
     match (layout.leaf(leaf)?.length, own) {
         (Length::Known(length), _) => Some(length),

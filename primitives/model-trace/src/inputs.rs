@@ -36,8 +36,8 @@ pub struct QuantRow<'a> {
     pub scales: Cow<'a, [f32]>,
 }
 
-/// Gives a cell what it asks for, piece by piece. The same cell asks for the same pieces in the same order, whoever
-/// gives them, as long as tokens and lengths are the same.
+/// Gives a cell what it asks for, piece by piece. The same cell asks for the same pieces in the same order,
+/// whoever gives them, as long as tokens and lengths are the same.
 pub trait Inputs<'a> {
     /// Why there is no such piece.
     type Error;

@@ -7,13 +7,13 @@ use surety_exact::rsqrt;
 use surety_types::model::{Architecture, ArchitectureError, ModelFamily, Operation};
 
 use crate::{
-    given::{embeddings_bytes, PROMPT_WORDS},
+    TraceShape,
+    given::{PROMPT_WORDS, embeddings_bytes},
     output::GENERATION_WORDS,
     plan::LeafPlan,
-    TraceShape,
 };
 use surety_dispute_game::bisection::{
-    LeafKind, LeafShape, Length, RowsShape, Shape, LEAVES_MAX, ROWS_MAX, STEPS_MAX,
+    LEAVES_MAX, LeafKind, LeafShape, Length, ROWS_MAX, RowsShape, STEPS_MAX, Shape,
 };
 
 /// What fixes a trace beside the model's architecture.
@@ -58,7 +58,8 @@ impl fmt::Display for LayoutError {
 impl core::error::Error for LayoutError {}
 
 /// What a leaf is about. Leaves are in the order [`Tokens`](Self::Tokens); sequence, chunk, stride, with
-/// [`SampledTokens`](Self::SampledTokens) after the strides of each chunk of a generation; [`Output`](Self::Output).
+/// [`SampledTokens`](Self::SampledTokens) after the strides of each chunk of a generation;
+/// [`Output`](Self::Output).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// What goes into the model.
@@ -111,8 +112,8 @@ impl Layout {
     /// The layout of a claim about a model.
     ///
     /// # Errors
-    /// [`LayoutError`] when there can be no trace. A claim of which this is said is wrong; a task or a model of which it
-    /// would be said for each claim is not to be taken.
+    /// [`LayoutError`] when there can be no trace. A claim of which this is said is wrong; a task or a model
+    /// of which it would be said for each claim is not to be taken.
     pub fn new(architecture: &Architecture, facts: TaskFacts) -> Result<Self, LayoutError> {
         let cut = TraceShape::of(facts.family, architecture);
         Self::with_cut(architecture, facts, cut)
@@ -186,8 +187,8 @@ impl Layout {
             && kinds.all(|rows| rows.is_some_and(|rows| rows.is_playable()))
     }
 
-    /// The rows of every kind that a right trace may have, each where they are longest. Nodes ask for them before
-    /// anybody has paid for it: there are no more of them in a model of many layers.
+    /// The rows of every kind that a right trace may have, each where they are longest. Nodes ask for them
+    /// before anybody has paid for it: there are no more of them in a model of many layers.
     pub(super) fn kinds(&self) -> impl Iterator<Item = Option<RowsShape>> + '_ {
         let given = |part, length| self.leaf_of(part).and_then(|leaf| self.rows(leaf, length, 0));
         let output = match self.output_length() {
@@ -201,7 +202,8 @@ impl Layout {
             .chain(computed)
     }
 
-    /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first and the last.
+    /// Leaves of every kind that is computed, each as long as it can be: strides are alike, but for the first
+    /// and the last.
     fn longest(&self) -> impl Iterator<Item = Option<LeafPlan<'_>>> {
         let (chunk, most) = match self.facts.operation {
             Operation::Embed => (0, self.architecture.positions),
@@ -296,7 +298,8 @@ impl Layout {
         group.checked_mul(self.each())?.checked_add(place)?.checked_add(1)
     }
 
-    /// The rows of its sequence that a computed leaf is about, of which the leaf's length is the last one's end.
+    /// The rows of its sequence that a computed leaf is about, of which the leaf's length is the last one's
+    /// end.
     pub(super) fn positions(&self, chunk: u32, length: u32) -> Option<Range<u32>> {
         match self.facts.operation {
             Operation::Embed => (1..=self.architecture.positions)

@@ -36,12 +36,12 @@ mod tensors;
 pub mod testsuite;
 mod trace_shape;
 
-pub use compute::{cell, Stop, NO_NUMBER};
-pub use execute::{execute_leaf, Missing};
-pub use given::{embeddings_header, encoder_tokens, prompt_tokens, Prompt, PROMPT_WORDS};
+pub use compute::{NO_NUMBER, Stop, cell};
+pub use execute::{Missing, execute_leaf};
+pub use given::{PROMPT_WORDS, Prompt, embeddings_header, encoder_tokens, prompt_tokens};
 pub use inputs::{Inputs, QuantRow, Source, WeightRow};
 pub use layout::{Layout, LayoutError, Part, TaskFacts};
-pub use output::{ClaimedOutput, Truncated, GENERATION_WORDS};
+pub use output::{ClaimedOutput, GENERATION_WORDS, Truncated};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};
 pub use quanta::quantised_bytes;
@@ -49,8 +49,8 @@ pub use referee::CellReferee;
 pub use rows::Rows;
 pub use sampling::sampling_random;
 pub use steps::{Op, Step};
-pub use tensors::{tensors, InLayer, Tensor, WeightShape, VECTOR_ROW};
-pub use trace_shape::{stride_for, CachedHeads, TraceShape, CHUNK_ROWS, STRIDE_WIDTH};
+pub use tensors::{InLayer, Tensor, VECTOR_ROW, WeightShape, tensors};
+pub use trace_shape::{CHUNK_ROWS, CachedHeads, STRIDE_WIDTH, TraceShape, stride_for};
 
 #[cfg(test)]
 mod tests;

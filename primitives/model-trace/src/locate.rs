@@ -2,17 +2,17 @@
 
 use core::ops::Range;
 
-use surety_exact::{Precision, HEAD_PRECISION};
+use surety_exact::{HEAD_PRECISION, Precision};
 
 use crate::{
     given::length_of,
     inputs::Source,
     layout::Layout,
     span::siblings,
-    tensors::{tensors_of_layer, tensors_outside, Tensor},
+    tensors::{Tensor, tensors_of_layer, tensors_outside},
 };
-use surety_dispute_game::bisection::{RowsShape, Shape, OPENING_BYTES_MAX};
-use surety_proofs::{segments, SEGMENT_BYTES};
+use surety_dispute_game::bisection::{OPENING_BYTES_MAX, RowsShape, Shape};
+use surety_proofs::{SEGMENT_BYTES, segments};
 
 /// Bytes of a hash.
 pub(super) const HASH: u32 = 32;
@@ -134,8 +134,8 @@ impl Piece {
         ]
     }
 
-    /// Bytes of its opening; nothing when they are more than any opening may have. The way to a piece has branches for
-    /// each of its segments: of a longer one they are not even counted.
+    /// Bytes of its opening; nothing when they are more than any opening may have. The way to a piece has
+    /// branches for each of its segments: of a longer one they are not even counted.
     pub fn size(&self) -> Option<u32> {
         let bytes = self.bytes().len() as u32;
         if bytes > OPENING_BYTES_MAX {

@@ -7,12 +7,13 @@ use crate::{
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, HASH},
     quanta::bytes_of,
-    tensors::{scales, Tensor},
+    tensors::{Tensor, scales},
 };
 use surety_dispute_game::bisection::OPENING_BYTES_MAX;
 use surety_proofs::SEGMENT_BYTES;
 
-/// One integer, of whatever row (which may depend on integers before it): a segment, and the way up through its row and from there through all leaves.
+/// One integer, of whatever row (which may depend on integers before it): a segment, and the way up through
+/// its row and from there through all leaves.
 const TOKEN_BYTES_MAX: u32 = SEGMENT_BYTES + HASH * (16 + 20);
 
 /// The place of a row of weights and the number of them.

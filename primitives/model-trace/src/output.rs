@@ -3,10 +3,12 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Words of a generation's output before its tokens: tokens of the prompt, tokens of the continuation, and why it ended.
+/// Words of a generation's output before its tokens: tokens of the prompt, tokens of the continuation, and
+/// why it ended.
 pub const GENERATION_WORDS: u32 = 3;
 
-/// What an output says, sense or nonsense: three words and the tokens, each a little-endian `u32`; then the text.
+/// What an output says, sense or nonsense: three words and the tokens, each a little-endian `u32`; then the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedOutput<'a> {
     /// Tokens of the prompt.

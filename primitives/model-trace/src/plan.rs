@@ -2,14 +2,14 @@
 
 use core::ops::Range;
 
-use surety_exact::{blocks, Precision, HEAD_PRECISION};
+use surety_exact::{HEAD_PRECISION, Precision, blocks};
 use surety_types::model::ModelFamily;
 
 use crate::{
     inputs::Source,
-    layout::{words_of, Dims, Layout, Part},
+    layout::{Dims, Layout, Part, words_of},
     quanta::bytes_of,
-    steps::{program, Op, Program, Step, SAMPLED_TOKENS},
+    steps::{Op, Program, SAMPLED_TOKENS, Step, program},
     tensors::scales,
 };
 use surety_dispute_game::bisection::RowsShape;

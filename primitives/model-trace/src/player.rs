@@ -7,23 +7,23 @@ use sp_core::H256;
 use surety_types::model::Operation;
 
 use crate::{
+    LeafPlan, Rows,
     compute::Stop,
-    execute::{execute_leaf, Missing, View},
+    execute::{Missing, View, execute_leaf},
     given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
     recorder::{Digests, Recorder},
     referee::{any_cell, ground},
     tensors::Tensor,
-    LeafPlan, Rows,
 };
 use surety_dispute_game::bisection::{Cell, Length, Shape, Trace};
-use surety_proofs::{merkle_root, WeightOpening};
+use surety_proofs::{WeightOpening, merkle_root};
 
 /// What a trace records, and the model.
 ///
-/// Where something has no value ([`super::NO_NUMBER`]) a computed leaf's digest is [`Rows::leaf`]'s, which no other trace
-/// has. The last leaf's is the output's content hash.
+/// Where something has no value ([`super::NO_NUMBER`]) a computed leaf's digest is [`Rows::leaf`]'s, which no
+/// other trace has. The last leaf's is the output's content hash.
 pub trait Records {
     /// Why they cannot be had.
     type Error;
@@ -40,12 +40,12 @@ pub trait Records {
     /// When they cannot be computed.
     fn load(&mut self, leaves: &[u32]) -> Result<(), Self::Error>;
 
-    /// The rows of a leaf: numbers where it is computed, but for the tokens of [`Part::SampledTokens`]; bytes elsewhere.
-    /// Nothing when they were not loaded.
+    /// The rows of a leaf: numbers where it is computed, but for the tokens of [`Part::SampledTokens`]; bytes
+    /// elsewhere. Nothing when they were not loaded.
     fn rows(&self, leaf: u32) -> Option<&Rows>;
 
-    /// The output as it was claimed, as one row. Its tokens are what went through the model. A challenger's own last
-    /// leaf may be another.
+    /// The output as it was claimed, as one row. Its tokens are what went through the model. A challenger's
+    /// own last leaf may be another.
     fn output(&self) -> Option<&Rows>;
 
     /// A row of weights.
@@ -122,9 +122,9 @@ impl<R: Records> Player<R> {
         }
     }
 
-    /// Has this side play for a wrong trace from now on, in which one byte of a step was changed, and something in what
-    /// its leaf records. The root of that trace is the answer. For demonstrations and tests of what comes of it: an
-    /// honest side has no use for it.
+    /// Has this side play for a wrong trace from now on, in which one byte of a step was changed, and
+    /// something in what its leaf records. The root of that trace is the answer. For demonstrations and tests
+    /// of what comes of it: an honest side has no use for it.
     ///
     /// # Errors
     /// When there is no such byte, or the records cannot be had.
@@ -271,8 +271,8 @@ impl<R: Records> Trace for Player<R> {
         }
         let leaves = self.records.leaves().map_err(PlayerError::Records)?;
         match leaves.split_last() {
-            // The claimed output is wrong. Who commits to it is wrong there, and who commits to the right one has not
-            // claimed it: there is no last leaf to agree on.
+            // The claimed output is wrong. Who commits to it is wrong there, and who commits to the right one
+            // has not claimed it: there is no last leaf to agree on.
             Some((last, before)) if *last != self.layout.facts.output => Ok(before),
             _ => Ok(leaves),
         }

@@ -1,9 +1,9 @@
 //! The opening of a cell: what it asks for, with what shows that it is committed.
 //!
-//! An opening is its pieces one after the other, in the order in which the cell asks for them, with nothing between:
-//! how long each is follows from the place. A piece of rows is the bytes of its segments and the hashes from there up
-//! to the root. A row of weights is its values, its scales, for linear layers a byte that says whether there is a bias
-//! and the bias; its place among all rows, their number, and the hashes.
+//! An opening is its pieces one after the other, in the order in which the cell asks for them, with nothing
+//! between: how long each is follows from the place. A piece of rows is the bytes of its segments and the
+//! hashes from there up to the root. A row of weights is its values, its scales, for linear layers a byte
+//! that says whether there is a bias and the bias; its place among all rows, their number, and the hashes.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::ops::Range;
@@ -11,6 +11,7 @@ use core::ops::Range;
 use sp_core::H256;
 
 use crate::{
+    Rows,
     execute::{Missing, View},
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, Piece, Root},
@@ -18,7 +19,6 @@ use crate::{
     quanta::quantised_bytes,
     span::prove,
     tensors::Tensor,
-    Rows,
 };
 use surety_proofs::segment_hashes;
 

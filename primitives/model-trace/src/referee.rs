@@ -1,27 +1,28 @@
-//! What the runtime does with a cell: it reads the opening, checks every piece of it, and computes the cell again.
+//! What the runtime does with a cell: it reads the opening, checks every piece of it, and computes the cell
+//! again.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::ops::Range;
 
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_exact::{Precision, HEAD_PRECISION};
+use surety_exact::{HEAD_PRECISION, Precision};
 use surety_types::model::ModelFamily;
 
 use crate::{
-    compute::{cell, told, Stop, NO_NUMBER},
+    compute::{NO_NUMBER, Stop, cell, told},
     given::output_word,
     inputs::{Inputs, QuantRow, Source, WeightRow},
     layout::{Layout, Part},
-    locate::{Ground, Piece, Root, HASH},
+    locate::{Ground, HASH, Piece, Root},
     measure::{Measure, TooLong},
     quanta::{bytes_of, read},
     span,
     steps::{Op, Step},
-    tensors::{scales, Tensor},
+    tensors::{Tensor, scales},
 };
 use surety_dispute_game::bisection::{Cell, CellValue, Judgement, Referee, Roots};
-use surety_proofs::{weight_row_leaf, Proof, WeightOpening, SEGMENT_BYTES};
+use surety_proofs::{Proof, SEGMENT_BYTES, WeightOpening, weight_row_leaf};
 
 /// Judges cells of one claim.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +111,8 @@ impl Referee for CellReferee<'_> {
 /// A piece is not there, or is not shown to be committed.
 struct NotShown;
 
-/// Takes an opening apart. Nothing is taken for granted: how long everything is follows from the layout, what is not
-/// there ends it, and every hash is checked.
+/// Takes an opening apart. Nothing is taken for granted: how long everything is follows from the layout, what
+/// is not there ends it, and every hash is checked.
 struct Reader<'o, 'l> {
     ground: Ground<'l>,
     roots: &'o Roots,

@@ -4,11 +4,11 @@ use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
 use sp_core::H256;
-use surety_exact::{Precision, HEAD_PRECISION};
+use surety_exact::{HEAD_PRECISION, Precision};
 
 use crate::{
-    quanta::{bytes_of, quantised_bytes, read},
     NO_NUMBER,
+    quanta::{bytes_of, quantised_bytes, read},
 };
 use surety_dispute_game::bisection::{CellValue, RowsShape};
 use surety_proofs::{merkle_root, row_digest};
@@ -231,7 +231,8 @@ impl Rows {
             .collect()
     }
 
-    /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no row has.
+    /// Each row's digest, of rows that a leaf computes: a row in which something has no value has one that no
+    /// row has.
     pub fn recorded_digests(&self) -> Vec<H256> {
         let digest = |row: Vec<u8>| match self.lacking(&row) {
             Some(_) => H256::zero(),

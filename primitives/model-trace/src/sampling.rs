@@ -4,8 +4,8 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
 /// The number that draws token `position` of a continuation, counted from 0: the first 8 bytes of
-/// `blake2_256(input ‖ seed as u64 ‖ position as u32)`. All numbers are little-endian; `input` is the content hash of
-/// the request.
+/// `blake2_256(input ‖ seed as u64 ‖ position as u32)`. All numbers are little-endian; `input` is the content
+/// hash of the request.
 ///
 /// The task's number is not in it: one input has one continuation, whoever asks and whenever.
 pub fn sampling_random(input: &H256, seed: u64, position: u32) -> u64 {

@@ -1,7 +1,7 @@
 //! That neighbouring leaves stand at their place under a root.
 //!
-//! For a single one the hashes are those of a [`Proof`](surety_proofs::Proof), in another order: from left to right. How many
-//! there are follows from the place, so none are counted in an opening.
+//! For a single one the hashes are those of a [`Proof`](surety_proofs::Proof), in another order: from left to
+//! right. How many there are follows from the place, so none are counted in an opening.
 
 use alloc::vec::Vec;
 use core::ops::Range;

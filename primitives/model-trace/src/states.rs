@@ -1,6 +1,6 @@
 //! The first states, and what becomes of the last ones.
 
-use surety_exact::{l2_norm, mean_cell, ArithmeticError, GROUP};
+use surety_exact::{ArithmeticError, GROUP, l2_norm, mean_cell};
 use surety_types::model::ModelFamily;
 
 use crate::{

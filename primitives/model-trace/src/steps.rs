@@ -15,7 +15,8 @@ pub enum Op {
     EmbedStats,
     /// The first state: vectors of tokens; with BERT, `EmbedAdd` normalised.
     Embed,
-    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of `AttentionAdd`.
+    /// Llama: inverse root mean square of the state. BERT: mean and inverse standard deviation of
+    /// `AttentionAdd`.
     AttentionStats,
     /// Llama: the state, normalised.
     AttentionInput,

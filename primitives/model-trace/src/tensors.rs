@@ -4,11 +4,11 @@
 
 use alloc::{format, string::String};
 
-use surety_exact::{groups, Precision};
+use surety_exact::{Precision, groups};
 use surety_types::model::{Architecture, ModelFamily};
 
-/// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so that a
-/// group's factors are one row.
+/// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so
+/// that a group's factors are one row.
 pub const VECTOR_ROW: u32 = 128;
 
 /// Bytes of one entry of the rotary table.
@@ -186,8 +186,8 @@ impl InLayer {
 }
 
 impl Tensor {
-    /// Its name: that of a linear layer or a table is the stem of its parts' names in a file. Nothing where the family
-    /// has no such tensor.
+    /// Its name: that of a linear layer or a table is the stem of its parts' names in a file. Nothing where
+    /// the family has no such tensor.
     pub fn name(self, family: ModelFamily) -> Option<String> {
         let Self::Layer(layer, part) = self else {
             return self.outside(family).map(Into::into);
@@ -216,8 +216,8 @@ impl Tensor {
         })
     }
 
-    /// What its rows hold. That there is such a tensor at all, [`tensors`] says; how many kinds of segments a model has
-    /// is not known here, but for that there is a first.
+    /// What its rows hold. That there is such a tensor at all, [`tensors`] says; how many kinds of segments a
+    /// model has is not known here, but for that there is a first.
     pub fn shape(self, architecture: &Architecture) -> WeightShape {
         let Architecture {
             width, vocabulary, ..

@@ -1,5 +1,5 @@
-//! A small model, and a whole trace, in memory: for tests, fuzzing and the benchmarks of the runtime. Behind the feature
-//! `testsuite`; no worker and no runtime that is run has it.
+//! A small model, and a whole trace, in memory: for tests, fuzzing and the benchmarks of the runtime. Behind
+//! the feature `testsuite`; no worker and no runtime that is run has it.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use core::convert::Infallible;
@@ -10,18 +10,18 @@ use surety_exact::Precision;
 use surety_types::model::{Architecture, ModelFamily, Operation};
 
 use crate::{
-    execute::{execute_leaf, Missing},
+    Rows,
+    execute::{Missing, execute_leaf},
     given::OutputWord,
     inputs::WeightRow,
     layout::{Layout, Part},
     output::ClaimedOutput,
     player::Records,
     quanta::quantised_bytes,
-    tensors::{tensors, Tensor},
-    Rows,
+    tensors::{Tensor, tensors},
 };
 use surety_dispute_game::bisection::{Length, Shape};
-use surety_proofs::{content_hash, merkle_root, weight_row_leaf, Proof, WeightOpening};
+use surety_proofs::{Proof, WeightOpening, content_hash, merkle_root, weight_row_leaf};
 
 /// A model's weights, row by row.
 #[derive(Clone, Debug)]
@@ -168,8 +168,8 @@ pub struct MemoryTrace {
 }
 
 impl MemoryTrace {
-    /// Computes what a claim's trace should be, from leaf 0 and, with a generation, from the output as it was claimed.
-    /// Its last leaf is the output as it should be, but for the text, which stays.
+    /// Computes what a claim's trace should be, from leaf 0 and, with a generation, from the output as it was
+    /// claimed. Its last leaf is the output as it should be, but for the text, which stays.
     ///
     /// # Errors
     /// [`Missing`] when leaf 0 or the output do not fit the layout.
@@ -246,7 +246,8 @@ impl MemoryTrace {
         merkle_root(self.leaves.iter().copied())
     }
 
-    /// The tokens that are chosen at the positions of a generation, by which it can be written token by token.
+    /// The tokens that are chosen at the positions of a generation, by which it can be written token by
+    /// token.
     pub fn choices(&self, layout: &Layout) -> Vec<u32> {
         let choices = (0u32..)
             .zip(&self.rows)

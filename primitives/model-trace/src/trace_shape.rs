@@ -1,8 +1,9 @@
 //! How a computation on the exact tier is cut into the leaves of its trace.
 //!
-//! A sequence is one item of an input, or a prompt with its continuation. Its rows (one per token) are cut into
-//! chunks, the model's layers into strides. Each chunk and stride is a leaf of the trace: the
-//! [`rows_digest`](surety_proofs::rows_digest) of the rows that the stride gives for the chunk. Why it is cut like this: `docs/adr/0008-trace.md`.
+//! A sequence is one item of an input, or a prompt with its continuation. Its rows (one per token) are cut
+//! into chunks, the model's layers into strides. Each chunk and stride is a leaf of the trace: the
+//! [`rows_digest`](surety_proofs::rows_digest) of the rows that the stride gives for the chunk. Why it is cut
+//! like this: `docs/adr/0008-trace.md`.
 
 use core::ops::Range;
 
@@ -14,8 +15,8 @@ use surety_types::model::{Architecture, ModelFamily};
 /// Positions of one chunk of a generation.
 pub const CHUNK_ROWS: u32 = 16;
 
-/// Values of states that make a stride worth a leaf: hashing every layer of a narrow model would take long beside
-/// computing it.
+/// Values of states that make a stride worth a leaf: hashing every layer of a narrow model would take long
+/// beside computing it.
 pub const STRIDE_WIDTH: u32 = 1152;
 
 /// Bytes of a number in a row.
@@ -69,7 +70,8 @@ impl TraceShape {
         }
     }
 
-    /// Of an encoder: states alone, a whole item in one chunk; the last stride has one row, the pooled vector.
+    /// Of an encoder: states alone, a whole item in one chunk; the last stride has one row, the pooled
+    /// vector.
     pub const fn bert(layers: u32, hidden: u32) -> Self {
         Self {
             family: ModelFamily::Bert,

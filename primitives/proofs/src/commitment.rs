@@ -3,13 +3,13 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{task::ResultClaim, TaskId};
+use surety_types::{TaskId, task::ResultClaim};
 
 /// `blake2_256(SCALE(task, provider, output, trace_root, units, salt))`.
 ///
 /// `provider` is the stash, not its agent. Binding it makes copying a commitment useless: a copy opens for
-/// nobody but its author. Binding the task keeps it from being replayed on another one. The salt keeps a result
-/// that can be guessed from being found by trial.
+/// nobody but its author. Binding the task keeps it from being replayed on another one. The salt keeps a
+/// result that can be guessed from being found by trial.
 pub fn commitment(task: TaskId, provider: &impl Encode, claim: &ResultClaim, salt: &H256) -> H256 {
     let preimage = (task, provider, claim.output, claim.trace_root, claim.units, salt);
     H256(blake2_256(&preimage.encode()))

@@ -1,16 +1,16 @@
 //! A piece of a committed computation or of committed weights, with what shows that it is the committed one.
 //!
-//! How many rows there are and how long they are is not part of an opening: whoever checks knows it from the model's
-//! dimensions.
+//! How many rows there are and how long they are is not part of an opening: whoever checks knows it from the
+//! model's dimensions.
 
 use core::ops::Range;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
 
-use crate::{row_digest, segment_hashes, segments, Proof, SEGMENT_BYTES};
+use crate::{Proof, SEGMENT_BYTES, row_digest, segment_hashes, segments};
 
 /// The bytes of a segment.
 pub type Segment = BoundedVec<u8, ConstU32<SEGMENT_BYTES>>;
@@ -38,8 +38,8 @@ impl RowOpening {
         self.proof.verify(root, row_digest, self.row, rows)
     }
 
-    /// Whether these bytes are row `self.row` of `rows` rows under `root`. That they are as many as a row must have is
-    /// for the caller to see to.
+    /// Whether these bytes are row `self.row` of `rows` rows under `root`. That they are as many as a row
+    /// must have is for the caller to see to.
     pub fn verify(&self, root: &H256, rows: u32, bytes: &[u8]) -> bool {
         self.verify_digest(root, rows, &row_digest(bytes))
     }
@@ -69,8 +69,8 @@ impl SegmentOpening {
         })
     }
 
-    /// The digest of the row of `row_bytes` bytes in which this segment stands at its place; nothing when there can be
-    /// no such row.
+    /// The digest of the row of `row_bytes` bytes in which this segment stands at its place; nothing when
+    /// there can be no such row.
     pub fn row_digest(&self, row_bytes: u32) -> Option<H256> {
         let range = self.range(row_bytes)?;
         if self.bytes.len() != range.len() {
@@ -107,8 +107,8 @@ pub struct CellOpening {
 }
 
 impl CellOpening {
-    /// Of the segment with byte `byte` of row `row`, which has these bytes, among rows of these digests; nothing when
-    /// there is no such byte or row.
+    /// Of the segment with byte `byte` of row `row`, which has these bytes, among rows of these digests;
+    /// nothing when there is no such byte or row.
     pub fn new(digests: &[H256], row: u32, bytes: &[u8], byte: u32) -> Option<Self> {
         Some(Self {
             row: RowOpening::new(digests, row)?,
@@ -116,8 +116,8 @@ impl CellOpening {
         })
     }
 
-    /// The bytes at `at` of row `self.row.row`, of `rows` rows of `row_bytes` bytes each under `root`. Nothing unless
-    /// they are shown to be.
+    /// The bytes at `at` of row `self.row.row`, of `rows` rows of `row_bytes` bytes each under `root`.
+    /// Nothing unless they are shown to be.
     pub fn bytes(&self, root: &H256, rows: u32, row_bytes: u32, at: Range<u32>) -> Option<&[u8]> {
         let digest = self.segment.row_digest(row_bytes)?;
         if self.row.verify_digest(root, rows, &digest) {
@@ -137,8 +137,8 @@ impl CellOpening {
 
 /// That a row of weights is the model's, under its manifest's `weight_root`.
 ///
-/// The leaf names the tensor and the row, so being anywhere in the tree is enough: `index` and `leaves` need not be
-/// trusted.
+/// The leaf names the tensor and the row, so being anywhere in the tree is enough: `index` and `leaves` need
+/// not be trusted.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use crate::{leaf_hash, merkle_root, node_hash};
 
@@ -12,8 +12,8 @@ pub const DEPTH_MAX: u32 = 32;
 
 /// The siblings of a leaf's way to the root of [`merkle_root`], from the bottom up (RFC 6962, section 2.1.1).
 ///
-/// Where it starts, and in a tree of how many leaves, is not part of it: whoever checks says so, because they know.
-/// Who does not know how many leaves there are learns that the leaf is in the tree, but not where.
+/// Where it starts, and in a tree of how many leaves, is not part of it: whoever checks says so, because they
+/// know. Who does not know how many leaves there are learns that the leaf is in the tree, but not where.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -45,8 +45,8 @@ impl Proof {
         siblings.try_into().ok().map(Self)
     }
 
-    /// The root that the proof leads to from a leaf; nothing when a tree of so many leaves has no such place or the
-    /// way there has another length.
+    /// The root that the proof leads to from a leaf; nothing when a tree of so many leaves has no such place
+    /// or the way there has another length.
     #[allow(clippy::arithmetic_side_effects, reason = "places of leaves that there are")]
     pub fn root(&self, leaf: &H256, index: u32, leaves: u32) -> Option<H256> {
         if index >= leaves {

@@ -31,8 +31,8 @@ fn hashes(row: &[u8]) -> impl Iterator<Item = H256> + '_ {
         .map(|segment| H256(blake2_256(segment)))
 }
 
-/// The digest of several rows of one width, a leaf of the trace or an operation's output: [`merkle_root`] over their
-/// [`row_digest`]s.
+/// The digest of several rows of one width, a leaf of the trace or an operation's output: [`merkle_root`]
+/// over their [`row_digest`]s.
 pub fn rows_digest<'a>(rows: impl Iterator<Item = &'a [u8]>) -> H256 {
     merkle_root(rows.map(row_digest))
 }

@@ -1,8 +1,8 @@
 //! What a provider signs when it hands over its result off chain.
 //!
-//! The client so holds a proof of what it was promised: which commitment stands on the chain, and for which output. Two
-//! different statements of one provider about one task, or one that is not what the provider says on the chain, are an
-//! offence that anybody can report. Signing and checking is for those who have sr25519.
+//! The client so holds a proof of what it was promised: which commitment stands on the chain, and for which
+//! output. Two different statements of one provider about one task, or one that is not what the provider says
+//! on the chain, are an offence that anybody can report. Signing and checking is for those who have sr25519.
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
@@ -27,7 +27,8 @@ pub struct CommitStatement<AccountId> {
 }
 
 impl<AccountId: Encode> CommitStatement<AccountId> {
-    /// What is signed: `blake2_256(SCALE(domain, genesis, statement))`. `genesis` is that of the chain the task is on.
+    /// What is signed: `blake2_256(SCALE(domain, genesis, statement))`. `genesis` is that of the chain the
+    /// task is on.
     pub fn message(&self, genesis: &H256) -> [u8; 32] {
         blake2_256(&(DOMAIN, genesis, self).encode())
     }

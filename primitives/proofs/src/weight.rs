@@ -4,10 +4,9 @@ use alloc::vec::Vec;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
-/// The leaf of one row of a model's weights:
-/// `blake2_256(name length as u32 ‖ name ‖ row as u32 ‖ q ‖ scales as f32 ‖ bias as f32, where there is one)`, numbers
-/// little-endian, `q` one or two bytes for each value, as the model's precision has it. How many values and scales a row
-/// has follows from the model's dimensions.
+/// The leaf of one row of a model's weights: `blake2_256(name length as u32 ‖ name ‖ row as u32 ‖ q ‖ scales
+/// as f32 ‖ bias as f32, where there is one)`, numbers little-endian, `q` one or two bytes for each value, as
+/// the model's precision has it. How many values and scales a row has follows from the model's dimensions.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "lengths of slices that are in memory"

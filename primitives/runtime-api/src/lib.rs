@@ -19,9 +19,9 @@ use surety_dispute_game::{
     dispute::{Dispute, DisputeView},
 };
 use surety_types::{
+    TaskId,
     trust::{DisputeId, Slash, SlashId},
     view::TaskView,
-    TaskId,
 };
 
 extern crate alloc;
@@ -37,7 +37,8 @@ sp_api::decl_runtime_apis! {
         /// A task with its round and escrow, or nothing when it is unknown or long finished.
         fn task(id: TaskId) -> Option<TaskView<AccountId, Balance, BlockNumber>>;
 
-        /// The most each of `redundancy` providers can be paid out of `cap`, or nothing when `cap` is below the fee.
+        /// The most each of `redundancy` providers can be paid out of `cap`, or nothing when `cap` is below
+        /// the fee.
         fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance>;
     }
 
@@ -60,7 +61,8 @@ sp_api::decl_runtime_apis! {
         /// Auditors expected for a result of this provider in this task.
         fn auditors_expected(task: TaskId, provider: AccountId) -> FixedU128;
 
-        /// What challenging this provider's result would put on hold now, or nothing when it cannot be challenged.
+        /// What challenging this provider's result would put on hold now, or nothing when it cannot be
+        /// challenged.
         fn challenge_bond(task: TaskId, provider: AccountId) -> Option<Balance>;
 
         /// Whether a stash gets no work now because it was at fault.

@@ -27,15 +27,15 @@ pub const AUDITS_MAX: u32 = 64;
 /// Most disputes of one task that are open at once.
 pub const DISPUTES_MAX: u32 = 32;
 
-/// Most challenges of one task by accounts that are neither its providers nor its auditors. Each is dearer than the one
-/// before, so that nobody can use them up cheaply.
+/// Most challenges of one task by accounts that are neither its providers nor its auditors. Each is dearer
+/// than the one before, so that nobody can use them up cheaply.
 pub const CHALLENGES_MAX: u32 = 16;
 
 /// Most pieces of output that others than its client demand of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;
 
-/// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its own cannot use
-/// up those of another, and each moves the round's deadline on.
+/// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its
+/// own cannot use up those of another, and each moves the round's deadline on.
 pub const INPUT_DEMANDS_MAX: u32 = 2;
 
 /// How often auditors are drawn again for a task because some did not show.
@@ -47,10 +47,10 @@ pub const VOTERS_MAX: u32 = 100;
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;
 
-// Dimensions of a model whose results can be checked cell by cell. Well above published models of these families (a Llama
-// of 405B has 126 layers of width 16,384), and such that at least the smallest task of every model within them can be
-// disputed; how large a task may be follows from the model and is the trace's affair. Nothing that a node evaluates may
-// take longer because one of them is large.
+// Dimensions of a model whose results can be checked cell by cell. Well above published models of these
+// families (a Llama of 405B has 126 layers of width 16,384), and such that at least the smallest task of
+// every model within them can be disputed; how large a task may be follows from the model and is the trace's
+// affair. Nothing that a node evaluates may take longer because one of them is large.
 
 /// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 33 steps
 /// each: of 4,096.

@@ -5,7 +5,7 @@ use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
-use crate::{limits, ContentHash, ModelId};
+use crate::{ContentHash, ModelId, limits};
 
 mod bounds;
 
@@ -131,7 +131,8 @@ pub enum Activation {
     SwiGlu,
 }
 
-/// Which inputs of a layer's products are scaled channel by channel before they are quantised; the same in all layers.
+/// Which inputs of a layer's products are scaled channel by channel before they are quantised; the same in
+/// all layers.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -146,7 +147,8 @@ pub struct Smoothed {
     pub down: bool,
 }
 
-/// The dimensions of a model on the exact tier: with its weights they say what every number of a computation is.
+/// The dimensions of a model on the exact tier: with its weights they say what every number of a computation
+/// is.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Architecture {
     /// Tokens that there are.

@@ -30,8 +30,8 @@ pub enum MultiaddrFault {
 
 /// Checks that `text` is `/HOST/TRANSPORT/p2p/PEER-ID`.
 ///
-/// The peer id is only checked for its alphabet and length: the data plane checks it against the key that the peer
-/// proves to hold.
+/// The peer id is only checked for its alphabet and length: the data plane checks it against the key that the
+/// peer proves to hold.
 pub fn check(text: &[u8]) -> Result<(), MultiaddrFault> {
     let text = core::str::from_utf8(text).map_err(|_| MultiaddrFault::Syntax)?;
     if !text.bytes().all(|b| b.is_ascii_graphic()) {

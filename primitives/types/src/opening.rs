@@ -1,5 +1,5 @@
-//! Calls that open a salted commitment of the chain: the opening proves itself, so that they need neither signature nor
-//! fee. How they stand in the pool of transactions.
+//! Calls that open a salted commitment of the chain: the opening proves itself, so that they need neither
+//! signature nor fee. How they stand in the pool of transactions.
 
 use alloc::vec;
 use codec::Encode;
@@ -7,15 +7,16 @@ use sp_runtime::transaction_validity::{TransactionLongevity, TransactionPriority
 
 use crate::TaskId;
 
-/// Before everything that is paid for, tips and all: who is kept from opening loses stake. Nobody is kept out by it for
-/// long, because every opening stands for one commitment that somebody paid for and that took as much room. Among
-/// openings those go first that came first.
+/// Before everything that is paid for, tips and all: who is kept from opening loses stake. Nobody is kept out
+/// by it for long, because every opening stands for one commitment that somebody paid for and that took as
+/// much room. Among openings those go first that came first.
 pub const PRIORITY: TransactionPriority = TransactionPriority::MAX;
 
 /// An opening that `account` may make now.
 ///
-/// It stays in a pool for as long as it is good: how many blocks that is nobody knows, because the clock may stand still. Nodes
-/// throw out what has become stale when they look at it again. It provides (call, task, account): a second one with other bytes around it does not enter a pool beside it.
+/// It stays in a pool for as long as it is good: how many blocks that is nobody knows, because the clock may
+/// stand still. Nodes throw out what has become stale when they look at it again. It provides (call, task,
+/// account): a second one with other bytes around it does not enter a pool beside it.
 pub fn pooled(call: &'static str, task: TaskId, account: &impl Encode) -> ValidTransaction {
     ValidTransaction {
         priority: PRIORITY,

@@ -27,7 +27,8 @@ pub struct UnlockChunk<Balance, BlockNumber> {
     pub available_at: BlockNumber,
 }
 
-/// The stake of one stash. All of it, unbonding chunks included, is held on the stash's account and can be slashed.
+/// The stake of one stash. All of it, unbonding chunks included, is held on the stash's account and can be
+/// slashed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct StakeRecord<AccountId, Balance, BlockNumber> {
     /// What it is bonded for.
@@ -40,7 +41,8 @@ pub struct StakeRecord<AccountId, Balance, BlockNumber> {
     pub unlocking: BoundedVec<UnlockChunk<Balance, BlockNumber>, ConstU32<{ limits::UNLOCKING_MAX }>>,
     /// The hot key that may act for this stash, once it has confirmed.
     pub agent: Option<AccountId>,
-    /// Block in which it last got more stake or another agent. Draws with a seed that was known by then are not fair.
+    /// Block in which it last got more stake or another agent. Draws with a seed that was known by then are
+    /// not fair.
     pub settled_at: BlockNumber,
 }
 

@@ -6,11 +6,10 @@ use sp_core::{ConstU32, H256};
 use sp_runtime::BoundedVec;
 
 use crate::{
-    limits,
+    ContentHash, ModelId, TaskId, limits,
     model::Operation,
     multiaddr::Endpoints,
     trust::{Audit, FaultKind, InputDemand, OpenDispute},
-    ContentHash, ModelId, TaskId,
 };
 
 /// A list with one entry per provider of a task.
@@ -55,7 +54,8 @@ impl SecurityLevel {
     Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub struct Security {
-    /// How closely the task is watched. The chain raises what a client asks for where its value at risk needs more.
+    /// How closely the task is watched. The chain raises what a client asks for where its value at risk needs
+    /// more.
     pub level: SecurityLevel,
     /// What a wrong answer could be worth to somebody else, in plancks. Providers lock stake accordingly.
     pub value_at_risk: u128,
@@ -168,8 +168,8 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
     },
     /// Bids are closed; the draw waits for entropy that nobody knew while they were open.
     Drawing {
-        /// Block (not the clock's time) in which it was noted that the time for opening bids is over. Entropy has to be
-        /// younger.
+        /// Block (not the clock's time) in which it was noted that the time for opening bids is over. Entropy
+        /// has to be younger.
         since: BlockNumber,
     },
     /// Providers are at work; the trust lock's round says how far.
@@ -247,8 +247,8 @@ pub struct RoundMember<AccountId, Balance> {
     pub fault: Option<FaultKind>,
     /// Pieces of the input that it has demanded so far.
     pub input_demands: u32,
-    /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later; that it opens it
-    /// at all is demanded until [`Round::openings_until`].
+    /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later;
+    /// that it opens it at all is demanded until [`Round::openings_until`].
     pub missed_reveal: bool,
 }
 
@@ -283,8 +283,8 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
         self.standing_claim()
     }
 
-    /// What auditors draw themselves with for its result: its commitment, or the trace root once that is open and
-    /// auditors are drawn again.
+    /// What auditors draw themselves with for its result: its commitment, or the trace root once that is open
+    /// and auditors are drawn again.
     pub const fn drawn_for(&self, tranche: u8) -> Option<H256> {
         match &self.progress {
             MemberProgress::Committed(commitment) => Some(*commitment),
@@ -341,7 +341,8 @@ pub struct AuditDraw<Balance> {
     pub seed: H256,
     /// Bonded stake of all verifiers, in plancks.
     pub verifier_stake: Balance,
-    /// How often auditors have been drawn again because some did not show. From 1 on they are no longer blind.
+    /// How often auditors have been drawn again because some did not show. From 1 on they are no longer
+    /// blind.
     pub tranche: u8,
     /// Whether an auditor of this tranche never opened its seal about a result that counts: others are drawn.
     pub is_short: bool,
@@ -376,13 +377,14 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub security: Security,
     /// The piece of its input that the client has to show now.
     pub input_demand: Option<InputDemand<AccountId, Balance, BlockNumber>>,
-    /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and audits. Set
-    /// with the verdict; only silence beyond it is a fault.
+    /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and
+    /// audits. Set with the verdict; only silence beyond it is a fault.
     pub openings_until: Option<BlockNumber>,
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
-    /// A round with nobody on it yet and of the usual security, whose commitments are taken up to and including `until`.
+    /// A round with nobody on it yet and of the usual security, whose commitments are taken up to and
+    /// including `until`.
     pub fn new(redundancy: u32, units_max: u32, until: BlockNumber) -> Self {
         Self {
             redundancy,

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use sp_runtime::{DispatchError, DispatchResult};
 
 use crate::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     stake::Role,
     task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
     trust::{AuditProof, AuditToPay},
-    ContentHash, ModelId, TaskId,
 };
 
 /// Who acts for whom, and the stake behind it. Provided by staking, which alone moves stake.
@@ -25,7 +25,8 @@ pub trait StakeLedger<AccountId, Balance> {
     /// When less than `amount` is unlocked; nothing changes then.
     fn lock(stash: &AccountId, amount: Balance) -> DispatchResult;
 
-    /// Unlocks up to `amount` of locked stake. Unknown stashes and excess are ignored: a slash may have come first.
+    /// Unlocks up to `amount` of locked stake. Unknown stashes and excess are ignored: a slash may have come
+    /// first.
     fn unlock(stash: &AccountId, amount: Balance);
 
     /// Takes up to `amount` from the stash's stake, locked part first, and burns it. Returns what was burned.
@@ -43,11 +44,13 @@ pub trait StakeLedger<AccountId, Balance> {
     /// How many stashes have stake bonded in `role`.
     fn stashes_in(role: Role) -> u32;
 
-    /// Blocks of the chain since `stash` last got more stake or another agent; zero for a stash that has no stake.
+    /// Blocks of the chain since `stash` last got more stake or another agent; zero for a stash that has no
+    /// stake.
     fn settled_for(stash: &AccountId) -> u32;
 
-    /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares` out of it and
-    /// burns what is left. Locks of others are touched last. A share that its payee cannot take is burned, too.
+    /// Takes `locked` of the locked stake and `more` of the rest, as far as they are there, hands `shares`
+    /// out of it and burns what is left. Locks of others are touched last. A share that its payee cannot take
+    /// is burned, too.
     ///
     /// Returns what was taken. When that is less than the shares come to, later ones are cut.
     fn seize(stash: &AccountId, locked: Balance, more: Balance, shares: &[(AccountId, Balance)]) -> Balance;
@@ -57,7 +60,8 @@ pub trait StakeLedger<AccountId, Balance> {
     fn endow(stash: &AccountId, agent: &AccountId, role: Role, amount: Balance);
 }
 
-/// Hears that a stash has left staking for good, whatever emptied it. Provided by whoever keeps something for stashes.
+/// Hears that a stash has left staking for good, whatever emptied it. Provided by whoever keeps something for
+/// stashes.
 pub trait StashClosed<AccountId> {
     /// Drops what is kept for `stash`.
     fn closed(stash: &AccountId);
@@ -96,8 +100,8 @@ impl<AccountId> Jail<AccountId> for () {
 
 /// Checks that somebody drew itself. Provided by the runtime, which knows what an account is.
 pub trait DrawVerifier<AccountId> {
-    /// The 32 bytes that the VRF of `agent`'s key gives for a transcript of `fields` under `label`, made for `context`.
-    /// `None` unless `proof` proves them.
+    /// The 32 bytes that the VRF of `agent`'s key gives for a transcript of `fields` under `label`, made for
+    /// `context`. `None` unless `proof` proves them.
     fn output(
         agent: &AccountId,
         label: &'static [u8],
@@ -120,8 +124,8 @@ pub trait ProviderDirectory<AccountId> {
     /// Whether the provider is registered, was heard of lately, and is not in jail.
     fn is_available(stash: &AccountId) -> bool;
 
-    /// In thousandths of a neutral provider; prices are divided by it. Of all the same until the chain can check a measured
-    /// speed.
+    /// In thousandths of a neutral provider; prices are divided by it. Of all the same until the chain can
+    /// check a measured speed.
     fn weight(stash: &AccountId) -> u32;
 
     /// Registers an available provider for benchmarks.
@@ -153,8 +157,8 @@ pub trait Escrow<AccountId, Balance> {
     /// Holds `cap` on the client's account for `task`, and the client's own lock beside it.
     fn open(task: TaskId, client: &AccountId, cap: Balance) -> DispatchResult;
 
-    /// Gives the client its lock back. Pays providers and, out of what each of them earns, its auditors; takes the fee, returns the rest to the client,
-    /// closes the escrow. All or nothing.
+    /// Gives the client its lock back. Pays providers and, out of what each of them earns, its auditors;
+    /// takes the fee, returns the rest to the client, closes the escrow. All or nothing.
     ///
     /// # Errors
     /// When there is no escrow, or payments and fee exceed it; nothing changes then.
@@ -167,8 +171,8 @@ pub trait Escrow<AccountId, Balance> {
     /// Returns everything to the client and closes the escrow.
     fn refund(task: TaskId) -> DispatchResult;
 
-    /// Returns the escrow to the client and takes its lock: half of it is shared among `providers`, the rest is burned. Closes
-    /// the escrow.
+    /// Returns the escrow to the client and takes its lock: half of it is shared among `providers`, the rest
+    /// is burned. Closes the escrow.
     ///
     /// # Errors
     /// When there is no escrow; nothing changes then.
@@ -195,8 +199,8 @@ pub struct Settlement<Balance> {
 
 /// Decides who was right. Provided by results.
 pub trait TaskTrust<AccountId, Balance, BlockNumber> {
-    /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers up to
-    /// `price`: not below the one asked for.
+    /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers
+    /// up to `price`: not below the one asked for.
     ///
     /// # Errors
     /// When there is not enough stake for its value at risk at any level.
@@ -205,7 +209,8 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
     /// Stake that a provider locks when it is paid `price` for a task of this security.
     fn lock_for(price: Balance, security: &Security) -> Balance;
 
-    /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first deadline.
+    /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first
+    /// deadline.
     ///
     /// # Errors
     /// When a stake cannot be locked; nothing changes then.
@@ -228,9 +233,10 @@ pub trait TaskOutcome<AccountId, Balance> {
 
     /// The verdict is final: move the money. `audits` are those of its majority that stand.
     fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
-        -> DispatchResult;
+    -> DispatchResult;
 
-    /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is paid.
+    /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is
+    /// paid.
     ///
     /// # Errors
     /// When the task is not running; nothing changes then.

@@ -100,7 +100,8 @@ pub struct OpenDispute<BlockNumber> {
 pub enum FaultKind {
     /// Provider: a cell of its trace was computed again on chain, or by the committee, and is wrong.
     WrongResult,
-    /// Provider: lost a dispute in another way. It ran out of time, conceded, or challenged a cell that holds.
+    /// Provider: lost a dispute in another way. It ran out of time, conceded, or challenged a cell that
+    /// holds.
     LostDispute,
     /// Provider: did not supply a piece of its output.
     WithheldData,
@@ -124,7 +125,8 @@ impl FaultKind {
         !matches!(self, Self::Undecided)
     }
 
-    /// Whether other stake than what was locked for the task is lost for it, and what was said no longer counts.
+    /// Whether other stake than what was locked for the task is lost for it, and what was said no longer
+    /// counts.
     pub const fn is_grave(self) -> bool {
         match self {
             Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => true,
@@ -169,11 +171,12 @@ pub struct TrustRecord<BlockNumber> {
     pub clean_tasks: u32,
     /// It gets no tasks and does no audits up to and including this time.
     pub jailed_until: Option<BlockNumber>,
-    /// Incidents of missed deadlines (a provider's commitment where others made theirs, or its opening; a verifier's audit or
-    /// vote that it sealed), less one for each clean task, or opened audit or vote, since.
+    /// Incidents of missed deadlines (a provider's commitment where others made theirs, or its opening; a
+    /// verifier's audit or vote that it sealed), less one for each clean task, or opened audit or vote,
+    /// since.
     pub missed: u32,
-    /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed deadlines. Costs no
-    /// stake.
+    /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed
+    /// deadlines. Costs no stake.
     pub suspended_until: Option<BlockNumber>,
 }
 
@@ -225,7 +228,8 @@ pub struct AuditToPay<AccountId> {
     pub verifier: AccountId,
 }
 
-/// What a provider committed to, as it did. Its member's progress shows the commitment only until it is opened.
+/// What a provider committed to, as it did. Its member's progress shows the commitment only until it is
+/// opened.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct CommitNote<AccountId> {
     /// The agent that sent it. It answers for what it signed, whoever is the agent now.

@@ -1,13 +1,13 @@
 //! Our own pallets, and what each of them gets from the others.
 
-use frame_support::{parameter_types, weights::Weight, PalletId};
+use frame_support::{PalletId, parameter_types, weights::Weight};
 use sp_runtime::traits::AccountIdConversion;
-use surety_types::{traits::Escrow, view::TaskView, TaskId};
+use surety_types::{TaskId, traits::Escrow, view::TaskView};
 
 use super::consensus::RunningClock;
 use crate::{
-    params::dynamic, weights, AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry,
-    ProviderRegistry, Results, Runtime, RuntimeHoldReason, Staking, TrustLock,
+    AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry, ProviderRegistry, Results, Runtime,
+    RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
 };
 
 parameter_types! {

@@ -6,29 +6,30 @@ use alloc::vec::Vec;
 use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
-    traits::{ConstU128, ConstU32, ConstU64, Get},
+    traits::{ConstU32, ConstU64, ConstU128, Get},
     weights::Weight,
 };
 use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
 use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration};
 use sp_runtime::{
-    traits::{Convert, ConvertInto, OpaqueKeys},
     Perbill,
+    traits::{Convert, ConvertInto, OpaqueKeys},
 };
 use sp_staking::{
-    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
     SessionIndex,
+    offence::{OffenceDetails, OffenceSeverity, OnOffenceHandler},
 };
 
 use super::system::{RuntimeBlockLength, RuntimeBlockWeights};
 use crate::{
-    units::{deposit, DAYS, EPOCH_SLOTS, SLOT_MS},
-    weights, AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall,
-    RuntimeEvent, Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
+    AccountId, Authorship, Babe, Balances, Historical, Offences, Results, Runtime, RuntimeCall, RuntimeEvent,
+    Session, SessionKeys, System, TaskAuction, UncheckedExtrinsic,
+    units::{DAYS, EPOCH_SLOTS, SLOT_MS, deposit},
+    weights,
 };
 
-/// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every block
-/// carries a VRF output.
+/// One slot in four has a VRF winner; the others go to a secondary author, so that none stays empty and every
+/// block carries a VRF output.
 pub const BABE_GENESIS_EPOCH_CONFIG: BabeEpochConfiguration = BabeEpochConfiguration {
     c: (1, 4),
     allowed_slots: AllowedSlots::PrimaryAndSecondaryVRFSlots,
@@ -123,11 +124,13 @@ impl surety_pallet_finality_clock::BlockAuthors<AccountId> for Validators {
     }
 }
 
-/// Bytes of the longest extrinsic with a move or an opening: 16 KiB of a cell's inputs, and what is around them.
+/// Bytes of the longest extrinsic with a move or an opening: 16 KiB of a cell's inputs, and what is around
+/// them.
 const ANSWER_BYTES: u32 = 20 * 1024;
 
-/// Whether a block that is about to end had no room for one more of the calls that somebody loses money for being late with:
-/// of the block, and of what is kept for their class when others fill it, less is left than the dearest of them takes.
+/// Whether a block that is about to end had no room for one more of the calls that somebody loses money for
+/// being late with: of the block, and of what is kept for their class when others fill it, less is left than
+/// the dearest of them takes.
 pub struct NoRoomForAnswers;
 
 impl Get<bool> for NoRoomForAnswers {
@@ -218,8 +221,9 @@ impl pallet_session::SessionManager<AccountId> for FixedValidators {
 }
 
 impl historical::SessionManager<AccountId, ()> for FixedValidators {
-    /// Nothing while nothing changes: the historical root is then copied, and GRANDPA's authority set, of which light
-    /// clients need every change, stays as it is. When a validator has set new keys, the root has to be made anew.
+    /// Nothing while nothing changes: the historical root is then copied, and GRANDPA's authority set, of
+    /// which light clients need every change, stays as it is. When a validator has set new keys, the root has
+    /// to be made anew.
     fn new_session(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
         let rekeyed = pallet_session::QueuedKeys::<Runtime>::get()
             .iter()
@@ -229,8 +233,8 @@ impl historical::SessionManager<AccountId, ()> for FixedValidators {
         rekeyed.then(|| Self::identified(Session::validators()))
     }
 
-    /// The validators are those with keys in the genesis configuration. Without this answer the first sessions would
-    /// have no historical root, and nobody could be held to what it signed in them.
+    /// The validators are those with keys in the genesis configuration. Without this answer the first
+    /// sessions would have no historical root, and nobody could be held to what it signed in them.
     fn new_session_genesis(_: SessionIndex) -> Option<Vec<(AccountId, ())>> {
         let mut validators: Vec<_> = pallet_session::NextKeys::<Runtime>::iter_keys().collect();
         validators.sort();
@@ -248,8 +252,8 @@ impl historical::SessionManager<AccountId, ()> for FixedValidators {
     }
 }
 
-/// Disables whoever signed two blocks or two votes of a kind until the session ends. Stake is slashed once validators
-/// are elected by stake.
+/// Disables whoever signed two blocks or two votes of a kind until the session ends. Stake is slashed once
+/// validators are elected by stake.
 pub struct DisableOffender;
 
 impl OnOffenceHandler<AccountId, historical::IdentificationTuple<Runtime>, Weight> for DisableOffender {

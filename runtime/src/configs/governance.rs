@@ -6,23 +6,23 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use frame_support::{
     parameter_types,
     traits::{
-        fungible::HoldConsideration, AsEnsureOriginWithArg, ConstU128, ConstU32, EqualPrivilegeOnly,
-        InstanceFilter, LinearStoragePrice,
+        AsEnsureOriginWithArg, ConstU32, ConstU128, EqualPrivilegeOnly, InstanceFilter, LinearStoragePrice,
+        fungible::HoldConsideration,
     },
     weights::Weight,
 };
 use frame_system::EnsureRoot;
 use scale_info::TypeInfo;
 use sp_runtime::{
-    traits::{BlakeTwo256, Verify},
     Perbill,
+    traits::{BlakeTwo256, Verify},
 };
 
 use super::system::RuntimeBlockWeights;
 use crate::{
-    units::{deposit, DAYS, MILLI_SURE, SURE},
     AccountId, Balance, Balances, OriginCaller, Preimage, Runtime, RuntimeCall, RuntimeEvent,
     RuntimeHoldReason, RuntimeOrigin, RuntimeParameters, Signature, System,
+    units::{DAYS, MILLI_SURE, SURE, deposit},
 };
 
 impl pallet_utility::Config for Runtime {

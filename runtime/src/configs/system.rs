@@ -7,34 +7,34 @@ use frame_support::{
     dispatch::DispatchClass,
     parameter_types,
     traits::{
+        ConstU8, ConstU32, ConstU64, ConstU128, OnUnbalanced, VariantCountOf,
         fungible::{Balanced, Credit},
-        ConstU128, ConstU32, ConstU64, ConstU8, OnUnbalanced, VariantCountOf,
     },
     weights::{
-        constants::{BlockExecutionWeight, ExtrinsicBaseWeight, ParityDbWeight, WEIGHT_REF_TIME_PER_SECOND},
         ConstantMultiplier, Weight, WeightToFeeCoefficient, WeightToFeeCoefficients, WeightToFeePolynomial,
+        constants::{BlockExecutionWeight, ExtrinsicBaseWeight, ParityDbWeight, WEIGHT_REF_TIME_PER_SECOND},
     },
 };
 use frame_system::limits::{BlockLength, BlockWeights};
 use pallet_transaction_payment::{FungibleAdapter, Multiplier, TargetedFeeAdjustment};
 use sp_runtime::{
-    traits::{AccountIdLookup, BlakeTwo256, Bounded},
     FixedPointNumber, Perbill, Perquintill,
+    traits::{AccountIdLookup, BlakeTwo256, Bounded},
 };
 use sp_version::RuntimeVersion;
 
 use crate::{
-    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS},
     AccountId, Authorship, Babe, Balance, Balances, Block, Hash, Nonce, PalletInfo, Runtime, RuntimeCall,
     RuntimeEvent, RuntimeFreezeReason, RuntimeHoldReason, RuntimeOrigin, RuntimeTask, System, VERSION,
+    units::{EXISTENTIAL_DEPOSIT, MICRO_SURE, MILLI_SURE, SLOT_MS},
 };
 
-/// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that a flood
-/// of transactions stops neither an equivocation report nor the tasks' agenda.
+/// What users' extrinsics may fill of a block. The rest is kept for operational calls and for hooks, so that
+/// a flood of transactions stops neither an equivocation report nor the tasks' agenda.
 const NORMAL_RATIO: Perbill = Perbill::from_percent(75);
 
-/// A third of a slot: a block is built in that time by its author and executed again by everybody else before the
-/// next slot, on machines a good deal slower than the one that the weights were measured on.
+/// A third of a slot: a block is built in that time by its author and executed again by everybody else before
+/// the next slot, on machines a good deal slower than the one that the weights were measured on.
 const BLOCK_COMPUTE: Weight = Weight::from_parts(WEIGHT_REF_TIME_PER_SECOND.saturating_mul(2) / 3, u64::MAX);
 
 /// Hooks that run before the first extrinsic, in the estimate that pallets' limits are checked against.

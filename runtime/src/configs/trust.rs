@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
-use frame_support::{parameter_types, PalletId};
+use frame_support::{PalletId, parameter_types};
 use frame_system::EnsureRoot;
 use scale_info::TypeInfo;
 use sp_core::{
+    H256,
     crypto::VrfPublic,
     sr25519::{self, vrf},
-    H256,
 };
 use sp_runtime::{
-    traits::{AccountIdConversion, Verify},
     DispatchError, FixedU128,
+    traits::{AccountIdConversion, Verify},
 };
 use surety_dispute_game::{
     bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
@@ -21,17 +21,17 @@ use surety_dispute_game::{
 use surety_model_trace::{CellReferee, Layout, TaskFacts};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
+    ContentHash, TaskId,
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
     traits::{DrawVerifier, SignatureVerifier},
     trust::AuditProof,
-    ContentHash, TaskId,
 };
 
 use super::consensus::RunningClock;
 use crate::{
-    params::dynamic, weights, AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime,
-    RuntimeHoldReason, Staking, TaskAuction,
+    AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
+    TaskAuction, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -40,8 +40,8 @@ mod benchmark;
 parameter_types! {
     /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
     pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
-    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage, because what a
-    /// verifier draws from it is known to its key alone.
+    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage,
+    /// because what a verifier draws from it is known to its key alone.
     pub EpochRandomness: H256 = H256(pallet_babe::Randomness::<Runtime>::get());
 }
 
@@ -181,7 +181,8 @@ impl DisputeReferee for ExactReferee {
         }))
     }
 
-    /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be registered.
+    /// Asked by every reveal, in the pool of transactions too: it takes as long for every model that can be
+    /// registered.
     fn claim_referee(context: &ExactContext, claim: &ResultClaim) -> Option<ExactClaimReferee> {
         let task = TaskFacts {
             family: context.family,

@@ -4,23 +4,24 @@ use codec::Encode;
 use frame_support::{dispatch::DispatchClass, storage::with_transaction, weights::Weight};
 use serde_json::Value;
 use sp_consensus_babe::{
+    Slot,
     digests::{CompatibleDigestItem, PreDigest, SecondaryVRFPreDigest},
-    make_vrf_sign_data, Slot,
+    make_vrf_sign_data,
 };
-use sp_core::{crypto::VrfSecret, Pair};
+use sp_core::{Pair, crypto::VrfSecret};
 use sp_genesis_builder::PresetId;
 use sp_io::TestExternalities;
 use sp_keyring::Sr25519Keyring;
 use sp_runtime::{
+    BuildStorage, DispatchError, MultiSignature, TransactionOutcome,
     generic::{Digest, DigestItem, Era},
     traits::Header as _,
     transaction_validity::{TransactionSource, TransactionValidity, TransactionValidityError},
-    BuildStorage, DispatchError, MultiSignature, TransactionOutcome,
 };
 use surety_runtime::{
-    genesis_config_presets, units::SLOT_MS, AccountId, Balance, Balances, BlockNumber, Executive, Hash,
-    Header, Nonce, Runtime, RuntimeCall, RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload,
-    System, TxExtension, UncheckedExtrinsic,
+    AccountId, Balance, Balances, BlockNumber, Executive, Hash, Header, Nonce, Runtime, RuntimeCall,
+    RuntimeEvent, RuntimeGenesisConfig, SessionKeys, SignedPayload, System, TxExtension, UncheckedExtrinsic,
+    genesis_config_presets, units::SLOT_MS,
 };
 
 /// Any slot will do for the first block.
@@ -162,7 +163,8 @@ impl Chain {
         results
     }
 
-    /// A block that `used` has been taken of for calls of this class, and then one call. Returns how that went.
+    /// A block that `used` has been taken of for calls of this class, and then one call. Returns how that
+    /// went.
     pub fn busy_block(
         &mut self,
         (used, class): (Weight, DispatchClass),

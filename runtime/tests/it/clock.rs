@@ -16,17 +16,17 @@ use surety_pallet_staking::Error as StakingError;
 use surety_pallet_trust_lock::{Records, Slashes};
 use surety_proofs::SegmentOpening;
 use surety_runtime::{
+    BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
     configs::{
         consensus::{NoRoomForAnswers, RunningClock},
         system::RuntimeBlockWeights,
     },
     params::dynamic::trust_lock,
-    BlockNumber, Results, Runtime, RuntimeCall, System, TransactionPayment, TrustLock,
 };
 use surety_types::{
+    TaskId,
     task::{RoundPhase, TaskState},
     traits::Jail,
-    TaskId,
 };
 
 use crate::{chain::Chain, market::*};
@@ -138,9 +138,11 @@ fn one_silent_provider_loses_its_pay_opens_late_and_loses_no_stake() {
         panic!("not settled")
     };
     assert_eq!(payments.len(), 2);
-    assert!(payments
-        .iter()
-        .all(|payment| payment.provider != silent.account()));
+    assert!(
+        payments
+            .iter()
+            .all(|payment| payment.provider != silent.account())
+    );
     assert_eq!(bonded(&mut chain, &silent), (BOND, 0));
     assert_eq!(chain.query(|| Slashes::<Runtime>::iter().count()), 0);
     assert_cleared(&mut chain, task);

@@ -2,25 +2,25 @@
 
 use codec::{Decode, Encode};
 use sp_core::{
+    Get, H256, Pair as _,
     crypto::VrfSecret,
-    sr25519::{vrf, Pair},
-    Get, Pair as _, H256,
+    sr25519::{Pair, vrf},
 };
 use sp_keyring::Sr25519Keyring;
 use surety_audit_economics::{
-    draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
     SeatInput,
+    draw::{SEAT_CONTEXT, SEAT_LABEL, borrowed},
 };
 use surety_dispute_game::{
-    bisection::{challenge, defend, CellValue, Side, State},
+    bisection::{CellValue, Side, State, challenge, defend},
     committee::{own_value, value_hash},
-    quorum_streak::{seal, Decision},
+    quorum_streak::{Decision, seal},
 };
 use surety_pallet_disputes::{Call, Committees, Event};
 use surety_pallet_trust_lock::Slashes;
 use surety_runtime::{
-    configs::trust::Sr25519Draws, params::dynamic::disputes, units::EPOCH_SLOTS, AccountId, Runtime,
-    RuntimeCall, RuntimeEvent, Staking,
+    AccountId, Runtime, RuntimeCall, RuntimeEvent, Staking, configs::trust::Sr25519Draws,
+    params::dynamic::disputes, units::EPOCH_SLOTS,
 };
 use surety_types::{
     stake::Role,
@@ -29,8 +29,8 @@ use surety_types::{
 };
 
 use crate::{
-    chain::{account, Chain},
-    disputes::{disputes, signer, stake, Side_, World, STRANGER, VERIFIER},
+    chain::{Chain, account},
+    disputes::{STRANGER, Side_, VERIFIER, World, disputes, signer, stake},
     market::all_ok,
 };
 

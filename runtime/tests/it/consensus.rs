@@ -3,15 +3,15 @@
 use frame_support::traits::KeyOwnerProofSystem;
 use pallet_session::historical;
 use sp_keyring::Sr25519Keyring::{Alice, Bob, Charlie, Dave};
-use sp_runtime::{traits::OpaqueKeys, Perbill};
+use sp_runtime::{Perbill, traits::OpaqueKeys};
 use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_runtime::{
+    AccountId, Grandpa, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
     configs::consensus::{DisableOffender, SESSIONS_KEPT},
     units::{EPOCH_SLOTS, SURE},
-    AccountId, Grandpa, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
 };
 
-use crate::chain::{account, Chain};
+use crate::chain::{Chain, account};
 
 fn run_sessions(chain: &mut Chain, count: u32) {
     let target = chain.query(Session::current_index) + count;

@@ -1,29 +1,30 @@
-//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by cell.
+//! Whole disputes with the real referee: a small model, whose results the runtime computes again cell by
+//! cell.
 
 use std::sync::Arc;
 
 use codec::{Decode, Encode};
-use sp_core::{crypto::VrfSecret, sr25519::vrf, H256};
+use sp_core::{H256, crypto::VrfSecret, sr25519::vrf};
 use sp_keyring::Sr25519Keyring::{self, CharlieStash, DaveStash, EveStash};
-use surety_audit_economics::{audit_seal, draw, AuditInput};
+use surety_audit_economics::{AuditInput, audit_seal, draw};
 use surety_dispute_game::{
-    bisection::{challenge, defend, Cell, Side},
+    bisection::{Cell, Side, challenge, defend},
     dispute::Dispute,
 };
 use surety_model_trace::{
-    encoder_tokens,
+    Layout, Player, TaskFacts, encoder_tokens,
     testsuite::{MemoryModel, MemoryTrace},
-    Layout, Player, TaskFacts,
 };
 use surety_pallet_disputes::{Call, Disputes, Event};
 use surety_pallet_results::{Call as ResultsCall, Rounds};
 use surety_pallet_trust_lock::{Records, Slashes};
 use surety_proofs::content_hash;
 use surety_runtime::{
-    configs::trust::InsurancePool, units::SURE, AccountId, Balance, Balances, BlockNumber, Runtime,
-    RuntimeCall, RuntimeEvent, Staking, TrustLock,
+    AccountId, Balance, Balances, BlockNumber, Runtime, RuntimeCall, RuntimeEvent, Staking, TrustLock,
+    configs::trust::InsurancePool, units::SURE,
 };
 use surety_types::{
+    TaskId,
     model::{
         Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Precision, Smoothed, Tier,
     },
@@ -31,14 +32,13 @@ use surety_types::{
     task::{ResultClaim, TaskSpec, TaskState},
     traits::{Jail, StakeLedger},
     trust::{AuditProof, DisputeId, FaultKind, Party},
-    TaskId,
 };
 
 use crate::{
-    chain::{account, Chain},
+    chain::{Chain, account},
     market::{
-        self, all_ok, auction, hash, members, state, wait_for_end, wait_for_reveals, Provider, CAP, CLIENT,
-        PROVIDERS,
+        self, CAP, CLIENT, PROVIDERS, Provider, all_ok, auction, hash, members, state, wait_for_end,
+        wait_for_reveals,
     },
 };
 
@@ -204,8 +204,8 @@ pub fn signer(party: &Party<AccountId>) -> Sr25519Keyring {
     }
 }
 
-/// Plays all disputes to their ends, each party with its player. Returns the cells that were reached, and the bytes of
-/// the moves of the longest dispute.
+/// Plays all disputes to their ends, each party with its player. Returns the cells that were reached, and the
+/// bytes of the moves of the longest dispute.
 fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]) -> (Vec<Cell>, usize) {
     let mut cells = Vec::new();
     let mut bytes = std::collections::BTreeMap::<DisputeId, usize>::new();
@@ -352,7 +352,8 @@ fn a_lone_liar_is_found_by_an_auditor_that_drew_itself() {
     // The VRF of another key is worth nothing.
     let forged = proof(&mut chain, task, &provider, STRANGER);
     assert!(chain.try_call(agent, announce(forged)).is_err());
-    // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always drawn.
+    // It has all the stake of verifiers, and more than one auditor is expected of a newcomer: it is always
+    // drawn.
     let own = proof(&mut chain, task, &provider, agent);
     chain.call(agent, announce(own));
 

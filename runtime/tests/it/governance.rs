@@ -6,18 +6,18 @@ use frame_support::{
 };
 use frame_system::RawOrigin;
 use sp_keyring::Sr25519Keyring::{self, Alice, Bob};
-use sp_runtime::{traits::BlockNumberProvider, DispatchError};
+use sp_runtime::{DispatchError, traits::BlockNumberProvider};
 use surety_runtime::{
+    Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
     configs::{consensus::RunningClock, governance::ProxyType},
     params::dynamic::{auction, billing},
     units::SURE,
-    Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
 };
 use surety_types::task::TaskState;
 
 use crate::{
-    chain::{account, Chain},
-    market::{self, spec, CAP, CLIENT},
+    chain::{Chain, account},
+    market::{self, CAP, CLIENT, spec},
 };
 
 fn bid_window(blocks: Option<u32>) -> RuntimeParameters {

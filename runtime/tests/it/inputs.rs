@@ -2,15 +2,15 @@
 
 use frame_support::traits::Get;
 use surety_pallet_results::{Call, Rounds};
-use surety_proofs::{content_hash, SegmentOpening};
-use surety_runtime::{params::dynamic::results, Balance, Runtime, RuntimeCall};
+use surety_proofs::{SegmentOpening, content_hash};
+use surety_runtime::{Balance, Runtime, RuntimeCall, params::dynamic::results};
 use surety_types::{
-    task::{FailureReason, TaskSpec, TaskState},
     TaskId,
+    task::{FailureReason, TaskSpec, TaskState},
 };
 
 use crate::{
-    chain::{account, Chain},
+    chain::{Chain, account},
     market::*,
 };
 

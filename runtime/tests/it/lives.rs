@@ -3,14 +3,14 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_keyring::Sr25519Keyring::AliceStash;
 use surety_runtime::{
+    Balance, Balances, Runtime, RuntimeEvent,
     configs::compute::{TreasuryAccount, ValidatorPot},
     units::SURE,
-    Balance, Balances, Runtime, RuntimeEvent,
 };
 use surety_types::task::{FailureReason, ResultClaim, TaskState, Verdict};
 
 use crate::{
-    chain::{account, Chain},
+    chain::{Chain, account},
     market::{self, *},
 };
 
@@ -197,9 +197,11 @@ fn an_absent_provider_is_replaced_by_the_reserve() {
         panic!("not settled")
     };
     assert_eq!(payments.len(), 3);
-    assert!(payments
-        .iter()
-        .all(|payment| payment.provider != members[0].account()));
+    assert!(
+        payments
+            .iter()
+            .all(|payment| payment.provider != members[0].account())
+    );
     assert_cleared(&mut chain, task);
 }
 
@@ -345,7 +347,7 @@ fn stake_behind_a_task_cannot_leave() {
 fn a_provider_without_stake_is_off_the_list() {
     let mut chain = open();
     chain.query(|| {
-        use surety_runtime::{params::dynamic::staking, RuntimeParameters};
+        use surety_runtime::{RuntimeParameters, params::dynamic::staking};
         let short = RuntimeParameters::Staking(staking::Parameters::UnbondingPeriod(
             staking::UnbondingPeriod,
             Some(2),
@@ -416,7 +418,7 @@ fn bad_tasks_change_nothing() {
 fn finished_tasks_are_removed_in_the_end() {
     let mut chain = open();
     chain.query(|| {
-        use surety_runtime::{params::dynamic::auction, RuntimeParameters};
+        use surety_runtime::{RuntimeParameters, params::dynamic::auction};
         let short = RuntimeParameters::Auction(auction::Parameters::FinishedRetention(
             auction::FinishedRetention,
             Some(20),

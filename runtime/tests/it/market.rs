@@ -2,17 +2,17 @@
 
 use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{self, AliceStash, Bob, BobStash, Charlie, Dave, Eve, Ferdie, One, Two};
-use surety_runtime::{units::SURE, AccountId, Balance, BlockNumber, Runtime, RuntimeCall};
+use surety_runtime::{AccountId, Balance, BlockNumber, Runtime, RuntimeCall, units::SURE};
 use surety_types::{
+    TaskId,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     provider::{DeviceKind, DeviceProfile},
     stake::Role,
     task::{Bid, ResultClaim, RoundPhase, TaskSpec, TaskState},
     traits::Escrow,
-    TaskId,
 };
 
-use crate::chain::{account, Chain};
+use crate::chain::{Chain, account};
 
 /// Who posts tasks.
 pub const CLIENT: Sr25519Keyring = AliceStash;

@@ -2,14 +2,14 @@
 
 use codec::Encode;
 use sp_runtime::{
-    transaction_validity::{InvalidTransaction, TransactionValidityError},
     DispatchError,
+    transaction_validity::{InvalidTransaction, TransactionValidityError},
 };
-use surety_runtime::{units::SURE, RuntimeCall, UncheckedExtrinsic};
-use surety_types::{opening::PRIORITY, task::TaskState, TaskId};
+use surety_runtime::{RuntimeCall, UncheckedExtrinsic, units::SURE};
+use surety_types::{TaskId, opening::PRIORITY, task::TaskState};
 
 use crate::{
-    chain::{account, general, Chain},
+    chain::{Chain, account, general},
     market::*,
 };
 

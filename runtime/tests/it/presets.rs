@@ -4,13 +4,13 @@ use codec::Decode;
 use frame_support::traits::{Get, IntegrityTest};
 use sp_runtime::BuildStorage;
 use surety_runtime::{
-    apis, genesis_config_presets,
+    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION, apis,
+    genesis_config_presets,
     params::dynamic::{auction, billing, disputes, results, staking},
     units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
-    AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION,
 };
 
-use crate::chain::{genesis, Chain};
+use crate::chain::{Chain, genesis};
 
 fn preset<R>(name: &str, read: impl FnOnce() -> R) -> R {
     let storage = genesis(name).build_storage().unwrap();
@@ -127,7 +127,8 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
 fn stake_stays_until_nothing_can_come_of_what_it_did() {
     for name in genesis_config_presets::preset_names() {
         preset(&name, || {
-            // A result is opened as late as can be, its auditor opens as late as can be, and the dispute takes all its time.
+            // A result is opened as late as can be, its auditor opens as late as can be, and the dispute
+            // takes all its time.
             let openings = 2 * results::OpeningWindow::get();
             let dispute = 2 * disputes::DisputeClock::get() + disputes::DecisionWindow::get();
             let longest = results::ChallengeWindow::get() + openings + dispute;

@@ -2,12 +2,12 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use surety_engine::{content_hash, exact::OwnTrace, Engine, EngineError, Event, Job, Outcome, Sink};
-use surety_model_trace::{Layout, Op, Part, PROMPT_WORDS};
+use surety_engine::{Engine, EngineError, Event, Job, Outcome, Sink, content_hash, exact::OwnTrace};
+use surety_model_trace::{Layout, Op, PROMPT_WORDS, Part};
 use surety_types::{
+    ContentHash,
     model::{ModelManifest, Operation},
     task::ResultClaim,
-    ContentHash,
 };
 
 /// What is altered: of the claim, of the trace behind it, and of the output where that is vectors.
@@ -131,7 +131,7 @@ impl Engine for AlteringEngine {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use surety_model_trace::{encoder_tokens, prompt_tokens, Prompt};
+    use surety_model_trace::{Prompt, encoder_tokens, prompt_tokens};
 
     use super::*;
 

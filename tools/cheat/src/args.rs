@@ -1,6 +1,6 @@
 //! What to do wrong, as typed.
 
-use clap::{error::ErrorKind, CommandFactory, Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
 use surety_cli::args::{Cli, Command, ProviderCommand};
 
 /// `surety` with workers that do something wrong. It costs real stake on a real network.

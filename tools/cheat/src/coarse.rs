@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use surety_engine::{exact::OwnTrace, open, Engine, EngineError, Job, Outcome, Sink};
-use surety_models::{format, Form, ModelFiles};
+use surety_engine::{Engine, EngineError, Job, Outcome, Sink, exact::OwnTrace, open};
+use surety_models::{Form, ModelFiles, format};
 use surety_types::model::ModelManifest;
 
 /// A model with coarser weights, under the name of the right one. Models of other tiers stay as they are.

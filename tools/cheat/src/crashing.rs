@@ -14,7 +14,8 @@ pub fn crash(task: TaskId) -> ! {
     std::process::abort();
 }
 
-/// A journal after which the process ends: its records are on disk, and nothing that follows from them has begun.
+/// A journal after which the process ends: its records are on disk, and nothing that follows from them has
+/// begun.
 pub struct CrashingLog {
     log: Arc<dyn RecordLog>,
     point: CrashPoint,

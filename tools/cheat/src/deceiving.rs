@@ -9,8 +9,8 @@ use surety_chain_client::{AccountId, Call, Chain, Hash, Signer, Until};
 use surety_dispute_game::bisection::{Game, Level, Move, Side, State};
 use surety_host::{Core, Tools};
 use surety_types::{
-    task::{MemberProgress, ResultClaim, RoundPhase},
     TaskId,
+    task::{MemberProgress, ResultClaim, RoundPhase},
 };
 use surety_worker_core::{Due, Effect, EffectKind, Event, Failure, Step, TaskSnapshot};
 
@@ -199,8 +199,8 @@ fn made_up(provider: &AccountId) -> ResultClaim {
     }
 }
 
-/// What somebody plays who only claims to have found something: it goes past the tokens, which no block can compute,
-/// and then takes the first of everything.
+/// What somebody plays who only claims to have found something: it goes past the tokens, which no block can
+/// compute, and then takes the first of everything.
 fn false_move(game: &Game) -> Move {
     match game.state() {
         State::Naming { children } => {

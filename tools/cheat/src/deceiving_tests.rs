@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use surety_chain_client::FakeChain;
 use surety_types::trust::AuditProof;
-use surety_worker_core::{key_of, Record};
+use surety_worker_core::{Record, key_of};
 
 use super::*;
 
@@ -35,7 +35,8 @@ impl Core for Script {
     }
 }
 
-/// What is carried out, and what the core has heard, when it answers a first event and those that follow with these effects.
+/// What is carried out, and what the core has heard, when it answers a first event and those that follow with
+/// these effects.
 fn played(deceit: Deceit, others: &[(TaskId, Hash)], effects: Vec<Vec<Effect>>) -> (Step, Vec<Event>) {
     let script = Script {
         effects: effects.into(),

@@ -8,7 +8,7 @@ use surety_network::{
     AccessGate, Bytes, Counters, DataPlane, FetchOptions, OutputLocation, PeerError, PlaneError, Readers,
     Statement, StreamPage, StreamWriter, Ticket,
 };
-use surety_types::{multiaddr::Endpoint, ContentHash, TaskId};
+use surety_types::{ContentHash, TaskId, multiaddr::Endpoint};
 
 use crate::crashing::crash;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use surety_cli::assembly::{Assembly, WorkerParts};
-use surety_engine::{open, Engine, EngineError};
+use surety_engine::{Engine, EngineError, open};
 use surety_models::ModelFiles;
 
 use crate::{

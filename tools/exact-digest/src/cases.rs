@@ -2,7 +2,7 @@
 
 use crate::stream::Stream;
 use surety_exact as exact;
-use surety_exact::{Precision, Quantum, Sampling, Turns, BLOCK, GROUP, LANES};
+use surety_exact::{BLOCK, GROUP, LANES, Precision, Quantum, Sampling, Turns};
 
 /// The longest row.
 const WIDTH: usize = 3 * GROUP;

@@ -38,8 +38,8 @@ impl Stream {
         }
     }
 
-    /// Mostly what rows of a model hold; sometimes zeros of both signs, subnormals, huge values and any bits at all,
-    /// NaN and infinities among them.
+    /// Mostly what rows of a model hold; sometimes zeros of both signs, subnormals, huge values and any bits
+    /// at all, NaN and infinities among them.
     pub fn float(&mut self) -> f32 {
         let number = self.number();
         let usual = (number >> 40) as f32 * (1.0 / 2_097_152.0) - 4.0;

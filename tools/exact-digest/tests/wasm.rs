@@ -21,7 +21,8 @@ const DIGESTS: [u64; 8] = [
 /// More seeds, for comparing without having them written down.
 const SEEDS: u64 = 40;
 
-/// Compiles this crate for Wasm, into a folder of its own: whoever runs the test may hold the lock of the usual one.
+/// Compiles this crate for Wasm, into a folder of its own: whoever runs the test may hold the lock of the
+/// usual one.
 fn compile() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exact-digest");
     let output = Command::new(env!("CARGO"))

@@ -1,8 +1,8 @@
 //! How often an honest verifier is drawn, against what theory promises.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_arithmetic::Perquintill;
-use surety_audit_economics::{honest_audit, AuditThreshold, SecurityLevel};
+use surety_audit_economics::{AuditThreshold, SecurityLevel, honest_audit};
 
 use crate::rules::Rules;
 use surety_dispute_game::testsuite::dice::Dice;

@@ -25,7 +25,8 @@ pub enum Role {
     Fees,
     /// Destroyed.
     Burned,
-    /// Everything outside the protocol: electricity, transaction fees, what a wrong answer is worth to somebody.
+    /// Everything outside the protocol: electricity, transaction fees, what a wrong answer is worth to
+    /// somebody.
     World,
 }
 

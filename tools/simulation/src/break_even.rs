@@ -1,10 +1,10 @@
 //! Profit of cheating over the size of the lock, and where it turns into a loss.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use surety_audit_economics::Refusal;
 
 use crate::{
-    rules::{Market, Rules, REWARD},
+    rules::{Market, REWARD, Rules},
     run,
     strategies::THEORY,
 };

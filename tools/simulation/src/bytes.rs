@@ -1,13 +1,14 @@
 //! Bytes on chain: of a task that nobody disputes, and of disputes.
 //!
 //! Counted are the calls as they are encoded, with what makes an extrinsic of a call: [`SIGNED_BYTES`], or
-//! [`UNSIGNED_BYTES`] for the openings that need no signature. Not counted are events and storage, which no block carries.
+//! [`UNSIGNED_BYTES`] for the openings that need no signature. Not counted are events and storage, which no
+//! block carries.
 
 use codec::Encode;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    opening_room, Cell, CellValue, LeafKind, Length, Referee, Shape, BYTES_MAX, CHILDREN_MAX,
+    BYTES_MAX, CHILDREN_MAX, Cell, CellValue, LeafKind, Length, Referee, Shape, opening_room,
 };
 use surety_model_trace::{CellReferee, Layout, Part, TaskFacts};
 use surety_proofs::SEGMENT_BYTES;
@@ -18,11 +19,11 @@ use surety_types::{
     trust::AuditProof,
 };
 
-/// What a signed extrinsic has besides its call: length 2, version 1, address 33, signature 65, era 2, nonce 2, tip 1,
-/// mode of the metadata's hash 1. The runtime's other extensions encode to nothing.
+/// What a signed extrinsic has besides its call: length 2, version 1, address 33, signature 65, era 2, nonce
+/// 2, tip 1, mode of the metadata's hash 1. The runtime's other extensions encode to nothing.
 pub const SIGNED_BYTES: usize = 2 + 1 + 33 + 65 + 2 + 2 + 1 + 1;
-/// What a general transaction has besides its call: length 2, version 1, version of the extensions 1, era 1, nonce 1, tip 1,
-/// mode of the metadata's hash 1.
+/// What a general transaction has besides its call: length 2, version 1, version of the extensions 1, era 1,
+/// nonce 1, tip 1, mode of the metadata's hash 1.
 pub const UNSIGNED_BYTES: usize = 2 + 1 + 1 + 1 + 1 + 1 + 1;
 /// The pallet's number and the call's.
 const CALL_BYTES: usize = 2;
@@ -266,8 +267,8 @@ pub fn real_sizes() -> Vec<Real> {
     minilm.into_iter().chain(llama).collect()
 }
 
-/// The dearest dispute of a task, over all steps of its leaves and the corners of their rows, with the bytes of its
-/// opening; and how many of these cells no block can compute again.
+/// The dearest dispute of a task, over all steps of its leaves and the corners of their rows, with the bytes
+/// of its opening; and how many of these cells no block can compute again.
 pub fn dearest(real: &Real) -> (Cost, u32, u32) {
     let layout = &real.layout;
     let referee = CellReferee::new(layout, H256::zero());

@@ -1,9 +1,9 @@
 //! Snowflake committees against their error table.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 use surety_dispute_game::quorum_streak::{
-    seal, Committee, Decision, Stage, Windows, QUORUM, ROUNDS_MAX, SEATS,
+    Committee, Decision, QUORUM, ROUNDS_MAX, SEATS, Stage, Windows, seal,
 };
 
 use surety_dispute_game::testsuite::dice::Dice;

@@ -1,7 +1,7 @@
 //! Disputes, played to the end over the [`Toy`](crate::toy) computation.
 
 use codec::Encode;
-use surety_dispute_game::bisection::{challenge, defend, Clocks, Game, Move, Outcome, Side, State};
+use surety_dispute_game::bisection::{Clocks, Game, Move, Outcome, Side, State, challenge, defend};
 
 use surety_dispute_game::testsuite::{
     dice::Dice,
@@ -75,7 +75,8 @@ impl Dispute {
                 return Some(played);
             }
             let Some(side) = game.to_move() else {
-                // Not computable in a block: the input, on which a committee of the task's verifiers sees that the honest is right.
+                // Not computable in a block: the input, on which a committee of the task's verifiers sees
+                // that the honest is right.
                 let winner = if self.right {
                     Side::Defender
                 } else {

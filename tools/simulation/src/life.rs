@@ -1,14 +1,15 @@
 //! One task, from its commitments to its settlement, by the protocol's rules and over the real code.
 //!
-//! What is real: commitments and seals and what opens them, the audit plan, thresholds and draws, agreement, the
-//! games of disputes, and how a slash is sized and split. What is modelled: a VRF's output is a random number, moves
-//! cost blocks and transactions money, an audit of a wrong result convicts with the policy's accuracy or not at all
-//! (one coin for all auditors of a task: the pessimistic reading of `p d`), and what lies outside the protocol.
+//! What is real: commitments and seals and what opens them, the audit plan, thresholds and draws, agreement,
+//! the games of disputes, and how a slash is sized and split. What is modelled: a VRF's output is a random
+//! number, moves cost blocks and transactions money, an audit of a wrong result convicts with the policy's
+//! accuracy or not at all (one coin for all auditors of a task: the pessimistic reading of `p d`), and what
+//! lies outside the protocol.
 
 use sp_arithmetic::{FixedU128, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{correlated_fraction, AuditPlan, AuditThreshold};
+use surety_audit_economics::{AuditPlan, AuditThreshold, correlated_fraction};
 use surety_dispute_game::bisection::Side;
 use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
@@ -16,7 +17,7 @@ use surety_types::task::ResultClaim;
 use crate::{
     books::{Books, Role},
     game::{Challenger, Dispute, Played},
-    rules::{Market, Rules, REWARD},
+    rules::{Market, REWARD, Rules},
 };
 use surety_dispute_game::testsuite::dice::Dice;
 
@@ -211,7 +212,8 @@ impl<'a> Life<'a> {
 
     /// Plays a dispute as it is given.
     pub fn played(&mut self, dispute: Dispute) -> Side {
-        // Nothing is refused that an honest side or a guesser plays: else it is a loss for the honest, and is seen.
+        // Nothing is refused that an honest side or a guesser plays: else it is a loss for the honest, and is
+        // seen.
         let honest_loses = if dispute.right {
             Side::Challenger
         } else {
@@ -272,8 +274,8 @@ impl<'a> Life<'a> {
         self.books.pay(offender, Role::Client, shares.client);
     }
 
-    /// What a provider loses for a fault: `lock`, and of the rest of its stake `part`, or more as others of the cheat's
-    /// are convicted in the same window.
+    /// What a provider loses for a fault: `lock`, and of the rest of its stake `part`, or more as others of
+    /// the cheat's are convicted in the same window.
     pub fn penalty(&self, lock: u128, part: Perquintill) -> u128 {
         let total = self.market.stake * u128::from(self.market.providers);
         let caught = self.rules.policy.caught(self.expected);
@@ -299,7 +301,8 @@ impl<'a> Life<'a> {
         self.slash(offender, self.plan.lock, Role::Pool, guilty);
     }
 
-    /// A lone honest provider, the audits of its work, disputes that cronies open, and its pay. Who was drawn.
+    /// A lone honest provider, the audits of its work, disputes that cronies open, and its pay. Who was
+    /// drawn.
     pub fn right_result(&mut self, provider: Role, cronies: Cronies) -> Drawn {
         self.tally.honest_tasks = 1;
         self.work(provider);

@@ -1,10 +1,10 @@
-//! `surety-simulation [--quick] [--seed N] [--blocks NAME=N,..]`: plays everything and prints the report as JSON.
-//! What it is doing goes to the other stream. `scripts/bench trust` is the comfortable way to run it.
+//! `surety-simulation [--quick] [--seed N] [--blocks NAME=N,..]`: plays everything and prints the report as
+//! JSON. What it is doing goes to the other stream. `scripts/bench trust` is the comfortable way to run it.
 
 use std::process::ExitCode;
 
 use surety_simulation::{
-    report::{report, Size},
+    report::{Size, report},
     rules::{Blocks, Rules},
 };
 

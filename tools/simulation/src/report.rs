@@ -1,14 +1,14 @@
 //! The whole bench, as JSON.
 
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 use sp_arithmetic::Permill;
 use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,
-    rules::{Blocks, Market, Rules, REWARD},
-    run::{run, Outcome},
-    strategies::{Strategy, HONEST, STRATEGIES},
+    rules::{Blocks, Market, REWARD, Rules},
+    run::{Outcome, run},
+    strategies::{HONEST, STRATEGIES, Strategy},
 };
 
 /// Percent of verifiers, stake and authors that are the cheat's.

@@ -20,7 +20,8 @@ pub struct Rules {
     pub base: Perquintill,
     /// The protocol's fee, as a part of the price, on top of it.
     pub fee: Perquintill,
-    /// Part of the price that a client loses for an input that cannot be had. In the runtime it is a part of the cap.
+    /// Part of the price that a client loses for an input that cannot be had. In the runtime it is a part of
+    /// the cap.
     pub client_lock: Perquintill,
     /// A challenger's bond is no less than this many rewards.
     pub challenge_rewards: u128,
@@ -104,8 +105,8 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// From the last commitment until a slash for it is carried out, at the latest: it is challenged in the last block,
-    /// both sides use up their clocks, and nobody vetoes.
+    /// From the last commitment until a slash for it is carried out, at the latest: it is challenged in the
+    /// last block, both sides use up their clocks, and nobody vetoes.
     pub const fn slashed_within(&self) -> u32 {
         self.audit + self.reveal + self.challenge + 2 * self.clock + self.veto
     }
@@ -139,7 +140,8 @@ pub struct Market {
 }
 
 impl Market {
-    /// The usual one, with `corrupt` percent of it the cheat's, at the level that a client gets unless it asks for another.
+    /// The usual one, with `corrupt` percent of it the cheat's, at the level that a client gets unless it
+    /// asks for another.
     pub fn with_corrupt(corrupt: u32) -> Self {
         Self {
             work: REWARD * 70 / 100,
@@ -202,8 +204,8 @@ impl Rules {
         }
     }
 
-    /// These rules for a corrupt part that is known and not feared, with a lock that is no more than honesty needs and
-    /// no loss beyond it: those of the tiers that lose only the lock.
+    /// These rules for a corrupt part that is known and not feared, with a lock that is no more than honesty
+    /// needs and no loss beyond it: those of the tiers that lose only the lock.
     pub fn lock_alone(&self, market: &Market) -> Self {
         let mut rules = self.clone();
         rules.policy.corrupt = market.corrupt_part();

@@ -5,7 +5,7 @@ use surety_audit_economics::Refusal;
 use crate::{
     books::{Books, Role},
     life::{Life, Tally},
-    rules::{Market, Rules, REWARD},
+    rules::{Market, REWARD, Rules},
     strategies::Strategy,
 };
 

@@ -1,7 +1,7 @@
 //! Those who do not play by the rules, or try to get something out of them: those of `docs/threats.md`.
 //!
-//! A strategy plays one task. Its profit is what its accounts have won together, less what the honest ones that it
-//! stands beside would have won in the same task, with the same auditors drawn.
+//! A strategy plays one task. Its profit is what its accounts have won together, less what the honest ones
+//! that it stands beside would have won in the same task, with the same auditors drawn.
 
 mod auditors;
 mod challengers;
@@ -78,8 +78,8 @@ const fn auditor(name: &'static str, threat: &'static str, play: fn(&mut Life)) 
     }
 }
 
-/// A provider with a client in front of it that resells, verifiers, and a challenger who is always first: of a slash
-/// it loses the burned half.
+/// A provider with a client in front of it that resells, verifiers, and a challenger who is always first: of
+/// a slash it loses the burned half.
 const fn ring(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
     Strategy {
         cheat: &[Role::Provider, Role::Client, Role::Crony, Role::Challenger],

@@ -7,8 +7,8 @@ use surety_audit_economics::{AuditPay, SecurityLevel};
 use surety_simulation::{
     report::CORRUPT,
     rules::{Blocks, Market, Rules},
-    run::{run, total, Outcome},
-    strategies::{Strategy, HONEST, STRATEGIES, THEORY},
+    run::{Outcome, run, total},
+    strategies::{HONEST, STRATEGIES, Strategy, THEORY},
 };
 
 const TASKS: u64 = 3_000;

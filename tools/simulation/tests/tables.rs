@@ -3,19 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 use surety_audit_economics::SecurityLevel;
-use surety_dispute_game::bisection::{opening_room, Reason, Shape, Side, BYTES_MAX, OPENING_BYTES_MAX};
+use surety_dispute_game::bisection::{BYTES_MAX, OPENING_BYTES_MAX, Reason, Shape, Side, opening_room};
 use surety_dispute_game::testsuite::{
     dice::Dice,
-    toy::{Computed, Toy, LEAVES, ROWS, STEPS},
+    toy::{Computed, LEAVES, ROWS, STEPS, Toy},
 };
 use surety_simulation::{
     audits::detection,
     break_even::curve,
-    bytes::{dearest, happy_calls, happy_task, real_sizes, way, SIGNED_BYTES, UNSIGNED_BYTES},
+    bytes::{SIGNED_BYTES, UNSIGNED_BYTES, dearest, happy_calls, happy_task, real_sizes, way},
     committees,
     game::{Challenger, Dispute},
-    report::{report, Size},
-    rules::{Market, Rules, REWARD},
+    report::{Size, report},
+    rules::{Market, REWARD, Rules},
 };
 
 fn dispute(right: bool, challenger: Challenger) -> Dispute {
@@ -161,7 +161,8 @@ fn a_report_has_what_others_look_for() {
 
 #[test]
 fn an_audit_pays_more_than_it_costs_however_many_are_drawn() {
-    // What whoever was drawn can expect, when the number of others is Poisson distributed around the level's mean.
+    // What whoever was drawn can expect, when the number of others is Poisson distributed around the level's
+    // mean.
     let (rules, market) = (Rules::default(), Market::with_corrupt(33));
     let cost = (market.audit + 2 * market.transaction) as f64;
     for mean in [0.15, 1.0, 3.0] {

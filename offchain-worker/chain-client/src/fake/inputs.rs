@@ -2,9 +2,9 @@
 
 use sp_core::crypto::AccountId32;
 use surety_proofs::SegmentOpening;
-use surety_types::{task::MemberProgress, trust::InputDemand, TaskId};
+use surety_types::{TaskId, task::MemberProgress, trust::InputDemand};
 
-use super::state::{fault, task_event, Applied, FakeState};
+use super::state::{Applied, FakeState, fault, task_event};
 use crate::BlockNumber;
 
 /// Blocks in which a client has to supply what was demanded. The test keeps to it, or does not.

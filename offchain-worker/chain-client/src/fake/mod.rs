@@ -1,8 +1,8 @@
-//! A chain in memory for tests of what stands on [`Chain`]: calls change its best state, [`FakeChain::finalize`]
-//! makes that state final, and faults are scripted.
+//! A chain in memory for tests of what stands on [`Chain`]: calls change its best state,
+//! [`FakeChain::finalize`] makes that state final, and faults are scripted.
 //!
-//! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to keep:
-//! [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
+//! It follows the pallets only as far as a worker can see, and never moves money. Deadlines are the test's to
+//! keep: [`FakeChain::assign`], [`FakeChain::open_reveals`] and [`FakeChain::settle`] move a task on.
 
 mod faults;
 mod inputs;
@@ -17,12 +17,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_crypto_hashing::blake2_256;
 use sp_runtime::FixedU128;
 use surety_types::{
-    trust::{DisputeId, SlashId},
     ModelId, TaskId,
+    trust::{DisputeId, SlashId},
 };
 use tokio::sync::watch;
 
@@ -86,7 +86,8 @@ impl FakeChain {
         change(&mut self.lock().best)
     }
 
-    /// Ends the block: the best state becomes final, the clock goes on, and whoever follows blocks hears of it.
+    /// Ends the block: the best state becomes final, the clock goes on, and whoever follows blocks hears of
+    /// it.
     pub fn finalize(&self) -> BlockRef {
         let number = {
             let mut inner = self.lock();

@@ -1,16 +1,16 @@
 //! Rounds of tasks: commitments, audits, reveals and what settles them; moves and votes in disputes.
 
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use surety_audit_economics::audit_seal;
 use surety_dispute_game::committee::{Candidate, Entry};
 use surety_proofs::commitment;
 use surety_types::{
+    TaskId,
     task::{Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskState},
     trust::{Audit, AuditState, DisputeId},
-    TaskId,
 };
 
-use super::state::{fault, task_event, Applied, FakeState};
+use super::state::{Applied, FakeState, fault, task_event};
 use crate::{Balance, BlockNumber, Call, ChainError, Refusal, RoundRecord};
 
 impl FakeState {
@@ -113,7 +113,7 @@ impl FakeState {
         let member = self.member(stash, task).map_err(|_| Refusal::Call)?;
         match member.progress {
             MemberProgress::Committed(_) if late && !member.missed_reveal => {
-                return Err(Refusal::Stale.into())
+                return Err(Refusal::Stale.into());
             }
             MemberProgress::Committed(sealed) if sealed == commitment(task, stash, claim, salt) => {}
             MemberProgress::Committed(_) => return Err(Refusal::BadProof.into()),

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Encode;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use surety_types::{
+    ModelId, TaskId,
     model::ModelManifest,
     multiaddr::Endpoints,
     provider::{DeviceProfile, Provider},
     stake::{Role, StakeRecord},
     task::{Bid, Task, TaskSpec, TaskState},
     trust::{DisputeId, SlashId},
-    ModelId, TaskId,
 };
 
 use crate::{
-    chain::is_open, Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord,
-    DemandRecord, DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord,
-    Refusal, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo,
+    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
+    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, Refusal,
+    RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo, chain::is_open,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.

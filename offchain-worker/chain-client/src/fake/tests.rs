@@ -1,14 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
 use surety_types::{
-    task::{Bid, MemberProgress, ResultClaim, TaskState},
     TaskId,
+    task::{Bid, MemberProgress, ResultClaim, TaskState},
 };
 
 use surety_proofs::commitment;
 
 use super::*;
-use crate::{sample, Refusal};
+use crate::{Refusal, sample};
 
 fn signer(name: &str) -> Signer {
     Signer::from_uri(name).unwrap()

@@ -1,11 +1,12 @@
 //! Samples of committees.
 
-use surety_dispute_game::committee::{windows, Candidate, CommitteeState, SeatDraw};
+use surety_dispute_game::committee::{Candidate, CommitteeState, SeatDraw, windows};
 
-use super::{account, HASH};
+use super::{HASH, account};
 use crate::CommitteeRecord;
 
-/// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being opened.
+/// A committee in which all seats but one kind of stage occur: drawing, summoning, and a vote that is being
+/// opened.
 pub fn committees() -> Vec<CommitteeRecord> {
     let windows = windows(5, 6);
     let with = |state| CommitteeRecord {

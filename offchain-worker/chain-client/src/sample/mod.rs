@@ -8,7 +8,7 @@ mod trust;
 #[cfg(any(test, feature = "testsuite"))]
 pub mod trust_records;
 
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use surety_types::{
     model::{ModelFamily, ModelManifest, Operation, Tier},
     multiaddr::Endpoints,

@@ -7,7 +7,7 @@ use surety_types::{
     trust::{FaultKind, OpenDispute},
 };
 
-use super::{account, bid, claim, device, endpoints, manifest, spec, trust_records as trust, HASH};
+use super::{HASH, account, bid, claim, device, endpoints, manifest, spec, trust_records as trust};
 use crate::{BidRecord, ProviderRecord, RegisteredModel, RoundRecord, StakeInfo, TaskInfo, TaskRecord};
 
 /// A provider.

@@ -1,11 +1,11 @@
 //! Samples of the calls that the trust lock takes.
 
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::{Entry, LengthOpening, Move, StepsOpening};
 use surety_proofs::{CellOpening, CommitStatement, Proof, SegmentOpening, SignedStatement};
 use surety_types::trust::AuditProof;
 
-use super::{account, claim, HASH};
+use super::{HASH, account, claim};
 use crate::Call;
 
 /// One call of each kind.

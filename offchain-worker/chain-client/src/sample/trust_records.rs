@@ -7,7 +7,7 @@ use surety_types::{
     trust::{Audit, AuditState, FaultKind, InputDemand, Party},
 };
 
-use super::{account, claim, HASH};
+use super::{HASH, account, claim};
 use crate::{Balance, BlockNumber, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
 
 /// What auditors draw themselves with.

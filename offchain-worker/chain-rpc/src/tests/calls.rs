@@ -3,7 +3,7 @@
 #![allow(non_camel_case_types, dead_code)]
 
 use scale_info::TypeInfo;
-use sp_core::{crypto::AccountId32, H256};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::MultiAddress;
 use surety_dispute_game::bisection::Move;
 use surety_proofs::{SegmentOpening, SignedStatement};

@@ -6,8 +6,8 @@ use codec::Encode;
 use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
-use crate::{runtime::Entry, RpcChain, RpcConfig};
-use surety_chain_client::{sample, Chain, ChainError, ErrorClass, TaskRecord, When};
+use crate::{RpcChain, RpcConfig, runtime::Entry};
+use surety_chain_client::{Chain, ChainError, ErrorClass, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -131,7 +131,8 @@ async fn a_node_that_has_no_header_of_the_block_it_names_is_left() {
 async fn a_node_that_took_the_place_of_one_that_is_not_believed_is_not_left_for_what_that_one_said() {
     let (first, second) = (Node::start(1).await, Node::start(1).await);
     let chain = connect(&[&first, &second]).await;
-    // The answer to the second question is that of the first node, and comes when the second one is asked already.
+    // The answer to the second question is that of the first node, and comes when the second one is asked
+    // already.
     first.change(|state| {
         (state.best, state.finalized, state.fork, state.is_headless) = (103, 102, 1, true);
         state.slow = Some(("chain_getFinalizedHead", Duration::from_millis(500)));

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use codec::{Compact, Encode};
-use scale_info::{meta_type, MetaType, TypeInfo};
-use sp_core::{crypto::AccountId32, H256};
+use scale_info::{MetaType, TypeInfo, meta_type};
+use sp_core::{H256, crypto::AccountId32};
 use sp_runtime::{MultiAddress, MultiSignature};
 use subxt::{
-    ext::frame_metadata::{v14, v15, RuntimeMetadataPrefixed},
+    ext::frame_metadata::{RuntimeMetadataPrefixed, v14, v15},
     metadata::Metadata,
 };
 use surety_types::{model::ModelManifest, task::Bid};

@@ -17,18 +17,18 @@ use std::time::{Duration, Instant};
 
 use codec::{Compact, Decode, Encode};
 use scale_info::meta_type;
-use sp_core::{crypto::AccountId32, sr25519, Pair, H256};
+use sp_core::{H256, Pair, crypto::AccountId32, sr25519};
 use sp_runtime::{DispatchError, ModuleError, MultiAddress, MultiSignature};
 use subxt::ext::frame_metadata::{v14, v15};
 
 use super::{
-    runtime::Entry,
-    sign::{sign, unsigned, Terms},
     RpcChain, RpcConfig,
+    runtime::Entry,
+    sign::{Terms, sign, unsigned},
 };
 use fixture::*;
 use surety_chain_client::{
-    sample, BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord,
+    BidRecord, BlockRef, Call, ChainError, ChainEvent, RegisteredModel, Signer, TaskRecord, sample,
 };
 
 fn misfit(pallets: Vec<v15::PalletMetadata>) -> String {
@@ -118,7 +118,8 @@ fn a_signed_call_is_what_the_chain_expects() {
     let expected_call = [vec![56, 0], call.encode_arguments()].concat();
     assert!(input.ends_with(&expected_call));
     let extra = input.strip_suffix(expected_call.as_slice()).unwrap();
-    // Mortality of 256 blocks (8 - 1 in the low bits) from block 100, nonce 300, a tip of 70, no metadata hash.
+    // Mortality of 256 blocks (8 - 1 in the low bits) from block 100, nonce 300, a tip of 70, no metadata
+    // hash.
     let era = (7u16 | (100 << 4)).encode();
     let (nonce, tip) = (Compact(300u32).encode(), Compact(70u128).encode());
     assert_eq!(extra, [era, nonce, tip, vec![0]].concat());
@@ -145,8 +146,8 @@ fn a_call_that_proves_itself_goes_without_a_signature_in_nine_bytes_more_than_it
         let mut input = bytes.as_slice();
         let length = Compact::<u32>::decode(&mut input).unwrap().0;
         assert_eq!(length as usize, input.len());
-        // A general transaction of format 5 with the first version of the extensions: immortal, attempt 100 mod 16384,
-        // no tip, no metadata hash.
+        // A general transaction of format 5 with the first version of the extensions: immortal, attempt 100
+        // mod 16384, no tip, no metadata hash.
         let extra = [0x45, 0, 0, 0x91, 0x01, 0, 0];
         let indices = match call {
             Call::RevealBid { .. } => [53, 2],

@@ -9,12 +9,12 @@ use std::{
 
 use codec::{Compact, Encode};
 use jsonrpsee::{
+    PendingSubscriptionSink, SubscriptionSink,
     core::server::{RpcModule, SubscriptionMessage},
     server::{Server, ServerHandle},
     types::ErrorObjectOwned,
-    PendingSubscriptionSink, SubscriptionSink,
 };
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use tokio::sync::watch;

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{
     node::Node,
-    pool::{terms, Answer},
-    submission::{commit, connect, submit, SHORT},
+    pool::{Answer, terms},
+    submission::{SHORT, commit, connect, submit},
 };
 use crate::RpcChain;
 use surety_chain_client::{Call, ChainError};
@@ -82,7 +82,8 @@ async fn calls_behind_a_call_that_cannot_be_carried_out_any_more_get_their_turn(
     let node = Node::start(1).await;
     let chain = connect(&node, Duration::from_secs(60)).await;
     dead_call(&node, &chain).await;
-    // Nobody has noticed yet: the next call comes behind it. The pool is full when the gap is filled for the first time.
+    // Nobody has noticed yet: the next call comes behind it. The pool is full when the gap is filled for the
+    // first time.
     node.script([Answer::Take, Answer::Refuse(1016, "")]);
     assert_eq!(submit(&chain, commit()).await, Ok(102));
     // The dead one, the one behind it, the dead one again, and nothing in its place, twice.

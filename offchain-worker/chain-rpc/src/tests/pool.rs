@@ -2,7 +2,7 @@
 
 use codec::{Compact, Decode};
 use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use sp_core::H256;
 
 use super::node::{Context, State};
@@ -20,7 +20,8 @@ pub enum Answer {
     TakeInSilence,
     /// The pool takes it, but its answer never comes.
     TakeMute,
-    /// One that the pool took before, and of which it has told nothing since, gets into the next block instead.
+    /// One that the pool took before, and of which it has told nothing since, gets into the next block
+    /// instead.
     TakeEarlier,
 }
 

@@ -8,7 +8,7 @@ use super::{
     node::Node,
     pool::Answer,
     proxy::Proxy,
-    submission::{connect, submit, LONG},
+    submission::{LONG, connect, submit},
 };
 use crate::{RpcChain, RpcConfig};
 use surety_chain_client::{Call, Refusal};

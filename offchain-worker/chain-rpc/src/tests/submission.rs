@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     node::Node,
-    pool::{era, terms, Answer},
+    pool::{Answer, era, terms},
     reveals::reveal,
 };
 use crate::{RpcChain, RpcConfig};

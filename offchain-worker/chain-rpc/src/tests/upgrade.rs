@@ -1,18 +1,18 @@
 //! Upgrades of the chain's runtime while this program goes on.
 
 use codec::Encode;
-use scale_info::{meta_type, TypeInfo};
-use sp_core::{crypto::AccountId32, H256};
+use scale_info::{TypeInfo, meta_type};
+use sp_core::{H256, crypto::AccountId32};
 use subxt::ext::frame_metadata::v14::StorageEntryType;
 use surety_types::task::{Bid, TaskSpec};
 
 use super::{
-    fixture::{self, runtime, runtime_with, AuctionCall},
+    fixture::{self, AuctionCall, runtime, runtime_with},
     node::Node,
     pool::Answer,
 };
-use crate::{runtime::Entry, RpcChain, RpcConfig};
-use surety_chain_client::{sample, Call, Chain, ChainError, ErrorClass, Signer, Until, When};
+use crate::{RpcChain, RpcConfig, runtime::Entry};
+use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Signer, Until, When, sample};
 
 /// The bid of a later runtime: fields in another order, one more at the end.
 #[derive(TypeInfo, Encode)]

@@ -9,11 +9,12 @@ use crate::amount::Amount;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Security")]
 pub struct SecurityArgs {
-    /// How closely each result is checked: basic (0.15 auditors in the mean), standard (1) or high (3); the chain raises it
-    /// where the value at risk needs more
+    /// How closely each result is checked: basic (0.15 auditors in the mean), standard (1) or high (3); the
+    /// chain raises it where the value at risk needs more
     #[arg(long, value_name = "LEVEL", value_enum, hide_possible_values = true, default_value_t = Level::Standard)]
     pub security: Level,
-    /// What a wrong answer could be worth to somebody else, such as "100 SURE"; providers lock stake accordingly [default: 0]
+    /// What a wrong answer could be worth to somebody else, such as "100 SURE"; providers lock stake
+    /// accordingly [default: 0]
     #[arg(long, value_name = "AMOUNT")]
     pub value_at_risk: Option<Amount>,
 }

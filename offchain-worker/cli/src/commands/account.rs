@@ -3,7 +3,7 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{address, AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When};
+use surety_chain_client::{AccountId, Balance, Call, Chain, Funds, StakeInfo, Until, When, address};
 use surety_types::stake::Role;
 
 use super::Context;

@@ -1,6 +1,7 @@
 //! `surety doctor`: is everything there that a provider or client needs?
 //!
-//! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and change nothing.
+//! Each check ends as ok, warn or fail, and says what to do. Checks do not stop at the first fault, and
+//! change nothing.
 
 use std::{
     net::{TcpListener, UdpSocket},
@@ -8,18 +9,18 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{address, AccountId, Chain, ChainError, When};
+use surety_chain_client::{AccountId, Chain, ChainError, When, address};
 use surety_host::machine;
 use surety_types::stake::Role;
 
 use super::Context;
 use crate::{
+    SURE,
     amount::Amount,
     args::{DoctorArgs, DoctorRole},
     error::{CliError, Result},
     keys::{self},
     output::table,
-    SURE,
 };
 
 /// Finality that lags further is no longer normal. Usual are two or three blocks.

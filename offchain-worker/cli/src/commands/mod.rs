@@ -172,7 +172,8 @@ fn raw_config(global: &Global, command: &Command) -> RawConfig {
     raw
 }
 
-/// Logs go to standard error. Providers and verifiers tell what they do; other commands print that themselves.
+/// Logs go to standard error. Providers and verifiers tell what they do; other commands print that
+/// themselves.
 fn start_logging(config: &Config, command: &Command) -> Result<()> {
     let default = match command {
         Command::Provider(ProviderCommand::Up(_)) | Command::Verifier(_) => "info,libp2p_swarm=warn",

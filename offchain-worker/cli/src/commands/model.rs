@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use surety_chain_client::{address, Call, Chain, When};
-use surety_engine::exact::{kernels::Precision, ExactCalibrator};
-use surety_model_fetch::{fetch, fetch_from_hub, FetchEvent, FetchOptions, HubModel, Source, UnknownModel};
+use surety_chain_client::{Call, Chain, When, address};
+use surety_engine::exact::{ExactCalibrator, kernels::Precision};
+use surety_model_fetch::{FetchEvent, FetchOptions, HubModel, Source, UnknownModel, fetch, fetch_from_hub};
 use surety_models::{
-    convert::{convert, ConvertError, ConvertEvent, Stage},
-    known, ModelStore, StoredModel,
+    ModelStore, StoredModel,
+    convert::{ConvertError, ConvertEvent, Stage, convert},
+    known,
 };
-use surety_types::{model::ModelManifest, ModelId};
+use surety_types::{ModelId, model::ModelManifest};
 
 use super::Context;
 use crate::{
     args::{ModelCommand, PrecisionArg, SourceArg},
     error::{CliError, Result},
     models,
-    output::{table, Output},
+    output::{Output, table},
 };
 
 pub(super) async fn run(context: &Context, command: ModelCommand) -> Result<()> {

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use surety_access::Gate;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Signer, Until, When};
-use surety_host::{heartbeat_blocks, machine, Beside, Speeds, Tools};
+use surety_host::{Beside, Speeds, Tools, heartbeat_blocks, machine};
 use surety_network::{DataPlane, Node};
 use surety_types::{
     model::ModelManifest,
@@ -14,8 +14,8 @@ use surety_types::{
 use surety_worker_core::{Config as CoreConfig, PriceList, ProviderRole, Rate, SecretSalts};
 
 use super::{
-    worker::{self, Role},
     Context,
+    worker::{self, Role},
 };
 use crate::{
     args::ProviderCommand,

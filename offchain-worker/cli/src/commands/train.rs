@@ -3,8 +3,8 @@
 use std::{
     ops::ControlFlow,
     sync::{
-        atomic::{AtomicBool, Ordering},
         Arc,
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::Instant,
@@ -12,7 +12,7 @@ use std::{
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use surety_demo_model::{train, TrainEvent, TrainOptions, Trained};
+use surety_demo_model::{TrainEvent, TrainOptions, Trained, train};
 
 use super::Context;
 use crate::{

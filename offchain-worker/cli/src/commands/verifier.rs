@@ -7,8 +7,8 @@ use surety_types::{model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, VerifierRole};
 
 use super::{
-    worker::{self, Role},
     Context,
+    worker::{self, Role},
 };
 use crate::{
     args::VerifierCommand,

@@ -3,17 +3,17 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use surety_chain_client::{address, AccountId, Call, Chain, ChainError, Until, When};
+use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{bind_metrics, parameter, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
+use surety_host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics, parameter};
 use surety_journal::Journal;
 use surety_models::ModelStore;
 use surety_network::{DataPlane, Node};
-use surety_types::{model::ModelManifest, stake::Role as StakeRole, ModelId, BLOCK_SECONDS};
+use surety_types::{BLOCK_SECONDS, ModelId, model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
 use tokio::{
     net::TcpListener,
-    signal::unix::{signal, SignalKind},
+    signal::unix::{SignalKind, signal},
     sync::watch,
     time::timeout,
 };
@@ -51,7 +51,8 @@ pub(super) trait Role {
         stored: &[ModelManifest],
     ) -> Result<CoreConfig>;
 
-    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of it.
+    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of
+    /// it.
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside>;
 
     /// Where its speeds are kept, if it bids by them.

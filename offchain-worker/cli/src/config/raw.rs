@@ -58,8 +58,8 @@ impl OneOrMore {
     }
 }
 
-/// The section `[provider]`. It has all of [`RawWork`] by name: serde refuses unknown settings only where nothing is
-/// flattened into them.
+/// The section `[provider]`. It has all of [`RawWork`] by name: serde refuses unknown settings only where
+/// nothing is flattened into them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawProvider {

@@ -1,6 +1,7 @@
 //! Following a task to its end, and getting its output on the way.
 //!
-//! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised state.
+//! What is shown comes from the best block, so that it is shown soon. What is reported comes from finalised
+//! state.
 
 mod report;
 mod steps;
@@ -14,14 +15,14 @@ use std::{
 use surety_chain_client::{AccountId, Chain, ChainError, ErrorClass, TaskInfo, When};
 use surety_engine::generation::Generation;
 use surety_network::{DataPlane, Ticket};
-use surety_types::{model::Operation, task::TaskState, TaskId};
+use surety_types::{TaskId, model::Operation, task::TaskState};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
 
 use crate::{
-    deliver::{self, wanted, Delivery},
+    deliver::{self, Delivery, wanted},
     error::{ClientError, Result},
     grants::Grants,
     inputs::Supplier,
@@ -32,8 +33,8 @@ use crate::{
     write_atomically,
 };
 pub use report::{Claim, Generated, Payment, Report, Times};
-pub use steps::posted_text;
 use steps::Steps;
+pub use steps::posted_text;
 
 /// Half a block: every block is seen.
 const POLL: Duration = Duration::from_secs(1);
@@ -44,8 +45,8 @@ const DELIVERY_PAUSE: Duration = Duration::from_secs(2);
 /// After settlement, the output is tried for this long.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node may be restarted meanwhile. How often it is said that it is still away; and for how long it is waited for when the
-/// task is over.
+/// A node may be restarted meanwhile. How often it is said that it is still away; and for how long it is
+/// waited for when the task is over.
 const NODE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// What is followed.
@@ -343,19 +344,19 @@ impl<S: Screen + Clone + 'static> Run<S> {
             }
             self.next_fetch = Instant::now() + DELIVERY_PAUSE;
         }
-        if let (Some(delivery), Some(decided)) = (&self.delivery, wanted.hash) {
-            if delivery.hash != decided {
-                let text = format!(
-                    "the output from {} is not what the majority revealed: fetching it again",
-                    delivery.from
-                );
-                self.follow.screen.step(&text);
-                self.delivery = None;
-                self.times.result = None;
-                if let Some(path) = &self.follow.output_path {
-                    // Gone already is as good: it must not be taken for the result.
-                    std::fs::remove_file(path).ok();
-                }
+        if let (Some(delivery), Some(decided)) = (&self.delivery, wanted.hash)
+            && delivery.hash != decided
+        {
+            let text = format!(
+                "the output from {} is not what the majority revealed: fetching it again",
+                delivery.from
+            );
+            self.follow.screen.step(&text);
+            self.delivery = None;
+            self.times.result = None;
+            if let Some(path) = &self.follow.output_path {
+                // Gone already is as good: it must not be taken for the result.
+                std::fs::remove_file(path).ok();
             }
         }
         let idle = self.delivery.is_none() && self.fetching.is_none();

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::{json, Value};
-use surety_chain_client::{address, Balance, BlockNumber, TaskInfo};
+use serde_json::{Value, json};
+use surety_chain_client::{Balance, BlockNumber, TaskInfo, address};
 use surety_engine::generation::{FinishReason, Generation};
-use surety_types::{task::TaskState, TaskId};
+use surety_types::{TaskId, task::TaskState};
 
 use crate::{amount::Amount, deliver::Delivery, transcript::Streamed, words::state_name};
 

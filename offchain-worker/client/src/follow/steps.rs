@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use surety_chain_client::{
-    short, AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord,
+    AccountId, Balance, BlockNumber, ChainEvent, RoundRecord, TaskInfo, TaskRecord, short,
 };
 use surety_dispute_game::bisection::Outcome;
 use surety_types::{
+    BLOCK_SECONDS, TaskId,
     task::{MemberProgress, RoundPhase, TaskState, Verdict},
     trust::{DisputeId, Party},
-    TaskId, BLOCK_SECONDS,
 };
 
 use crate::{

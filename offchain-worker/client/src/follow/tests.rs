@@ -1,23 +1,22 @@
 #![allow(clippy::unwrap_used)]
 use surety_chain_client::{AccountId, FakeChain, Hash, ProviderRecord, RoundRecord, Signer, TaskRecord};
 use surety_engine::{
-    content_hash,
+    Embeddings, content_hash,
     generation::{FinishReason, Generation},
-    Embeddings,
 };
 use surety_network::{
-    memory::{MemoryNet, MemoryPlane},
     Bytes, Readers, StreamToken, StreamWriter,
+    memory::{MemoryNet, MemoryPlane},
 };
 use surety_proofs::CommitStatement;
 use surety_types::{
+    ContentHash,
     model::Operation,
     multiaddr::Endpoint,
     provider::{DeviceKind, DeviceProfile},
     task::{
         Assignment, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, Verdict,
     },
-    ContentHash,
 };
 
 use super::*;
@@ -222,7 +221,7 @@ fn settled(output: &Bytes, paid: u8) -> TaskState<AccountId, u128, u32> {
 }
 
 /// Runs beside the script until the task is over.
-async fn with_script(run: &mut Run<Paper>, script: impl std::future::Future<Output = ()>) -> Result<Report> {
+async fn with_script(run: &mut Run<Paper>, script: impl Future<Output = ()>) -> Result<Report> {
     let (result, ()) = tokio::join!(run.until_over(), script);
     result
 }

@@ -3,11 +3,11 @@
 use surety_audit_economics::{AuditInput, SeatInput};
 use surety_dispute_game::bisection::{Move, Side};
 use surety_types::{
+    ContentHash, ModelId, TaskId,
     model::Operation,
     multiaddr::Endpoints,
     task::{Bid, ResultClaim, TaskSpec},
     trust::{AuditProof, DisputeId},
-    ContentHash, ModelId, TaskId,
 };
 
 use crate::{AccountId, Balance, DisputeRecord, Hash};
@@ -78,7 +78,8 @@ pub enum Effect {
         /// Which 1 KiB of it, from 0.
         segment: u32,
     },
-    /// Find out whether we are to audit a result: evaluate the VRF of the agent's key, and compare it with our chances.
+    /// Find out whether we are to audit a result: evaluate the VRF of the agent's key, and compare it with
+    /// our chances.
     Draw {
         /// Input of the VRF.
         input: AuditInput<AccountId>,
@@ -237,7 +238,8 @@ pub enum Effect {
     },
 }
 
-/// The kinds of [`Effect`], with what of a task they are about: a provider by [`crate::key_of`], a dispute, or a segment.
+/// The kinds of [`Effect`], with what of a task they are about: a provider by [`crate::key_of`], a dispute,
+/// or a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectKind {
     /// [`Effect::SubmitBid`].
@@ -314,14 +316,14 @@ impl EffectKind {
         !is_local
     }
 
-    /// Whether it offers what nobody has a right to: no stake is lost without it, so that it is worth no tip, nor a second
-    /// fee.
+    /// Whether it offers what nobody has a right to: no stake is lost without it, so that it is worth no tip,
+    /// nor a second fee.
     pub fn is_offer(self) -> bool {
         matches!(self, Self::Bid | Self::Announce(_))
     }
 
-    /// Whether it shows what was sealed or promised before. It can be sent twice without harm, so that it goes out as soon
-    /// as the best block asks for it.
+    /// Whether it shows what was sealed or promised before. It can be sent twice without harm, so that it
+    /// goes out as soon as the best block asks for it.
     pub fn is_opening(self) -> bool {
         matches!(
             self,

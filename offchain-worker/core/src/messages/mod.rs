@@ -6,10 +6,10 @@ mod record;
 use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_types::{
+    ModelId, TaskId,
     model::Operation,
     task::ResultClaim,
     trust::{AuditProof, DisputeId},
-    ModelId, TaskId,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     TaskRecord,
 };
 
-pub use effect::{key_of, Effect, EffectKind};
+pub use effect::{Effect, EffectKind, key_of};
 pub use record::Record;
 
 /// A task as one block's state shows it.
@@ -31,8 +31,8 @@ pub struct TaskSnapshot {
     pub round: Option<RoundRecord>,
     /// Our stash's bid on it.
     pub bid: Option<BidSeen>,
-    /// The most a provider can be paid for it, where the host has asked the chain. Without it, the client's cap
-    /// shared out is taken, which leaves the fee out of account.
+    /// The most a provider can be paid for it, where the host has asked the chain. Without it, the client's
+    /// cap shared out is taken, which leaves the fee out of account.
     pub price_limit: Option<Balance>,
     /// Every dispute that is open about it.
     pub disputes: Vec<(DisputeId, DisputeRecord)>,
@@ -58,13 +58,14 @@ pub enum Event {
     Finalized {
         /// Height of the block.
         block: BlockNumber,
-        /// What the chain's running clock shows in its state: deadlines compare with it, and with nothing else.
+        /// What the chain's running clock shows in its state: deadlines compare with it, and with nothing
+        /// else.
         clock: BlockNumber,
         /// Every task in its state that is not finished. One that is missing for long enough is over.
         tasks: Vec<TaskSnapshot>,
     },
-    /// There is a new best block, which may still be replaced. What was sealed is opened, and what is demanded is shown,
-    /// as soon as it asks for it; nothing new is promised because of it.
+    /// There is a new best block, which may still be replaced. What was sealed is opened, and what is
+    /// demanded is shown, as soon as it asks for it; nothing new is promised because of it.
     Best {
         /// Height of the block.
         block: BlockNumber,
@@ -178,8 +179,8 @@ pub enum Event {
         /// Kind of the effect.
         kind: EffectKind,
     },
-    /// Something else did not work: an extrinsic did not make it into a block, or failed there; there is no audit, no
-    /// move, or no data.
+    /// Something else did not work: an extrinsic did not make it into a block, or failed there; there is no
+    /// audit, no move, or no data.
     EffectFailed {
         /// Task id.
         task: TaskId,
@@ -190,16 +191,17 @@ pub enum Event {
     },
 }
 
-/// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever it is; only a
-/// bid and an announcement end with [`Failure::Failed`].
+/// What a failure means for the next attempt. A call to the chain is sent again until its deadline, whatever
+/// it is; only a bid and an announcement end with [`Failure::Failed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two blocks.
+    /// It cost nothing: not in any block, or its fate is unknown, or nobody was there. Tried again within two
+    /// blocks.
     Refused,
     /// It cost a fee or much work. Tried again after pauses that grow up to a bound.
     Failed,
-    /// This machine can never do it, for example because the input is malformed. Ends fetching and computing; a call or a
-    /// move of a dispute is tried again as after [`Failure::Failed`].
+    /// This machine can never do it, for example because the input is malformed. Ends fetching and computing;
+    /// a call or a move of a dispute is tried again as after [`Failure::Failed`].
     Permanent,
 }
 

@@ -3,15 +3,16 @@
 use codec::{Decode, Encode};
 use surety_dispute_game::bisection::Move;
 use surety_types::{
+    TaskId,
     task::{Bid, ResultClaim},
     trust::DisputeId,
-    TaskId,
 };
 
 use crate::{AccountId, Balance, BlockNumber, Hash};
 
-/// Something promised or learnt that a restart must know of. Each says when: a restart takes no finalised state in
-/// that is older than its newest record, so that a node which lags behind cannot make it forget a task.
+/// Something promised or learnt that a restart must know of. Each says when: a restart takes no finalised
+/// state in that is older than its newest record, so that a node which lags behind cannot make it forget a
+/// task.
 ///
 /// Kept on disk in SCALE: new kinds come last, and none changes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

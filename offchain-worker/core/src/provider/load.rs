@@ -1,15 +1,15 @@
 //! How much work is promised, and whether more fits.
 //!
-//! What waits for a window to pass is no work, however long it waits. What counts is computing that is assigned and not
-//! done, and a part of what is bid for and not decided.
+//! What waits for a window to pass is no work, however long it waits. What counts is computing that is
+//! assigned and not done, and a part of what is bid for and not decided.
 
 use sp_core::H256;
 use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 
 use super::Provider;
 use crate::{
-    provider_task::{member, ProviderTask},
     Balance, EffectKind, Purpose, TaskSnapshot,
+    provider_task::{ProviderTask, member},
 };
 
 /// How much of the time to commit is filled, in per cent. The rest is for what was not foreseen.
@@ -133,8 +133,8 @@ impl Provider {
         Some(self.bid(snapshot, price, seconds))
     }
 
-    /// The bid that we made before the journal was lost, which the chain shows this seal of. Its price and its salt are
-    /// what they were; what was promised of time is found by trying.
+    /// The bid that we made before the journal was lost, which the chain shows this seal of. Its price and
+    /// its salt are what they were; what was promised of time is found by trying.
     pub(super) fn bid_sealed_as(&self, snapshot: &TaskSnapshot, seal: H256) -> Option<Bid<Balance>> {
         let (price, _) = self.price_of(snapshot)?;
         let tried = (0..=self.config.commit_seconds.min(SECONDS_MAX))

@@ -9,16 +9,16 @@ use codec::Encode;
 use sp_crypto_hashing::twox_64;
 use surety_proofs::commitment;
 use surety_types::{
-    task::{MemberProgress, ResultClaim},
     TaskId,
+    task::{MemberProgress, ResultClaim},
 };
 
 use crate::{
-    provider_task::{member, owes_opening, ProviderTask, SealedResult, Want},
-    schedule::{undated, Subject},
+    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    provider_task::{ProviderTask, SealedResult, Want, member, owes_opening},
+    schedule::{Subject, undated},
     speed::Speeds,
     worker::{Duties, Worker},
-    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
 };
 use load::{Load, Stake};
 
@@ -171,7 +171,8 @@ impl Provider {
         }
     }
 
-    /// After a lost journal, a bid may have been made anew while the first one was on its way: the chain has taken one.
+    /// After a lost journal, a bid may have been made anew while the first one was on its way: the chain has
+    /// taken one.
     fn adopt_bids(&mut self) {
         let stash = &self.config.stash;
         let is_other = |entry: &ProviderTask| {
@@ -200,7 +201,8 @@ impl Provider {
             Want::Consider if self.role.barred_until.is_some_and(|until| clock <= until) => None,
             Want::Consider => self.bid_for(&snapshot, load),
             Want::AdoptBid(seal) => self.bid_sealed_as(&snapshot, seal),
-            // We are on a task that the journal does not know, or there is a dispute or a demand: it was lost.
+            // We are on a task that the journal does not know, or there is a dispute or a demand: it was
+            // lost.
             Want::Do(..) | Want::Nothing | Want::Over => None,
         };
         let task = snapshot.id;

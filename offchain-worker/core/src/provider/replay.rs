@@ -4,7 +4,7 @@ use surety_proofs::commitment;
 use surety_types::TaskId;
 
 use super::Provider;
-use crate::{provider_task::SealedResult, BlockNumber, EffectKind, Record};
+use crate::{BlockNumber, EffectKind, Record, provider_task::SealedResult};
 
 /// Why a journal cannot be ours, or not as we wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,7 @@ use surety_types::{
 };
 
 use crate::{
+    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
     absence::Absence,
     attempts::Attempts,
     duel::Duels,
@@ -16,11 +17,10 @@ use crate::{
     places::{Clocks, Wanted},
     schedule::Subject,
     seat::Seats,
-    AccountId, Balance, BlockNumber, Config, Effect, EffectKind, Hash, Purpose, RoundRecord, TaskSnapshot,
 };
 
-/// Times that an output is looked for before it is demanded: with the pauses between them some three minutes, in which a
-/// provider may come back.
+/// Times that an output is looked for before it is demanded: with the pauses between them some three minutes,
+/// in which a provider may come back.
 const DATA_ATTEMPTS: u32 = 15;
 /// The same where the time for demands is nearly over.
 const DATA_ATTEMPTS_NEAR: u32 = 3;
@@ -294,8 +294,9 @@ impl AuditTask {
 }
 
 impl Subject for AuditTask {
-    /// Everything that is to be done now, and by when. What was sealed is opened as soon as the best block asks for it.
-    /// Everything else goes by finalised state; a call that the best block has heard of waits for finality.
+    /// Everything that is to be done now, and by when. What was sealed is opened as soon as the best block
+    /// asks for it. Everything else goes by finalised state; a call that the best block has heard of waits
+    /// for finality.
     fn wants(&self, config: &Config, clocks: Clocks) -> Vec<Wanted> {
         let (mut wants, best) = (Vec::new(), self.best.as_ref());
         if let Some(seen) = &self.seen {

@@ -5,14 +5,13 @@ mod audit_task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use surety_audit_economics::audit_seal;
-use surety_types::{task::ResultClaim, trust::AuditProof, TaskId};
+use surety_types::{TaskId, task::ResultClaim, trust::AuditProof};
 
 use crate::{
-    key_of,
+    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
+    TaskSnapshot, key_of,
     schedule::undated,
     worker::{Duties, Worker},
-    AccountId, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, ReplayError, Step,
-    TaskSnapshot,
 };
 use audit_task::{AuditTask, Check, Draw, SealedResult};
 
@@ -179,7 +178,8 @@ impl Verifier {
         }
     }
 
-    /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those that are ours.
+    /// Of tasks in which there is nothing for us only a number is kept, so that they take no place from those
+    /// that are ours.
     fn pass_idle(&mut self) {
         let (config, clocks, passed) = (&self.config, self.clocks, &mut self.role.passed);
         self.tasks.retain(|task, entry| {

@@ -1,4 +1,5 @@
-//! Calls are sent until their deadline, and what was promised is opened as soon as the best block asks for it.
+//! Calls are sent until their deadline, and what was promised is opened as soon as the best block asks for
+//! it.
 
 use surety_worker_core::Failure;
 

@@ -1,26 +1,26 @@
-//! A verifier's life with one task whose provider lies: a chain as far as the verifier sees it, and a process around the
-//! state machine that crashes and loses things.
+//! A verifier's life with one task whose provider lies: a chain as far as the verifier sees it, and a process
+//! around the state machine that crashes and loses things.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::Encode;
 use sp_core::H256;
 use surety_audit_economics::audit_seal;
-use surety_dispute_game::bisection::{challenge, defend, Move, Reason, Side};
+use surety_dispute_game::bisection::{Move, Reason, Side, challenge, defend};
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
     trust::{Audit, AuditProof, AuditState, DisputeId},
 };
 use surety_worker_core::{
-    key_of, AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record,
-    RoundRecord, SecretSalts, Step, TaskSnapshot, Verifier,
+    AccountId, BlockNumber, Config, DisputeRecord, Effect, EffectKind, Event, NoBids, Record, RoundRecord,
+    SecretSalts, Step, TaskSnapshot, Verifier, key_of,
 };
 
 use crate::{
-    faults::{any, passing, Faults},
+    faults::{Faults, any, passing},
     random::Random,
-    records::{auditing, claim, dispute, provider, right, stash, wrong, TASK},
+    records::{TASK, auditing, claim, dispute, provider, right, stash, wrong},
 };
 
 const LAG: usize = 3;

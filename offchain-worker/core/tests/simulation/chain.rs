@@ -1,18 +1,18 @@
-//! A chain as far as one provider sees it: it draws that provider for most tasks, finality lags and stands still now and
-//! then, and with it the clock that all deadlines are on.
+//! A chain as far as one provider sees it: it draws that provider for most tasks, finality lags and stands
+//! still now and then, and with it the clock that all deadlines are on.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use sp_core::H256;
 use surety_proofs::commitment;
 use surety_types::{
+    TaskId,
     model::Operation,
     task::{
         Assignment, Bid, FailureReason, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec,
         TaskState, Verdict,
     },
     trust::FaultKind,
-    TaskId,
 };
 use surety_worker_core::{
     AccountId, Balance, BidSeen, BlockNumber, EffectKind, Failure, RoundRecord, TaskRecord, TaskSnapshot,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use surety_types::{
+    TaskId,
     limits::INPUT_DEMANDS_MAX,
     task::{MemberProgress, RoundPhase},
     trust::InputDemand,
-    TaskId,
 };
 use surety_worker_core::{BlockNumber, RoundRecord};
 

@@ -1,14 +1,14 @@
-//! The lives of verifiers that a dispute's committee asks: a chain as far as they see it, and processes that crash and lose
-//! things around their state machines.
+//! The lives of verifiers that a dispute's committee asks: a chain as far as they see it, and processes that
+//! crash and lose things around their state machines.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sp_core::H256;
 use surety_dispute_game::testsuite::toy::{Computed, Toy};
 use surety_dispute_game::{
-    bisection::{challenge, defend, Cell, Clocks, Game, Judgement, Referee, Roots, Side, State},
-    committee::{own_value, value_hash, windows, Candidate, CommitteeState, DisputeCommittee, SeatDraw},
-    quorum_streak::{seal, Decision, Stage},
+    bisection::{Cell, Clocks, Game, Judgement, Referee, Roots, Side, State, challenge, defend},
+    committee::{Candidate, CommitteeState, DisputeCommittee, SeatDraw, own_value, value_hash, windows},
+    quorum_streak::{Decision, Stage, seal},
 };
 use surety_types::{
     task::RoundPhase,
@@ -20,7 +20,7 @@ use surety_worker_core::{
 };
 
 use crate::{
-    faults::{any, passing, Faults},
+    faults::{Faults, any, passing},
     random::Random,
     records,
 };

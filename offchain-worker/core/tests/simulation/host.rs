@@ -7,8 +7,8 @@ use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 use surety_proofs::commitment;
 use surety_types::{
-    task::{ResultClaim, TaskSpec},
     TaskId,
+    task::{ResultClaim, TaskSpec},
 };
 use surety_worker_core::{
     BlockNumber, Config, Effect, EffectKind, Event, Failure, Offer, Policy, Provider, Record, SecretSalts,
@@ -16,8 +16,8 @@ use surety_worker_core::{
 };
 
 use crate::{
-    chain::{stash, Chain, Extrinsic, Seen, Sent},
-    faults::{passing, Fate, Faults},
+    chain::{Chain, Extrinsic, Seen, Sent, stash},
+    faults::{Fate, Faults, passing},
     random::Random,
 };
 
@@ -117,8 +117,8 @@ impl Host {
     }
 
     pub fn check_said_one_thing(&self) {
-        // A bid tells of the work that is waiting. Who lost its journal makes another; the chain takes one, and that is
-        // found again.
+        // A bid tells of the work that is waiting. Who lost its journal makes another; the chain takes one,
+        // and that is found again.
         for (task, seals) in self.seals.iter().filter(|_| self.faults.journal_loss == 0) {
             assert!(seals.len() == 1, "{} bids on task {task}", seals.len());
         }

@@ -1,9 +1,10 @@
-//! Thousands of lives of a provider, with crashes between any two of: event, journal, effects; with calls that are lost or
-//! late, that fail in every way, or are said to have failed when they did not; with replaced blocks, repeated, outdated and
-//! empty states, finality that stands still, partitions, slow and failing fetches, and lost journals.
+//! Thousands of lives of a provider, with crashes between any two of: event, journal, effects; with calls
+//! that are lost or late, that fail in every way, or are said to have failed when they did not; with replaced
+//! blocks, repeated, outdated and empty states, finality that stands still, partitions, slow and failing
+//! fetches, and lost journals.
 //!
-//! Every life is fixed by its seed, which is printed when one fails: `SURETY_SIMULATION_SEED=7` repeats that life and tells
-//! it. `SURETY_SIMULATION_LIVES=100000` lives as many.
+//! Every life is fixed by its seed, which is printed when one fails: `SURETY_SIMULATION_SEED=7` repeats that
+//! life and tells it. `SURETY_SIMULATION_LIVES=100000` lives as many.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,7 @@ mod host;
 mod random;
 mod records;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chain::{Chain, Windows};
 use client::Client;

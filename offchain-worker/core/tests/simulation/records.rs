@@ -7,10 +7,10 @@ use surety_dispute_game::testsuite::{
     toy::{Alteration, Computed, Toy},
 };
 use surety_types::{
+    TaskId,
     model::Operation,
     task::{AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, Task, TaskSpec, TaskState},
     trust::Party,
-    TaskId,
 };
 use surety_worker_core::{AccountId, BlockNumber, DisputeRecord, RoundRecord, TaskSnapshot};
 

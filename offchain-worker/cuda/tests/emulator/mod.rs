@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use surety_cuda::{Argument, Error, GpuBackend, Product, Shape, SOURCE};
+use surety_cuda::{Argument, Error, GpuBackend, Product, SOURCE, Shape};
 use surety_exact::GROUP;
 
 /// In which order the threads of a block run between barriers.

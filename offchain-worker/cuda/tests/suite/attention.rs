@@ -5,7 +5,7 @@ use std::ops::Range;
 use surety_cuda::{GpuBackend, Heads, Kernels, Mask};
 use surety_exact::{self as exact, Head, Turns};
 
-use super::{assert_same, values, Random};
+use super::{Random, assert_same, values};
 
 struct Case {
     heads: usize,

@@ -3,7 +3,7 @@
 use surety_cuda::{GpuBackend, Kernels, Path, Quanta, Rows, Weights};
 use surety_exact as exact;
 
-use super::{assert_same, values, Random};
+use super::{Random, assert_same, values};
 
 const PRECISIONS: [exact::Precision; 2] = [exact::Precision::Int8, exact::Precision::Int12];
 
@@ -91,7 +91,8 @@ impl Case {
     }
 }
 
-/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in rounding.
+/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in
+/// rounding.
 fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
     let mut rows = random.activations(count * width);
     for (i, group) in rows.chunks_mut(width.min(exact::GROUP)).enumerate() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use surety_cuda::{GpuBackend, Kernels};
 use surety_exact as exact;
 
-use super::{assert_same, range, values, Random};
+use super::{Random, assert_same, range, values};
 
 /// Values at which something changes, and many of all magnitudes.
 fn arguments(random: &mut Random) -> Vec<f32> {

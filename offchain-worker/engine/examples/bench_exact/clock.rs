@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use surety_engine::exact::{
-    kernels::{Heads, Rows},
     Probe, Step, TopLevel,
+    kernels::{Heads, Rows},
 };
 
 /// Looks away, and costs nothing.

@@ -3,15 +3,15 @@
 use std::{f64::consts::TAU, time::Instant};
 
 use serde::Deserialize;
-use serde_json::{json, Value};
-use surety_engine::exact::{kernels::Turns, LlamaModel, Sequence, TopLevel};
-use surety_exact::{greedy, groups, SplitMix64};
+use serde_json::{Value, json};
+use surety_engine::exact::{LlamaModel, Sequence, TopLevel, kernels::Turns};
+use surety_exact::{SplitMix64, greedy, groups};
 use surety_models::weights::{Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table};
 
 use crate::{
+    Result,
     clock::{Blind, Clock, Look, Looking},
     talk::{answer, measured, say, threads},
-    Result,
 };
 
 const EPSILON: f32 = 1e-5;

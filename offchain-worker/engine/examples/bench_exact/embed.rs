@@ -4,13 +4,13 @@ use std::{fs, ops::ControlFlow, path::Path, path::PathBuf, sync::Arc, time::Inst
 
 use serde::Deserialize;
 use serde_json::json;
-use surety_engine::{open, Engine, Event, Job, Outcome};
+use surety_engine::{Engine, Event, Job, Outcome, open};
 use surety_models::ModelStore;
 use surety_types::model::Operation;
 
 use crate::{
-    talk::{answer, measured, say, threads},
     Result,
+    talk::{answer, measured, say, threads},
 };
 
 #[derive(Deserialize)]

@@ -4,18 +4,18 @@ use std::{fs, path::Path, time::Instant};
 
 use rayon::prelude::*;
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use surety_engine::exact::{BertModel, Scratch, TopLevel};
 use surety_exact::ArithmeticError;
 use surety_models::tokens::TokensOf;
 use tokenizers::Tokenizer;
 
 use crate::{
+    Result,
     clock::{Blind, Clock, Looking},
     decoder::fault,
     prepare,
     talk::{answer, measured, say, threads},
-    Result,
 };
 
 /// Longest sentence, in tokens: as the tokenizer's file says.

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! bench_exact train TEXT SOURCE                     a small decoder, where there is none
-//! bench_exact prepare HOME SOURCE                   the exact forms of MiniLM and of the decoder in SOURCE, into HOME
+//! bench_exact prepare HOME SOURCE                   MiniLM and SOURCE's decoder in the exact format, in HOME
 //! bench_exact embed HOME MODEL SENTENCES THREADS    whole jobs, from text to a claim, of either tier
 //! bench_exact encoder HOME MODEL SENTENCES THREADS  the forward pass alone, with and without the trace
 //! bench_exact decoder SHAPE THREADS                 prefill and decoding, with weights that are made up
 //! bench_exact perplexity HOME MODEL SOURCE TEXT     of a decoder's two forms, on the same text
 //! ```
 //!
-//! Each loads its model, prints `{"ready": true, ...}`, and then a line of JSON for each line of JSON it reads.
+//! Each loads its model, prints `{"ready": true, ...}`, and then a line of JSON for each line of JSON it
+//! reads.
 
 mod clock;
 mod decoder;
@@ -25,7 +26,6 @@ use std::{env, error::Error, path::Path};
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Result<()> {
-    surety_engine::prepare_process();
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {

@@ -1,15 +1,16 @@
-//! How well a decoder's two forms foretell the same text: the published floats with candle, and the exact form.
+//! How well a decoder's two forms foretell the same text: the published floats with candle, and the exact
+//! form.
 
 use std::{collections::HashMap, fs, path::Path};
 
-use candle_core::{safetensors::load_buffer, DType, Device, Tensor};
+use candle_core::{DType, Device, Tensor, safetensors::load_buffer};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Llama, LlamaConfig, LlamaEosToks};
 use serde_json::json;
 use surety_engine::exact::{LlamaModel, Sequence};
 use tokenizers::Tokenizer;
 
-use crate::{clock::Blind, decoder::fault, prepare, talk::say, Result};
+use crate::{Result, clock::Blind, decoder::fault, prepare, talk::say};
 
 /// Tokens that are seen together, as in training.
 const WINDOW: usize = 128;

@@ -3,18 +3,18 @@
 use std::{ops::ControlFlow, path::Path};
 
 use serde_json::json;
-use surety_demo_model::{train, TrainEvent, TrainOptions};
-use surety_engine::exact::{kernels::Precision, ExactCalibrator};
-use surety_model_fetch::{fetch, FetchOptions, Source};
+use surety_demo_model::{TrainEvent, TrainOptions, train};
+use surety_engine::exact::{ExactCalibrator, kernels::Precision};
+use surety_model_fetch::{FetchOptions, Source, fetch};
 use surety_models::{
+    ModelFiles, ModelStore,
     convert::convert,
-    format::{read, Weights},
+    format::{Weights, read},
     known, paths,
     weights::{BertWeights, LlamaWeights},
-    ModelFiles, ModelStore,
 };
 
-use crate::{talk::say, Result};
+use crate::{Result, talk::say};
 
 /// What the exact encoder is called in the bench's store.
 pub const ENCODER: &str = "encoder";

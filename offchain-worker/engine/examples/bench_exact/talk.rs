@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    io::{stdin, stdout, BufRead, Write},
+    io::{BufRead, Write, stdin, stdout},
     time::Instant,
 };
 
 use serde::de::DeserializeOwned;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::Result;
 

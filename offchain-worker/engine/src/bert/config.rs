@@ -3,8 +3,8 @@
 use candle_transformers::models::bert::Config;
 use surety_models::ModelError;
 
-/// Bounds well above any published encoder of this family: they keep products of dimensions from overflowing and a
-/// hostile file from asking for the machine's memory.
+/// Bounds well above any published encoder of this family: they keep products of dimensions from overflowing
+/// and a hostile file from asking for the machine's memory.
 const DIMENSIONS_MAX: [(&str, usize); 7] = [
     ("vocab_size", 4_000_000),
     ("hidden_size", 16_384),

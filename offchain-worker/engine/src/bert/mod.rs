@@ -1,7 +1,7 @@
 //! BERT-style encoders on candle: sentence embeddings.
 //!
-//! Items are computed one at a time, each in a batch of one and without padding, so that a row never depends on its
-//! neighbours. Threads share items between them, never the sums within one.
+//! Items are computed one at a time, each in a batch of one and without padding, so that a row never depends
+//! on its neighbours. Threads share items between them, never the sums within one.
 
 mod config;
 mod weights;
@@ -11,22 +11,22 @@ use candle_transformers::models::bert::BertModel;
 use rayon::prelude::*;
 use surety_exact::ArithmeticError;
 use surety_models::{
-    tokens::{Tokens, TokensOf},
     ModelError, ModelFiles,
+    tokens::{Tokens, TokensOf},
 };
 use surety_proofs::content_hash;
 use surety_types::model::{ModelManifest, Operation};
 
 use crate::{
-    embeddings::{rows_max, Embeddings},
-    engine::{report, Engine, Job, Outcome, Sink},
+    embeddings::{Embeddings, rows_max},
+    engine::{Engine, Job, Outcome, Sink, report},
     error::EngineError,
-    input::{items, InputError},
+    input::{InputError, items},
     trace::{claim, embedding_leaf},
 };
 
-/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
-/// cancelled job ends within a second.
+/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough
+/// that a cancelled job ends within a second.
 const ITEMS_PER_THREAD: usize = 8;
 
 /// A loaded BERT model.
@@ -38,8 +38,8 @@ pub struct BertEngine {
 }
 
 impl BertEngine {
-    /// Builds the model out of files whose hashes have been checked. Everything in them is checked again for sense:
-    /// a hash says whose file it is, not that it is well made.
+    /// Builds the model out of files whose hashes have been checked. Everything in them is checked again for
+    /// sense: a hash says whose file it is, not that it is well made.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let config = config::parse(&files.config)?;
         let tokens = Tokens::load(

@@ -1,7 +1,7 @@
 //! The forward pass of an exact encoder: post-norm BERT.
 //!
-//! Several sequences go through the products together, as rows below each other; only attention looks at more than
-//! one row, and only within a sequence. So which sequences are computed together changes no bit.
+//! Several sequences go through the products together, as rows below each other; only attention looks at more
+//! than one row, and only within a sequence. So which sequences are computed together changes no bit.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use surety_models::{
 };
 
 use super::{
-    pass::{check_table, look_up, pack, part, sized, step, Pass},
+    pass::{Pass, check_table, look_up, pack, part, sized, step},
     probe::Probe,
 };
 
@@ -128,8 +128,8 @@ impl BertModel {
     /// One vector for each sequence, of length 1.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for an empty sequence, one that is too long, or tokens that there are no vectors for; the
-    /// faults of the arithmetic.
+    /// [`ArithmeticError::Shape`] for an empty sequence, one that is too long, or tokens that there are no
+    /// vectors for; the faults of the arithmetic.
     pub fn embed(
         &self,
         sequences: &[&TokensOf],

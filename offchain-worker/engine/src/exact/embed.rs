@@ -6,18 +6,18 @@ use rayon::prelude::*;
 use surety_dispute_game::bisection::ROWS_MAX;
 use surety_exact::ArithmeticError;
 use surety_kernels::Packed;
-use surety_model_trace::{encoder_tokens, Layout, Rows, TaskFacts, TraceShape};
+use surety_model_trace::{Layout, Rows, TaskFacts, TraceShape, encoder_tokens};
 use surety_models::{
+    Form, ModelError,
     tokens::{Tokens, TokensOf},
     units_max,
     weights::BertWeights,
-    Form, ModelError,
 };
 use surety_proofs::content_hash;
 use surety_types::{
+    ContentHash,
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
-    ContentHash,
 };
 
 use super::{
@@ -25,25 +25,24 @@ use super::{
     dispute::{EmbedWork, OwnTrace},
     probe::Probe,
     trace::{
-        given_leaf,
-        hash::{blob_hash, roots, row_digests, Digest},
-        TopLevel,
+        TopLevel, given_leaf,
+        hash::{Digest, blob_hash, roots, row_digests},
     },
 };
 use crate::{
-    embeddings::{rows_max, Embeddings},
-    engine::{report, Engine, Job, Outcome, Sink},
+    embeddings::{Embeddings, rows_max},
+    engine::{Engine, Job, Outcome, Sink, report},
     error::EngineError,
-    input::{items, InputError, ITEMS_MAX},
+    input::{ITEMS_MAX, InputError, items},
     trace::claim,
 };
 
-/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough that a
-/// cancelled job ends within a second.
+/// Items that each thread gets between two events: enough to keep all busy when lengths differ, few enough
+/// that a cancelled job ends within a second.
 const ITEMS_PER_THREAD: usize = 32;
 
-/// Rows that go through the products together, unless one item alone has more: enough to read each weight seldom, few
-/// enough to stay in a processor's cache.
+/// Rows that go through the products together, unless one item alone has more: enough to read each weight
+/// seldom, few enough to stay in a processor's cache.
 const BATCH_ROWS: usize = 96;
 
 /// A text of one token, to see what the tokenizer says beside that.
@@ -107,8 +106,8 @@ impl ExactBert {
         })
     }
 
-    /// Everything about a job of which `units` items are claimed to have been done; about all items when nobody claims
-    /// anything.
+    /// Everything about a job of which `units` items are claimed to have been done; about all items when
+    /// nobody claims anything.
     pub(super) fn own(&self, job: &Job, units: Option<u32>, sink: &mut dyn Sink) -> Result<Own, EngineError> {
         let width = self.model.width();
         let mut items = self.items(job)?;
@@ -185,8 +184,9 @@ impl ExactBert {
         Ok(())
     }
 
-    /// What the first leaf of a trace records, when `units` items are claimed to have been done. Where the input has
-    /// another number of items its first word is one that no item has, so that the claim is wrong there.
+    /// What the first leaf of a trace records, when `units` items are claimed to have been done. Where the
+    /// input has another number of items its first word is one that no item has, so that the claim is wrong
+    /// there.
     pub(super) fn token_rows(&self, job: &Job, units: u32) -> Result<Rows, EngineError> {
         let items = self.items(job)?;
         let tokens: Vec<_> = items

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use surety_exact::ArithmeticError;
-use surety_model_trace::{prompt_tokens, Layout, Prompt, Rows, TaskFacts};
-use surety_models::{tokens::Prompts, units_max, weights::LlamaWeights, Form, ModelError};
+use surety_model_trace::{Layout, Prompt, Rows, TaskFacts, prompt_tokens};
+use surety_models::{Form, ModelError, tokens::Prompts, units_max, weights::LlamaWeights};
 use surety_proofs::content_hash;
 use surety_types::{
+    ContentHash,
     model::{Architecture, ModelManifest, Operation},
     task::ResultClaim,
-    ContentHash,
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
-    engine::{report, Engine, Event, Job, Outcome, Sink},
+    engine::{Engine, Event, Job, Outcome, Sink, report},
     error::EngineError,
     generation::{FinishReason, Generation, Request, RequestError},
     trace::claim,

@@ -1,7 +1,7 @@
 //! The forward pass of an exact decoder: RMS norm, rotary positions, grouped attention, SwiGLU.
 //!
-//! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any length, one
-//! token at a time, or a prompt together with its continuation all give the same bits.
+//! A position's numbers depend on the tokens up to it and on nothing else, so a prompt in chunks of any
+//! length, one token at a time, or a prompt together with its continuation all give the same bits.
 
 use surety_exact::ArithmeticError;
 use surety_kernels::{self as kernels, Cache, Heads, Mask, Packed, Rows};
@@ -9,12 +9,12 @@ use surety_model_trace::{Op, TraceShape};
 use surety_models::weights::{LlamaLayer, LlamaWeights};
 
 use super::{
-    pass::{check_table, look_up, pack, sized, step, Pass},
+    pass::{Pass, check_table, look_up, pack, sized, step},
     probe::Probe,
 };
 
-/// Positions that go through the products together: enough to read each weight seldom, few enough to stay in a
-/// processor's cache and to be cancelled between.
+/// Positions that go through the products together: enough to read each weight seldom, few enough to stay in
+/// a processor's cache and to be cancelled between.
 const CHUNK: usize = 64;
 
 /// A decoder with its weights in the layout of the kernels.
@@ -209,8 +209,8 @@ impl LlamaModel {
     /// Adds tokens to a sequence; [`Sequence::states`] then has theirs.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for no tokens, unknown ones, or more than there is room for; the faults of the arithmetic. The
-    /// sequence is of no use afterwards.
+    /// [`ArithmeticError::Shape`] for no tokens, unknown ones, or more than there is room for; the faults of
+    /// the arithmetic. The sequence is of no use afterwards.
     pub fn forward(
         &self,
         sequence: &mut Sequence,

@@ -30,7 +30,7 @@ pub use trace::TopLevel;
 
 use std::sync::Arc;
 
-use surety_models::{format, ModelFiles};
+use surety_models::{ModelFiles, format};
 
 use crate::{engine::Engine, error::EngineError};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use surety_exact::{groups, ArithmeticError, GROUP};
+use surety_exact::{ArithmeticError, GROUP, groups};
 use surety_kernels::{self as kernels, Heads, Packed, Rows};
 use surety_model_trace::{Op, Step};
 use surety_models::weights::{Linear, Quanta, Table};

@@ -1,6 +1,6 @@
 //! The tokens of a continuation, chosen.
 
-use surety_exact::{sample, ArithmeticError, Sampling};
+use surety_exact::{ArithmeticError, Sampling, sample};
 use surety_model_trace::sampling_random;
 use surety_types::ContentHash;
 

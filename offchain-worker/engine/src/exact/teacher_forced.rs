@@ -1,29 +1,29 @@
 //! Somebody's answer, taken at its word token by token: what this machine would have claimed at each place.
 //!
-//! One pass over prompt and claimed continuation gives all states and all choices at once. Each depends on what was
-//! claimed before it and on nothing after it, so the first difference between two views of one claim has inputs that
-//! both agree on.
+//! One pass over prompt and claimed continuation gives all states and all choices at once. Each depends on
+//! what was claimed before it and on nothing after it, so the first difference between two views of one claim
+//! has inputs that both agree on.
 
 use surety_model_trace::ClaimedOutput;
 use surety_proofs::content_hash;
 use surety_types::ContentHash;
 
 use super::{
-    generate::{count, failed, ExactLlama, Task},
+    generate::{ExactLlama, Task, count, failed},
     llama::Sequence,
     sampler::Sampler,
     trace::{GenerationLeaves, TopLevel},
 };
 use crate::{
-    engine::{report, Refutation, Sink},
+    engine::{Refutation, Sink, report},
     error::EngineError,
 };
 
 /// Rows of logits that are kept at a time: a large vocabulary's take megabytes.
 const LOGIT_ROWS: usize = 16;
 
-/// Stands for the reason of an end in the own view of an answer that cannot be all of one, or whose text is not that of
-/// its tokens.
+/// Stands for the reason of an end in the own view of an answer that cannot be all of one, or whose text is
+/// not that of its tokens.
 const NO_END: u32 = 2;
 
 /// The own view of a claimed answer.
@@ -38,7 +38,8 @@ pub(super) struct TeacherForced {
 }
 
 impl ExactLlama {
-    /// The own view of an answer of `units` tokens with the prompt's; of as many as it says when nobody else does.
+    /// The own view of an answer of `units` tokens with the prompt's; of as many as it says when nobody else
+    /// does.
     ///
     /// # Errors
     /// [`Refutation`] for what has not the form of an answer to this task; the faults of the arithmetic.
@@ -92,8 +93,8 @@ impl ExactLlama {
         }
     }
 
-    /// What goes through the model: the last token of a continuation was never fed back. A token that there is not is
-    /// read as the last one.
+    /// What goes through the model: the last token of a continuation was never fed back. A token that there
+    /// is not is read as the last one.
     pub(super) fn fed(&self, task: &Task, tokens: &[u32]) -> Vec<u32> {
         let last = count(self.model.vocabulary()).saturating_sub(1);
         let continuation = tokens.iter().take(tokens.len().saturating_sub(1));
@@ -101,7 +102,8 @@ impl ExactLlama {
         task.prompt.iter().copied().chain(continuation).collect()
     }
 
-    /// One pass over all that is fed: the token that should come after each position, from the prompt's last on.
+    /// One pass over all that is fed: the token that should come after each position, from the prompt's last
+    /// on.
     fn choices(
         &self,
         task: &Task,

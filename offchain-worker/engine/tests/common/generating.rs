@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use surety_engine::{
+    Event, Job, Outcome,
     exact::ExactLlama,
     generation::{Generation, Request},
-    Event, Job, Outcome,
 };
 use surety_models::weights::LlamaWeights;
 use surety_types::model::{ModelFamily, Operation};

@@ -12,14 +12,14 @@ pub mod trace;
 use std::sync::{Arc, OnceLock};
 
 #[allow(unused_imports)]
-pub use published::{exact, fetching, files, server, store_files, Tensors, Tiny};
-use surety_engine::{exact::ExactCalibrator, open, Engine, EnginePool, Job, Outcome, PoolConfig};
-use surety_model_fetch::{fetch, FetchOptions, Source};
-use surety_models::{known, paths, KnownModel, ModelStore, StoredModel};
+pub use published::{Tensors, Tiny, exact, fetching, files, server, store_files};
+use surety_engine::{Engine, EnginePool, Job, Outcome, PoolConfig, exact::ExactCalibrator, open};
+use surety_model_fetch::{FetchOptions, Source, fetch};
+use surety_models::{KnownModel, ModelStore, StoredModel, known, paths};
 use surety_types::model::Operation;
 
-/// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes most of a
-/// minute.
+/// The real all-MiniLM-L6-v2 or its exact form, fetched, or converted, once into the user's cache: that takes
+/// most of a minute.
 fn stored(model: &KnownModel) -> StoredModel {
     let store = ModelStore::new(&paths::cache_home().expect("HOME is set"));
     let options = FetchOptions {

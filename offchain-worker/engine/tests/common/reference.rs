@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use surety_engine::exact::{Op, Step};
 use surety_exact::{
-    attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool, product_cell,
-    quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu, Head, Precision, GROUP,
+    GROUP, Head, Precision, attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool,
+    product_cell, quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu,
 };
 use surety_model_trace::quantised_bytes;
 use surety_models::weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table};

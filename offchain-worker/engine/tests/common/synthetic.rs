@@ -1,10 +1,10 @@
 //! Small models of the exact tier, with random weights.
 
-use serde_json::{json, Value};
-use surety_exact::{groups, Precision, SplitMix64, Turns};
+use serde_json::{Value, json};
+use surety_exact::{Precision, SplitMix64, Turns, groups};
 use surety_models::{
-    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
     Form,
+    weights::{Activation, BertLayer, BertWeights, Linear, LlamaLayer, LlamaWeights, Norm, Quanta, Table},
 };
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
@@ -140,8 +140,8 @@ pub fn bert(seed: u64) -> BertWeights {
     }
 }
 
-/// A decoder of 5 layers and width 640, so three strides; 4 heads of queries share 2 of keys, and are narrower
-/// together than the state. Its tokens are those of [`bytes_tokenizer`].
+/// A decoder of 5 layers and width 640, so three strides; 4 heads of queries share 2 of keys, and are
+/// narrower together than the state. Its tokens are those of [`bytes_tokenizer`].
 pub fn llama(seed: u64, tied: bool) -> LlamaWeights {
     let (width, inner, head_dim, heads, kv_heads) = (640, 200, 32, 4, 2);
     let (queries, keys) = (heads * head_dim, kv_heads * head_dim);

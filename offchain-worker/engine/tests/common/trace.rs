@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
-use surety_engine::{exact::OwnTrace, EngineError, Event};
+use surety_engine::{EngineError, Event, exact::OwnTrace};
 use surety_model_trace::{CellReferee, Layout};
 use surety_proofs::{merkle_root, row_digest};
 use surety_types::ContentHash;
@@ -34,7 +34,8 @@ pub fn steps(layout: &Layout, leaf: u32, length: u32) -> u32 {
     }
 }
 
-/// The leaves are those of the fast engine, and each is the last of its steps, which are computed by the definition.
+/// The leaves are those of the fast engine, and each is the last of its steps, which are computed by the
+/// definition.
 pub fn check_leaves(trace: &mut OwnTrace, root: ContentHash, leaves: &[ContentHash]) {
     let layout = trace.layout().clone();
     assert_eq!(merkle_root(leaves.iter().copied()), root);
@@ -85,7 +86,8 @@ pub fn value(shape: &RowsShape, row: &[u8], cell: u32) -> CellValue {
     }
 }
 
-/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many it cannot compute.
+/// How many of the cells that `wanted` chooses a referee has judged, all of them to hold; and how many it
+/// cannot compute.
 pub fn check_cells(
     trace: &mut OwnTrace,
     weight_root: ContentHash,

@@ -1,7 +1,7 @@
 //! A verifier beside a provider.
 
 use surety_chain_client::Call;
-use surety_types::{task::ResultClaim, TaskId};
+use surety_types::{TaskId, task::ResultClaim};
 
 use super::world::{Running, World};
 

@@ -7,20 +7,20 @@ use std::{
 
 use surety_chain_client::Hash;
 use surety_engine::{
-    content_hash,
+    Engine, EngineError, Event, InputError, Job, Outcome, Sink, content_hash,
     generation::{FinishReason, Generation, Request, RequestError},
-    Engine, EngineError, Event, InputError, Job, Outcome, Sink,
 };
 use surety_types::{
+    ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
-    ContentHash,
 };
 
 /// Positions that it pretends to have.
 pub const CONTEXT: u32 = 8;
 
-/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its words again, each when it is let.
+/// Counts lines, and refuses inputs that say so. Goes on from a prompt by saying its words again, each when
+/// it is let.
 pub struct Puppet {
     manifest: ModelManifest,
     runs: AtomicUsize,

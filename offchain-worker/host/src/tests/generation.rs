@@ -4,9 +4,9 @@ use surety_chain_client::{Chain, When};
 use surety_engine::generation::{Generation, Request};
 use surety_network::{DataPlane, FetchOptions, PeerError, StreamEnd, StreamPage};
 use surety_types::{
+    TaskId,
     model::Operation,
     task::{MemberProgress, TaskState},
-    TaskId,
 };
 
 use super::{commits, world::World};

@@ -1,4 +1,5 @@
-//! Openings carry no signature: a pool may refuse one that somebody else has passed on, and that may yet get lost.
+//! Openings carry no signature: a pool may refuse one that somebody else has passed on, and that may yet get
+//! lost.
 
 use surety_chain_client::{Call, Chain, Refusal, Until};
 use surety_types::TaskId;

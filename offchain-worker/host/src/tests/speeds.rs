@@ -6,7 +6,7 @@ use surety_engine::{Engine, EngineError, EnginePool, Job, JobSink, PoolConfig};
 use surety_types::model::Operation;
 use surety_worker_core::Event;
 
-use super::engine::{manifest, Puppet};
+use super::engine::{Puppet, manifest};
 use crate::{Engines, Vitals};
 
 /// What a job is measured to take that stands aside for this work, in milliseconds.

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use surety_chain_client::{Call, ChainError, Refusal};
 use surety_types::{
+    TaskId,
     model::Operation,
     task::{MemberProgress, RoundPhase},
     trust::OpenDispute,
-    TaskId,
 };
 
 use super::{
     commits,
-    world::{World, TIP_MAX},
+    world::{TIP_MAX, World},
 };
 
 fn is_commit(call: &Call) -> bool {

@@ -11,22 +11,22 @@ use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
 use surety_engine::{Engine, EnginePool, PoolConfig};
 use surety_journal::Journal;
 use surety_network::{
-    memory::{MemoryNet, MemoryPlane},
     Bytes, DataPlane, Readers,
+    memory::{MemoryNet, MemoryPlane},
 };
 use surety_types::{
+    ContentHash, TaskId,
     model::Operation,
     multiaddr::Endpoint,
     provider::Provider as ProviderRecord,
     stake::Role,
     task::{MemberProgress, TaskSpec},
-    ContentHash, TaskId,
 };
 use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, SecretSalts, Verifier};
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::engine::{manifest, Puppet};
-use crate::{machine, Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals};
+use super::engine::{Puppet, manifest};
+use crate::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, machine};
 
 /// The most that calls are tipped with.
 pub const TIP_MAX: u128 = 800;
@@ -164,7 +164,8 @@ impl World {
         self.chain.finalize();
     }
 
-    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit other calls.
+    /// Starts a provider on the journal that is there. It hardly ever beats, so that scripted faults hit
+    /// other calls.
     pub fn start(&self) -> Running {
         self.start_beating(1_000_000)
     }

@@ -9,7 +9,8 @@ use std::{
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// A block that is older than this says that we no longer see the chain: thirty of them are due in the meantime.
+/// A block that is older than this says that we no longer see the chain: thirty of them are due in the
+/// meantime.
 const BLOCK_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of the parts of a worker.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use prometheus::{
-    core::Collector, Encoder, Error, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter,
-    IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Error, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
 };
 use surety_network::Counters;
 use surety_worker_core::EffectKind;
@@ -249,8 +249,10 @@ impl Metrics {
 const LEVEL: &str = "connections_inbound";
 
 fn network(make: &Maker) -> Result<BTreeMap<&'static str, IntCounter>, Error> {
-    let names = Counters::default().named().map(|(name, _)| name);
-    names
+    let counters = Counters::default();
+    counters
+        .named()
+        .map(|(name, _)| name)
         .filter(|name| *name != LEVEL)
         .map(|name| {
             let help = format!("Of the data plane: {}.", name.replace('_', " "));

@@ -1,17 +1,18 @@
 //! The port on which an operator's tools ask how a worker is.
 //!
-//! It tells whoever asks, and changes nothing. What it tells is nobody's secret, but an address and a port more on the
-//! internet are no good: it is off unless asked for, and belongs on loopback or a private network.
+//! It tells whoever asks, and changes nothing. What it tells is nobody's secret, but an address and a port
+//! more on the internet are no good: it is off unless asked for, and belongs on loopback or a private
+//! network.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use http_body_util::Full;
 use hyper::{
+    Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::CONTENT_TYPE,
     server::conn::http1,
     service::service_fn,
-    Method, Request, Response, StatusCode,
 };
 use hyper_util::rt::TokioIo;
 use tokio::{

@@ -1,7 +1,7 @@
 //! x86 with int8 tiles: 16 rows of activations by 16 outputs, 64 products deep, in one instruction.
 //!
-//! The intrinsics are not stable in this Rust, hence assembly. Products of few rows stay with [`Avx512`]: there the
-//! weights' way from memory counts.
+//! The intrinsics are not stable in this Rust, hence assembly. Products of few rows stay with [`Avx512`]:
+//! there the weights' way from memory counts.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
 use std::{
@@ -14,10 +14,10 @@ use std::{
 
 use surety_exact::GROUP;
 
-use super::{Avx512, Floats, Line, SimdIsa, LANES};
+use super::{Avx512, Floats, LANES, Line, SimdIsa};
 use crate::{
     packed::PAD,
-    product::{pair, poisoned, Job},
+    product::{Job, pair, poisoned},
 };
 
 /// Fewer rows than this are left to [`Avx512`].
@@ -55,7 +55,8 @@ fn permitted() -> bool {
     const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
     const TILE_DATA: u64 = 18;
     let mut result = ARCH_PRCTL;
-    // SAFETY: the call takes numbers, changes nothing but this process's right to use tiles, and clobbers what is said.
+    // SAFETY: the call takes numbers, changes nothing but this process's right to use tiles, and clobbers
+    // what is said.
     unsafe {
         asm!(
             "syscall",
@@ -111,8 +112,8 @@ struct Sums([[[i32; LANES]; TILE]; 4]);
 /// As for `rows`, within the buffers.
 #[inline(always)]
 unsafe fn dot(from: [*const i8; 2], stride: usize, lines: [*const Line; 2], depth: usize, sums: &mut Sums) {
-    // SAFETY: reads 16 rows of `depth * PAD` bytes from each of `from` and as many lines from each of `lines`, writes
-    // `sums`; changes tiles and flags only.
+    // SAFETY: reads 16 rows of `depth * PAD` bytes from each of `from` and as many lines from each of
+    // `lines`, writes `sums`; changes tiles and flags only.
     unsafe {
         asm!(
             "tilezero tmm0",

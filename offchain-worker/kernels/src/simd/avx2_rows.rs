@@ -1,15 +1,15 @@
 //! x86 with 256-bit registers, products of many rows: 6 rows by 16 outputs, two products deep.
 //!
-//! A register holds two products of each of eight outputs, so that twelve hold the sums, and every weight that is read serves
-//! six rows. Weights of int12 lie like that in memory. Those of int8 are laid out anew, a block after the other, in 16 bits;
-//! so few rows are left to [`Avx2`].
+//! A register holds two products of each of eight outputs, so that twelve hold the sums, and every weight
+//! that is read serves six rows. Weights of int12 lie like that in memory. Those of int8 are laid out anew, a
+//! block after the other, in 16 bits; so few rows are left to [`Avx2`].
 
 use std::{arch::x86_64::*, ops::Range};
 
-use surety_exact::{Precision, GROUP};
+use surety_exact::{GROUP, Precision};
 
 use super::{Avx2, Floats, Line, SimdIsa};
-use crate::product::{poisoned, Job, ROWS_AT_ONCE};
+use crate::product::{Job, ROWS_AT_ONCE, poisoned};
 
 /// Fewer rows than this are left to [`Avx2`].
 pub(crate) const ROWS_MIN: usize = 12;
@@ -43,9 +43,8 @@ unsafe fn widen(lines: &[Line], pairs: &mut [Pair]) {
             let line = std::ptr::from_ref(line).cast::<__m128i>();
             _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_load_si128(line.add(i))))
         };
-        // Each register has the first and the second two weights of four outputs in turns. `shuffle` works in halves of a
-        // register: its result is out of order.
-        // SAFETY: arithmetic of registers.
+        // Each register has the first and the second two weights of four outputs in turns. `shuffle` works in
+        // halves of a register: its result is out of order. SAFETY: arithmetic of registers.
         let eight = |a, b| unsafe {
             let order = |mixed| _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(mixed));
             (
@@ -64,13 +63,14 @@ unsafe fn widen(lines: &[Line], pairs: &mut [Pair]) {
 /// Rows `row .. row + R` by a block. Returns zeros, or NaN where a result is not finite.
 ///
 /// # Safety
-/// Rows and block are within the job, whose rows are in 16 bits; `pairs` are the block's; the machine has AVX2.
+/// Rows and block are within the job, whose rows are in 16 bits; `pairs` are the block's; the machine has
+/// AVX2.
 #[inline(always)]
 unsafe fn tile<const R: usize>(job: &Job<'_>, row: usize, block: usize, pairs: &[Pair]) -> Sixteen {
     let (rows, weights) = (job.rows, job.weights);
     let groups = weights.groups;
-    // SAFETY: the pointers stay within the buffers: as many pairs in each row's stride as in `pairs`, `groups` scales for
-    // each row and block.
+    // SAFETY: the pointers stay within the buffers: as many pairs in each row's stride as in `pairs`,
+    // `groups` scales for each row and block.
     unsafe {
         let stride = rows.stride() / rows.precision().bytes();
         let from = job.wide.as_ptr().add(row * stride);
@@ -105,8 +105,8 @@ unsafe fn tile<const R: usize>(job: &Job<'_>, row: usize, block: usize, pairs: &
     }
 }
 
-/// Rows `row .. end` by a block, whose weights are `pairs`, in tiles of nearly the same height. Meanwhile the `next` block's
-/// weights are fetched: they may be as far away as memory.
+/// Rows `row .. end` by a block, whose weights are `pairs`, in tiles of nearly the same height. Meanwhile the
+/// `next` block's weights are fetched: they may be as far away as memory.
 ///
 /// # Safety
 /// As for [`tile`].

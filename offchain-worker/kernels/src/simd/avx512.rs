@@ -3,8 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    avx2::{fold_eight, most_of_eight},
     Floats, Line, SimdIsa,
+    avx2::{fold_eight, most_of_eight},
 };
 
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Avx2, Avx512, Line, SimdIsa, GROUP};
+use super::{Avx2, Avx512, GROUP, Line, SimdIsa};
 
 /// `pmaddwd` and an addition.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::arch::{aarch64::*, asm};
 
-use super::{Floats, Line, SimdIsa, GROUP};
+use super::{Floats, GROUP, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
@@ -138,8 +138,8 @@ impl SimdIsa for NeonDot {
     #[inline(always)]
     unsafe fn dot(mut sums: Self::Sums, weights: Self::Weights, quad: Self::Quad) -> Self::Sums {
         for (sums, weights) in sums.iter_mut().zip(weights) {
-            // SAFETY: the trait's contract. The intrinsic is not stable in this Rust; the instruction touches only
-            // its operands.
+            // SAFETY: the trait's contract. The intrinsic is not stable in this Rust; the instruction touches
+            // only its operands.
             unsafe {
                 asm!(
                     ".arch_extension dotprod",

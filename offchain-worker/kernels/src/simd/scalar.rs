@@ -2,7 +2,7 @@
 
 use surety_exact::round;
 
-use super::{Floats, Line, SimdIsa, GROUP, LANES};
+use super::{Floats, GROUP, LANES, Line, SimdIsa};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
@@ -57,11 +57,7 @@ impl Floats for [f32; LANES] {
 
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    if b > a {
-        b
-    } else {
-        a
-    }
+    if b > a { b } else { a }
 }
 
 /// Upper half with lower half, until one is left.

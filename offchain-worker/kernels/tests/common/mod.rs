@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Not every test uses all of it.
 
 use surety_exact::{Precision, SplitMix64};
-use surety_kernels::{available, weights::Quanta, with_isa, Isa};
+use surety_kernels::{Isa, available, weights::Quanta, with_isa};
 
 pub const PRECISIONS: [Precision; 2] = [Precision::Int8, Precision::Int12];
 

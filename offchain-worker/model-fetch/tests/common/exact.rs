@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path};
 
-use safetensors::{tensor::TensorView, Dtype};
-use serde_json::{json, Value};
+use safetensors::{Dtype, tensor::TensorView};
+use serde_json::{Value, json};
 use surety_models::ModelFiles;
 
-use super::{files, Tensors, Tiny};
+use super::{Tensors, Tiny, files};
 
 /// How the values of a published file are written.
 #[derive(Clone, Copy)]

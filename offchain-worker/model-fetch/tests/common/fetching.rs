@@ -3,12 +3,12 @@
 use std::{fs, path::Path, time::Duration};
 
 use surety_exact::ArithmeticError;
-use surety_model_fetch::{fetch, FetchError, FetchEvent, FetchOptions, Source};
+use surety_model_fetch::{FetchError, FetchEvent, FetchOptions, Source, fetch};
 use surety_models::{
+    KnownModel, ModelFiles, ModelStore, StoredModel,
     convert::calibration::{Calibrator, Inputs, Sequences},
     known::Wheel,
     weights::{BertWeights, LlamaWeights},
-    KnownModel, ModelFiles, ModelStore, StoredModel,
 };
 use tempfile::TempDir;
 

@@ -8,12 +8,12 @@ pub mod server;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use safetensors::{tensor::TensorView, Dtype};
-use serde_json::{json, Value};
-use surety_models::{file_hash, ModelFiles};
+use safetensors::{Dtype, tensor::TensorView};
+use serde_json::{Value, json};
+use surety_models::{ModelFiles, file_hash};
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
+    model::{ModelFamily, ModelManifest, Operation, Tier},
 };
 
 pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;

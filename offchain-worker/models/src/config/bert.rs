@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use surety_types::{limits, model::ModelFamily};
 
-use super::{bounded, epsilon, json, model_type, refused, registrable, Dimensions};
+use super::{Dimensions, bounded, epsilon, json, model_type, refused, registrable};
 use crate::{error::ModelError, weights::Activation};
 
 const POSITIONS_MAX: usize = limits::ENCODER_POSITIONS_MAX as usize;

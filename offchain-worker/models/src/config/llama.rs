@@ -6,7 +6,7 @@ use surety_types::{
     model::{Architecture, ModelFamily},
 };
 
-use super::{bounded, epsilon, json, model_type, narrow, refused, registrable, Dimensions};
+use super::{Dimensions, bounded, epsilon, json, model_type, narrow, refused, registrable};
 use crate::error::ModelError;
 
 /// A chain's task ends long before it.
@@ -182,7 +182,7 @@ fn scaling(rope: Rope) -> Result<Option<RotaryScaling>, ModelError> {
         Some(other) => {
             return refused(format!(
                 "rotary positions of the type {other:?} are not supported"
-            ))
+            ));
         }
     }
     let stated = |field: &str, value: Option<f64>| match value {

@@ -9,7 +9,7 @@ mod llama;
 pub use bert::BertConfig;
 pub use llama::{LlamaConfig, RotaryScaling};
 
-use serde::{de::DeserializeOwned, Deserialize};
+use serde::{Deserialize, de::DeserializeOwned};
 use surety_types::{
     limits,
     model::{Architecture, ModelFamily},
@@ -17,9 +17,9 @@ use surety_types::{
 
 use crate::error::ModelError;
 
-/// A chain's own bounds: whatever is beyond them could not be registered. They are well above any published model, keep
-/// products of dimensions from overflowing, an inner dimension within what an exact dot product allows, and a hostile file
-/// from asking for the machine's memory.
+/// A chain's own bounds: whatever is beyond them could not be registered. They are well above any published
+/// model, keep products of dimensions from overflowing, an inner dimension within what an exact dot product
+/// allows, and a hostile file from asking for the machine's memory.
 const VOCABULARY_MAX: usize = limits::VOCABULARY_MAX as usize;
 const WIDTH_MAX: usize = limits::WIDTH_MAX as usize;
 const LAYERS_MAX: usize = limits::LAYERS_MAX as usize;
@@ -66,8 +66,8 @@ impl Dimensions {
         self.hidden_size.max(self.intermediate_size)
     }
 
-    /// The same for a chain, for a model whose heads share the width evenly. What the weights are made like is not
-    /// known here: that is as large as can be.
+    /// The same for a chain, for a model whose heads share the width evenly. What the weights are made like
+    /// is not known here: that is as large as can be.
     fn architecture(&self, family: ModelFamily, epsilon: f32) -> Architecture {
         Architecture {
             vocabulary: narrow(self.vocab_size),
@@ -131,7 +131,8 @@ fn narrow(dimension: usize) -> u32 {
     u32::try_from(dimension).unwrap_or(u32::MAX)
 }
 
-/// Whether a chain would take a model of these dimensions: it is to be known before anybody converts one for an hour.
+/// Whether a chain would take a model of these dimensions: it is to be known before anybody converts one for
+/// an hour.
 fn registrable(family: ModelFamily, architecture: &Architecture) -> Result<(), ModelError> {
     architecture.check(family).map_err(ModelError::Unregistrable)
 }

@@ -3,10 +3,10 @@
 use surety_exact::{ArithmeticError, Precision};
 
 use super::{
-    calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
-    quantise::{norm, sharing, table, Chosen, Site},
-    source::Source,
     ConvertError, Recipe, Step,
+    calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
+    quantise::{Chosen, Site, norm, sharing, table},
+    source::Source,
 };
 use crate::{
     config::{BertConfig, Dimensions},

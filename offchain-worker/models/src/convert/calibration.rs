@@ -23,15 +23,15 @@ pub struct Sequences {
     pub made_up: Vec<Vec<u32>>,
 }
 
-/// Runs a model that was quantised without smoothing over the calibration text, in the exact arithmetic, and says what
-/// its linear layers were given. An engine does this; the conversion's bytes rest on it, so that every implementation
-/// has to give the same bits.
+/// Runs a model that was quantised without smoothing over the calibration text, in the exact arithmetic, and
+/// says what its linear layers were given. An engine does this; the conversion's bytes rest on it, so that
+/// every implementation has to give the same bits.
 pub trait Calibrator: Sync {
     /// Runs sequences through an encoder, all tokens of the first kind of segment.
     ///
     /// # Errors
-    /// [`ArithmeticError::Shape`] for weights that do not fit together or sequences that the model does not take; the faults of
-    /// the arithmetic.
+    /// [`ArithmeticError::Shape`] for weights that do not fit together or sequences that the model does not
+    /// take; the faults of the arithmetic.
     fn bert(&self, weights: &BertWeights, sequences: &Sequences) -> Result<Inputs, ArithmeticError>;
 
     /// Runs sequences through a decoder.
@@ -46,7 +46,8 @@ const TOKENS_MAX: usize = 256;
 
 /// The text in an encoder's tokens, as its engine makes them.
 ///
-/// A few hundred sentences use a small part of what an encoder knows: beside them stand sequences of any tokens.
+/// A few hundred sentences use a small part of what an encoder knows: beside them stand sequences of any
+/// tokens.
 pub(super) fn for_encoder(tokenizer: &[u8], config: &BertConfig) -> Result<Sequences, ModelError> {
     let tokens = Tokens::load(
         tokenizer,

@@ -3,11 +3,11 @@
 use surety_exact::{ArithmeticError, Precision};
 
 use super::{
+    ConvertError, Recipe, Step,
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
-    quantise::{norm, sharing, table, Chosen, Site},
+    quantise::{Chosen, Site, norm, sharing, table},
     rotary,
     source::Source,
-    ConvertError, Recipe, Step,
 };
 use crate::{
     config::{Dimensions, LlamaConfig},

@@ -1,11 +1,13 @@
 //! From published float weights to an exact model.
 //!
 //! 1. Every matrix is quantised as it is. With int12 that is all.
-//! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of rows.
+//! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of
+//!    rows.
 //! 3. Every matrix is quantised again, with the inputs' channels smoothed as suits what was seen.
 //!
-//! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions, and the
-//! exact arithmetic itself. Weights are read row by row; what is in memory is the quantised model, never the float one.
+//! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions,
+//! and the exact arithmetic itself. Weights are read row by row; what is in memory is the quantised model,
+//! never the float one.
 
 mod bert;
 pub mod calibration;
@@ -24,17 +26,17 @@ use std::{
 
 use surety_exact::{ArithmeticError, Precision};
 use surety_types::{
-    model::{ModelFamily, ModelManifest, Tier},
     ContentHash,
+    model::{ModelFamily, ModelManifest, Tier},
 };
 
 use crate::{
-    config::{family, BertConfig, Dimensions, LlamaConfig},
+    config::{BertConfig, Dimensions, LlamaConfig, family},
     error::ModelError,
     form::Form,
-    format::{write, Weights},
+    format::{Weights, write},
     hash::{file_hash, file_hash_of},
-    store::{read_bounded, write_manifest, ModelFile, ModelStore, StoreError, StoredModel},
+    store::{ModelFile, ModelStore, StoreError, StoredModel, read_bounded, write_manifest},
 };
 use calibration::{Calibrator, Inputs, Sequences};
 use source::Source;
@@ -134,9 +136,10 @@ impl Step<'_> {
 /// Most inputs of a product of int12 whose cells a dispute can show on chain beside its other moves.
 const INT12_INPUTS_MAX: usize = 1536;
 
-/// The precision that suits a family: vectors are compared with each other, where small errors count; a decoder reads all
-/// of its weights for every token, so that half as many bytes are twice as many tokens. An encoder with a product of more
-/// `inputs` than fit a dispute with int12 is left to int8: a referee is worth more than digits.
+/// The precision that suits a family: vectors are compared with each other, where small errors count; a
+/// decoder reads all of its weights for every token, so that half as many bytes are twice as many tokens. An
+/// encoder with a product of more `inputs` than fit a dispute with int12 is left to int8: a referee is worth
+/// more than digits.
 pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
     match family {
         ModelFamily::Bert if inputs <= INT12_INPUTS_MAX => Precision::Int12,
@@ -145,8 +148,8 @@ pub const fn usual_precision(family: ModelFamily, inputs: usize) -> Precision {
 }
 
 /// Converts the model in `folder` (`model.safetensors` or the files that its index names, `tokenizer.json`,
-/// `config.json`) and puts it into the store under `name`, in the family's [`usual_precision`] unless another is given. Does
-/// not replace a model that differs.
+/// `config.json`) and puts it into the store under `name`, in the family's [`usual_precision`] unless another
+/// is given. Does not replace a model that differs.
 ///
 /// # Errors
 /// [`ConvertError`]; the store is then as it was.
@@ -333,7 +336,8 @@ fn quantise(
     }
 }
 
-/// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is made.
+/// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is
+/// made.
 fn passes<R: Recipe>(
     recipe: &R,
     source: Source,

@@ -1,14 +1,14 @@
 //! Float weights to quantised rows.
 
 use rayon::prelude::*;
-use surety_exact::{groups, quantise_row, ArithmeticError, Precision};
+use surety_exact::{ArithmeticError, Precision, groups, quantise_row};
 
 use super::{
+    ConvertError,
     calibration::Seen,
     rounding::Rounding,
     smooth::{Choice, Columns},
     source::Source,
-    ConvertError,
 };
 use crate::weights::{Linear, Norm, Quanta, Table};
 

@@ -9,8 +9,8 @@ use crate::config::{LlamaConfig, RotaryScaling};
 /// One whole turn.
 const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Pair `i` turns `theta^(-2 i / d)` radians a position, after scaling. Only basic operations and `libm`'s own power
-/// function: the same table on every machine.
+/// Pair `i` turns `theta^(-2 i / d)` radians a position, after scaling. Only basic operations and `libm`'s
+/// own power function: the same table on every machine.
 pub(super) fn turns(config: &LlamaConfig) -> Vec<Turns> {
     let dim = config.head_dim as f64;
     (0..config.head_dim / 2)

@@ -1,12 +1,13 @@
 //! Rounding weights so that their errors cancel where it counts.
 //!
-//! Each weight to its nearest step gives the least error of the weights, not of the outputs: inputs go up and down
-//! together, and what one weight is off by another can make up for. A row is rounded from its first weight to its last, and
-//! each takes into account what those before it are off by (GPTQ, <https://arxiv.org/abs/2210.17323>), as far as the
-//! inputs that were seen tell. Scales are those of plain rounding.
+//! Each weight to its nearest step gives the least error of the weights, not of the outputs: inputs go up and
+//! down together, and what one weight is off by another can make up for. A row is rounded from its first
+//! weight to its last, and each takes into account what those before it are off by (GPTQ,
+//! <https://arxiv.org/abs/2210.17323>), as far as the inputs that were seen tell. Scales are those of plain
+//! rounding.
 
 use rayon::prelude::*;
-use surety_exact::{quantise_row, round, ArithmeticError, Precision, GROUP};
+use surety_exact::{ArithmeticError, GROUP, Precision, quantise_row, round};
 
 use super::calibration::Seen;
 
@@ -16,8 +17,8 @@ const BLOCK: usize = 8 * GROUP;
 /// Of int12 nothing is left to be made up for.
 const PRECISION: Precision = Precision::Int8;
 
-/// How much the inputs may be taken to vary by themselves, as a share of their mean square: what was seen is not all
-/// that there is.
+/// How much the inputs may be taken to vary by themselves, as a share of their mean square: what was seen is
+/// not all that there is.
 const DAMPINGS: [f64; 2] = [0.1, 1.0];
 
 /// Of so many rows one is held out to choose by.
@@ -79,8 +80,8 @@ impl Rounding {
 impl Block {
     /// `columns` holds the values of each input, row after row of what was seen.
     ///
-    /// Part of the rows is held out: they tell which damping is best for what has not been seen, and whether any is
-    /// better than plain rounding.
+    /// Part of the rows is held out: they tell which damping is best for what has not been seen, and whether
+    /// any is better than plain rounding.
     fn new(columns: &[Vec<f64>]) -> Option<Self> {
         let part = |held_out: bool| {
             let chosen = |row: usize| (row % HELD_OUT_EVERY == HELD_OUT_EVERY - 1) == held_out;
@@ -141,8 +142,9 @@ fn products(columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
     columns.par_iter().enumerate().map(row).collect()
 }
 
-/// `R` with `R Rᵀ` the matrix of products, and nothing below its diagonal: what the outputs are off by is then
-/// `Rᵀ (w - q)`, whose j-th part knows nothing of the inputs after j, and can be made small by choosing `q[j]`.
+/// `R` with `R Rᵀ` the matrix of products, and nothing below its diagonal: what the outputs are off by is
+/// then `Rᵀ (w - q)`, whose j-th part knows nothing of the inputs after j, and can be made small by choosing
+/// `q[j]`.
 ///
 /// Row `i` begins with its diagonal.
 struct Factor(Vec<Vec<f64>>);
@@ -178,8 +180,8 @@ impl Factor {
         Some(Self(rows))
     }
 
-    /// How large the square of an output's error is to be expected for these inputs, where plain rounding would have
-    /// the sum of their squares: each choice leaves an error of its own, and what it passes on.
+    /// How large the square of an output's error is to be expected for these inputs, where plain rounding
+    /// would have the sum of their squares: each choice leaves an error of its own, and what it passes on.
     fn error(&self, inputs: &[f64]) -> f64 {
         let mut passed_on = vec![0.0; inputs.len()];
         let mut error = 0.0;

@@ -1,11 +1,13 @@
-//! How much the channels of an input are scaled before quantisation, so that one with large values does not take the
-//! precision of its neighbours: some of its range goes to the weights (SmoothQuant, <https://arxiv.org/abs/2211.10438>).
+//! How much the channels of an input are scaled before quantisation, so that one with large values does not
+//! take the precision of its neighbours: some of its range goes to the weights (SmoothQuant,
+//! <https://arxiv.org/abs/2211.10438>).
 //!
-//! A group's share of the error of all outputs is foretold from what was seen, as if each rounding erred by itself: the
-//! square of the inputs' step times the sizes of the weights, and the square of the weights' step times the sizes of
-//! the inputs. Of a few ways to divide the range each group of channels takes the one with the least of it.
+//! A group's share of the error of all outputs is foretold from what was seen, as if each rounding erred by
+//! itself: the square of the inputs' step times the sizes of the weights, and the square of the weights' step
+//! times the sizes of the inputs. Of a few ways to divide the range each group of channels takes the one with
+//! the least of it.
 
-use surety_exact::{groups, GROUP};
+use surety_exact::{GROUP, groups};
 
 use super::calibration::Seen;
 
@@ -70,11 +72,7 @@ impl Choice {
         let weigh = |of: &[f64], inverse: bool| {
             let share = |(size, factor): (&f64, &f32)| {
                 let factor = f64::from(*factor) * f64::from(*factor);
-                if inverse {
-                    size / factor
-                } else {
-                    size * factor
-                }
+                if inverse { size / factor } else { size * factor }
             };
             let one = |vector: &Vec<f32>| {
                 let parts = of.chunks(GROUP).zip(vector.chunks(GROUP));
@@ -158,7 +156,7 @@ fn divided(squares: &[f64], weights: &[f32], exponent: f64) -> Vec<f32> {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_exact::{quantise_row, Precision};
+    use surety_exact::{Precision, quantise_row};
 
     use super::*;
 
@@ -220,7 +218,8 @@ pub(super) mod tests {
     #[test]
     fn products_are_not_further_off_than_without() {
         let dice = &mut Dice(1);
-        // Calm channels; some loud ones; a few very loud ones in the second group alone; the last group is short.
+        // Calm channels; some loud ones; a few very loud ones in the second group alone; the last group is
+        // short.
         let calm = vec![1.0; 300];
         let mut loud = calm.clone();
         loud.iter_mut().step_by(17).for_each(|size| *size = 20.0);

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use super::ConvertError;
 use crate::{
     error::ModelError,
-    format::{header_bytes, parse, Dtype, Entry, PREFIX_BYTES},
-    store::{read_bounded, ModelFile},
+    format::{Dtype, Entry, PREFIX_BYTES, header_bytes, parse},
+    store::{ModelFile, read_bounded},
 };
 
 /// Lists the tensors of a model that is cut into several files.

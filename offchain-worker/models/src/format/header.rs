@@ -1,11 +1,11 @@
-//! The header of a safetensors file, read by our own few lines: the published library adds hostile offsets up without
-//! looking, and takes a name that stands twice.
+//! The header of a safetensors file, read by our own few lines: the published library adds hostile offsets up
+//! without looking, and takes a name that stands twice.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{
-    de::{Error, MapAccess, Visitor},
     Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
 };
 
 use crate::error::ModelError;

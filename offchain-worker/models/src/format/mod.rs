@@ -10,9 +10,10 @@
 //! | norms, and a `pre` for the input of linear layers | F32 | `[width]` |
 //! | `rotary.turns` | U64 | `[head_dim / 2]` |
 //!
-//! Rows are int8 or int12, all of one precision. Linear layers and tables keep the stems of the published names. Query,
-//! key and value share the `pre` of their layer's `attention.pre`, gate and up the one of `mlp.pre`; others have their own, `L.pre`. An absent `pre` is all
-//! ones. Tensors stand in the file by the size of their elements, largest first, then by name.
+//! Rows are int8 or int12, all of one precision. Linear layers and tables keep the stems of the published
+//! names. Query, key and value share the `pre` of their layer's `attention.pre`, gate and up the one of
+//! `mlp.pre`; others have their own, `L.pre`. An absent `pre` is all ones. Tensors stand in the file by the
+//! size of their elements, largest first, then by name.
 
 mod assemble;
 mod header;
@@ -20,9 +21,9 @@ mod parts;
 mod read;
 mod write;
 
-pub(crate) use header::{header_bytes, parse, Dtype, Entry, PREFIX_BYTES};
-pub use parts::{weight_root, Part, Parts};
-pub use read::{read, Weights};
+pub(crate) use header::{Dtype, Entry, PREFIX_BYTES, header_bytes, parse};
+pub use parts::{Part, Parts, weight_root};
+pub use read::{Weights, read};
 pub use write::write;
 
 const FORMAT_KEY: &str = "format";

@@ -45,8 +45,8 @@ impl<L: LinearRows> Part<'_, L> {
         }
     }
 
-    /// One of them. A vector's rows are up to 128 scales each, the rotary table's one row the bytes of its integers,
-    /// little-endian.
+    /// One of them. A vector's rows are up to 128 scales each, the rotary table's one row the bytes of its
+    /// integers, little-endian.
     pub fn row(&self, row: usize) -> Option<WeightRow> {
         match self {
             Self::Linear(linear) => linear.row(row),
@@ -192,10 +192,11 @@ fn leaf(name: &str, row: usize, weights: &WeightRow) -> Option<ContentHash> {
     ))
 }
 
-/// The root that a manifest commits to: over every row of every part, parts in ascending order of their names.
+/// The root that a manifest commits to: over every row of every part, parts in ascending order of their
+/// names.
 ///
-/// A vector has a row for each 128 of its values, which are its scales. The rotary table is one row whose int8 values
-/// are the bytes of its integers, little-endian.
+/// A vector has a row for each 128 of its values, which are its scales. The rotary table is one row whose
+/// int8 values are the bytes of its integers, little-endian.
 pub fn weight_root<L: LinearRows + Sync>(parts: &Parts<'_, L>) -> ContentHash {
     merkle_root(parts.leaves().into_iter())
 }

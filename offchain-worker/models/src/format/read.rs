@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use surety_exact::{groups, Precision, Turns};
+use surety_exact::{Precision, Turns, groups};
 use surety_types::model::ModelFamily;
 
-use super::{assemble, header_bytes, parse, Dtype, Entry, Parts, FORMAT, FORMAT_KEY, PREFIX_BYTES};
+use super::{Dtype, Entry, FORMAT, FORMAT_KEY, PREFIX_BYTES, Parts, assemble, header_bytes, parse};
 use crate::{
     config::{BertConfig, LlamaConfig},
     error::ModelError,
@@ -289,7 +289,7 @@ fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, ModelError> {
                 name: name.into(),
                 expected: "I8, I16, F32 or U64",
                 dtype: other.to_string(),
-            })
+            });
         }
     })
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use surety_exact::groups;
 
-use super::{Part, Parts, FORMAT, FORMAT_KEY};
+use super::{FORMAT, FORMAT_KEY, Part, Parts};
 use crate::weights::Quanta;
 
 /// Enough for a few rows at a time.
@@ -84,7 +84,8 @@ pub fn write(parts: &Parts<'_>, into: &mut impl Write) -> io::Result<()> {
     for Tensor { name, shape, values } in &tensors {
         let (start, end) = (offset, offset + values.bytes());
         let dtype = values.dtype().0;
-        // Names are made of the architecture's words and numbers: nothing to escape. A list prints as JSON has it.
+        // Names are made of the architecture's words and numbers: nothing to escape. A list prints as JSON
+        // has it.
         header.push_str(&format!(
             ",\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{start},{end}]}}"
         ));

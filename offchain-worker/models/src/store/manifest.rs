@@ -4,8 +4,8 @@ mod exact;
 
 use serde::{Deserialize, Serialize};
 use surety_types::{
-    model::{ExactForm, ModelFamily, ModelManifest, Operation, Tier},
     ContentHash,
+    model::{ExactForm, ModelFamily, ModelManifest, Operation, Tier},
 };
 
 use self::exact::ExactJson;

@@ -1,7 +1,8 @@
-//! Models on this machine: `<home>/models/<name>/{model.safetensors, tokenizer.json, config.json, manifest.json}`.
+//! Models on this machine: `<home>/models/<name>/{model.safetensors, tokenizer.json, config.json,
+//! manifest.json}`.
 //!
-//! A file's bytes leave the store only when they have the hash that the manifest gives: what is parsed later has
-//! been checked first, from the very bytes that were read.
+//! A file's bytes leave the store only when they have the hash that the manifest gives: what is parsed later
+//! has been checked first, from the very bytes that were read.
 
 mod manifest;
 
@@ -11,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use surety_types::{model::ModelManifest, ContentHash, ModelId};
+use surety_types::{ContentHash, ModelId, model::ModelManifest};
 
 use crate::hash::{file_hash, file_hash_of};
 
@@ -286,8 +287,8 @@ impl ModelStore {
         self.find(model)?.read()
     }
 
-    /// Keeps other processes from putting models into the store for as long as the result lives. The lock is the
-    /// folder's own, so that no file of it is left behind.
+    /// Keeps other processes from putting models into the store for as long as the result lives. The lock is
+    /// the folder's own, so that no file of it is left behind.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -1,13 +1,14 @@
 //! Text to tokens and back, for decoders.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer};
 
 use crate::error::ModelError;
 
-/// Patterns by which published models split text: GPT-2's, Llama 3's, Qwen 2's. Others may take time without bound.
+/// Patterns by which published models split text: GPT-2's, Llama 3's, Qwen 2's. Others may take time without
+/// bound.
 const PATTERNS: [&str; 3] = [
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -112,10 +113,10 @@ fn check(part: &str, value: &Value, kinds: &[&str], depth: usize) -> Result<(), 
     if !kinds.contains(&kind) || depth > DEPTH_MAX {
         return refused(format!("a {part} of type `{kind}` is not taken"));
     }
-    if let Some(Value::String(pattern)) = value.get("pattern").and_then(|pattern| pattern.get("Regex")) {
-        if !PATTERNS.contains(&&pattern[..]) {
-            return refused(format!("the pattern `{pattern}` is not one of those known"));
-        }
+    if let Some(Value::String(pattern)) = value.get("pattern").and_then(|pattern| pattern.get("Regex"))
+        && !PATTERNS.contains(&&pattern[..])
+    {
+        return refused(format!("the pattern `{pattern}` is not one of those known"));
     }
     // A sequence's members go by one of these names.
     let members = ["normalizers", "pretokenizers", "processors", "decoders"];

@@ -1,6 +1,6 @@
 //! Text to tokens, as BERT does it.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokenizers::{
     ModelWrapper, NormalizerWrapper, PostProcessor, PreTokenizerWrapper, Tokenizer, TruncationParams,
@@ -26,8 +26,9 @@ pub struct Tokens {
 impl Tokens {
     /// Reads `tokenizer.json`.
     ///
-    /// An item is cut to the length that `tokenizer.json` states, or to what the model has positions for, whichever
-    /// is less. Both files are part of the model's identity; a length from anywhere else would not be.
+    /// An item is cut to the length that `tokenizer.json` states, or to what the model has positions for,
+    /// whichever is less. Both files are part of the model's identity; a length from anywhere else would not
+    /// be.
     pub fn load(json: &[u8], vocabulary: usize, positions: usize) -> Result<Self, ModelError> {
         // The library is not written for hostile files.
         catch_unwind(AssertUnwindSafe(|| load(json, vocabulary, positions)))

@@ -6,4 +6,4 @@ mod size;
 
 pub use decoder::Prompts;
 pub use encoder::{Tokens, TokensOf};
-pub use size::{prompt_size, PromptSize};
+pub use size::{PromptSize, prompt_size};

@@ -1,6 +1,6 @@
 //! How many tokens a prompt has, for somebody who has the model's files and means to pay for it.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
 use tokenizers::Tokenizer;
@@ -21,8 +21,8 @@ struct Positions {
     max_position_embeddings: Option<u32>,
 }
 
-/// The size of `prompt` by the model's own tokenizer; nothing when that cannot be used here. Only to know beforehand
-/// what a task will cost: what counts in the end is what engines find.
+/// The size of `prompt` by the model's own tokenizer; nothing when that cannot be used here. Only to know
+/// beforehand what a task will cost: what counts in the end is what engines find.
 ///
 /// # Errors
 /// When the model's files are not what its manifest says.

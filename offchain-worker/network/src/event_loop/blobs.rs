@@ -1,21 +1,21 @@
 //! Serving and reading `/surety/blob/3`: who may read, how much, and how fast.
 
 use libp2p::{
+    PeerId,
     request_response::{Event, InboundRequestId, Message, OutboundFailure, ResponseChannel},
     swarm::ConnectionId,
-    PeerId,
 };
 use surety_types::{ContentHash, TaskId};
 use tokio::time::Instant;
 
-use super::{answer, request_fault, Answer, EventLoop};
+use super::{Answer, EventLoop, answer, request_fault};
 use crate::{
     access::{Asked, Audience, Decision, Ticket},
     outline::chunks_of,
     places::{Guest, Room},
     plane::Statement,
     store::{BlobStore, StoreError},
-    wire::{Request, Response, Wanted, BLOBS, CHUNK_BYTES, OUTLINE_CHUNKS_MAX},
+    wire::{BLOBS, CHUNK_BYTES, OUTLINE_CHUNKS_MAX, Request, Response, Wanted},
 };
 
 /// A request that stands and falls with its ticket.
@@ -132,7 +132,8 @@ impl EventLoop {
                     self.grants.may_read(hash, peer) || self.allowances.has(*peer, *hash, Instant::now());
                 (*hash, allowed)
             }
-            // Whoever may read the same blob for another task need not know that it is this task's output, too.
+            // Whoever may read the same blob for another task need not know that it is this task's output,
+            // too.
             Wanted::Output { genesis, task } => {
                 let ((hash, _), audience) = self.outputs.entry(*task).filter(|_| *genesis == self.genesis)?;
                 (*hash, audience.has(peer))

@@ -1,15 +1,15 @@
 //! Serving and reading `/surety/stream/1`.
 //!
-//! A request for a page waits until there is something to tell: never long, never in the loop, and never more than
-//! [`crate::Limits::polls_max`] at once.
+//! A request for a page waits until there is something to tell: never long, never in the loop, and never more
+//! than [`crate::Limits::polls_max`] at once.
 
 use libp2p::{
+    PeerId,
     request_response::{Event, InboundRequestId, Message, OutboundFailure, ResponseChannel},
     swarm::ConnectionId,
-    PeerId,
 };
 
-use super::{answer, request_fault, Answer, EventLoop};
+use super::{Answer, EventLoop, answer, request_fault};
 use crate::{
     places::Room,
     wire::{PageRequest, PageResponse, STREAMS},

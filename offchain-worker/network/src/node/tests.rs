@@ -8,7 +8,7 @@ use std::{
 use super::*;
 use crate::{
     access::Readers,
-    store::{write_and_sync, StoreLimits},
+    store::{StoreLimits, write_and_sync},
 };
 
 /// Whether the slow write has begun, and whether it may end.

@@ -19,7 +19,9 @@ pub enum StoreError {
         max: u64,
     },
     /// The quota is used up by blobs that are needed.
-    #[error("blob store is full: {bytes} bytes more would exceed its quota of {max} bytes, and what it holds is in use")]
+    #[error(
+        "blob store is full: {bytes} bytes more would exceed its quota of {max} bytes, and what it holds is in use"
+    )]
     QuotaExceeded {
         /// What was to be added.
         bytes: u64,

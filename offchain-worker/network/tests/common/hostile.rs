@@ -5,10 +5,10 @@ use std::{io, time::Duration};
 use codec::Encode;
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt};
 use libp2p::{
-    noise,
+    StreamProtocol, SwarmBuilder, noise,
     request_response::{self, Codec, Event, Message, ProtocolSupport},
     swarm::SwarmEvent,
-    tcp, yamux, StreamProtocol, SwarmBuilder,
+    tcp, yamux,
 };
 use surety_network::parse_endpoint;
 use surety_types::multiaddr::Endpoint;

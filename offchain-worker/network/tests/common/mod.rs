@@ -9,7 +9,7 @@ use surety_network::{
     Attempt, BlobStore, Bytes, DataPlane, Limits, NetworkConfig, Node, PeerError, PlaneError, Readers,
     StoreLimits,
 };
-use surety_types::{multiaddr::Endpoint, ContentHash};
+use surety_types::{ContentHash, multiaddr::Endpoint};
 
 pub const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
 pub const TCP: &str = "/ip4/127.0.0.1/tcp/0";

@@ -4,7 +4,7 @@ use frame_support::assert_ok;
 use sp_runtime::Permill;
 use surety_types::traits::{Escrow, Settlement};
 
-use crate::{mock::*, Event, Totals};
+use crate::{Event, Totals, mock::*};
 
 /// A verifier with an account.
 const CAROL: AccountId = OTHER_CLIENT;

@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use sp_runtime::{Permill, TokenError};
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, Event, Totals};
+use crate::{Event, Totals, mock::*};
 
 /// A quarter of the cap is locked.
 fn locking(test: impl FnOnce()) {

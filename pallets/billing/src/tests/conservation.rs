@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use sp_runtime::Permill;
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, Pallet, Totals};
+use crate::{Pallet, Totals, mock::*};
 
 /// One step of a random history. Tasks are numbered 0..4, so that steps often meet.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use frame_support::assert_ok;
 use surety_types::traits::{Escrow, Settlement};
 
-use crate::{mock::*, Event, Totals};
+use crate::{Event, Totals, mock::*};
 
 #[test]
 fn a_payment_too_small_for_a_new_account_is_burned_and_the_others_arrive() {
@@ -126,8 +126,8 @@ fn a_large_share_opens_the_treasurys_account() {
     });
 }
 
-/// Something else may keep an account alive without money of its own, as session keys do. All of its money can then
-/// be in escrow, and too little comes back to open a balance.
+/// Something else may keep an account alive without money of its own, as session keys do. All of its money
+/// can then be in escrow, and too little comes back to open a balance.
 #[test]
 fn a_refund_too_small_for_an_empty_account_is_burned() {
     TestExt::new().execute_with(|| {

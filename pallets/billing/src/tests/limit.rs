@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, Error};
+use crate::{Error, mock::*};
 
 #[test]
 fn a_task_paid_at_its_limit_uses_up_its_cap() {

@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use sp_runtime::TokenError;
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, Error, Event, Totals};
+use crate::{Error, Event, Totals, mock::*};
 
 #[test]
 fn the_cap_is_held_on_the_clients_account() {

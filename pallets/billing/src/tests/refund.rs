@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, Error, Event, Totals};
+use crate::{Error, Event, Totals, mock::*};
 
 #[test]
 fn the_client_gets_everything_back() {

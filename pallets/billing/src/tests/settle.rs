@@ -7,7 +7,7 @@ use frame_support::{
 use sp_runtime::Permill;
 use surety_types::traits::{Escrow, Settlement};
 
-use crate::{mock::*, Error, Escrows, Event, Totals};
+use crate::{Error, Escrows, Event, Totals, mock::*};
 
 #[test]
 fn providers_protocol_and_client_get_their_parts() {

@@ -9,7 +9,7 @@ use frame_support::{
 };
 use surety_types::traits::Escrow;
 
-use crate::{mock::*, EscrowRecord, Escrows, HoldReason, Pallet, Totals};
+use crate::{EscrowRecord, Escrows, HoldReason, Pallet, Totals, mock::*};
 
 #[track_caller]
 fn assert_noticed(id: &str, corrupt: impl FnOnce()) {

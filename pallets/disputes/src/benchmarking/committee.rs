@@ -5,15 +5,15 @@ use codec::{Decode, Encode};
 use frame_benchmarking::v2::account;
 use frame_support::traits::Get;
 use sp_core::H256;
-use sp_runtime::{traits::One, SaturatedConversion, Saturating};
+use sp_runtime::{SaturatedConversion, Saturating, traits::One};
 use surety_dispute_game::{
     bisection::{Cell, CellValue, Clocks, Game},
-    committee::{value_hash, windows, Candidate, CommitteeState, SeatDraw},
-    quorum_streak::{seal, ROUNDS_MAX, SEATS},
+    committee::{Candidate, CommitteeState, SeatDraw, value_hash, windows},
+    quorum_streak::{ROUNDS_MAX, SEATS, seal},
 };
 use surety_pallet_results::{
-    benchmarking::setup::{at, challengeable, disputable, TASK},
     Rounds,
+    benchmarking::setup::{TASK, at, challengeable, disputable},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{limits::VOTERS_MAX, trust::Party};
@@ -45,8 +45,8 @@ fn waiting<T: Config>() {
     });
 }
 
-/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the first variant
-/// has no data.
+/// The same game at a cell that no block can compute: its state is the first thing that is encoded, and the
+/// first variant has no data.
 fn referred(game: &Game) -> Game {
     const NEEDS_COMMITTEE: u8 = 6;
     let cell = Cell {
@@ -129,7 +129,8 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
         frame_support::assert_ok!(state.reveal(voter, *value, salt()));
     }
     let mut committee = committee::<T>(state);
-    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute as well.
+    // All are in the list, and the last of them are still to be suspended: what is measured ends the dispute
+    // as well.
     committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
     Committees::<T>::insert(0, committee);
     right

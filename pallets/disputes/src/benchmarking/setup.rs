@@ -7,11 +7,10 @@ use surety_dispute_game::{
     dispute::Dispute,
 };
 use surety_pallet_results::{
-    asset,
-    benchmarking::setup::{agent_of, challengeable, stake, TASK},
-    DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds,
+    DisputeContexts, DisputeReferee, LongCell, RoundOf, Rounds, asset,
+    benchmarking::setup::{TASK, agent_of, challengeable, stake},
 };
-use surety_pallet_trust_lock::{fill_convictions, Pallet as TrustLock};
+use surety_pallet_trust_lock::{Pallet as TrustLock, fill_convictions};
 use surety_types::{
     task::ResultClaim,
     trust::{FaultKind, OpenDispute, Party},
@@ -19,8 +18,9 @@ use surety_types::{
 
 use crate::{Config, Disputes, HoldReason, NextDisputeId, PartyOf};
 
-/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the provider's
-/// agent, and the opening. It is refuted, the provider convicted, and the challenger goes on against the next.
+/// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the
+/// provider's agent, and the opening. It is refuted, the provider convicted, and the challenger goes on
+/// against the next.
 pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
     let (context, said, mut moves) = T::Referee::for_benchmark(cell);
     DisputeContexts::<T>::insert(TASK, context);

@@ -2,17 +2,17 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
-use surety_pallet_results::{asset, Pallet as Results, RoundOf, Rounds};
-use surety_types::{limits, trust::Party, TaskId};
+use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
+use surety_types::{TaskId, limits, trust::Party};
 
 use crate::{
-    matching::{ChallengerStake, Matchup},
     Config, Error, HoldReason, Pallet,
+    matching::{ChallengerStake, Matchup},
 };
 
 impl<T: Config> Pallet<T> {
-    /// What the next challenge of a result that is paid `price` has to put on hold. Each on the same round is dearer by
-    /// the first one's bond, so that whoever wants to use up the challenges of others pays for it.
+    /// What the next challenge of a result that is paid `price` has to put on hold. Each on the same round is
+    /// dearer by the first one's bond, so that whoever wants to use up the challenges of others pays for it.
     pub fn challenge_bond(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenceCost::get().saturating_mul(2u32.into());

@@ -8,13 +8,13 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128, SaturatedConversion};
+use sp_runtime::{DispatchError, FixedU128, SaturatedConversion, traits::Saturating};
 use surety_audit_economics::{
-    draw::{borrowed, SEAT_CONTEXT, SEAT_LABEL},
     AuditThreshold, SeatInput,
+    draw::{SEAT_CONTEXT, SEAT_LABEL, borrowed},
 };
 use surety_dispute_game::{
-    committee::{seat_rank, vote_rank, Candidate, Entry, CANDIDATES_EXPECTED},
+    committee::{CANDIDATES_EXPECTED, Candidate, Entry, seat_rank, vote_rank},
     quorum_streak::{CommitteeError, Stage},
 };
 use surety_pallet_results::{Pallet as Results, RoundOf};
@@ -26,7 +26,7 @@ use surety_types::{
     trust::{AuditProof, DisputeId},
 };
 
-use crate::{game::is_moot, CommitteeOf, Committees, Config, DisputeOf, Disputes, Error, Event, Pallet};
+use crate::{CommitteeOf, Committees, Config, DisputeOf, Disputes, Error, Event, Pallet, game::is_moot};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_join_committee(
@@ -98,14 +98,14 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Lets an opening in that [`Self::do_reveal_vote`] carries out now, and no other. So what enters a block without a fee is
-    /// one opening for each seat, which was paid for.
+    /// Lets an opening in that [`Self::do_reveal_vote`] carries out now, and no other. So what enters a block
+    /// without a fee is one opening for each seat, which was paid for.
     ///
     /// Changes nothing. It costs the round, the dispute, the committee and a hash.
     ///
     /// # Errors
-    /// `Future` when it is too early, `Stale` when it is too late or the answer is open already, `BadProof` when it is not
-    /// opened by this, `Call` when there is none.
+    /// `Future` when it is too early, `Stale` when it is too late or the answer is open already, `BadProof`
+    /// when it is not opened by this, `Call` when there is none.
     pub(crate) fn authorize_reveal_vote(
         _: TransactionSource,
         id: &DisputeId,
@@ -133,8 +133,9 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Whether a verifier may have a seat. In a vote of all its stake counts against every answer when it does not come, so only
-    /// jail keeps it away; in a draw others take the seat of one that has missed a deadline, of this committee or before.
+    /// Whether a verifier may have a seat. In a vote of all its stake counts against every answer when it
+    /// does not come, so only jail keeps it away; in a draw others take the seat of one that has missed a
+    /// deadline, of this committee or before.
     fn ensure_fit(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> DispatchResult {
         match committee.state.stage() {
             Stage::Summoning => ensure!(!TrustLock::<T>::is_in_jail(verifier), Error::<T>::InJail),
@@ -159,8 +160,8 @@ impl<T: Config> Pallet<T> {
         Ok((round, dispute, committee))
     }
 
-    /// Takes the time that has passed from the stage. Refuses when it is over: what comes too late would be undone with what
-    /// follows from that.
+    /// Takes the time that has passed from the stage. Refuses when it is over: what comes too late would be
+    /// undone with what follows from that.
     fn take_time(committee: &mut CommitteeOf<T>) -> DispatchResult {
         ensure!(!Self::is_stage_over(committee), Error::<T>::NotNow);
         let blocks = Self::committee_blocks(committee);
@@ -169,8 +170,9 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Whether a verifier's stake and key are older than what it draws with is known. Otherwise it could try keys, and move
-    /// stake to those names that are drawn. In blocks of the chain, because those make the epochs whose randomness it is.
+    /// Whether a verifier's stake and key are older than what it draws with is known. Otherwise it could try
+    /// keys, and move stake to those names that are drawn. In blocks of the chain, because those make the
+    /// epochs whose randomness it is.
     fn is_settled(verifier: &T::AccountId, committee: &CommitteeOf<T>) -> bool {
         let now = frame_system::Pallet::<T>::block_number();
         let since: u32 = now.saturating_sub(committee.draw.begun_at).saturated_into();

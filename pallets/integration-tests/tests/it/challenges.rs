@@ -110,7 +110,8 @@ fn an_auditor_that_confirmed_a_right_result_defends_it_against_a_saboteur() {
         revealed_with(&[(honest, 1, 9)], &[9]);
         assert_ok!(reveal_audit(honest, 1, 9));
         assert_ok!(challenge(STRANGER, 1));
-        // Provider and challenger collude: below a leaf the provider shows steps that are not those of the trace.
+        // Provider and challenger collude: below a leaf the provider shows steps that are not those of the
+        // trace.
         let steal = |account| if account == STRANGER { 9 } else { 8 };
         while let Some(party) = to_move(0) {
             let account = *party.account();

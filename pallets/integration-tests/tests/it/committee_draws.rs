@@ -2,7 +2,7 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use surety_dispute_game::quorum_streak::{Decision, Stage, QUORUM, ROUNDS_MAX, SEATS};
+use surety_dispute_game::quorum_streak::{Decision, QUORUM, ROUNDS_MAX, SEATS, Stage};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{stake::Role, trust::FaultKind};
 

@@ -1,5 +1,5 @@
-//! A third of the stake may vote, stay away, seal, and open as it likes, in any order: the value that the others compute is
-//! decided or nothing is, who is honest is not slashed, and it ends by time alone.
+//! A third of the stake may vote, stay away, seal, and open as it likes, in any order: the value that the
+//! others compute is decided or nothing is, who is honest is not slashed, and it ends by time alone.
 
 use proptest::{collection::vec, prelude::*};
 use sp_core::H256;

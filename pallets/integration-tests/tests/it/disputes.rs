@@ -56,7 +56,8 @@ fn the_liar_is_found_cell_by_cell_and_loses_its_whole_lock() {
             _ => None,
         });
         let cell = cell.unwrap();
-        // The very cell that the toy alters for this result: in the first step, so that what follows need not be asked.
+        // The very cell that the toy alters for this result: in the first step, so that what follows need not
+        // be asked.
         assert_eq!((cell.leaf, cell.step, cell.row, cell.cell), (1, 0, 0, 0));
         let ended = RuntimeEvent::Disputes(DisputesEvent::DisputeEnded {
             dispute: 0,

@@ -120,7 +120,8 @@ fn a_statement_for_another_chain_is_no_evidence_here() {
 #[test]
 fn a_statement_signed_by_another_key_is_no_evidence() {
     committed(|| {
-        // By its author, by an agent of somebody else, and with the agent's name over another key's signature.
+        // By its author, by an agent of somebody else, and with the agent's name over another key's
+        // signature.
         let stranger = signed_by(REPORTER, promise(1, TASK, 8), &genesis());
         refused(stranger.clone(), None, ResultsError::WrongSigner);
         let rival = signed_by(agent_of(2), promise(1, TASK, 8), &genesis());

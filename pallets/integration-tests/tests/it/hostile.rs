@@ -1,5 +1,5 @@
-//! Hostile accounts may call whatever they like, in any order and at any time. Who is honest and plays its disputes
-//! loses nothing, no money appears or goes missing, and everything ends by time alone.
+//! Hostile accounts may call whatever they like, in any order and at any time. Who is honest and plays its
+//! disputes loses nothing, no money appears or goes missing, and everything ends by time alone.
 
 use frame_support::traits::fungible::Mutate;
 use proptest::{collection::vec, prelude::*};

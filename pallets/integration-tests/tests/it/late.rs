@@ -17,7 +17,8 @@ use surety_pallet_integration_tests::*;
 
 const VERIFIER: AccountId = FIRST_VERIFIER;
 
-/// A round of three that have committed to these results; the reveal window is over, and those listed have revealed.
+/// A round of three that have committed to these results; the reveal window is over, and those listed have
+/// revealed.
 fn late(results: &[u8], in_time: &[AccountId], test: impl FnOnce()) {
     late_with(&[], results, in_time, test);
 }

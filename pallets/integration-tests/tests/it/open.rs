@@ -27,10 +27,12 @@ fn everybodys_stake_is_locked_and_the_clock_is_set() {
 
         let round = round().unwrap();
         assert_eq!((round.redundancy, round.units_max), (2, UNITS_MAX));
-        assert!(round
-            .members
-            .iter()
-            .all(|member| member.progress == MemberProgress::Working && member.lock == LOCK));
+        assert!(
+            round
+                .members
+                .iter()
+                .all(|member| member.progress == MemberProgress::Working && member.lock == LOCK)
+        );
         assert!(round.dropped.is_empty());
     });
 }

@@ -1,4 +1,5 @@
-//! What a pool lets in of openings, which nobody signs and nobody pays for; and that strangers who send others damage none.
+//! What a pool lets in of openings, which nobody signs and nobody pays for; and that strangers who send
+//! others damage none.
 
 use frame_support::{
     assert_ok,

@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use proptest::prelude::*;
 use sp_runtime::{DispatchError, FixedU128, Permill};
-use surety_audit_economics::{honesty_pays, SlashSplit, Terms};
+use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
     stake::Role,
@@ -45,7 +45,8 @@ fn a_round_is_drawn_for_at_its_tasks_level() {
             settled(1);
             assert_ok!(open_secured(TASK, secured(level, 0), [1]));
             all_commit(&[(1, 9)]);
-            // Of ten verifiers with the same stake one draws itself below 0.015 at the basic level, below 0.3 at the high.
+            // Of ten verifiers with the same stake one draws itself below 0.015 at the basic level, below 0.3
+            // at the high.
             let announced = announce_with(FIRST_VERIFIER, 1, 9, 0x20);
             assert_eq!(announced.is_ok(), drawn, "{level:?}");
         });

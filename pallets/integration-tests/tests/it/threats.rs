@@ -1,4 +1,5 @@
-//! Each threat that the protocol names, and its answer here. Some are answered elsewhere: see the README's list.
+//! Each threat that the protocol names, and its answer here. Some are answered elsewhere: see the README's
+//! list.
 
 use frame_support::{assert_noop, assert_ok};
 use surety_dispute_game::bisection::Move;
@@ -202,8 +203,8 @@ fn a_challenge_that_is_run_in_front_of_takes_nothing_from_the_one_behind() {
 fn grinding_commitments_does_not_steer_the_draw_of_others() {
     TestExt::new().round_of(1).execute_with(|| {
         all_commit(&[(1, 9)]);
-        // What a verifier draws over names the commitment, and its output is known to its key alone: the proof of
-        // another key is worth nothing, whatever the commitment.
+        // What a verifier draws over names the commitment, and its output is known to its key alone: the
+        // proof of another key is worth nothing, whatever the commitment.
         let proof = proof_of(agent_of(VERIFIER + 1), &input_of(1), 0);
         let seal = seal_of(VERIFIER, 1, 9);
         let call = ResultsCall::announce_audit {

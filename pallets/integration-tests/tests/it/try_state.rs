@@ -233,7 +233,7 @@ fn a_committee_that_nobody_waits_for_is_noticed() {
 }
 
 fn any_committee() -> CommitteeOf<Test> {
-    use surety_dispute_game::committee::{windows, CommitteeState, SeatDraw};
+    use surety_dispute_game::committee::{CommitteeState, SeatDraw, windows};
     CommitteeOf::<Test> {
         state: CommitteeState::new(Default::default(), windows(1, 1)),
         claimed: Default::default(),

@@ -5,8 +5,8 @@ use surety_types::task::{FailureReason, Verdict};
 
 use surety_pallet_integration_tests::*;
 
-/// Plays a round of `redundancy`: who is listed commits, and reveals unless it stands in `silent`. Whoever gets into a
-/// dispute plays it.
+/// Plays a round of `redundancy`: who is listed commits, and reveals unless it stands in `silent`. Whoever
+/// gets into a dispute plays it.
 fn play(redundancy: u32, results: &[(AccountId, u8)], silent: &[AccountId]) -> Verdict<AccountId> {
     play_with(Model::Exact, redundancy, results, silent)
 }

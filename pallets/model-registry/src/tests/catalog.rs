@@ -1,9 +1,9 @@
 //! What a task may ask for.
 
-use frame_support::{assert_noop, assert_ok, BoundedVec};
+use frame_support::{BoundedVec, assert_noop, assert_ok};
 use surety_types::{model::Operation, traits::ModelCatalog};
 
-use crate::{mock::*, Error, Models};
+use crate::{Error, Models, mock::*};
 
 #[test]
 fn a_registered_model_can_be_asked_for_what_it_offers() {

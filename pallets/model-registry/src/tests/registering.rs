@@ -1,11 +1,11 @@
 //! Entering a model.
 
-use frame_support::{assert_noop, assert_ok, BoundedVec};
+use frame_support::{BoundedVec, assert_noop, assert_ok};
 use sp_core::H256;
 use sp_runtime::{DispatchError, TokenError};
 use surety_types::model::{Activation, Architecture, ExactForm, ModelFamily, ModelManifest, Operation};
 
-use crate::{mock::*, Error, Event, Model, Models};
+use crate::{Error, Event, Model, Models, mock::*};
 
 #[test]
 fn a_model_is_stored_under_the_hash_of_its_manifest() {

@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_types::ModelId;
 
-use crate::{mock::*, Error, Event, Models};
+use crate::{Error, Event, Models, mock::*};
 
 #[test]
 fn the_owner_gets_the_deposit_back() {

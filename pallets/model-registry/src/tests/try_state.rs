@@ -2,7 +2,7 @@
 
 use frame_support::{assert_err, assert_ok};
 
-use crate::{asset, mock::*, Models};
+use crate::{Models, asset, mock::*};
 
 /// Does `damage` to a sound state, and expects the checker to say `complaint`.
 #[track_caller]

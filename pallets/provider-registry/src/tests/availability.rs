@@ -5,7 +5,7 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::traits::ProviderDirectory;
 
-use crate::{mock::*, Error, Event};
+use crate::{Error, Event, mock::*};
 
 #[test]
 fn a_provider_is_available_for_one_window_after_its_last_sign_of_life() {

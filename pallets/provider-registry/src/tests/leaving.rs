@@ -5,7 +5,7 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::traits::{ProviderDirectory, StashClosed};
 
-use crate::{mock::*, Error, Event, Providers};
+use crate::{Error, Event, Providers, mock::*};
 
 #[test]
 fn an_agent_takes_its_stash_off_the_list() {

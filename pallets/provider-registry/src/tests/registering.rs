@@ -1,11 +1,11 @@
 //! Entering the list.
 
-use frame_support::{assert_noop, assert_ok, BoundedVec};
+use frame_support::{BoundedVec, assert_noop, assert_ok};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{multiaddr::Endpoints, stake::Role};
 
-use crate::{mock::*, Error, Event, Providers};
+use crate::{Error, Event, Providers, mock::*};
 
 #[test]
 fn an_agent_registers_its_stash() {

@@ -1,8 +1,8 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{assert_err, assert_ok, BoundedVec};
+use frame_support::{BoundedVec, assert_err, assert_ok};
 
-use crate::{mock::*, ProviderOf, Providers};
+use crate::{ProviderOf, Providers, mock::*};
 
 /// Does `damage` to the entry of a sound state, and expects the checker to say `complaint`.
 #[track_caller]

@@ -4,19 +4,20 @@ use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{content_hash, SegmentOpening, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, SegmentOpening, content_hash};
 use surety_types::{
     task::{MemberProgress, RoundPhase},
     traits::TaskOutcome,
 };
 
-use super::setup::{full_round, lock_all, TASK};
-use crate::{asset, Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
+use super::setup::{TASK, full_round, lock_all};
+use crate::{Config, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset};
 
 /// What is demanded of the input.
 const SEGMENT: u32 = 5;
 
-/// Makes a task known whose input is as long as one can be by default: 16 MiB. Returns the piece that is demanded of it.
+/// Makes a task known whose input is as long as one can be by default: 16 MiB. Returns the piece that is
+/// demanded of it.
 pub(super) fn post<T: Config>() -> SegmentOpening {
     let input: Vec<u8> = core::iter::repeat_n(7u8, 16 * 1024 * SEGMENT_BYTES as usize).collect();
     let client = account("client", 0, 0);

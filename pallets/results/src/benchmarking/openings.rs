@@ -1,6 +1,6 @@
 //! Openings that take longest to be found right.
 
-use frame_benchmarking::{account, BenchmarkError};
+use frame_benchmarking::{BenchmarkError, account};
 use frame_support::{assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
 use sp_core::H256;
 use sp_runtime::traits::One;
@@ -12,7 +12,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use super::setup::{agent_of, challengeable, claim, disputable, full_round, TASK};
+use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
 use crate::{Call, Config, Rounds};
 
 const SALT: H256 = H256::repeat_byte(3);

@@ -6,22 +6,22 @@ use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    traits::{BlockNumberProvider, Bounded, One, Zero},
     Saturating,
+    traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::content_hash;
 use surety_types::{
+    TaskId,
     limits::{AUDITS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
     task::{AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
     traits::StakeLedger,
     trust::{Audit, AuditState},
-    TaskId,
 };
 
-use crate::{types::DisputeReferee, verdict, Config, DisputeContexts, RoundOf};
+use crate::{Config, DisputeContexts, RoundOf, types::DisputeReferee, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;

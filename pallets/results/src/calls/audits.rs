@@ -8,16 +8,16 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use sp_runtime::{traits::Saturating, DispatchError, FixedU128};
-use surety_audit_economics::{audit_seal, draw, AuditInput, AuditThreshold};
+use sp_runtime::{DispatchError, FixedU128, traits::Saturating};
+use surety_audit_economics::{AuditInput, AuditThreshold, audit_seal, draw};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     opening::pooled,
     stake::Role,
     task::{AuditDraw, ResultClaim, RoundPhase},
     traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
     trust::{Audit, AuditProof, AuditState},
-    TaskId,
 };
 
 use crate::{AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};
@@ -122,14 +122,14 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a block without a fee is
-    /// one opening for each announcement, which was paid for.
+    /// Lets an opening in that [`Self::do_reveal_audit`] carries out now, and no other. So what enters a
+    /// block without a fee is one opening for each announcement, which was paid for.
     ///
     /// Changes nothing. It costs the round and a hash.
     ///
     /// # Errors
-    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof` when it is not
-    /// opened by this, `Call` when there is none.
+    /// `Future` when it is too early, `Stale` when it is too late or the seal is open already, `BadProof`
+    /// when it is not opened by this, `Call` when there is none.
     pub(crate) fn authorize_reveal_audit(
         _: TransactionSource,
         task: &TaskId,
@@ -160,7 +160,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they agree.
+    /// Whether claim and salt open what the verifier sealed about the provider, and may. Says whether they
+    /// agree.
     fn ensure_opens_audit(
         round: &RoundOf<T>,
         task: TaskId,

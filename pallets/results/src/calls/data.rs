@@ -2,18 +2,17 @@
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{segments, SegmentOpening};
+use surety_proofs::{SegmentOpening, segments};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::ResultClaim,
     traits::{TaskClock, TaskOutcome},
     trust::{Demand, FaultKind},
-    TaskId,
 };
 
 use crate::{
-    asset, types::DisputeReferee, Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet,
-    RoundOf, Rounds,
+    Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet, RoundOf, Rounds, asset,
+    types::DisputeReferee,
 };
 
 impl<T: Config> Pallet<T> {
@@ -34,7 +33,8 @@ impl<T: Config> Pallet<T> {
             round.demands = round.demands.saturating_add(1);
         }
         if let Some(other) = Demands::<T>::get(task, provider) {
-            // Whoever pays for the output comes first: a provider that withholds it could demand of itself for ever.
+            // Whoever pays for the output comes first: a provider that withholds it could demand of itself
+            // for ever.
             ensure!(
                 is_clients(&by) && !is_clients(&other.by),
                 Error::<T>::AlreadyDemanded
@@ -91,7 +91,8 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// Whether `opening` is the piece of the claim's output that was asked for, or its last one when it has fewer.
+    /// Whether `opening` is the piece of the claim's output that was asked for, or its last one when it has
+    /// fewer.
     fn is_piece(
         task: TaskId,
         claim: &ResultClaim,
@@ -108,7 +109,8 @@ impl<T: Config> Pallet<T> {
             && opening.row_digest(output_bytes) == Some(claim.output)
     }
 
-    /// Ends one demand of the round that is overdue, or whose provider no longer counts. Says whether there was one.
+    /// Ends one demand of the round that is overdue, or whose provider no longer counts. Says whether there
+    /// was one.
     pub(crate) fn end_demand(task: TaskId, round: &mut RoundOf<T>) -> bool {
         for member in &round.members.clone() {
             let Some(demand) = Demands::<T>::get(task, &member.provider) else {

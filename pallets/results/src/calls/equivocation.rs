@@ -1,8 +1,8 @@
 //! Reports of providers that said two different things of one task.
 //!
-//! A provider signs a [`CommitStatement`](surety_proofs::CommitStatement) when it hands its result to the client. It
-//! counts as long as the task has its round: from then on nothing is locked for it, and nothing that the provider might
-//! still sign can change what was paid.
+//! A provider signs a [`CommitStatement`](surety_proofs::CommitStatement) when it hands its result to the
+//! client. It counts as long as the task has its round: from then on nothing is locked for it, and nothing
+//! that the provider might still sign can change what was paid.
 
 use frame_support::{dispatch::DispatchResult, ensure};
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -11,11 +11,11 @@ use sp_runtime::traits::Zero;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::SignedStatement;
 use surety_types::{
+    TaskId,
     stake::Role,
     task::{RoundMember, RoundPhase},
     traits::{SignatureVerifier, StakeLedger, TaskClock},
     trust::{CommitNote, FaultKind},
-    TaskId,
 };
 
 use crate::{CommitNotes, Config, Error, Event, MemberOf, Pallet, Rounds};
@@ -66,7 +66,8 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Whether a statement differs from another of the same provider about the same task, or from what it said on chain.
+    /// Whether a statement differs from another of the same provider about the same task, or from what it
+    /// said on chain.
     fn contradicts(
         one: &SignedStatement<T::AccountId>,
         other: Option<&SignedStatement<T::AccountId>>,

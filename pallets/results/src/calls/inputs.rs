@@ -1,21 +1,21 @@
 //! Pieces of a task's input, demanded and supplied on chain: what a client can be shown to have withheld.
 //!
-//! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the input. The
-//! price comes back only when the client has withheld the piece, so that nobody gains time for nothing.
+//! One piece is open at a time, and only while fewer than a majority have committed: whoever commits has the
+//! input. The price comes back only when the client has withheld the piece, so that nobody gains time for
+//! nothing.
 
 use alloc::vec::Vec;
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
 use sp_runtime::traits::Saturating;
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_proofs::{segments, SegmentOpening};
+use surety_proofs::{SegmentOpening, segments};
 use surety_types::{
-    limits,
+    TaskId, limits,
     task::{FailureReason, MemberProgress, RoundPhase, Verdict},
     traits::{TaskClock, TaskOutcome},
-    TaskId,
 };
 
-use crate::{asset, verdict, Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds};
+use crate::{Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset, verdict};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_demand_input(agent: T::AccountId, task: TaskId, segment: u32) -> DispatchResult {
@@ -88,8 +88,8 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has. The input was to
-    /// be had then, and the client is paid as if it had supplied the piece.
+    /// After a commitment: ends the open demand if whoever made it has committed itself, or a majority has.
+    /// The input was to be had then, and the client is paid as if it had supplied the piece.
     pub(crate) fn lift_input_demand(task: TaskId, round: &mut RoundOf<T>) {
         let is_needed = |demand: &InputDemandOf<T>| {
             let mut members = round.members.iter();

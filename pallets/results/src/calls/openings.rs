@@ -1,4 +1,5 @@
-//! Which openings of commitments are let into the pool and into blocks. They carry no signature and pay nothing.
+//! Which openings of commitments are let into the pool and into blocks. They carry no signature and pay
+//! nothing.
 
 use frame_support::{
     ensure,
@@ -9,22 +10,23 @@ use sp_core::H256;
 use surety_dispute_game::bisection::{Clocks, Game};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
+    TaskId,
     opening::pooled,
     task::{MemberProgress, ResultClaim, RoundPhase},
-    TaskId,
 };
 
 use crate::{Config, DisputeContexts, DisputeReferee, Error, Pallet, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
-    /// Lets an opening in that [`Self::do_reveal`] carries out in this block, and no other. So what enters a block without
-    /// a fee is one opening for each commitment, which was paid for.
+    /// Lets an opening in that [`Self::do_reveal`] carries out in this block, and no other. So what enters a
+    /// block without a fee is one opening for each commitment, which was paid for.
     ///
-    /// Changes nothing. It costs the round, a hash, and a look at the claim where the opening is the right one.
+    /// Changes nothing. It costs the round, a hash, and a look at the claim where the opening is the right
+    /// one.
     ///
     /// # Errors
-    /// `Future` when it is too early, `Stale` when it is too late or the commitment is open already, `BadProof` when it is
-    /// not opened by this, `Call` when there is none.
+    /// `Future` when it is too early, `Stale` when it is too late or the commitment is open already,
+    /// `BadProof` when it is not opened by this, `Call` when there is none.
     pub(crate) fn authorize_reveal(
         _: TransactionSource,
         task: &TaskId,
@@ -44,8 +46,8 @@ impl<T: Config> Pallet<T> {
         Ok((pooled("Results.reveal", *task, provider), Weight::zero()))
     }
 
-    /// Whether commitments of a round can be opened now, in time or late. The phase for it begins with the first that is, when
-    /// nobody has advanced the round.
+    /// Whether commitments of a round can be opened now, in time or late. The phase for it begins with the
+    /// first that is, when nobody has advanced the round.
     pub(crate) fn ensure_revealing(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
         match round.phase {
             RoundPhase::Auditing { until } if TrustLock::<T>::has_passed(until) => Ok(()),

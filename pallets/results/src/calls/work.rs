@@ -4,8 +4,8 @@ use frame_support::{dispatch::DispatchResult, ensure};
 use sp_core::H256;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    task::{MemberProgress, ResultClaim, RoundMember, RoundPhase},
     TaskId,
+    task::{MemberProgress, ResultClaim, RoundMember, RoundPhase},
 };
 
 use crate::{Config, Error, Event, Pallet, Rounds};

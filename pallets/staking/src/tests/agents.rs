@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{mock::*, Agents, Error, Event, PendingAgents};
+use crate::{Agents, Error, Event, PendingAgents, mock::*};
 
 #[test]
 fn an_agent_acts_only_once_it_has_confirmed() {

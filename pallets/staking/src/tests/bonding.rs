@@ -4,7 +4,7 @@ use frame_support::{assert_noop, assert_ok};
 use sp_runtime::{DispatchError, TokenError};
 use surety_types::stake::Role;
 
-use crate::{mock::*, Error, Event, Ledgers};
+use crate::{Error, Event, Ledgers, mock::*};
 
 #[test]
 fn bonded_stake_is_held_on_the_stash() {

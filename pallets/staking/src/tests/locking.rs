@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_types::traits::StakeLedger;
 
-use crate::{mock::*, Error, Event};
+use crate::{Error, Event, mock::*};
 
 #[test]
 fn locking_takes_from_what_is_unlocked() {

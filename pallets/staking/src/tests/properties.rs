@@ -4,7 +4,7 @@ use frame_support::assert_ok;
 use proptest::prelude::*;
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{mock::*, Ledgers};
+use crate::{Ledgers, mock::*};
 
 const STASHES: u64 = 3;
 const ENDOWMENT: Balance = 1_000;

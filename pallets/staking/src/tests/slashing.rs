@@ -3,7 +3,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_types::{stake::Role, traits::StakeLedger};
 
-use crate::{mock::*, Agents, BondedInAll, Error, Event, Ledgers};
+use crate::{Agents, BondedInAll, Error, Event, Ledgers, mock::*};
 
 #[test]
 fn a_slash_burns_the_locked_part_first() {

@@ -3,7 +3,7 @@
 use frame_support::{assert_err, assert_ok};
 use surety_types::stake::UnlockChunk;
 
-use crate::{asset, mock::*, Agents, LedgerOf, Ledgers, PendingAgents};
+use crate::{Agents, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
 
 /// Does `damage` to a sound state of two providers, and expects the checker to say `complaint`.
 #[track_caller]

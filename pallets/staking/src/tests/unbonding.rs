@@ -7,7 +7,7 @@ use surety_types::{
     traits::StakeLedger,
 };
 
-use crate::{mock::*, Agents, Error, Event, Ledgers, PendingAgents};
+use crate::{Agents, Error, Event, Ledgers, PendingAgents, mock::*};
 
 #[test]
 fn unbonded_stake_stays_held_until_its_block() {

@@ -3,7 +3,7 @@ use sp_core::H256;
 use surety_pallet_test_kit::{MockProviders, MockStake};
 use surety_types::{limits, stake::Role};
 
-use crate::{mock::*, BidCounts, BidRecord, Bids, Error, Event};
+use crate::{BidCounts, BidRecord, Bids, Error, Event, mock::*};
 
 #[test]
 fn a_bid_is_kept_sealed_and_locks_its_deposit() {

@@ -1,7 +1,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::{MockEscrow, MockStake};
 
-use crate::{mock::*, Error, Event, TaskStateOf};
+use crate::{Error, Event, TaskStateOf, mock::*};
 
 const LAST: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW;
 

@@ -5,7 +5,7 @@ use surety_types::{
     traits::Escrow,
 };
 
-use crate::{draw, mock::*, step::DRAW_PATIENCE_BLOCKS, Bids, Error, Event, TaskStateOf};
+use crate::{Bids, Error, Event, TaskStateOf, draw, mock::*, step::DRAW_PATIENCE_BLOCKS};
 
 /// First block in which a task posted in block 1 can be drawn.
 const DRAW: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW + 3;
@@ -66,9 +66,11 @@ fn with_redundancy_the_drawn_come_from_the_shortlist_at_the_first_price_outside(
         let task = assign(2, &[100, 200, 300, 400, 450, 460]);
         let drawn = assignments(task);
         assert_eq!(drawn.len(), 2);
-        assert!(drawn
-            .iter()
-            .all(|(provider, price)| *provider < stash(4) && *price == 450));
+        assert!(
+            drawn
+                .iter()
+                .all(|(provider, price)| *provider < stash(4) && *price == 450)
+        );
         let TaskStateOf::<Test>::Running { reserves, .. } = state(task) else {
             unreachable!()
         };

@@ -11,8 +11,8 @@ use surety_types::{
 };
 
 use crate::{
-    mock::*, step::DRAW_PATIENCE_BLOCKS, tick::RETRY_BLOCKS, Agenda, Bids, Error, Event, NextTaskId,
-    TaskStateOf, Tasks,
+    Agenda, Bids, Error, Event, NextTaskId, TaskStateOf, Tasks, mock::*, step::DRAW_PATIENCE_BLOCKS,
+    tick::RETRY_BLOCKS,
 };
 
 const PROVIDERS: u64 = 8;
@@ -203,7 +203,8 @@ fn deposits_at_stake() -> Balance {
         .sum()
 }
 
-/// Carries out the actions, then lets time pass. Returns how many rounds were opened, and how many tasks were paid.
+/// Carries out the actions, then lets time pass. Returns how many rounds were opened, and how many tasks were
+/// paid.
 fn live_through(actions: Vec<Action>) -> (usize, usize) {
     let mut reached = (0, 0);
     TestExt::new().providers(PROVIDERS).execute_with(|| {

@@ -7,7 +7,7 @@ use sp_core::H256;
 use surety_types::limits;
 
 use crate::{
-    draw::{draw, metered, seed, Candidate, Drawn},
+    draw::{Candidate, Drawn, draw, metered, seed},
     mock::Balance,
 };
 

@@ -1,7 +1,7 @@
 use frame_support::{assert_noop, assert_ok};
 use surety_pallet_test_kit::MockStake;
 
-use crate::{mock::*, Bids, Error, Event, TaskStateOf};
+use crate::{Bids, Error, Event, TaskStateOf, mock::*};
 
 const FIRST: BlockNumber = 1 + BID_WINDOW + 1;
 const LAST: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW;

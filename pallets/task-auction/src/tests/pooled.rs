@@ -1,5 +1,5 @@
-//! What a pool lets in of openings of bids, which nobody signs and nobody pays for; and that strangers who send others
-//! damage none.
+//! What a pool lets in of openings of bids, which nobody signs and nobody pays for; and that strangers who
+//! send others damage none.
 
 use frame_support::{
     assert_noop, assert_ok,
@@ -10,7 +10,7 @@ use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::opening::PRIORITY;
 
-use crate::{mock::*, Bids, Call};
+use crate::{Bids, Call, mock::*};
 
 const FIRST: BlockNumber = 1 + BID_WINDOW + 1;
 const LAST: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW;

@@ -6,7 +6,7 @@ use surety_types::{
     traits::Escrow,
 };
 
-use crate::{mock::*, Error, Event, NextTaskId, TaskStateOf};
+use crate::{Error, Event, NextTaskId, TaskStateOf, mock::*};
 
 fn refused(change: impl FnOnce(&mut TaskSpec), error: Error<Test>) {
     let mut spec = spec(2);

@@ -4,7 +4,7 @@ use surety_types::{
     task::{FailureReason, Verdict},
 };
 
-use crate::{mock::*, BidCounts, Bids, Error, Event, OpenTasks, Substitutes, TaskStateOf, Tasks};
+use crate::{BidCounts, Bids, Error, Event, OpenTasks, Substitutes, TaskStateOf, Tasks, mock::*};
 
 #[test]
 fn a_finished_task_can_be_read_for_a_while_and_then_nothing_is_left_of_it() {

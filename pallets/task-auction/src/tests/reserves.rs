@@ -5,7 +5,7 @@ use surety_types::{
     traits::{StakeLedger, TaskOutcome},
 };
 
-use crate::{mock::*, Substitutes, TaskStateOf};
+use crate::{Substitutes, TaskStateOf, mock::*};
 
 fn take(task: u64, count: u32) -> Vec<(AccountId, Balance)> {
     let taken = <TaskAuction as TaskOutcome<_, _>>::take_reserves(task, count);

@@ -5,7 +5,7 @@ use surety_types::{
     traits::{Escrow, TaskOutcome},
 };
 
-use crate::{mock::*, Error, Event, TaskStateOf};
+use crate::{Error, Event, TaskStateOf, mock::*};
 
 #[test]
 fn the_majority_is_paid_for_its_units_and_the_client_gets_the_rest() {

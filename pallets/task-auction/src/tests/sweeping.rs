@@ -3,7 +3,7 @@ use surety_pallet_test_kit::{MockEscrow, MockTrust};
 use surety_types::traits::TaskClock;
 
 use crate::{
-    mock::*, tick::RETRY_BLOCKS, weights::WeightInfo, Agenda, AgendaSweptTo, Event, Pallet, TaskStateOf,
+    Agenda, AgendaSweptTo, Event, Pallet, TaskStateOf, mock::*, tick::RETRY_BLOCKS, weights::WeightInfo,
 };
 
 /// Room for exactly this many tasks on the agenda of one block, each at its worst.
@@ -80,8 +80,8 @@ fn the_cursor_stays_before_a_block_in_which_something_is_left() {
     TestExt::new().execute_with(|| {
         let tasks = [post(1), post(1), post(1)];
         run_to(1 + BID_WINDOW);
-        // With room for the worst step of one task and for the cheap one it turns out to be, a second one is begun,
-        // but not a third.
+        // With room for the worst step of one task and for the cheap one it turns out to be, a second one is
+        // begun, but not a third.
         let cheap = <() as WeightInfo>::open_reveals() + <() as WeightInfo>::sweep_task();
         next_block_with(room_for(1) + cheap);
         assert_eq!(revealing(&tasks), 2);

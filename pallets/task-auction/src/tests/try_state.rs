@@ -4,11 +4,12 @@ use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
 
 use crate::{
-    mock::*, Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks,
-    Pallet, Substitutes, TaskStateOf, Tasks,
+    Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks, Pallet,
+    Substitutes, TaskStateOf, Tasks, mock::*,
 };
 
-/// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in bidding.
+/// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in
+/// bidding.
 fn noticed(id: &'static str, corrupt: impl FnOnce(u64, u64)) {
     TestExt::new().providers(3).run(|| {
         let running = assign(1, &[500, 600]);
@@ -98,7 +99,8 @@ fn auc_5_notices_assignments_that_rest_on_nothing() {
             }
         });
     };
-    // Nobody; a second one; one from the reserves; one without a bid; a price below the bid; one above the cap.
+    // Nobody; a second one; one from the reserves; one without a bid; a price below the bid; one above the
+    // cap.
     noticed("AUC-5", |running, _| {
         edit(running, |providers, _| providers.clear())
     });

@@ -1,8 +1,8 @@
 //! How many bytes the moves of a game take at most.
 
-use super::cut::{posts, Span};
+use super::cut::{Span, posts};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
-use super::{LeafKind, Length, Shape, BYTES_MAX, CHILDREN_MAX, OPENING_BYTES_MAX};
+use super::{BYTES_MAX, CHILDREN_MAX, LeafKind, Length, OPENING_BYTES_MAX, Shape};
 use surety_proofs::SEGMENT_BYTES;
 
 const HASH: u32 = 32;
@@ -21,8 +21,9 @@ const NAME: u32 = MOVE + 1;
 /// A move's number, the byte's.
 const PICK: u32 = MOVE + 2;
 
-/// Most bytes that an opening of a cell of this step may have, so that no game that comes to one takes more than
-/// [`BYTES_MAX`]; at most [`OPENING_BYTES_MAX`]. Nothing when there is no such step, or none that can be played over.
+/// Most bytes that an opening of a cell of this step may have, so that no game that comes to one takes more
+/// than [`BYTES_MAX`]; at most [`OPENING_BYTES_MAX`]. Nothing when there is no such step, or none that can be
+/// played over.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "sizes of single moves, which are bounded by far less"

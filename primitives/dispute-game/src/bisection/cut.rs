@@ -20,8 +20,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Leaves of each child but the last, which may have fewer: the least power of 16 that leaves at most 16 children.
-    /// A power of two, so that every child is a node of the binary tree.
+    /// Leaves of each child but the last, which may have fewer: the least power of 16 that leaves at most 16
+    /// children. A power of two, so that every child is a node of the binary tree.
     pub fn stride(&self) -> u32 {
         let mut stride = 1u32;
         while self.leaves.div_ceil(stride) > CHILDREN_MAX {
@@ -46,7 +46,8 @@ impl Span {
         }
     }
 
-    /// The digest of child `index` in a tree that has these leaves; nothing when it lacks some of the child's.
+    /// The digest of child `index` in a tree that has these leaves; nothing when it lacks some of the
+    /// child's.
     pub fn digest(&self, index: u32, leaves: &[H256]) -> Option<H256> {
         let child = self.child(index);
         let first = usize::try_from(child.first).ok()?;
@@ -76,8 +77,8 @@ pub(super) fn posts(leaves: u32) -> u32 {
     posts
 }
 
-/// The node over `nodes`, all complete and of equal height but for the last. Pairs as [`merkle_root`] does, which
-/// promotes a node without a sibling.
+/// The node over `nodes`, all complete and of equal height but for the last. Pairs as [`merkle_root`] does,
+/// which promotes a node without a sibling.
 fn join(mut nodes: Vec<H256>) -> Option<H256> {
     while nodes.len() > 1 {
         nodes = nodes

@@ -6,13 +6,13 @@ use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
 
-use super::cut::{parent, Span};
+use super::cut::{Span, parent};
 use super::shape::{playable_leaves, playable_rows, playable_steps};
 use super::{
-    opening_room, Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move,
-    Outcome, Reason, Referee, Roots, RowsShape, Shape, Side,
+    Cell, CellValue, Children, Clocks, Entry, GameError, Judgement, LeafKind, Length, Move, Outcome, Reason,
+    Referee, Roots, RowsShape, Shape, Side, opening_room,
 };
-use surety_proofs::{Segment, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, Segment};
 
 /// Where a game stands.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
@@ -172,10 +172,10 @@ impl Game {
     ///
     /// To be told before a move that comes after them, or the wrong side pays.
     pub fn tick(&mut self, blocks: u32) -> &State {
-        if let Some(side) = self.to_move() {
-            if self.clocks.run(side, blocks) {
-                self.end(side.other(), Reason::TimeOut);
-            }
+        if let Some(side) = self.to_move()
+            && self.clocks.run(side, blocks)
+        {
+            self.end(side.other(), Reason::TimeOut);
         }
         &self.state
     }

@@ -4,11 +4,11 @@ use core::fmt;
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 
 use super::shape::playable_rows;
-use super::{Length, Shape, CHILDREN_MAX, OPENING_BYTES_MAX};
-use surety_proofs::{merkle_root, CellOpening, Proof, Segment};
+use super::{CHILDREN_MAX, Length, OPENING_BYTES_MAX, Shape};
+use surety_proofs::{CellOpening, Proof, Segment, merkle_root};
 
 /// Who plays.
 #[derive(
@@ -37,7 +37,8 @@ pub type Children = BoundedVec<H256, ConstU32<CHILDREN_MAX>>;
 /// What a side sends.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub enum Move {
-    /// Defender: the children of the node in dispute. Children that are leaves of their tree are posted unhashed.
+    /// Defender: the children of the node in dispute. Children that are leaves of their tree are posted
+    /// unhashed.
     Post(Children),
     /// Challenger: the first child that differs, counted from 0.
     Name(u8),
@@ -45,7 +46,8 @@ pub enum Move {
     Enter(Entry),
     /// Defender: the bytes of the segment in dispute.
     Show(Segment),
-    /// Challenger: the first byte of the segment that differs, counted from 0. In dispute is the cell that it is of.
+    /// Challenger: the first byte of the segment that differs, counted from 0. In dispute is the cell that it
+    /// is of.
     Pick(u16),
     /// Defender: whatever the referee needs to compute the cell again.
     Open(BoundedVec<u8, ConstU32<OPENING_BYTES_MAX>>),
@@ -132,7 +134,8 @@ pub struct Outcome {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub enum Reason {
-    /// The cell was computed again and is what the defender said, or is not; or a leaf is not what the claim says.
+    /// The cell was computed again and is what the defender said, or is not; or a leaf is not what the claim
+    /// says.
     Judged,
     /// No block could compute the cell, and it was decided elsewhere.
     Decided,

@@ -8,10 +8,10 @@ use sp_core::H256;
 use super::{
     Cell, Entry, Game, LeafKind, Length, LengthOpening, Level, Move, Place, Shape, State, StepsOpening,
 };
-use surety_proofs::{segment_hashes, CellOpening, Proof, SEGMENT_BYTES};
+use surety_proofs::{CellOpening, Proof, SEGMENT_BYTES, segment_hashes};
 
-/// A side's own view of a claim's trace. Below the leaves it may be computed when it is asked for, which may take a
-/// while: what is asked for next is mostly of the same leaf.
+/// A side's own view of a claim's trace. Below the leaves it may be computed when it is asked for, which may
+/// take a while: what is asked for next is mostly of the same leaf.
 pub trait Trace {
     /// Why something could not be computed.
     type Error;

@@ -28,13 +28,15 @@ pub struct Cell {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub enum CellValue {
-    /// A word: the bytes of an `f32` or a `u32`, little-endian. Zeros stand for what is missing at the end of a row.
+    /// A word: the bytes of an `f32` or a `u32`, little-endian. Zeros stand for what is missing at the end of
+    /// a row.
     Word([u8; 4]),
     /// A quantised value, or one of its bytes.
     Byte(u8),
 }
 
-/// What the defender committed to. Everything in it that comes before the cell is what an honest challenger has too.
+/// What the defender committed to. Everything in it that comes before the cell is what an honest challenger
+/// has too.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -52,21 +54,22 @@ pub enum Judgement {
     Holds,
     /// They give something else.
     Refuted,
-    /// The opening is no opening of this cell: its inputs are not proven. The move is refused, and nothing else: the
-    /// defender may try again while it has time.
+    /// The opening is no opening of this cell: its inputs are not proven. The move is refused, and nothing
+    /// else: the defender may try again while it has time.
     Unproven,
-    /// With these inputs, which are proven, there is nothing that a block can compute. May not depend on how the
-    /// defender chose to write its opening.
+    /// With these inputs, which are proven, there is nothing that a block can compute. May not depend on how
+    /// the defender chose to write its opening.
     NotComputable,
 }
 
 /// Computes cells again.
 pub trait Referee {
-    /// Most bytes of an opening of `cell`, from its place alone; nothing when no block can compute it again. The game
-    /// compares it with [`opening_room`](super::opening_room): a cell whose opening could be too long needs a committee.
+    /// Most bytes of an opening of `cell`, from its place alone; nothing when no block can compute it again.
+    /// The game compares it with [`opening_room`](super::opening_room): a cell whose opening could be too
+    /// long needs a committee.
     fn opening_bytes(&self, cell: &Cell) -> Option<u32>;
 
-    /// Judges `cell`. Its inputs have to be proven from `roots`, from the claim or from the model's weights, and have to
-    /// come before the cell.
+    /// Judges `cell`. Its inputs have to be proven from `roots`, from the claim or from the model's weights,
+    /// and have to come before the cell.
     fn judge(&self, cell: &Cell, roots: &Roots, opening: &[u8]) -> Judgement;
 }

@@ -5,17 +5,18 @@ use core::ops::Range;
 use sp_core::H256;
 
 use super::{LEAVES_MAX, ROWS_MAX, SEGMENTS_MAX, STEPS_MAX};
-use surety_proofs::{segments, SEGMENT_BYTES};
+use surety_proofs::{SEGMENT_BYTES, segments};
 
 /// Bytes of a word.
 const WORD: u32 = 4;
 
 /// What a claim's trace is made of. Follows from the model and the claim; the same answers throughout a game.
 ///
-/// A game is lost by whoever has to go where a shape breaks its word, so: for each leaf below [`leaves`](Self::leaves)
-/// there is a [`leaf`](Self::leaf); leaf 0 has a known length; for each length that a right trace may have there are
-/// [`steps`](Self::steps) where a leaf is computed, and for each step [`rows`](Self::rows) that
-/// [can be played over](RowsShape::is_playable); none is 0 or more than the limits of the module.
+/// A game is lost by whoever has to go where a shape breaks its word, so: for each leaf below
+/// [`leaves`](Self::leaves) there is a [`leaf`](Self::leaf); leaf 0 has a known length; for each length that
+/// a right trace may have there are [`steps`](Self::steps) where a leaf is computed, and for each step
+/// [`rows`](Self::rows) that [can be played over](RowsShape::is_playable); none is 0 or more than the limits
+/// of the module.
 pub trait Shape {
     /// Leaves of the trace: 1 to [`LEAVES_MAX`].
     fn leaves(&self) -> u32;
@@ -23,12 +24,12 @@ pub trait Shape {
     /// What is under a leaf; nothing when there is no such leaf.
     fn leaf(&self, leaf: u32) -> Option<LeafShape>;
 
-    /// Steps of a computed leaf of this length: 1 to [`STEPS_MAX`]. Nothing for a leaf that is given, and for a length
-    /// that there cannot be.
+    /// Steps of a computed leaf of this length: 1 to [`STEPS_MAX`]. Nothing for a leaf that is given, and for
+    /// a length that there cannot be.
     fn steps(&self, leaf: u32, length: u32) -> Option<u32>;
 
-    /// Rows of step `step` of a leaf of this length; for a given leaf `step` is 0. Nothing when there is no such step,
-    /// and for a length that there cannot be.
+    /// Rows of step `step` of a leaf of this length; for a given leaf `step` is 0. Nothing when there is no
+    /// such step, and for a length that there cannot be.
     fn rows(&self, leaf: u32, length: u32, step: u32) -> Option<RowsShape>;
 }
 
@@ -60,8 +61,8 @@ pub enum Length {
 pub enum LeafKind {
     /// It is given: it has rows but no steps.
     Given,
-    /// It is one blob, of which the claim says the [`content_hash`](surety_proofs::content_hash); a trace with another leaf is
-    /// wrong. It is no tree of rows: the leaf is the digest of its only row.
+    /// It is one blob, of which the claim says the [`content_hash`](surety_proofs::content_hash); a trace
+    /// with another leaf is wrong. It is no tree of rows: the leaf is the digest of its only row.
     Fixed(H256),
     /// It is computed in steps, of which the last is the leaf.
     Computed,
@@ -74,8 +75,8 @@ pub struct RowsShape {
     pub rows: u32,
     /// Bytes of each: 1 to 64 MiB.
     pub row_bytes: u32,
-    /// Nothing where a row is words of four bytes, of which the last may be short. Else so many single bytes come
-    /// before the words, a multiple of four, so that each word is in one segment.
+    /// Nothing where a row is words of four bytes, of which the last may be short. Else so many single bytes
+    /// come before the words, a multiple of four, so that each word is in one segment.
     pub quantised: Option<u32>,
 }
 

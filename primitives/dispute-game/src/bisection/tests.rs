@@ -90,8 +90,8 @@ impl Match {
         }
     }
 
-    /// Plays to the end, which time alone brings, with one side by its work and at once, and the other doing anything
-    /// and taking a block for each try.
+    /// Plays to the end, which time alone brings, with one side by its work and at once, and the other doing
+    /// anything and taking a block for each try.
     fn play(&mut self, honest: Side, own: &mut Work, other: &mut Work, dice: &mut Dice) -> Outcome {
         let dishonest = honest.other();
         let gives_up_after = dice.below(BLOCKS * 2);

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::quorum_streak::{seal, Decision, Vote};
+use crate::quorum_streak::{Decision, Vote, seal};
 
 type Panel = DisputeCommittee<u32, u128, u32>;
 
@@ -80,8 +80,8 @@ fn all_that_come_vote_with_what_they_count() {
 
 #[test]
 fn twice_the_stake_is_drawn_twice_as_often() {
-    // Who of two comes first, over many draws: one has twice the other's stake. Of independent uniform draws u and v,
-    // u / 2 < v three times out of four.
+    // Who of two comes first, over many draws: one has twice the other's stake. Of independent uniform draws
+    // u and v, u / 2 < v three times out of four.
     let first = (0..40_000u32).filter(|n| {
         let output = |who: u8| blake2_256(&(n, who).encode());
         seat_rank(&output(0), 2_000) < seat_rank(&output(1), 1_000)

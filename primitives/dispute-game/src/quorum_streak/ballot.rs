@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
-use sp_core::{bounded::BoundedVec, ConstU32, H256};
+use sp_core::{ConstU32, H256, bounded::BoundedVec};
 use sp_crypto_hashing::blake2_256;
 
 use super::CommitteeError;
 
-/// `blake2_256(SCALE(question, ballot, member, value, salt))`: what a member publishes before anybody may see its
-/// answer. `ballot` is the number of rounds before it. Bound to all of them so that it cannot be copied or sent again.
+/// `blake2_256(SCALE(question, ballot, member, value, salt))`: what a member publishes before anybody may see
+/// its answer. `ballot` is the number of rounds before it. Bound to all of them so that it cannot be copied
+/// or sent again.
 pub fn seal(question: H256, ballot: u32, member: &impl Encode, value: H256, salt: H256) -> H256 {
     H256(blake2_256(&(question, ballot, member, value, salt).encode()))
 }
@@ -152,7 +153,8 @@ impl<Member: Clone + Ord + Encode, const SEATS: u32> Ballot<Member, SEATS> {
         sum(self.seats.iter().map(|seat| seat.weight))
     }
 
-    /// The answer of members that count at least `quorum`. With a quorum of more than half there is never a second.
+    /// The answer of members that count at least `quorum`. With a quorum of more than half there is never a
+    /// second.
     pub(super) fn shared_by(&self, quorum: u128) -> Option<H256> {
         let mut answers: Vec<(H256, u128)> = self
             .seats

@@ -3,7 +3,7 @@
 mod simulation;
 
 use super::*;
-use scale_info::{meta_type, Registry};
+use scale_info::{Registry, meta_type};
 
 type Panel = Committee<u32, 100>;
 

@@ -1,8 +1,8 @@
-//! A computation small enough to be disputed a million times, with everything that a real one has: an input, leaves
-//! computed in steps, rows, cells, and a referee who computes one of them again.
+//! A computation small enough to be disputed a million times, with everything that a real one has: an input,
+//! leaves computed in steps, rows, cells, and a referee who computes one of them again.
 //!
-//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through two
-//! steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
+//! Leaf 0 is the input: [`ROWS`] rows of [`WORDS`] words. Each further leaf takes the leaf before it through
+//! two steps, word by word: `x -> 3 x + leaf`, and `x -> x xor 0x5a5a5a5a`, which is the leaf.
 
 #![allow(clippy::arithmetic_side_effects, reason = "numbers of tests")]
 
@@ -14,7 +14,7 @@ use alloc::{vec, vec::Vec};
 use codec::{Decode, Encode};
 use core::convert::Infallible;
 use sp_core::H256;
-use surety_proofs::{merkle_root, row_digest, rows_digest, CellOpening, Proof};
+use surety_proofs::{CellOpening, Proof, merkle_root, row_digest, rows_digest};
 
 /// Rows of each step.
 pub const ROWS: u32 = 2;

@@ -3,8 +3,8 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    attention_cell, attention_row, blocks, dot, largest_score, quantise_heads, score_cell, softmax_block,
-    sum, ArithmeticError, Head, Softmax, BLOCK, HEAD_MAX, WEIGHT_MAX,
+    ArithmeticError, BLOCK, HEAD_MAX, Head, Softmax, WEIGHT_MAX, attention_cell, attention_row, blocks, dot,
+    largest_score, quantise_heads, score_cell, softmax_block, sum,
 };
 
 #[derive(Clone, Debug)]

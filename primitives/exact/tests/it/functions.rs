@@ -2,8 +2,8 @@
 
 use surety_exact::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
 
-/// Every `step`-th float of a size between two others, of both signs. Floats lie densest around 0, so sizes start at
-/// 2^-40 where nothing new happens below.
+/// Every `step`-th float of a size between two others, of both signs. Floats lie densest around 0, so sizes
+/// start at 2^-40 where nothing new happens below.
 fn floats(least: f32, most: f32, step: usize) -> impl Iterator<Item = f32> {
     (least.to_bits()..=most.to_bits())
         .step_by(step)
@@ -13,15 +13,12 @@ fn floats(least: f32, most: f32, step: usize) -> impl Iterator<Item = f32> {
 
 const TINY: f32 = 9.094_947e-13;
 
-/// Asserts that no error reaches the bound, and that the bound is not idle talk: some error is over a third of it.
+/// Asserts that no error reaches the bound, and that the bound is not idle talk: some error is over a third
+/// of it.
 fn bound(name: &str, bound: f64, errors: impl Iterator<Item = (f32, f64)>) {
     let (at, worst) = errors.fold((0.0, 0.0f64), |worst, (x, error)| {
         assert!(!error.is_nan(), "{name}({x}) is not a number");
-        if error > worst.1 {
-            (x, error)
-        } else {
-            worst
-        }
+        if error > worst.1 { (x, error) } else { worst }
     });
     println!("{name}: {worst:e} at {at:e}");
     assert!(

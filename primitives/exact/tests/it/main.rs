@@ -1,4 +1,5 @@
-//! The canonical numbers against what they stand for: `f64`, the definitions in words, and a second implementation.
+//! The canonical numbers against what they stand for: `f64`, the definitions in words, and a second
+//! implementation.
 
 #![allow(clippy::unwrap_used)]
 

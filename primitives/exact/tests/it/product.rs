@@ -3,9 +3,9 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    dot, groups, product_cell, quantise_group, quantise_row, round, scale_row, ArithmeticError,
-    Precision::{self, Int12, Int8},
-    GROUP,
+    ArithmeticError, GROUP,
+    Precision::{self, Int8, Int12},
+    dot, groups, product_cell, quantise_group, quantise_row, round, scale_row,
 };
 
 fn quantised(row: &[f32], precision: Precision) -> (Vec<i16>, Vec<f32>) {

@@ -3,7 +3,7 @@
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
-    fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares, ArithmeticError, Turns, LANES,
+    ArithmeticError, LANES, Turns, fold, layer_norm_row, rms_norm_row, rotate_row, sum, sum_of_squares,
 };
 
 fn layer_norm(row: &[f32]) -> Result<Vec<f32>, ArithmeticError> {
@@ -102,7 +102,8 @@ fn lengths_that_do_not_fit_are_refused() {
 
 #[test]
 fn an_angle_is_exact_at_any_position() {
-    // A third of a turn: after three million positions it is back but for three million roundings of the table.
+    // A third of a turn: after three million positions it is back but for three million roundings of the
+    // table.
     let third = Turns(u64::MAX / 3);
     let (sin, cos) = third.at(3_000_000);
     assert!(sin.abs() < 1e-6 && (cos - 1.0).abs() < 1e-6);

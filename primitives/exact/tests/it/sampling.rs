@@ -1,7 +1,7 @@
 //! Which token comes next.
 
 use proptest::{collection::vec, prelude::*};
-use surety_exact::{exp, greedy, sample, ArithmeticError, Sampling, SplitMix64};
+use surety_exact::{ArithmeticError, Sampling, SplitMix64, exp, greedy, sample};
 
 const ALL: Sampling = Sampling {
     temperature_milli: 1000,

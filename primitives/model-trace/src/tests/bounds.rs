@@ -1,5 +1,5 @@
-//! What a node looks at before anybody has paid: the same answer as a walk over every layer gives, in a number of steps
-//! that no dimension of a model makes larger.
+//! What a node looks at before anybody has paid: the same answer as a walk over every layer gives, in a
+//! number of steps that no dimension of a model makes larger.
 
 use proptest::prelude::*;
 use sp_core::H256;
@@ -9,10 +9,11 @@ use surety_types::{
 };
 
 use super::small::facts;
-use crate::{locate::Ground, tensors, Layout, LayoutError, Op, Part, Source, Tensor, TraceShape};
-use surety_dispute_game::bisection::{Clocks, Game, Length, Shape, LEAVES_MAX, OPENING_BYTES_MAX, STEPS_MAX};
+use crate::{Layout, LayoutError, Op, Part, Source, Tensor, TraceShape, locate::Ground, tensors};
+use surety_dispute_game::bisection::{Clocks, Game, LEAVES_MAX, Length, OPENING_BYTES_MAX, STEPS_MAX, Shape};
 
-/// Kinds of rows that a trace has at most: three strides, what is before and after their layers, and what is given.
+/// Kinds of rows that a trace has at most: three strides, what is before and after their layers, and what is
+/// given.
 const KINDS_MAX: usize = 130;
 
 /// Leaf by leaf and step by step: how it was decided when each layer was looked at.

@@ -7,11 +7,11 @@ use surety_types::model::{Architecture, ModelFamily};
 
 use super::{
     liar::play,
-    small::{bert, claimed, continuation, embed_with, llama, Work, PROMPT, TEXT},
+    small::{PROMPT, TEXT, Work, bert, claimed, continuation, embed_with, llama},
 };
 use crate::{
-    testsuite::{generation_output, MemoryModel, MemoryTrace},
     Part, Player, Records, Rows, Tensor,
+    testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Shape, Side, Trace};
 use surety_proofs::{content_hash, merkle_root};

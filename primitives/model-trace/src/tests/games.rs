@@ -2,15 +2,15 @@
 
 use super::{
     liar::{liar, liar_about, play},
-    small::{cell, claimed, continuation, flipped, llama, works, write, Work, PROMPT, TEXT},
+    small::{PROMPT, TEXT, Work, cell, claimed, continuation, flipped, llama, works, write},
 };
 use crate::{
-    execute::execute_step,
-    testsuite::{generation_output, MemoryModel},
     CellReferee, Part, Player, Rows,
+    execute::execute_step,
+    testsuite::{MemoryModel, generation_output},
 };
 use std::sync::Arc;
-use surety_dispute_game::bisection::{Cell, CellValue, Outcome, Reason, Shape, Side, Trace, BYTES_MAX};
+use surety_dispute_game::bisection::{BYTES_MAX, Cell, CellValue, Outcome, Reason, Shape, Side, Trace};
 use surety_proofs::content_hash;
 use surety_types::model::ModelFamily;
 

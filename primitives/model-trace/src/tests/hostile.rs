@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::small::{cell, flipped, works, Work};
+use super::small::{Work, cell, flipped, works};
 use crate::Part;
 use surety_dispute_game::bisection::{Cell, CellValue, Judgement, Referee, Roots, Trace};
 use surety_proofs::merkle_root;
@@ -49,7 +49,8 @@ fn an_altered_opening_proves_nothing() {
             for byte in 0..opening.len() {
                 let mut altered = opening.clone();
                 altered[byte] ^= 1 << (byte % 8);
-                // How many rows a model's weights have is not for the referee to know: the leaf names its row.
+                // How many rows a model's weights have is not for the referee to know: the leaf names its
+                // row.
                 let judged = referee.judge(&at, &roots, &altered);
                 assert!(
                     matches!(judged, Judgement::Unproven | Judgement::Holds),

@@ -1,9 +1,9 @@
 //! Traces that are wrong in one place.
 
 use super::small::write;
-use crate::{testsuite::MemoryTrace, CellReferee, Player, Rows};
+use crate::{CellReferee, Player, Rows, testsuite::MemoryTrace};
 use surety_dispute_game::bisection::{
-    challenge, defend, Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace,
+    Cell, CellValue, Clocks, Game, Outcome, Shape, Side, State, Trace, challenge, defend,
 };
 use surety_proofs::{content_hash, merkle_root};
 
@@ -13,8 +13,8 @@ fn digest_again(player: &mut Player<MemoryTrace>, step: usize) {
     unfolded.digests.steps[step] = merkle_root(unfolded.digests.rows[step].iter().copied());
 }
 
-/// The trace of a player that says something else of one cell of a computed leaf, and of the leaf's last row too: so
-/// that the leaf differs, whatever would have become of the fault.
+/// The trace of a player that says something else of one cell of a computed leaf, and of the leaf's last row
+/// too: so that the leaf differs, whatever would have become of the fault.
 pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> {
     honest.unfold(at.leaf).unwrap();
     let mut liar = honest.clone();

@@ -1,20 +1,19 @@
-//! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them. What they
-//! give is what the cells give, bit for bit.
+//! The same models as plain forward passes over the row functions of `surety-exact`, as the engine has them.
+//! What they give is what the cells give, bit for bit.
 
 use std::sync::Arc;
 
 use surety_exact::{
-    attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool, product_cell, quantise_heads,
-    quantise_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu, Head, Sampling, Turns,
+    Head, Sampling, Turns, attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool,
+    product_cell, quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu,
 };
 
 use surety_types::model::{Architecture, ModelFamily, Precision};
 
-use super::small::{bert, claimed, continuation, embed, llama, Work, PROMPT, TEXT};
+use super::small::{PROMPT, TEXT, Work, bert, claimed, continuation, embed, llama};
 use crate::{
-    sampling_random,
-    testsuite::{generation_output, MemoryModel},
-    InLayer, Part, Prompt, Records, Tensor,
+    InLayer, Part, Prompt, Records, Tensor, sampling_random,
+    testsuite::{MemoryModel, generation_output},
 };
 
 type Row = Vec<f32>;

@@ -7,7 +7,7 @@ use sp_core::H256;
 use surety_types::model::{Activation, Architecture, ModelFamily, Operation};
 
 use super::small::{bert, facts, llama, works};
-use crate::{embeddings_header, tensors, InLayer, Layout, LayoutError, Op, Part, Tensor, TraceShape};
+use crate::{InLayer, Layout, LayoutError, Op, Part, Tensor, TraceShape, embeddings_header, tensors};
 use surety_dispute_game::bisection::{LeafKind, Length, RowsShape, Shape};
 
 fn layout(family: ModelFamily, units: u32) -> Result<Layout, LayoutError> {

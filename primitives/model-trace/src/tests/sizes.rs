@@ -7,7 +7,7 @@ use surety_types::model::{Architecture, ModelFamily, Precision, Smoothed};
 
 use super::small::{bert, facts, llama};
 use crate::{CellReferee, Layout, Op, Part};
-use surety_dispute_game::bisection::{opening_room, Cell, CellValue, Referee, Shape};
+use surety_dispute_game::bisection::{Cell, CellValue, Referee, Shape, opening_room};
 
 const ALL: Smoothed = Smoothed {
     attention: true,
@@ -16,7 +16,8 @@ const ALL: Smoothed = Smoothed {
     down: true,
 };
 
-/// For each kind of step the longest opening, or that it is not computable; `check` is given each with its room.
+/// For each kind of step the longest opening, or that it is not computable; `check` is given each with its
+/// room.
 fn openings(layout: &Layout, leaves: &[(u32, u32)]) -> BTreeMap<Op, Option<u32>> {
     let referee = CellReferee::new(layout, H256::zero());
     let mut longest = BTreeMap::new();

@@ -7,9 +7,8 @@ use surety_exact::Precision;
 use surety_types::model::{self, Activation, Architecture, ModelFamily, Operation, Smoothed};
 
 use crate::{
-    encoder_tokens, prompt_tokens,
-    testsuite::{generation_output, MemoryModel, MemoryTrace},
-    CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape,
+    CellReferee, Layout, Player, Prompt, Rows, TaskFacts, TraceShape, encoder_tokens, prompt_tokens,
+    testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_dispute_game::bisection::{Cell, CellValue, RowsShape, Shape, Trace};
 use surety_proofs::content_hash;

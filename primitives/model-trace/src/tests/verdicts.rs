@@ -5,13 +5,13 @@ use std::sync::Arc;
 use surety_types::model::{Architecture, ModelFamily};
 
 use super::small::{
-    bert, cell, claimed, continuation, embed, flipped, generate, llama, works, Work, PROMPT, TEXT,
+    PROMPT, TEXT, Work, bert, cell, claimed, continuation, embed, flipped, generate, llama, works,
 };
 use crate::{
-    testsuite::{generation_output, MemoryModel},
     Part, Prompt,
+    testsuite::{MemoryModel, generation_output},
 };
-use surety_dispute_game::bisection::{opening_room, Judgement, Referee, Roots, Shape, Trace};
+use surety_dispute_game::bisection::{Judgement, Referee, Roots, Shape, Trace, opening_room};
 use surety_proofs::merkle_root;
 
 /// Cells of an output that are not arithmetic: the reason for the end, and the text.

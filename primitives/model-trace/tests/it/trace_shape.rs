@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use surety_model_trace::{stride_for, CachedHeads, TraceShape};
+use surety_model_trace::{CachedHeads, TraceShape, stride_for};
 use surety_types::model::ModelFamily;
 
 /// all-MiniLM-L6-v2, and a Llama of 22 layers with grouped keys.

@@ -5,8 +5,8 @@ use codec::{Decode, Encode, MaxEncodedLen};
 use proptest::prelude::*;
 use sp_core::H256;
 use surety_proofs::{
-    content_hash, merkle_root, row_digest, rows_digest, segment_hashes, segments, weight_row_leaf,
-    CellOpening, Proof, RowOpening, SegmentOpening, WeightOpening, SEGMENT_BYTES,
+    CellOpening, Proof, RowOpening, SEGMENT_BYTES, SegmentOpening, WeightOpening, content_hash, merkle_root,
+    row_digest, rows_digest, segment_hashes, segments, weight_row_leaf,
 };
 
 fn rows(count: u32, length: u32) -> Vec<Vec<u8>> {

@@ -3,7 +3,7 @@ use codec::{Decode, Encode, MaxEncodedLen};
 use proptest::prelude::*;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_proofs::{leaf_hash, merkle_root, Proof, DEPTH_MAX};
+use surety_proofs::{DEPTH_MAX, Proof, leaf_hash, merkle_root};
 
 fn root(leaves: &[H256]) -> H256 {
     merkle_root(leaves.iter().copied())

@@ -4,7 +4,7 @@ use super::{leaves, row_bytes};
 use codec::{Decode, Encode};
 use serde_json::Value;
 use sp_core::H256;
-use surety_proofs::{row_digest, rows_digest, weight_row_leaf, Proof};
+use surety_proofs::{Proof, row_digest, rows_digest, weight_row_leaf};
 
 fn read(json: &str) -> Vec<Value> {
     let vectors: Vec<Value> = serde_json::from_str(json).unwrap();

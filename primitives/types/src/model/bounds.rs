@@ -21,7 +21,8 @@ pub enum ArchitectureError {
     TooManyLayers,
     /// More than [`limits::HEADS_MAX`] heads.
     TooManyHeads,
-    /// A head of more than [`limits::HEAD_DIM_MAX`] numbers, or all together of more than [`limits::QUERIES_MAX`].
+    /// A head of more than [`limits::HEAD_DIM_MAX`] numbers, or all together of more than
+    /// [`limits::QUERIES_MAX`].
     HeadsTooWide,
     /// An inner width above [`limits::INNER_MAX`].
     InnerTooWide,
@@ -78,7 +79,8 @@ impl fmt::Display for ArchitectureError {
 impl core::error::Error for ArchitectureError {}
 
 impl Architecture {
-    /// A model with every dimension at its limit. Nobody could run it: it shows that nothing a node does takes longer for it.
+    /// A model with every dimension at its limit. Nobody could run it: it shows that nothing a node does
+    /// takes longer for it.
     pub const fn largest(family: ModelFamily) -> Self {
         let (width, positions, activation) = match family {
             ModelFamily::Bert => (limits::WIDTH_MAX, limits::ENCODER_POSITIONS_MAX, Activation::Gelu),
@@ -107,8 +109,8 @@ impl Architecture {
         }
     }
 
-    /// Whether there can be a model of this family with these dimensions: they are within the [`limits`] and fit together.
-    /// Then the smallest claim about it can be disputed.
+    /// Whether there can be a model of this family with these dimensions: they are within the [`limits`] and
+    /// fit together. Then the smallest claim about it can be disputed.
     ///
     /// # Errors
     /// [`ArchitectureError`], the first that is found.
@@ -185,9 +187,19 @@ impl Architecture {
 mod tests {
     use super::*;
 
-    /// A published model: vocabulary, width, layers, heads, heads of keys, numbers of a head, inner width, positions.
+    /// A published model: vocabulary, width, layers, heads, heads of keys, numbers of a head, inner width,
+    /// positions.
     fn llama(dimensions: [u32; 8]) -> Architecture {
-        let [vocabulary, width, layers, heads, kv_heads, head_dim, inner, positions] = dimensions;
+        let [
+            vocabulary,
+            width,
+            layers,
+            heads,
+            kv_heads,
+            head_dim,
+            inner,
+            positions,
+        ] = dimensions;
         Architecture {
             vocabulary,
             width,

@@ -1,4 +1,5 @@
-//! What the trust lock's benchmarks need: draws, signatures, the largest model ([`largest`]) and games ([`game`]).
+//! What the trust lock's benchmarks need: draws, signatures, the largest model ([`largest`]) and games
+//! ([`game`]).
 
 mod game;
 
@@ -17,8 +18,8 @@ const AGENT: [u8; 32] = [
     0x97, 0xe8, 0xa2, 0x9d, 0x6b, 0x54, 0x0c, 0x95, 0x2e, 0x56, 0x79, 0xc0, 0x39, 0x1a, 0x4d,
 ];
 
-/// Its VRF over an `AuditInput` of seed 0x04.., task 7, provider `account("provider", 0, 0)`, commitment 0x02.. and
-/// tranche 0: the output and the proof, as sp-core's `Pair::vrf_sign` gave it.
+/// Its VRF over an `AuditInput` of seed 0x04.., task 7, provider `account("provider", 0, 0)`, commitment
+/// 0x02.. and tranche 0: the output and the proof, as sp-core's `Pair::vrf_sign` gave it.
 const PRE_OUTPUT: [u8; 32] = [
     0x32, 0x8a, 0x7f, 0x07, 0xdd, 0x78, 0xa7, 0x24, 0xa6, 0x81, 0x40, 0x5c, 0xb7, 0x07, 0xc9, 0x99, 0x18,
     0xa2, 0x08, 0xde, 0xcb, 0x20, 0x04, 0xd1, 0x8f, 0x6b, 0xa5, 0x89, 0x98, 0x34, 0x03, 0x71,

@@ -8,7 +8,8 @@ use crate::{
     rules::REWARD,
 };
 
-/// Seals a result that it has not computed. When the provider has revealed, it would like to have sealed that.
+/// Seals a result that it has not computed. When the provider has revealed, it would like to have sealed
+/// that.
 pub fn guesses(life: &mut Life) {
     let (provider, verifier) = (Role::Provider.account(), Role::Crony.account());
     let salt = life.dice.hash();
@@ -45,7 +46,8 @@ const DENIAL: u128 = 2 * REWARD;
 /// How often that works.
 const DENIED: f64 = 0.9;
 
-/// A wrong result, and whoever announces an audit is attacked. While somebody does not reveal, others are drawn.
+/// A wrong result, and whoever announces an audit is attacked. While somebody does not reveal, others are
+/// drawn.
 pub fn denial(life: &mut Life) {
     let sealed = life.commit(Role::Provider, life.claim(false));
     life.books.pay(Role::World, Role::Provider, life.market.outside);

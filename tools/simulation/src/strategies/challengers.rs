@@ -36,9 +36,11 @@ pub fn overloads(life: &mut Life) {
     against_honest(life, Challenger::Overloads);
 }
 
-/// Sees an honest challenge of a wrong result in the pool, and is there first, without having computed anything.
+/// Sees an honest challenge of a wrong result in the pool, and is there first, without having computed
+/// anything.
 ///
-/// A real trace is deeper than three toys, one below the other: to find its cell by chance is to win in all three.
+/// A real trace is deeper than three toys, one below the other: to find its cell by chance is to win in all
+/// three.
 pub fn front_runs(life: &mut Life) {
     life.draw();
     life.transact(Role::Challenger);
@@ -61,7 +63,8 @@ pub fn shields(life: &mut Life) {
     providers::collusion(life);
 }
 
-/// A cheat's friends challenge it four times at once, so that there is no room for an honest dispute before they lose.
+/// A cheat's friends challenge it four times at once, so that there is no room for an honest dispute before
+/// they lose.
 pub fn floods(life: &mut Life) {
     let bond = life.rules.challenge_bond(life.market);
     for _ in 0..4 {
@@ -73,8 +76,8 @@ pub fn floods(life: &mut Life) {
     providers::collusion(life);
 }
 
-/// An honest provider whose auditors, if corrupt, accuse it, whose client denies delivery, whom others challenge now and
-/// then, and whose moves are censored.
+/// An honest provider whose auditors, if corrupt, accuse it, whose client denies delivery, whom others
+/// challenge now and then, and whose moves are censored.
 pub fn all_against_one(life: &mut Life) {
     life.censored = f64::from(life.market.corrupt) / 100.0;
     life.right_result(Role::Provider, Cronies::Accuse);

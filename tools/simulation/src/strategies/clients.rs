@@ -30,8 +30,8 @@ pub fn denies_delivery(life: &mut Life) {
 /// Tasks a wash takes before it cheats: as long as a newcomer is watched more closely.
 const WASHES: u64 = 200;
 
-/// Posts tasks to itself until it is no newcomer any more, then cheats a stranger once. It does the work: audits come
-/// to its own tasks, too. Rewards for tasks there are none.
+/// Posts tasks to itself until it is no newcomer any more, then cheats a stranger once. It does the work:
+/// audits come to its own tasks, too. Rewards for tasks there are none.
 pub fn wash(life: &mut Life) {
     let clean = u32::try_from(life.task % (WASHES + 1)).unwrap_or(0);
     life.expected = life.rules.policy.rates.expected(life.plan.level, clean);

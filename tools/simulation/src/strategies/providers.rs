@@ -3,8 +3,8 @@
 use codec::Encode;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{draw::AuditInput, AuditThreshold};
-use surety_dispute_game::{agreement, bisection::Side, Agreement};
+use surety_audit_economics::{AuditThreshold, draw::AuditInput};
+use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
 
 use crate::{
@@ -144,7 +144,8 @@ pub fn withholds_trace(life: &mut Life) {
     life.judged(convicted, drawn, Cronies::Work, Role::Verifier);
 }
 
-/// Signs two results for one task, and shows the wrong one to whom it pays. Anybody who has both reports them.
+/// Signs two results for one task, and shows the wrong one to whom it pays. Anybody who has both reports
+/// them.
 pub fn equivocates(life: &mut Life) {
     life.work(Role::Provider);
     let one = life.commit(Role::Provider, life.claim(true));
@@ -176,7 +177,8 @@ pub fn grinds_commitments(life: &mut Life) {
             commitment: committed,
             tranche: 0,
         };
-        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows it.
+        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows
+        // it.
         let [a, b, c, d, e, f, g, h, ..] = blake2_256(&input.encode());
         let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let draws = |verifier: &u32| threshold.draws(&Dice::new(hash, u64::from(*verifier)).vrf_output());
@@ -245,8 +247,8 @@ pub fn opens_bid(life: &mut Life) {
     }
 }
 
-/// Opens its bid last, and only when it likes the draw. It cannot know it: a later block's VRF is in the seed. So it
-/// withholds at random, and loses a deposit each time.
+/// Opens its bid last, and only when it likes the draw. It cannot know it: a later block's VRF is in the
+/// seed. So it withholds at random, and loses a deposit each time.
 pub fn grinds_seats(life: &mut Life) {
     let drawn = life.dice.chance(0.5);
     life.transact(Role::Provider);

@@ -1,10 +1,10 @@
 //! Committees in words.
 
-use surety_chain_client::{short, AccountId, ChainEvent, CommitteeRecord, Hash};
+use surety_chain_client::{AccountId, ChainEvent, CommitteeRecord, Hash, short};
 use surety_client::words::side_text;
 use surety_dispute_game::{
     bisection::Side,
-    quorum_streak::{Decision, Stage, Vote, STREAK},
+    quorum_streak::{Decision, STREAK, Stage, Vote},
 };
 
 /// What a committee is doing now.
@@ -101,7 +101,7 @@ fn ended(event: &ChainEvent) -> Option<String> {
 mod tests {
     use codec::Encode;
     use surety_chain_client::EventField;
-    use surety_dispute_game::committee::{vote_rank, windows, Candidate, CommitteeState, SeatDraw};
+    use surety_dispute_game::committee::{Candidate, CommitteeState, SeatDraw, vote_rank, windows};
 
     use super::*;
 

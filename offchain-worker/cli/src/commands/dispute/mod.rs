@@ -5,7 +5,7 @@ mod place;
 mod story;
 
 use serde::Serialize;
-use surety_chain_client::{address, short, DisputeRecord, When};
+use surety_chain_client::{DisputeRecord, When, address, short};
 use surety_client::{statement, words::side_text};
 use surety_types::trust::{DisputeId, Party};
 

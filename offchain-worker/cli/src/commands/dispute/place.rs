@@ -6,9 +6,9 @@ use surety_dispute_game::bisection::{Cell, CellValue, Game, Level, Shape};
 use surety_engine::exact::kernels::Precision;
 use surety_model_trace::{Layout, Op, Part, Step, TaskFacts};
 use surety_types::{
+    TaskId,
     model::ModelManifest,
     task::{ResultClaim, TaskSpec},
-    TaskId,
 };
 
 /// The layout of a claim about a task, while the chain knows the task and its model.

@@ -2,22 +2,21 @@
 
 use serde::Serialize;
 use surety_chain_client::{
-    address, short, AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord,
-    When,
+    AccountId, Balance, BlockNumber, BlockRef, Chain, ChainError, ChainEvent, DisputeRecord, When, address,
+    short,
 };
 use surety_client::words::{fault_text, side_text};
 use surety_dispute_game::bisection::{Cell, Outcome, Reason, Side, State};
 use surety_model_trace::Layout;
 use surety_types::{
+    TaskId,
     task::ResultClaim,
     trust::{DisputeId, FaultKind, SlashId},
-    TaskId,
 };
 
 use super::{
-    committee, party_text,
-    place::{game_text, layout, leaves, NamedCell},
-    PartyRecord,
+    PartyRecord, committee, party_text,
+    place::{NamedCell, game_text, layout, leaves},
 };
 use crate::{
     amount::Amount,

@@ -11,27 +11,27 @@ use std::{
 };
 
 use serde::Serialize;
-use surety_chain_client::{address, short, Call, Chain, TaskInfo, TaskRecord, When};
+use surety_chain_client::{Call, Chain, TaskInfo, TaskRecord, When, address, short};
 use surety_client::{
-    deliver::{self, decided, Wanted},
+    deliver::{self, Wanted, decided},
     follow::Follow,
     grants::Grants,
     inputs::Supplier,
-    nearest::{nearest, Neighbour},
+    nearest::{Neighbour, nearest},
     record::ClientRecord,
     serve::welcome,
     words, write_atomically,
 };
-use surety_engine::{content_hash, generation::Generation, Embeddings};
+use surety_engine::{Embeddings, content_hash, generation::Generation};
 use surety_network::{Bytes, DataPlane, FetchOptions, Node, Ticket};
-use surety_types::{model::Operation, task::TaskState, TaskId};
+use surety_types::{TaskId, model::Operation, task::TaskState};
 
 use super::Context;
 use crate::{
     amount::Amount,
     args::{ListArgs, NearestArgs, ResultArgs, TaskCommand, WatchArgs},
     error::{CliError, Result},
-    output::{table, Output},
+    output::{Output, table},
 };
 
 pub(super) async fn run(context: &Context, command: TaskCommand) -> Result<()> {

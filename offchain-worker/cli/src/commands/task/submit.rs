@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use surety_chain_client::{Chain, RegisteredModel, When};
 use surety_client::{
-    follow::{posted_text, Follow},
+    follow::{Follow, posted_text},
     grants::Grants,
     inputs::Supplier,
     post,
@@ -17,14 +17,13 @@ use surety_client::{
 };
 use surety_network::{DataPlane, Node};
 use surety_types::{
-    limits,
+    TaskId, limits,
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     task::TaskSpec,
-    TaskId,
 };
 
-use super::{to_its_end, work, Context};
+use super::{Context, to_its_end, work};
 use crate::{
     args::SubmitArgs,
     error::{CliError, Result},
@@ -192,8 +191,8 @@ mod tests {
     use clap::Parser;
     use surety_chain_client::{AccountId, FakeChain};
     use surety_types::{
-        model::{ModelFamily, ModelManifest, Tier},
         ModelId,
+        model::{ModelFamily, ModelManifest, Tier},
     };
 
     use super::*;

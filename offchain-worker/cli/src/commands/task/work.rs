@@ -6,7 +6,7 @@ use surety_engine::{
     generation::{Request, RequestError},
     input,
 };
-use surety_models::{prompt_size, ModelStore, PromptSize};
+use surety_models::{ModelStore, PromptSize, prompt_size};
 use surety_network::Bytes;
 use surety_types::model::Operation;
 
@@ -95,7 +95,8 @@ fn generate(args: &SubmitArgs, prompt: String, store: &ModelStore) -> Result<Wor
     })
 }
 
-/// The prompt's size, where the model's files are here and sound. Without them a client can post all the same.
+/// The prompt's size, where the model's files are here and sound. Without them a client can post all the
+/// same.
 fn size_here(store: &ModelStore, model: &str, request: &Request) -> Option<PromptSize> {
     let manifest = models::local(store, model).ok()?;
     let stored = store.find(manifest.id()).ok()?;

@@ -7,7 +7,7 @@ use surety_model_trace::{Part, Rows, Tensor};
 use surety_models::format::{self, Parts};
 use surety_types::ContentHash;
 
-use super::{capture::Capture, tensors::of_bert, Work};
+use super::{Work, capture::Capture, tensors::of_bert};
 use crate::{
     engine::{Job, Sink},
     error::EngineError,

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use surety_kernels::Packed;
-use surety_model_trace::{Part, Rows, Tensor, CHUNK_ROWS};
+use surety_model_trace::{CHUNK_ROWS, Part, Rows, Tensor};
 use surety_models::format::{self, Parts};
 use surety_types::ContentHash;
 
-use super::{capture::Capture, tensors::of_llama, Work};
+use super::{Work, capture::Capture, tensors::of_llama};
 use crate::{
-    engine::{report, Sink},
+    engine::{Sink, report},
     error::EngineError,
     exact::{
-        generate::{count, ExactLlama, Task},
+        generate::{ExactLlama, Task, count},
         llama::Sequence,
         teacher_forced::TeacherForced,
     },

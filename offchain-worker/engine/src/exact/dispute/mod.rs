@@ -1,7 +1,7 @@
 //! The own view of a claim's trace, for whoever has to defend or to challenge it.
 //!
-//! What a trace records is computed again by the fast kernels, just the leaves that are asked for; what is within a leaf
-//! by the definition of each cell, in `surety-model-trace`.
+//! What a trace records is computed again by the fast kernels, just the leaves that are asked for; what is
+//! within a leaf by the definition of each cell, in `surety-model-trace`.
 
 mod capture;
 mod embed;
@@ -23,9 +23,9 @@ use surety_models::{
 use surety_proofs::{Proof, WeightOpening};
 use surety_types::ContentHash;
 
-use super::trace::hash::{path, Digest};
+use super::trace::hash::{Digest, path};
 use crate::{
-    engine::{report, Sink},
+    engine::{Sink, report},
     error::EngineError,
 };
 
@@ -50,8 +50,8 @@ pub(super) trait Work: Send {
     fn parts(&self) -> Parts<'_, Packed>;
 }
 
-/// The own view of a claim's trace. Nothing is computed before it is asked for; what was asked for last is kept, so that
-/// a game's next move costs little.
+/// The own view of a claim's trace. Nothing is computed before it is asked for; what was asked for last is
+/// kept, so that a game's next move costs little.
 pub struct OwnTrace(Player<Recomputed>);
 
 impl OwnTrace {
@@ -72,7 +72,8 @@ impl OwnTrace {
         self.0.layout()
     }
 
-    /// Has this side play for a wrong trace, whose root is the answer: see `Player::alter`. For demonstrations.
+    /// Has this side play for a wrong trace, whose root is the answer: see `Player::alter`. For
+    /// demonstrations.
     ///
     /// # Errors
     /// When there is no such byte, or the trace cannot be computed.

@@ -3,7 +3,7 @@
 use surety_model_trace::Rows;
 use surety_types::ContentHash;
 
-use super::{given_leaf, leaf_of, TopLevel};
+use super::{TopLevel, given_leaf, leaf_of};
 
 /// What the leaves of a generation are made of.
 pub(crate) struct GenerationLeaves<'a> {

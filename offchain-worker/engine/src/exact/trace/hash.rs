@@ -1,11 +1,11 @@
 //! Merkle roots of many rows at once.
 //!
-//! Equal to `surety_proofs`'s one row at a time, but several hashes share a register: that is what keeps a trace
-//! at a few per cent of the work that it records.
+//! Equal to `surety_proofs`'s one row at a time, but several hashes share a register: that is what keeps a
+//! trace at a few per cent of the work that it records.
 
 use blake2b_simd::{
-    many::{hash_many, HashManyJob},
     Params,
+    many::{HashManyJob, hash_many},
 };
 use rayon::prelude::*;
 use surety_proofs::content_hash;
@@ -92,7 +92,8 @@ fn trees<'a>(mut level: &'a [Digest], sizes: &'a [usize]) -> impl Iterator<Item 
     })
 }
 
-/// Siblings of a leaf and its ancestors, lowest first, where they have one: what shows that it is under the root.
+/// Siblings of a leaf and its ancestors, lowest first, where they have one: what shows that it is under the
+/// root.
 pub(crate) fn path(leaves: &[Digest], leaf: usize) -> Vec<ContentHash> {
     let mut path = Vec::new();
     let mut level = leaf_hashes(leaves);

@@ -6,7 +6,7 @@ use surety_kernels::{Heads, Rows};
 use surety_model_trace::{CachedHeads, Op, Step, TraceShape};
 use surety_types::ContentHash;
 
-use super::hash::{roots, row_digests, Digest};
+use super::hash::{Digest, roots, row_digests};
 use crate::exact::probe::Probe;
 
 /// Digests of what each stride of layers gives, row by row.

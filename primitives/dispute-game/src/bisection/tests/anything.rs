@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::testsuite::dice::Dice;
 use alloc::vec::Vec;
-use sp_core::{bounded::BoundedVec, Get};
+use sp_core::{Get, bounded::BoundedVec};
 
 fn bytes<S: Get<u32>>(most: u32, dice: &mut Dice) -> BoundedVec<u8, S> {
     let bytes: Vec<u8> = (0..dice.below(most)).map(|_| dice.number() as u8).collect();

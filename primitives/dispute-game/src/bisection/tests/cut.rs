@@ -1,4 +1,4 @@
-use super::super::cut::{parent, posts, Span};
+use super::super::cut::{Span, parent, posts};
 use super::*;
 use alloc::vec::Vec;
 use serde_json::Value;

@@ -5,7 +5,8 @@ use super::*;
 use sp_core::H256;
 use surety_proofs::merkle_root;
 
-/// Leaf, step and row of a computed leaf, and work that gives it another digest: nothing before that row is wrong.
+/// Leaf, step and row of a computed leaf, and work that gives it another digest: nothing before that row is
+/// wrong.
 fn wrong(truth: &Work, dice: &mut Dice) -> (At, Work) {
     let computed = truth.toy.items * truth.toy.strides;
     let leaf = 1 + dice.below(computed);

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use codec::MaxEncodedLen;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
+use surety_proofs::{CellOpening, Proof, RowOpening, SEGMENT_BYTES, SegmentOpening};
 use surety_proofs::{merkle_root, node_hash};
-use surety_proofs::{CellOpening, Proof, RowOpening, SegmentOpening, SEGMENT_BYTES};
 
 /// As large as can be: every tree is full.
 struct Largest;
@@ -58,8 +58,8 @@ fn random_proof(depth: u32, dice: &mut Dice) -> Proof {
     Proof(siblings.try_into().unwrap())
 }
 
-/// Postings from the root of a full tree to its last leaf, which has this digest, and their root. The top one's first
-/// child is `first`.
+/// Postings from the root of a full tree to its last leaf, which has this digest, and their root. The top
+/// one's first child is `first`.
 fn way(leaves: u32, mut digest: H256, first: Option<H256>, dice: &mut Dice) -> (Vec<Vec<H256>>, H256) {
     let mut postings = Vec::new();
     for step in 0..posts(leaves) {

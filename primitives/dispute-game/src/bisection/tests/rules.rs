@@ -1,7 +1,7 @@
 use super::anything::other_entry;
 use super::*;
 use alloc::vec::Vec;
-use sp_core::{bounded::BoundedVec, H256};
+use sp_core::{H256, bounded::BoundedVec};
 
 /// What becomes of a game about `defender` in which both do what they should, move by move, from its begin.
 fn course(defender: &Work, challenger: &Work) -> Vec<Match> {

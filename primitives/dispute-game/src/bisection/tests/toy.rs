@@ -1,9 +1,9 @@
 //! A toy model: what its traces look like, and what each of their cells is a function of.
 //!
-//! Leaf 0 has a row for each item: how many tokens it has, how many bytes the output has (in the first row), the
-//! tokens. Each item has a leaf for each stride, and each of a stride's layers the steps Mix, Quant and Sum: words, bytes
-//! with a word for every four of them, words again. The last stride ends with Pool, one row, and every one with Record.
-//! The last leaf is the output: all items' last records, and two bytes more.
+//! Leaf 0 has a row for each item: how many tokens it has, how many bytes the output has (in the first row),
+//! the tokens. Each item has a leaf for each stride, and each of a stride's layers the steps Mix, Quant and
+//! Sum: words, bytes with a word for every four of them, words again. The last stride ends with Pool, one
+//! row, and every one with Record. The last leaf is the output: all items' last records, and two bytes more.
 
 use super::super::*;
 use alloc::vec::Vec;

@@ -7,7 +7,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use codec::{Decode, DecodeAll, Encode};
 use core::{convert::Infallible, ops::Range};
 use sp_core::H256;
-use surety_proofs::{content_hash, merkle_root, row_digest, rows_digest, CellOpening, Proof};
+use surety_proofs::{CellOpening, Proof, content_hash, merkle_root, row_digest, rows_digest};
 
 /// All rows of all steps of all leaves.
 #[derive(Clone)]
@@ -124,8 +124,8 @@ impl Work {
         &self.rows[at.0 as usize][at.1 as usize][at.2 as usize][self.place_of(at)]
     }
 
-    /// With one byte of one cell altered. What is computed later is computed from that, or is as it was but for the
-    /// leaf's own digest.
+    /// With one byte of one cell altered. What is computed later is computed from that, or is as it was but
+    /// for the leaf's own digest.
     pub fn altered(&self, at: At, byte: usize, mask: u8, goes_on: bool) -> Self {
         let mut other = self.clone();
         let (leaf, step) = (at.0 as usize, at.1 as usize);

@@ -1,15 +1,15 @@
-//! The largest model that there can be, and games that end with an opening of a cell that takes long to compute again.
+//! The largest model that there can be, and games that end with an opening of a cell that takes long to
+//! compute again.
 
 use alloc::{sync::Arc, vec::Vec};
 use sp_core::H256;
 use surety_dispute_game::bisection::{
-    challenge, defend, opening_room, Cell, CellValue, Clocks, Game, Length, Move, Referee, Shape, Side,
-    State, OPENING_BYTES_MAX,
+    Cell, CellValue, Clocks, Game, Length, Move, OPENING_BYTES_MAX, Referee, Shape, Side, State, challenge,
+    defend, opening_room,
 };
 use surety_model_trace::{
-    prompt_tokens, sampling_random,
-    testsuite::{generation_output, MemoryModel, MemoryTrace},
-    CellReferee, Layout, Op, Part, Player, Prompt,
+    CellReferee, Layout, Op, Part, Player, Prompt, prompt_tokens, sampling_random,
+    testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_pallet_results::{DisputeReferee, LongCell};
 use surety_proofs::content_hash;
@@ -20,8 +20,8 @@ use surety_types::{
 
 use crate::configs::trust::{ExactContext, ExactReferee};
 
-/// The context of a model with every dimension at its limit, and a claim about it: of an output of more than a mebibyte, or of
-/// about as many tokens as there is a trace of.
+/// The context of a model with every dimension at its limit, and a claim about it: of an output of more than
+/// a mebibyte, or of about as many tokens as there is a trace of.
 pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     let (family, units) = match operation {
         Operation::Embed => (ModelFamily::Bert, 17),
@@ -45,8 +45,8 @@ pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     (context, claim)
 }
 
-/// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task can look
-/// for such a seed.
+/// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task
+/// can look for such a seed.
 fn prompt(input: &H256) -> Option<Prompt<'static>> {
     let seed = (0..u64::MAX).find(|seed| sampling_random(input, *seed, 0) > u64::MAX / 1_000 * 999)?;
     Some(Prompt {
@@ -59,7 +59,8 @@ fn prompt(input: &H256) -> Option<Prompt<'static>> {
     })
 }
 
-/// A claim with one wrong cell, what its task's referee knows, and the game that finds it. Its last move opens the cell.
+/// A claim with one wrong cell, what its task's referee knows, and the game that finds it. Its last move
+/// opens the cell.
 pub fn game(cell: LongCell) -> (ExactContext, ResultClaim, Vec<Move>) {
     make(cell).expect("the model is one that can be played over")
 }
@@ -129,8 +130,9 @@ fn claim(output: H256) -> ResultClaim {
     }
 }
 
-/// As small as can be, but for what the cell is computed from: what other moves of a game do not take is the opening's, and
-/// a referee takes no longer for a model of more layers ([`largest`] is what other calls are measured with).
+/// As small as can be, but for what the cell is computed from: what other moves of a game do not take is the
+/// opening's, and a referee takes no longer for a model of more layers ([`largest`] is what other calls are
+/// measured with).
 fn architecture(cell: LongCell, size: u32) -> Architecture {
     let (precision, inner, vocabulary) = match cell {
         LongCell::Int8Product => (Precision::Int8, size, 16),
