@@ -77,12 +77,13 @@ fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
     }
 }
 
-/// All seats are taken, and the caller's stake and key are old enough.
+/// All seats of the last ballot are taken, all members of the others kept silent, and the caller's stake and key are old
+/// enough.
 pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
     at::<T>(seasoned.saturating_add(2u32.into()));
     waiting::<T>();
-    let mut committee = committee::<T>(CommitteeState::new(QUESTION, windows(100, 100)));
+    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX - 1));
     for place in 0..SEATS {
         committee.enter(Candidate {
             verifier: account("member", place, 0),
@@ -93,10 +94,10 @@ pub(super) fn drawing<T: Config>() {
     Committees::<T>::insert(0, committee);
 }
 
-/// A state whose rounds are over: in each others sealed, and nobody opened.
-fn after_rounds<T: Config>() -> CommitteeState<T::AccountId> {
+/// A state after some rounds: in each others sealed, and nobody opened.
+fn after_rounds<T: Config>(rounds: u32) -> CommitteeState<T::AccountId> {
     let mut state = CommitteeState::new(QUESTION, windows(100, 100));
-    for round in 0..ROUNDS_MAX {
+    for round in 0..rounds {
         let member = |place| account::<T::AccountId>("member", round * SEATS + place, 0);
         frame_support::assert_ok!(state.draw((0..SEATS).map(member)));
         for place in 0..SEATS {
@@ -110,7 +111,7 @@ fn after_rounds<T: Config>() -> CommitteeState<T::AccountId> {
 /// The last of all voters may open its answer, which decides. Returns the answer.
 pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     waiting::<T>();
-    let mut state = after_rounds::<T>();
+    let mut state = after_rounds::<T>(ROUNDS_MAX);
     let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
@@ -140,7 +141,7 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
 pub(super) fn silent<T: Config>() {
     at::<T>(One::one());
     waiting::<T>();
-    let mut state = after_rounds::<T>();
+    let mut state = after_rounds::<T>(ROUNDS_MAX);
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     frame_support::assert_ok!(state.summon((0..VOTERS_MAX).map(voter)));
     for place in 0..VOTERS_MAX {
