@@ -13,12 +13,12 @@ use surety_dispute_game::{
 };
 use surety_pallet_results::{
     Rounds,
-    benchmarking::setup::{TASK, at, challengeable, disputable},
+    benchmarking::setup::{TASK, at, challengeable, disputable, stake},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_types::{limits::VOTERS_MAX, trust::Party};
+use surety_types::{limits::VOTERS_MAX, stake::Role, traits::StakeLedger, trust::Party};
 
-use super::setup::dispute_about;
+use super::setup::{differing, dispute_about};
 use crate::{CommitteeOf, Committees, Config, Disputes, Pallet, SUSPENDED_AT_ONCE};
 
 const QUESTION: H256 = H256::repeat_byte(5);
@@ -31,10 +31,12 @@ fn claimed() -> CellValue {
     CellValue::Word([0; 4])
 }
 
-/// A dispute that waits for others to decide about a cell, in a full round.
+/// A dispute that waits for others to decide about a cell, in a full round. Auditors contradict its
+/// challenger, who loses, or is in the dark.
 fn waiting<T: Config>() {
     let said = disputable::<T>();
     let mut round = challengeable::<T>(&said, |_| None);
+    differing::<T>(&mut round, &account("provider", 1, 0));
     let party = Party::Provider(account("provider", 1, 0));
     dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(1));
     Rounds::<T>::insert(TASK, round);
@@ -135,6 +137,24 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     committee.suspended = ROUNDS_MAX * SEATS - SUSPENDED_AT_ONCE;
     Committees::<T>::insert(0, committee);
     right
+}
+
+/// As many as a vote of all takes have come for it, with stake, and the time for that is over.
+pub(super) fn summoned<T: Config>() {
+    at::<T>(One::one());
+    waiting::<T>();
+    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX));
+    for place in 0..VOTERS_MAX {
+        let (verifier, agent) = (account("voter", place, 0), account("agent of voter", place, 0));
+        T::Stake::endow(&verifier, &agent, Role::Verifier, stake::<T>());
+        committee.enter(Candidate {
+            verifier,
+            rank: u128::MAX,
+            seal: H256::zero(),
+        });
+    }
+    at::<T>(committee.state.left().saturating_add(2).into());
+    Committees::<T>::insert(0, committee);
 }
 
 /// All have sealed, nobody has opened, and the time of everything is over.
