@@ -371,7 +371,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownDispute`, `NotDue`.
         #[pallet::call_index(2)]
-        #[pallet::weight(<T as Config>::WeightInfo::advance_dispute().max(<T as Config>::WeightInfo::advance_committee()))]
+        #[pallet::weight(<T as Config>::WeightInfo::poll())]
         pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_dispute(dispute)
@@ -441,7 +441,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.
         #[pallet::call_index(6)]
-        #[pallet::weight(<T as Config>::WeightInfo::advance_committee())]
+        #[pallet::weight(<T as Config>::WeightInfo::run_committee())]
         pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_committee(dispute)

@@ -41,13 +41,15 @@ use surety_types::{
 };
 
 pub use surety_pallet_disputes::{
-    CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId,
+    CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId, OPENED_AT_ONCE,
 };
 pub use surety_pallet_results::{
     AuditOf, CONVICTED_AT_ONCE, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf,
     Rounds, describe,
 };
-pub use surety_pallet_trust_lock::{Convictions, NextSlashId, Records, SlashOf, Slashes, SlashesSweptTo};
+pub use surety_pallet_trust_lock::{
+    Convictions, JailedFor, NextSlashId, Offence, Records, SlashOf, Slashes, SlashesSweptTo,
+};
 
 pub type ResultsCall = surety_pallet_results::Call<Test>;
 pub type DisputesCall = surety_pallet_disputes::Call<Test>;
@@ -178,6 +180,8 @@ impl surety_pallet_trust_lock::Config for Test {
     type InsurancePool = InsurancePool;
     type VetoOrigin = EnsureRoot<AccountId>;
     type WeightInfo = ();
+    #[cfg(feature = "runtime-benchmarks")]
+    type Providers = surety_pallet_test_kit::MockProviders;
 }
 
 impl surety_pallet_results::Config for Test {

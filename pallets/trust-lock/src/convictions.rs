@@ -12,7 +12,7 @@ use surety_types::{
     TaskId,
     stake::Role,
     traits::StakeLedger,
-    trust::{Conviction, FaultKind, Slash},
+    trust::{Conviction, FaultKind, Slash, SlashId},
 };
 
 use crate::{Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths};
@@ -39,12 +39,20 @@ impl<T: Config> Pallet<T> {
     /// as it costs.
     pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
         let offender = &offence.offender;
+        if !offence.kind.is_slashed() {
+            return;
+        }
+        let id = NextSlashId::<T>::mutate(|next| {
+            let id = *next;
+            *next = next.saturating_add(1);
+            id
+        });
         let mut part = Perquintill::zero();
         match offence.kind {
-            FaultKind::Undecided => return,
+            FaultKind::Undecided => {}
             FaultKind::NoReveal => Self::lose_record(offender),
             FaultKind::AuditNoShow => Self::note_missed(offender),
-            FaultKind::FalseAudit | FaultKind::ConfirmedWrong => Self::jail(offender),
+            FaultKind::FalseAudit | FaultKind::ConfirmedWrong => Self::jail(offender, id),
             FaultKind::WrongResult
             | FaultKind::LostDispute
             | FaultKind::WithheldData
@@ -52,18 +60,13 @@ impl<T: Config> Pallet<T> {
                 part = quintillionths(T::StakePart::get());
                 Self::lose_record(offender);
                 Self::note_conviction(offender);
-                Self::jail(offender);
+                Self::jail(offender, id);
             }
         }
-        Self::defer_slash(offence, part);
+        Self::defer_slash(id, offence, part);
     }
 
-    fn defer_slash(offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
-        let id = NextSlashId::<T>::mutate(|next| {
-            let id = *next;
-            *next = next.saturating_add(1);
-            id
-        });
+    fn defer_slash(id: SlashId, offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
         let now = Self::now();
         let until = now.saturating_add(T::SlashDeferral::get());
         let Offence {

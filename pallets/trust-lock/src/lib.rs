@@ -57,10 +57,12 @@ pub mod pallet {
     };
     use frame_system::pallet_prelude::*;
     use sp_runtime::{Permill, traits::BlockNumberProvider};
+    #[cfg(feature = "runtime-benchmarks")]
+    use surety_types::traits::ProviderDirectory;
     use surety_types::{
         TaskId, limits,
         traits::StakeLedger,
-        trust::{FaultKind, SlashId},
+        trust::{FaultKind, JailTerms, SlashId},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -123,6 +125,10 @@ pub mod pallet {
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
+
+        /// Where a benchmark registers the provider that loses everything.
+        #[cfg(feature = "runtime-benchmarks")]
+        type Providers: ProviderDirectory<Self::AccountId>;
     }
 
     /// The number of the next slash.
@@ -140,6 +146,11 @@ pub mod pallet {
     /// What is remembered of stashes.
     #[pallet::storage]
     pub type Records<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, RecordOf<T>, ValueQuery>;
+
+    /// Why stashes are in jail. Terms that are over go when the next is added, or the stash leaves.
+    #[pallet::storage]
+    pub type JailedFor<T: Config> =
+        StorageMap<_, Blake2_128Concat, T::AccountId, JailTerms<BlockNumberFor<T>>, ValueQuery>;
 
     /// Providers convicted lately, oldest first.
     #[pallet::storage]

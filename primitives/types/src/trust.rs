@@ -5,9 +5,9 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
-use sp_runtime::Perquintill;
+use sp_runtime::{BoundedVec, Perquintill, traits::ConstU32};
 
-use crate::TaskId;
+use crate::{TaskId, limits::JAIL_TERMS_MAX};
 
 /// Disputes are numbered in the order in which they were opened, from 0.
 pub type DisputeId = u32;
@@ -169,7 +169,7 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
 pub struct TrustRecord<BlockNumber> {
     /// Provider: tasks without a fault since it came or was last at fault.
     pub clean_tasks: u32,
-    /// It gets no tasks and does no audits up to and including this time.
+    /// It gets no tasks and does no audits up to and including this time: the end of its [`JailTerms`].
     pub jailed_until: Option<BlockNumber>,
     /// Incidents of missed deadlines (a provider's commitment where others made theirs, or its opening; a
     /// verifier's audit or vote that it sealed), less one for each clean task, or opened audit or vote,
@@ -178,6 +178,59 @@ pub struct TrustRecord<BlockNumber> {
     /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed
     /// deadlines. Costs no stake.
     pub suspended_until: Option<BlockNumber>,
+}
+
+/// What one conviction adds to a stash's time in jail.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct JailTerm<BlockNumber> {
+    /// The slash that was proven with it; its veto lifts the term.
+    pub slash: SlashId,
+    /// Up to and including this time.
+    pub until: BlockNumber,
+}
+
+/// Why a stash is in jail. It gets out when the last of its terms is over.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct JailTerms<BlockNumber> {
+    /// The last end of terms for which there was no room: no veto lifts it.
+    pub lasting: Option<BlockNumber>,
+    /// Terms that a veto lifts, oldest first.
+    pub terms: BoundedVec<JailTerm<BlockNumber>, ConstU32<JAIL_TERMS_MAX>>,
+}
+
+impl<BlockNumber: Copy + Ord> JailTerms<BlockNumber> {
+    /// Adds a term. When there is no room for it, the oldest one can no longer be lifted, so that nobody gets
+    /// out before its time.
+    pub fn add(&mut self, term: JailTerm<BlockNumber>) {
+        if self.terms.is_full() {
+            let oldest = self.terms.remove(0);
+            self.lasting = self.lasting.max(Some(oldest.until));
+        }
+        // Room was made for it.
+        let pushed = self.terms.try_push(term);
+        debug_assert!(pushed.is_ok());
+    }
+
+    /// Forgets terms that are over.
+    pub fn forget(&mut self, is_over: impl Fn(BlockNumber) -> bool) {
+        self.lasting = self.lasting.filter(|until| !is_over(*until));
+        self.terms.retain(|term| !is_over(term.until));
+    }
+
+    /// Takes away the term of a slash.
+    pub fn lift(&mut self, slash: SlashId) {
+        self.terms.retain(|term| term.slash != slash);
+    }
+
+    /// When the last term ends, if there is any.
+    pub fn end(&self) -> Option<BlockNumber> {
+        let ends = self.terms.iter().map(|term| term.until);
+        ends.max().max(self.lasting)
+    }
 }
 
 /// A piece of a provider's output that it has to show on chain.

@@ -63,6 +63,8 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type ProbationTasks = dynamic::trust_lock::ProbationTasks;
     type SuspensionPeriod = dynamic::trust_lock::SuspensionPeriod;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+    #[cfg(feature = "runtime-benchmarks")]
+    type Providers = crate::ProviderRegistry;
 }
 
 impl surety_pallet_results::Config for Runtime {

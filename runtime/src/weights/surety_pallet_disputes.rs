@@ -332,4 +332,24 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(12))
 	}
+	fn end_audits() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `22772`
+		//  Estimated: `40848`
+		// Minimum execution time: 162_619_000 picoseconds.
+		Weight::from_parts(212_922_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().writes(14))
+	}
+	fn open_vote() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `31041`
+		//  Estimated: `40848`
+		// Minimum execution time: 138_126_000 picoseconds.
+		Weight::from_parts(171_741_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(15))
+			.saturating_add(T::DbWeight::get().writes(12))
+	}
 }

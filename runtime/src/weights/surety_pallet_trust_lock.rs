@@ -83,4 +83,12 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
+	/// Storage: `TrustLock::SlashesSweptTo` (r:1 w:1)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:0)
+	fn sweep_base() -> Weight {
+		Weight::from_parts(10_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 4000))
+			.saturating_add(T::DbWeight::get().reads(3))
+			.saturating_add(T::DbWeight::get().writes(1))
+	}
 }

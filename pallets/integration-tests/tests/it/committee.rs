@@ -270,7 +270,7 @@ fn who_may_not_take_a_seat_is_told_why() {
         let value = claimed();
         let of_provider = joining(1, value, 1);
         assert_noop!(send(1, of_provider), ResultsError::NotVerifierAgent);
-        TrustLock::jail(&FIRST_VERIFIER);
+        TrustLock::jail(&FIRST_VERIFIER, 0);
         assert_noop!(join(FIRST_VERIFIER, value), DisputesError::InJail);
         // Here all vote, and its stake counts: who has only missed a deadline may.
         let late = FIRST_VERIFIER + 4;

@@ -313,3 +313,17 @@ fn who_is_late_for_what_is_not_asked_is_noticed() {
         round.members[0].fault = Some(FaultKind::NoReveal);
     });
 }
+
+#[test]
+fn a_jail_that_its_terms_do_not_explain_is_noticed() {
+    assert_noticed(
+        "TRUST-2",
+        || TrustLock::jail(&3, 0),
+        |_| Records::<Test>::mutate(3, |record| record.jailed_until = None),
+    );
+    assert_noticed(
+        "TRUST-2",
+        || TrustLock::jail(&3, 0),
+        |_| JailedFor::<Test>::remove(3),
+    );
+}
