@@ -1,9 +1,9 @@
 //! The checker notices each kind of damage.
 
 use frame_support::{assert_err, assert_ok};
-use surety_types::stake::UnlockChunk;
+use surety_types::stake::{Role, UnlockChunk};
 
-use crate::{Agents, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
+use crate::{Agents, BondedInAll, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
 
 /// Does `damage` to a sound state of two providers, and expects the checker to say `complaint`.
 #[track_caller]
@@ -72,5 +72,18 @@ fn stake_5_notices_a_nomination_without_ledger() {
     damaged(
         || PendingAgents::<Test>::insert(3, 13),
         "STAKE-5: a nomination has no ledger",
+    );
+}
+
+#[test]
+fn stake_6_notices_a_sum_that_differs_from_its_ledgers() {
+    let complaint = "STAKE-6: the sum of a role differs from its ledgers";
+    damaged(
+        || BondedInAll::<Test>::mutate(Role::Provider, |all| all.bonded -= 1),
+        complaint,
+    );
+    damaged(
+        || BondedInAll::<Test>::mutate(Role::Verifier, |all| all.stashes += 1),
+        complaint,
     );
 }
