@@ -329,7 +329,7 @@ pub mod pallet {
         Unsettled,
         /// The verifier has no seat in this ballot.
         NotSeated,
-        /// The provider has revealed before.
+        /// The verifier has opened its answer before.
         AlreadyRevealed,
         /// Claim and salt do not open the seal.
         SealMismatch,

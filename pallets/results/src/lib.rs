@@ -424,7 +424,7 @@ pub mod pallet {
         AlreadyCommitted,
         /// The provider has not committed.
         NotCommitted,
-        /// The provider has revealed before.
+        /// The provider, or the auditor, has revealed before.
         AlreadyRevealed,
         /// Claim and salt do not open the commitment.
         CommitmentMismatch,

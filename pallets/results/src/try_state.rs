@@ -33,7 +33,7 @@ impl<T: Config> Pallet<T> {
             results_11_who_was_late_owes_its_opening::<T>(&round)
         })?;
         results_7_holds_are_prices_of_demands::<T>()?;
-        results_8_facts_are_of_rounds::<T>()?;
+        results_8_contexts_are_of_rounds::<T>()?;
         results_9_notes_are_of_who_committed::<T>()
     }
 }
@@ -158,7 +158,7 @@ fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeEr
     Ok(())
 }
 
-fn results_8_facts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
+fn results_8_contexts_are_of_rounds<T: Config>() -> Result<(), TryRuntimeError> {
     for task in DisputeContexts::<T>::iter_keys() {
         ensure!(
             Rounds::<T>::contains_key(task),

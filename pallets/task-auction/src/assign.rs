@@ -1,5 +1,4 @@
-//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in
-//! [`crate::draw`].
+//! The draw of one task: from bids in storage to a round in `results`. Who wins is decided in [`crate::draw`].
 
 use alloc::vec::Vec;
 use codec::Encode;

@@ -1,4 +1,4 @@
-//! A trust lock that writes down what it is asked, and decides nothing by itself.
+//! A mock of `results` that writes down what it is asked, and decides nothing by itself.
 
 use std::cell::{Cell, RefCell};
 

@@ -172,7 +172,7 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         /// has to be younger.
         since: BlockNumber,
     },
-    /// Providers are at work; the trust lock's round says how far.
+    /// Providers are at work; the round that `results` keeps says how far.
     Running {
         /// Who was drawn first; the round holds who is on it now.
         assignments: PerMember<Assignment<AccountId, Balance>>,

@@ -1,4 +1,4 @@
-//! What the trust lock gets from the rest: referees, draws, randomness and time.
+//! What results, disputes and trust-lock get from the rest: referees, draws, randomness and time.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};

@@ -194,7 +194,7 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 }
 
 #[test]
-fn facts_of_nothing_are_noticed() {
+fn a_dispute_context_without_a_round_is_noticed() {
     assert_damage_noticed("RESULTS-8", fresh, || {
         DisputeContexts::<Test>::insert(TASK + 1, 1)
     });
