@@ -395,7 +395,7 @@ pub fn open_secured(
     members: impl IntoIterator<Item = AccountId>,
 ) -> DispatchResult {
     let assignments = PerMember::truncate_from(assignments(members));
-    Results::open(task, assignments.len() as u32, UNITS_MAX, security, &assignments)
+    Results::open(task, UNITS_MAX, security, &assignments)
 }
 
 pub fn salt_of(stash: AccountId) -> H256 {

@@ -410,7 +410,7 @@ pub mod pallet {
         RoundExists,
         /// The task has no round.
         UnknownRound,
-        /// The redundancy is not the number of providers, or is zero.
+        /// The task has no provider, or more than a round takes.
         WrongMemberCount,
         /// A provider is assigned to the task twice.
         DuplicateMember,

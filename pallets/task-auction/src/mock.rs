@@ -133,12 +133,11 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
 
     fn open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
-        MockTrust::open(task, redundancy, units_max, security, assignments)?;
+        MockTrust::open(task, units_max, security, assignments)?;
         TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
         Ok(())
     }

@@ -73,7 +73,7 @@ pub fn full_round<T: Config>(
             tranche: 0,
             is_short: false,
         }),
-        ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
+        ..Round::new(u32::MAX, Zero::zero())
     }
 }
 
