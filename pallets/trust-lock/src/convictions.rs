@@ -12,7 +12,7 @@ use surety_types::{
     TaskId,
     stake::Role,
     traits::StakeLedger,
-    trust::{Conviction, FaultKind, Slash},
+    trust::{Conviction, FaultKind, NoWork, Slash},
 };
 
 use crate::{Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths};
@@ -39,23 +39,26 @@ impl<T: Config> Pallet<T> {
     /// as it costs.
     pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
         let offender = &offence.offender;
-        let mut part = Perquintill::zero();
-        match offence.kind {
-            FaultKind::Undecided => return,
-            FaultKind::NoReveal => Self::lose_record(offender),
-            FaultKind::AuditNoShow => Self::note_missed(offender),
-            FaultKind::FalseAudit | FaultKind::ConfirmedWrong => Self::jail(offender),
-            FaultKind::WrongResult
-            | FaultKind::LostDispute
-            | FaultKind::WithheldData
-            | FaultKind::Equivocation => {
-                part = quintillionths(T::StakePart::get());
-                Self::lose_record(offender);
-                Self::note_conviction(offender);
-                Self::jail(offender);
-            }
+        let cost = offence.kind.cost();
+        if cost.record {
+            Self::lose_record(offender);
         }
-        Self::defer_slash(offence, part);
+        if cost.other_stake {
+            Self::note_conviction(offender);
+        }
+        match cost.work {
+            Some(NoWork::Suspended) => Self::note_missed(offender),
+            Some(NoWork::Jailed) => Self::jail(offender),
+            None => {}
+        }
+        if cost.lock {
+            let part = if cost.other_stake {
+                quintillionths(T::StakePart::get())
+            } else {
+                Perquintill::zero()
+            };
+            Self::defer_slash(offence, part);
+        }
     }
 
     fn defer_slash(offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
