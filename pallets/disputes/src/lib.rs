@@ -83,8 +83,7 @@ pub mod pallet {
     #[pallet::config]
     pub trait Config:
         frame_system::Config<RuntimeEvent: From<Event<Self>>>
-        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
-        + surety_pallet_results::Config
+        + surety_pallet_results::Config<RuntimeHoldReason: From<HoldReason>>
     {
         /// How many times a provider's price a challenger puts on hold at least.
         type ChallengeBondMultiple: Get<u32>;

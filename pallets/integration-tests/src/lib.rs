@@ -165,7 +165,6 @@ impl surety_pallet_trust_lock::Config for Test {
     type SuspensionPeriod = CommitWindow;
     type Balance = Balance;
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = MockStake;
     type BlockNumberProvider = MockTime;
     type SlashDeferral = SlashDeferral;
@@ -181,6 +180,8 @@ impl surety_pallet_trust_lock::Config for Test {
 }
 
 impl surety_pallet_results::Config for Test {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
     type Disputes = Disputes;
     type Outcome = MockOutcome;
     type Clock = MockClock;

@@ -12,11 +12,13 @@ use sp_runtime::traits::Zero;
 
 use crate::Config;
 
+type CurrencyOf<T> = <T as Config>::Currency;
+
 /// What is held on an account.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 pub fn held<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId) -> T::Balance {
     use frame_support::traits::fungible::InspectHold;
-    T::Currency::balance_on_hold(&reason.into(), who)
+    CurrencyOf::<T>::balance_on_hold(&reason.into(), who)
 }
 
 /// Puts free balance on hold.
@@ -25,13 +27,13 @@ pub fn hold<T: Config>(
     who: &T::AccountId,
     amount: T::Balance,
 ) -> DispatchResult {
-    T::Currency::hold(&reason.into(), who, amount)
+    CurrencyOf::<T>::hold(&reason.into(), who, amount)
 }
 
 /// Makes held balance free again. Cannot fail by what callers do; should it fail all the same, it stays on
 /// hold and the log says so.
 pub fn release<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId, amount: T::Balance) {
-    let released = T::Currency::release(&reason.into(), who, amount, Precision::BestEffort);
+    let released = CurrencyOf::<T>::release(&reason.into(), who, amount, Precision::BestEffort);
     released.defensive_unwrap_or_default();
 }
 
@@ -44,8 +46,8 @@ pub fn hand_over<T: Config>(
     amount: T::Balance,
 ) -> T::Balance {
     let reason: T::RuntimeHoldReason = reason.into();
-    if T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success {
-        let moved = T::Currency::transfer_on_hold(
+    if CurrencyOf::<T>::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success {
+        let moved = CurrencyOf::<T>::transfer_on_hold(
             &reason,
             from,
             payee,
@@ -64,7 +66,7 @@ pub fn hand_over<T: Config>(
 
 /// Takes held balance away.
 pub fn burn<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId, amount: T::Balance) {
-    let burned = T::Currency::burn_held(
+    let burned = CurrencyOf::<T>::burn_held(
         &reason.into(),
         who,
         amount,
@@ -79,7 +81,8 @@ pub fn burn<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::Account
 pub fn endow<T: Config>(who: &T::AccountId, amount: T::Balance) {
     use frame_support::traits::fungible::Mutate;
     use sp_runtime::Saturating;
+    type Minting<T> = <T as surety_pallet_trust_lock::Config>::Currency;
 
-    let amount = amount.saturating_add(T::Currency::minimum_balance());
-    frame_support::assert_ok!(T::Currency::mint_into(who, amount));
+    let amount = amount.saturating_add(CurrencyOf::<T>::minimum_balance());
+    frame_support::assert_ok!(Minting::<T>::mint_into(who, amount));
 }

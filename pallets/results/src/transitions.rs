@@ -42,10 +42,8 @@ use surety_types::{
 };
 
 use crate::{
-    Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
-    audit_pay::audits_to_pay,
-    types::{DisputeReferee, describe},
-    verdict,
+    Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
+    audit_pay::audits_to_pay, types::describe, verdict,
 };
 
 pub(crate) type AssignmentOf<T> =

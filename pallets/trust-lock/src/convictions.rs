@@ -4,10 +4,7 @@ use alloc::vec::Vec;
 use codec::Encode;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{
-    Perquintill,
-    traits::{BlockNumberProvider, Saturating},
-};
+use sp_runtime::{Perquintill, traits::Saturating};
 use surety_types::{
     TaskId,
     stake::Role,
@@ -141,20 +138,5 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn provider_stake() -> u128 {
         T::Stake::bonded_in_all(Role::Provider).into()
-    }
-
-    /// What the clock shows.
-    pub fn now() -> BlockNumberFor<T> {
-        T::BlockNumberProvider::current_block_number()
-    }
-
-    /// Whether a last time is over.
-    pub fn has_passed(until: BlockNumberFor<T>) -> bool {
-        Self::now() > until
-    }
-
-    /// The last time of a window that begins now.
-    pub fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
-        Self::now().saturating_add(window)
     }
 }

@@ -48,7 +48,6 @@ parameter_types! {
 impl surety_pallet_trust_lock::Config for Runtime {
     type Balance = Balance;
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
     type BlockNumberProvider = RunningClock;
     type InsurancePool = InsurancePool;
@@ -66,6 +65,8 @@ impl surety_pallet_trust_lock::Config for Runtime {
 }
 
 impl surety_pallet_results::Config for Runtime {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
     type Outcome = TaskAuction;
     type Clock = TaskAuction;
     type Referee = ExactReferee;

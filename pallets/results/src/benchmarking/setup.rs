@@ -21,7 +21,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use crate::{Config, DisputeContexts, RoundOf, types::DisputeReferee, verdict};
+use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
