@@ -1,11 +1,13 @@
 //! Money on hold: prices of demands, and bonds for pallets that build on this one.
 
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+use alloc::collections::BTreeMap;
 use frame_support::{
     dispatch::DispatchResult,
     traits::{
         Defensive,
-        fungible::{Inspect, MutateHold},
-        tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
+        fungible::MutateHold,
+        tokens::{Fortitude, Precision},
     },
 };
 use sp_runtime::traits::Zero;
@@ -14,11 +16,13 @@ use crate::Config;
 
 type CurrencyOf<T> = <T as Config>::Currency;
 
-/// What is held on an account.
+/// Whether what every account has on hold is what is recorded of it.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
-pub fn held<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId) -> T::Balance {
-    use frame_support::traits::fungible::InspectHold;
-    CurrencyOf::<T>::balance_on_hold(&reason.into(), who)
+pub fn are_recorded<T: Config>(
+    reason: impl Into<T::RuntimeHoldReason>,
+    recorded: &BTreeMap<T::AccountId, T::Balance>,
+) -> bool {
+    surety_pallet_holds::are_recorded::<T, CurrencyOf<T>>(&reason.into(), recorded)
 }
 
 /// Puts free balance on hold.
@@ -46,19 +50,8 @@ pub fn hand_over<T: Config>(
     amount: T::Balance,
 ) -> T::Balance {
     let reason: T::RuntimeHoldReason = reason.into();
-    if CurrencyOf::<T>::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success {
-        let moved = CurrencyOf::<T>::transfer_on_hold(
-            &reason,
-            from,
-            payee,
-            amount,
-            Precision::Exact,
-            Restriction::Free,
-            Fortitude::Force,
-        );
-        if moved.is_ok() {
-            return amount;
-        }
+    if surety_pallet_holds::hand_over::<_, CurrencyOf<T>>(&reason, from, payee, amount) == Ok(true) {
+        return amount;
     }
     burn::<T>(reason, from, amount);
     Zero::zero()
@@ -79,7 +72,7 @@ pub fn burn<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::Account
 /// Gives `who` so much that `amount` can be held on its account.
 #[cfg(feature = "runtime-benchmarks")]
 pub fn endow<T: Config>(who: &T::AccountId, amount: T::Balance) {
-    use frame_support::traits::fungible::Mutate;
+    use frame_support::traits::fungible::{Inspect, Mutate};
     use sp_runtime::Saturating;
     type Minting<T> = <T as surety_pallet_trust_lock::Config>::Currency;
 

@@ -119,12 +119,10 @@ fn results_7_holds_are_prices_of_demands<T: Config>() -> Result<(), TryRuntimeEr
         let sum = prices.entry(by).or_insert_with(Zero::zero);
         *sum = sum.saturating_add(price);
     }
-    for (by, price) in prices {
-        ensure!(
-            asset::held::<T>(HoldReason::Demand, &by) == price,
-            "RESULTS-7: a hold differs from the prices of demands"
-        );
-    }
+    ensure!(
+        asset::are_recorded::<T>(HoldReason::Demand, &prices),
+        "RESULTS-7: a hold differs from the prices of demands"
+    );
     for (task, _, _) in Demands::<T>::iter() {
         ensure!(
             Rounds::<T>::contains_key(task),

@@ -1,6 +1,6 @@
 //! The checker notices what it should.
 
-use frame_support::assert_ok;
+use frame_support::{assert_ok, traits::fungible::MutateHold};
 use sp_core::H256;
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
@@ -159,6 +159,15 @@ fn holds_that_are_not_bonds_or_prices_are_noticed() {
     };
     assert_damage_noticed("DISPUTES-2", challenged, || {
         DisputeStorage::<Test>::mutate(1, |dispute| dispute.as_mut().unwrap().bond += 1);
+    });
+    // Of accounts that have no record any more, or never had one.
+    assert_damage_noticed("DISPUTES-2", challengeable, || {
+        let reason = surety_pallet_disputes::HoldReason::Challenge.into();
+        assert_ok!(Balances::hold(&reason, &FIRST_STRANGER, CHALLENGE_BOND));
+    });
+    assert_damage_noticed("RESULTS-7", challengeable, || {
+        let reason = surety_pallet_results::HoldReason::Demand.into();
+        assert_ok!(Balances::hold(&reason, &FIRST_STRANGER, SUPPLY_PRICE));
     });
     let demanded = || {
         challengeable();
