@@ -83,8 +83,7 @@ pub mod pallet {
     #[pallet::config]
     pub trait Config:
         frame_system::Config<RuntimeEvent: From<Event<Self>>>
-        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
-        + surety_pallet_results::Config
+        + surety_pallet_results::Config<RuntimeHoldReason: From<HoldReason>>
     {
         /// How many times a provider's price a challenger puts on hold at least.
         type ChallengeBondMultiple: Get<u32>;
@@ -329,7 +328,7 @@ pub mod pallet {
         Unsettled,
         /// The verifier has no seat in this ballot.
         NotSeated,
-        /// The provider has revealed before.
+        /// The verifier has opened its answer before.
         AlreadyRevealed,
         /// Claim and salt do not open the seal.
         SealMismatch,

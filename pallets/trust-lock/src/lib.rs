@@ -13,6 +13,7 @@ extern crate alloc;
 
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
+mod clock;
 mod convictions;
 mod insurance;
 mod record;
@@ -49,11 +50,7 @@ pub mod pallet {
     use super::*;
     use frame_support::{
         pallet_prelude::*,
-        traits::{
-            EnsureOrigin,
-            fungible::{Mutate, MutateHold},
-            tokens,
-        },
+        traits::{EnsureOrigin, fungible::Mutate, tokens},
     };
     use frame_system::pallet_prelude::*;
     use sp_runtime::{Permill, traits::BlockNumberProvider};
@@ -78,12 +75,8 @@ pub mod pallet {
         /// Plancks.
         type Balance: tokens::Balance + Into<u128> + From<u128>;
 
-        /// SURE, of the insurance pool here, and for holds in pallets that build on this one.
-        type Currency: Mutate<Self::AccountId, Balance = Self::Balance>
-            + MutateHold<Self::AccountId, Reason = Self::RuntimeHoldReason>;
-
-        /// The runtime's reasons for holds. This pallet has none of its own.
-        type RuntimeHoldReason;
+        /// SURE, of the insurance pool.
+        type Currency: Mutate<Self::AccountId, Balance = Self::Balance>;
 
         /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;

@@ -119,23 +119,66 @@ pub enum FaultKind {
     Equivocation,
 }
 
+/// What a fault costs beside the pay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCost {
+    /// The stake that was locked for the task, or the audit.
+    pub lock: bool,
+    /// Part of the other stake, more when many are at fault at once.
+    pub other_stake: bool,
+    /// The clean tasks that were counted so far.
+    pub record: bool,
+    /// Work for a while.
+    pub work: Option<NoWork>,
+}
+
+/// For how long a stash gets no work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoWork {
+    /// As for a missed deadline: longer with each that was not made good for.
+    Suspended,
+    /// For the jail period.
+    Jailed,
+}
+
 impl FaultKind {
-    /// Whether stake is lost for it.
-    pub const fn is_slashed(self) -> bool {
-        !matches!(self, Self::Undecided)
+    /// What it costs.
+    pub const fn cost(self) -> FaultCost {
+        const NOTHING: FaultCost = FaultCost {
+            lock: false,
+            other_stake: false,
+            record: false,
+            work: None,
+        };
+        const LOCK: FaultCost = FaultCost {
+            lock: true,
+            ..NOTHING
+        };
+        match self {
+            Self::Undecided => NOTHING,
+            // The whole lock: for less, whoever sees that it is audited would be silent.
+            Self::NoReveal => FaultCost { record: true, ..LOCK },
+            Self::AuditNoShow => FaultCost {
+                work: Some(NoWork::Suspended),
+                ..LOCK
+            },
+            Self::FalseAudit | Self::ConfirmedWrong => FaultCost {
+                work: Some(NoWork::Jailed),
+                ..LOCK
+            },
+            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => FaultCost {
+                lock: true,
+                other_stake: true,
+                record: true,
+                work: Some(NoWork::Jailed),
+            },
+        }
     }
 
-    /// Whether other stake than what was locked for the task is lost for it, and what was said no longer
-    /// counts.
+    /// Whether it costs more than what was locked for the task. What was said no longer counts then, and the
+    /// fault makes those of others dearer.
     pub const fn is_grave(self) -> bool {
-        match self {
-            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => true,
-            Self::NoReveal
-            | Self::Undecided
-            | Self::FalseAudit
-            | Self::ConfirmedWrong
-            | Self::AuditNoShow => false,
-        }
+        self.cost().other_stake
     }
 }
 

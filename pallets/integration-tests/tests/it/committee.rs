@@ -154,7 +154,7 @@ fn whoever_is_silent_gets_no_seat_for_a_while_and_twice_as_long_the_next_time() 
             pass(u64::from(SEAT_WINDOW) + 1 + u64::from(VOTE_WINDOW) + 1);
             let at = System::block_number();
             let until = Records::<Test>::get(silent).suspended_until.unwrap();
-            assert_eq!(until - at, windows * COMMIT_WINDOW, "{at}");
+            assert_eq!(until - at, windows * SUSPENSION, "{at}");
         });
     }
 }

@@ -21,7 +21,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use crate::{Config, DisputeContexts, RoundOf, types::DisputeReferee, verdict};
+use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
@@ -73,7 +73,7 @@ pub fn full_round<T: Config>(
             tranche: 0,
             is_short: false,
         }),
-        ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
+        ..Round::new(u32::MAX, Zero::zero())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{assert_err, assert_ok};
+use frame_support::{assert_err, assert_ok, traits::fungible::Mutate};
 use surety_types::stake::{Role, UnlockChunk};
 
 use crate::{Agents, BondedInAll, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
@@ -31,6 +31,12 @@ fn stake_1_notices_a_hold_that_differs_from_the_ledger() {
     damaged(|| edit(1, |ledger| ledger.bonded += 1), complaint);
     damaged(|| assert_eq!(asset::burn::<Test>(&1, 1), 1), complaint);
     damaged(|| edit(1, |ledger| ledger.unlocking[0].amount -= 1), complaint);
+    // Of an account whose ledger is gone.
+    let leaked = || {
+        assert_ok!(Balances::mint_into(&3, 300 + EXISTENTIAL_DEPOSIT));
+        assert_ok!(asset::hold::<Test>(&3, 300));
+    };
+    damaged(leaked, complaint);
 }
 
 #[test]

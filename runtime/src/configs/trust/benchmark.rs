@@ -1,5 +1,5 @@
-//! What the trust lock's benchmarks need: draws, signatures, the largest model ([`largest`]) and games
-//! ([`game`]).
+//! What the benchmarks of results and disputes need: draws, signatures, the largest model ([`largest`]) and
+//! games ([`game`]).
 
 mod game;
 
