@@ -1,5 +1,5 @@
-//! What the pallets that hold money need beside the currency's own traits: to hand it to somebody else, and to
-//! see that none is on hold that no record explains.
+//! What the pallets that hold money need beside the currency's own traits: to hand it to somebody else, and
+//! to see that none is on hold that no record explains.
 //!
 //! No pallet: it has no storage and no calls. Staking, billing and results put money on hold for reasons of
 //! their own, and decide themselves what becomes of what a payee cannot take.
@@ -36,8 +36,8 @@ where
     Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success
 }
 
-/// Hands `amount` of what `from` has on hold to `payee`, free: all of it, or nothing where the payee's account
-/// cannot take it. Says whether it did.
+/// Hands `amount` of what `from` has on hold to `payee`, free: all of it, or nothing where the payee's
+/// account cannot take it. Says whether it did.
 ///
 /// By force: a freeze on the account covers what is on hold, too, and would let its owner withhold what it
 /// owes.

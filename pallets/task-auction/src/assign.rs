@@ -1,4 +1,5 @@
-//! The draw of one task: from bids in storage to a round in `results`. Who wins is decided in [`crate::draw`].
+//! The draw of one task: from bids in storage to a round in `results`. Who wins is decided in
+//! [`crate::draw`].
 
 use alloc::vec::Vec;
 use codec::Encode;

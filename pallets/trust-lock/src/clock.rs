@@ -1,5 +1,5 @@
-//! Times of the clock that whoever owes something is measured with: here, and in the pallets that build on this
-//! one, so that no two of them can mean different times.
+//! Times of the clock that whoever owes something is measured with: here, and in the pallets that build on
+//! this one, so that no two of them can mean different times.
 
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::traits::{BlockNumberProvider, Saturating};
