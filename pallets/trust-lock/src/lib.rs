@@ -18,6 +18,7 @@ mod convictions;
 mod insurance;
 mod record;
 mod slashes;
+mod sweep;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 pub mod weights;
@@ -145,6 +146,10 @@ pub mod pallet {
     pub type JailedFor<T: Config> =
         StorageMap<_, Blake2_128Concat, T::AccountId, JailTerms<BlockNumberFor<T>>, ValueQuery>;
 
+    /// The record that the sweep has looked at last; nothing when it begins with the first.
+    #[pallet::storage]
+    pub type RecordsSweptTo<T: Config> = StorageValue<_, T::AccountId>;
+
     /// Providers convicted lately, oldest first.
     #[pallet::storage]
     pub type Convictions<T: Config> =
@@ -153,7 +158,7 @@ pub mod pallet {
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
-            Self::sweep_slashes(remaining_weight)
+            Self::sweep(remaining_weight)
         }
 
         #[cfg(feature = "std")]
