@@ -37,7 +37,7 @@ pub fn fill_convictions<T: Config>(now: BlockNumberFor<T>) {
     Convictions::<T>::put(BoundedVec::truncate_from(convictions));
 }
 
-/// A slash of all the stake of a provider that has left jail, which is due.
+/// A slash of all the stake of a registered provider that is not in jail, which is due.
 fn due_slash<T: Config>() -> T::AccountId {
     at::<T>(One::one());
     let (offender, agent) = (account("provider", 0, 0), account("agent", 0, 0));
