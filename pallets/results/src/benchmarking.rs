@@ -176,7 +176,7 @@ mod benchmarks {
         post::<T>();
         let client: T::AccountId = account("client", 0, 0);
         asset::endow::<T>(&T::InsurancePool::get(), stake::<T>());
-        let before = T::Currency::balance(&client);
+        let before = <T as Config>::Currency::balance(&client);
         for member in &round.members {
             Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
         }
@@ -190,7 +190,7 @@ mod benchmarks {
         }
 
         assert!(!Rounds::<T>::contains_key(TASK));
-        assert!(T::Currency::balance(&client) > before);
+        assert!(<T as Config>::Currency::balance(&client) > before);
         let auditor: T::AccountId = account("verifier", 0, 0);
         assert_eq!(T::Stake::unlocked_stake(&auditor), T::Stake::stake(&auditor));
     }

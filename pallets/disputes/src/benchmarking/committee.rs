@@ -79,8 +79,8 @@ fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
     }
 }
 
-/// All seats of the last ballot are taken, all members of the others kept silent, and the caller's stake and key are old
-/// enough.
+/// All seats of the last ballot are taken, all members of the others kept silent, and the caller's stake and
+/// key are old enough.
 pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
     at::<T>(seasoned.saturating_add(2u32.into()));

@@ -292,7 +292,7 @@ fn auditors_of_a_loser_are_let_go_a_few_at_a_time() {
             }
         });
         play_out(&[(1, 9), (2, 8)]);
-        assert_eq!(faults(), [(2, FaultKind::WrongResult)]);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
         assert_eq!(over(), OPENED_AT_ONCE as usize);
         pass(1);
         assert_eq!((over(), disputes().len()), (6, 0));
