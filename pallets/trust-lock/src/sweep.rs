@@ -21,8 +21,8 @@ impl<T: Config> Pallet<T> {
     /// removes those of stashes that have no stake and are kept from nothing any more. Whoever leaves while
     /// in jail or suspended is remembered until that is over, and no call comes when it is.
     fn sweep_records(limit: Weight) -> Weight {
-        // Its key and what it says, its stake and where the sweep stands; it is removed with its terms in jail,
-        // and the place noted.
+        // Its key and what it says, its stake and where the sweep stands; it is removed with its terms in
+        // jail, and the place noted.
         let one = T::DbWeight::get().reads_writes(4, 3);
         let most = limit.checked_div_per_component(&one).unwrap_or(RECORDS_AT_ONCE);
         let most = usize::try_from(most.min(RECORDS_AT_ONCE)).unwrap_or_default();
