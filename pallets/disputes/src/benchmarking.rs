@@ -11,7 +11,7 @@ use frame_system::RawOrigin;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
-use surety_dispute_game::bisection::Clocks;
+use surety_dispute_game::{bisection::Clocks, quorum_streak::ROUNDS_MAX};
 use surety_pallet_results::{
     LongCell, Rounds,
     benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
@@ -137,7 +137,7 @@ mod benchmarks {
         assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
     }
 
-    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there.
+    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there, for the last ballot.
     #[benchmark]
     fn join_committee() {
         let (agent, proof) = T::Draws::seat_for_benchmark();
@@ -146,7 +146,7 @@ mod benchmarks {
         let seal = H256::repeat_byte(3);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), 0, 0, Some(proof), seal);
+        _(RawOrigin::Signed(agent), 0, ROUNDS_MAX - 1, Some(proof), seal);
 
         let candidates = Committees::<T>::get(0).map(|committee| committee.candidates);
         assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
