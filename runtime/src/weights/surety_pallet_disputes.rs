@@ -24,7 +24,7 @@
 // --wasm-execution
 // compiled
 // --output
-// runtime/src/weights/surety_pallet_disputes.rs
+// /tmp/wout/surety_pallet_disputes.rs
 
 #![cfg_attr(rustfmt, rustfmt_skip)]
 #![allow(unused_parens)]
@@ -37,224 +37,268 @@ use core::marker::PhantomData;
 /// Weight functions for `surety_pallet_disputes`.
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<T> {
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:3 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:0 w:1)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:0 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn challenge() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9455`
-		//  Estimated: `15645`
-		// Minimum execution time: 91_003_000 picoseconds.
-		Weight::from_parts(110_640_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `9457`
+		//  Estimated: `15642`
+		// Minimum execution time: 93_213_000 picoseconds.
+		Weight::from_parts(103_394_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:2)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:2)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:5 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:0 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:0 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_int8_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23477`
-		//  Estimated: `15645`
-		// Minimum execution time: 294_131_000 picoseconds.
-		Weight::from_parts(338_385_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(16))
-			.saturating_add(T::DbWeight::get().writes(11))
+		//  Measured:  `24263`
+		//  Estimated: `17160`
+		// Minimum execution time: 319_358_000 picoseconds.
+		Weight::from_parts(343_845_000, 0)
+			.saturating_add(Weight::from_parts(0, 17160))
+			.saturating_add(T::DbWeight::get().reads(21))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:2)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:2)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:5 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:0 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:0 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_int12_product() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23477`
-		//  Estimated: `15645`
-		// Minimum execution time: 281_902_000 picoseconds.
-		Weight::from_parts(321_635_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(16))
-			.saturating_add(T::DbWeight::get().writes(11))
+		//  Measured:  `24263`
+		//  Estimated: `17160`
+		// Minimum execution time: 301_100_000 picoseconds.
+		Weight::from_parts(335_311_000, 0)
+			.saturating_add(Weight::from_parts(0, 17160))
+			.saturating_add(T::DbWeight::get().reads(21))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:2)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:2)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:0)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:5 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:0 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:0 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn play_choice() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `23477`
-		//  Estimated: `15645`
-		// Minimum execution time: 425_554_000 picoseconds.
-		Weight::from_parts(499_151_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(16))
-			.saturating_add(T::DbWeight::get().writes(11))
+		//  Measured:  `24263`
+		//  Estimated: `17160`
+		// Minimum execution time: 430_429_000 picoseconds.
+		Weight::from_parts(465_483_000, 0)
+			.saturating_add(Weight::from_parts(0, 17160))
+			.saturating_add(T::DbWeight::get().reads(21))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:5)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:5)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:1 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
-	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
-	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn advance_dispute() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `22772`
+		//  Measured:  `22905`
 		//  Estimated: `40848`
-		// Minimum execution time: 162_619_000 picoseconds.
-		Weight::from_parts(212_922_000, 0)
+		// Minimum execution time: 164_418_000 picoseconds.
+		Weight::from_parts(180_225_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(16))
-			.saturating_add(T::DbWeight::get().writes(14))
+			.saturating_add(T::DbWeight::get().reads(17))
+			.saturating_add(T::DbWeight::get().writes(15))
+	}
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn end_audits() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `23863`
+		//  Estimated: `40848`
+		// Minimum execution time: 145_247_000 picoseconds.
+		Weight::from_parts(166_075_000, 0)
+			.saturating_add(Weight::from_parts(0, 40848))
+			.saturating_add(T::DbWeight::get().reads(18))
+			.saturating_add(T::DbWeight::get().writes(13))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:0)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:1 w:0)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:1 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn join_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `11695`
+		//  Measured:  `23300`
 		//  Estimated: `40848`
-		// Minimum execution time: 443_773_000 picoseconds.
-		Weight::from_parts(521_453_000, 0)
+		// Minimum execution time: 485_034_000 picoseconds.
+		Weight::from_parts(515_938_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(1))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:1)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:1 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:10 w:10)
@@ -265,49 +309,77 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:1 w:0)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:5 w:4)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `31339`
+		//  Measured:  `31988`
 		//  Estimated: `40848`
-		// Minimum execution time: 190_575_000 picoseconds.
-		Weight::from_parts(240_012_000, 0)
+		// Minimum execution time: 236_316_000 picoseconds.
+		Weight::from_parts(269_443_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(25))
-			.saturating_add(T::DbWeight::get().writes(17))
+			.saturating_add(T::DbWeight::get().reads(30))
+			.saturating_add(T::DbWeight::get().writes(22))
 	}
-	/// Storage: `TrustLock::Disputes` (r:1 w:0)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Committees` (r:1 w:0)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:0)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:0)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_vote() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `30388`
+		//  Measured:  `30395`
 		//  Estimated: `40848`
-		// Minimum execution time: 39_287_000 picoseconds.
-		Weight::from_parts(51_354_000, 0)
+		// Minimum execution time: 40_174_000 picoseconds.
+		Weight::from_parts(45_265_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
 			.saturating_add(T::DbWeight::get().reads(4))
 	}
-	/// Storage: `TrustLock::Committees` (r:1 w:1)
-	/// Proof: `TrustLock::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:1 w:1)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:102 w:0)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::BondedInAll` (r:1 w:0)
+	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn open_vote() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `43804`
+		//  Estimated: `330858`
+		// Minimum execution time: 527_605_000 picoseconds.
+		Weight::from_parts(570_778_000, 0)
+			.saturating_add(Weight::from_parts(0, 330858))
+			.saturating_add(T::DbWeight::get().reads(108))
+			.saturating_add(T::DbWeight::get().writes(4))
+	}
+	/// Storage: `Disputes::Committees` (r:1 w:1)
+	/// Proof: `Disputes::Committees` (`max_values`: None, `max_size`: Some(37383), added: 39858, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:1 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	/// Storage: `Babe::Randomness` (r:1 w:0)
 	/// Proof: `Babe::Randomness` (`max_values`: Some(1), `max_size`: Some(32), added: 527, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:0)
@@ -318,38 +390,22 @@ impl<T: frame_system::Config> surety_pallet_disputes::WeightInfo for WeightInfo<
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:4 w:4)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn advance_committee() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `31041`
+		//  Measured:  `31743`
 		//  Estimated: `40848`
-		// Minimum execution time: 138_126_000 picoseconds.
-		Weight::from_parts(171_741_000, 0)
+		// Minimum execution time: 183_932_000 picoseconds.
+		Weight::from_parts(200_450_000, 0)
 			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(15))
-			.saturating_add(T::DbWeight::get().writes(12))
-	}
-	fn end_audits() -> Weight {
-		// Proof Size summary in bytes:
-		//  Measured:  `22772`
-		//  Estimated: `40848`
-		// Minimum execution time: 162_619_000 picoseconds.
-		Weight::from_parts(212_922_000, 0)
-			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(16))
-			.saturating_add(T::DbWeight::get().writes(14))
-	}
-	fn open_vote() -> Weight {
-		// Proof Size summary in bytes:
-		//  Measured:  `31041`
-		//  Estimated: `40848`
-		// Minimum execution time: 138_126_000 picoseconds.
-		Weight::from_parts(171_741_000, 0)
-			.saturating_add(Weight::from_parts(0, 40848))
-			.saturating_add(T::DbWeight::get().reads(15))
-			.saturating_add(T::DbWeight::get().writes(12))
+			.saturating_add(T::DbWeight::get().reads(20))
+			.saturating_add(T::DbWeight::get().writes(16))
 	}
 }
