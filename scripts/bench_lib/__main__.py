@@ -8,8 +8,9 @@ from pathlib import Path
 from devnet_lib.console import Console
 from devnet_lib.errors import DevnetError
 from devnet_lib.folders import REPO
+from devnet_lib.report import write
 
-from . import chaos, report
+from . import chaos
 from .benches import BENCHES
 from .errors import BenchError
 
@@ -56,7 +57,7 @@ def main():
         return 130
     bench.show(found, console)
     path = options.report or REPO / "target" / "reports" / f"{options.name}.json"
-    report.write(found, path)
+    write(found, path)
     console.text(f"\nwritten to {path}")
     # What may not be, where a bench has such figures.
     if found.get("failed"):

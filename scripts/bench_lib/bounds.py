@@ -2,14 +2,9 @@
 
 import datetime
 import json
-import os
-import subprocess
-from pathlib import Path
 
-from devnet_lib.folders import cache_dir
-
-from . import machine, weights
-from .errors import BenchError
+from . import machine, programs, weights
+from .install import command
 from .report import table
 
 # Each figure of the program, and the calls that evaluate it; the lightest is the one to be below.
@@ -19,14 +14,12 @@ CALLS = {
     "pick_ns": ("play_int8_product", "play_int12_product", "play_choice"),
 }
 
+SECONDS_MAX = 300
+
 
 def run(_options, _console):
     """Measures. Returns the report."""
-    target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
-    program = Path(target) / "release" / "examples" / "bench_bounds"
-    if not os.access(program, os.X_OK):
-        raise BenchError(f"no bench_bounds in {program.parent}: run scripts/bench bounds without --no-build")
-    said = subprocess.run([str(program)], stdout=subprocess.PIPE, check=True, text=True).stdout
+    said = command([programs.program("bounds", "examples", "bench_bounds")], SECONDS_MAX)
     declared = weights.calls()
     declared = {**declared["results"], **declared["disputes"]}
     lightest = {

@@ -10,9 +10,8 @@ import select
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 
-from devnet_lib.processes import child_options
+from devnet_lib.processes import child_options, memory_of
 
 from .errors import ContestantFailed
 
@@ -79,12 +78,9 @@ class Contestant:
         raise ContestantFailed(self.failure)
 
     def peak_memory_mib(self):
-        """The most memory it has had until now. None when it has ended."""
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) // 1024
-        return None
+        """The most memory it has had until now, in MiB. None when it has ended."""
+        memory = memory_of(self._process.pid)
+        return memory and memory[1]
 
     def stop(self):
         """Ends it."""

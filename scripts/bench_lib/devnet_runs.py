@@ -7,7 +7,7 @@ import sys
 import time
 
 from devnet_lib.folders import REPO, new_run_dir
-from devnet_lib.processes import child_options
+from devnet_lib.processes import child_options, end, end_of
 
 from . import machine, report
 
@@ -23,8 +23,10 @@ def run(options, console):
         runs.append(_one(folder, number))
         last = runs[-1]
         said = "all paid" if last["code"] == 0 else f"NOT as it must be: see {last['log']}"
+        if last["late"]:
+            said = f"ended after {RUN_SECONDS_MAX} s, which is too long: see {last['log']}"
         console.step(f"run {number + 1} of {count}: {said}, {last['seconds']} s")
-    bad = [of["run"] for of in runs if of["code"] or not of["paid"] or not all(of["paid"].values())]
+    bad = [of["run"] for of in runs if of["code"] or of["late"] or not of["paid"] or not all(of["paid"].values())]
     return {
         "date": datetime.date.today().isoformat(),
         "commit": machine.commit(),
@@ -42,18 +44,15 @@ def _one(folder, number):
     with open(log, "wb") as said:
         process = subprocess.Popen(argv, cwd=REPO / "scripts", stdout=said, stderr=said, **child_options())
         try:
-            code = process.wait(RUN_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            code = process.wait()
+            code, late = end_of(process, RUN_SECONDS_MAX)
         except BaseException:
-            process.terminate()
-            process.wait()
+            end(process)
             raise
     of = json.loads(found.read_text()) if found.exists() else {}
     return {
         "run": number + 1,
         "code": code,
+        "late": late,
         "seconds": round(time.monotonic() - begun),
         "log": str(log),
         "paid": _paid(of),

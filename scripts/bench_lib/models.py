@@ -1,13 +1,12 @@
 """The models that are measured, made once and kept in the cache: the same weights for everybody."""
 
 import json
-import os
 import shutil
 
 from devnet_lib.folders import REPO, cache_dir
 
+from . import programs
 from .contestant import Contestant
-from .errors import BenchError
 from .install import PEERS, command
 
 TEXT = REPO / "examples" / "text" / "moby-dick.txt"
@@ -28,11 +27,7 @@ TRAINING_SECONDS_MAX = 1800
 
 def program():
     """Our own side of the bench: an example of the engine."""
-    target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
-    path = os.path.join(target, "release", "examples", "bench_exact")
-    if not os.access(path, os.X_OK):
-        raise BenchError(f"there is no {path}: run scripts/bench without --no-build")
-    return path
+    return programs.program("exact", "examples", "bench_exact")
 
 
 class Models:

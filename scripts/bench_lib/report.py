@@ -1,16 +1,6 @@
-"""The figures as tables for people, and as JSON for programs."""
-
-import json
-from pathlib import Path
+"""The figures as tables for people."""
 
 from . import embedding
-
-
-def write(report, path):
-    """Writes the report as JSON."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
 
 
 def show(report, console):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from devnet_lib.errors import DevnetError
 from devnet_lib.folders import CHEAT, REPO, binaries
-from devnet_lib.processes import child_options
+from devnet_lib.processes import child_options, end_of
 
 from . import machine, properties
 from .errors import BenchError
@@ -29,6 +29,8 @@ CASES_QUICK = 256
 CASES_FIRST = 64
 TURN_SECONDS = 30.0
 TURN_SECONDS_MAX = 300.0
+# So many turns without an end, and it gets no other.
+UNFINISHED_MAX = 3
 # The properties' share of the time.
 SHARE = 0.5
 # A run of the end-to-end tests that takes longer hangs.
@@ -76,13 +78,14 @@ def _properties(wanted, end, match, console):
             one, row = found[place], rows[place]
             cases = _turn(row, wanted)
             outcome = properties.run(one, cases, min(left, TURN_SECONDS_MAX))
-            _note(row, cases, outcome)
-            if not outcome.held:
-                row["said"] = outcome.said
+            # The end of our own time says nothing of a property.
+            if outcome.ended or left >= TURN_SECONDS_MAX:
+                _note(row, cases, outcome)
+            if not row["held"]:
                 console.step(f"FAILED: {one.package} {one.name}")
                 return rows
             # Nothing is known of a turn without an end; the next is shorter, until there is none.
-            if row["cases"] >= wanted or row["unfinished"] > 2:
+            if row["cases"] >= wanted or row["unfinished"] >= UNFINISHED_MAX:
                 open_.remove(place)
                 console.step(f"{one.package} {one.name}: {row['cases']:,} cases, {row['seconds']:.0f} s")
     return rows
@@ -105,7 +108,11 @@ def _note(row, cases, outcome):
         row["seconds"] = round(row["seconds"] + outcome.seconds, 1)
     else:
         row["unfinished"] += 1
-    row["held"] = outcome.held
+    if not outcome.held:
+        row["held"], row["said"] = False, outcome.said
+    elif not row["cases"] and row["unfinished"] >= UNFINISHED_MAX:
+        row["held"] = False
+        row["said"] = f"no case comes to an end: {row['unfinished']} turns of {TURN_SECONDS_MAX:.0f} s\n{outcome.said}"
 
 
 def _end_to_end(end, console):
@@ -132,19 +139,22 @@ def _one_end_to_end(folder):
         running = subprocess.Popen(
             [sys.executable, str(REPO / "tests" / "e2e")], cwd=REPO, stdout=log, stderr=log, **options
         )
-        try:
-            held = running.wait(E2E_SECONDS_MAX) == 0
-        except subprocess.TimeoutExpired:
-            # Its networks end with it.
-            running.kill()
-            running.wait()
-            held = False
+        # Its networks end with it.
+        code, late = end_of(running, E2E_SECONDS_MAX)
+        held = code == 0 and not late
     row = {"held": held, "seconds": round(time.monotonic() - begun, 1)}
     if held:
         os.unlink(log.name)
         return row
     said = Path(log.name).read_text(errors="replace").splitlines()[-properties.TAIL_LINES :]
-    return row | {"log": log.name, "said": "\n".join(said)}
+    why = [f"ended after {E2E_SECONDS_MAX:.0f} s, which is too long: it hangs"] if late else []
+    return row | {"log": log.name, "said": "\n".join(said + why)}
+
+
+def _verdict(row):
+    if not row["held"]:
+        return "FAILED"
+    return "held" if row["cases"] else "no time left for it"
 
 
 def show(report, console):
@@ -156,11 +166,12 @@ def show(report, console):
                 f"{row['package']} {row['name']}",
                 f"{row['cases']:,}",
                 f"{row['seconds']:.0f}",
-                "held" if row["held"] else "FAILED",
+                row["unfinished"] or "",
+                _verdict(row),
             )
             for row in sorted(report["properties"], key=lambda row: -row["seconds"])
         ]
-        table(("", "cases", "seconds", ""), rows, console)
+        table(("", "cases", "seconds", "unfinished turns", ""), rows, console)
     if report["e2e"]:
         console.title("End-to-end tests")
         rows = [

@@ -12,8 +12,11 @@ PRESETS = ("dev", "local", "testnet")
 UNITS = {"MINUTES": 30, "HOURS": 30 * 60, "DAYS": 30 * 60 * 24}
 # Of the pallets that decide how long a verdict takes, by the name of their group in the specifications.
 GROUPS = {"results": "results", "disputes": "disputes", "trust_lock": "trustLock", "staking": "staking"}
-# What the simulation takes for windows that the runtime does not have.
-ABSENT = {"DisputeClock": 600, "SlashDeferral": 24 * UNITS["HOURS"]}
+# What is asked of them.
+NAMES = ("CommitWindow", "AuditWindow", "RevealWindow", "ChallengeWindow", "OpeningWindow", "DisputeClock")
+NAMES += ("DecisionWindow", "SeatWindow", "VoteWindow", "SlashDeferral", "UnbondingPeriod")
+# Most ballots of a committee: eight rounds, and the vote of all.
+BALLOTS_MAX = 9
 
 _GROUP = re.compile(r"\n    pub mod (\w+) \{(.*?)\n    \}", re.DOTALL)
 _PARAMETER = re.compile(r"pub static (\w+): (?:BlockNumber|u32) =\s*([^;]+);")
@@ -32,13 +35,11 @@ def _blocks(expression):
 def production():
     """What holds where a preset says nothing."""
     source = (REPO / "runtime" / "src" / "params.rs").read_text(encoding="utf-8")
-    found = dict(ABSENT)
+    found = {}
     for group, body in _GROUP.findall(source):
         if group in GROUPS:
             found |= {name: _blocks(value) for name, value in _PARAMETER.findall(body)}
-    missing = [
-        name for name in ("CommitWindow", "AuditWindow", "RevealWindow", "ChallengeWindow") if not found.get(name)
-    ]
+    missing = [name for name in NAMES if not found.get(name)]
     if missing:
         raise BenchError(f"no {', '.join(missing)} in runtime/src/params.rs")
     return found
@@ -61,7 +62,13 @@ def all_presets():
 
 
 def verdict_blocks(blocks):
-    """From the last commitment: to the verdict, to settlement, and to the end of a dispute opened in the last block."""
+    """From the last commitment: to the verdict, to settlement, and to the end of a dispute.
+
+    That is the longest without auditors that are drawn again: a commitment is opened as late as can be, then its audit,
+    a challenge comes in the last block, both sides use up their clocks, and no block can compute the cell.
+    """
     verdict = blocks["AuditWindow"] + blocks["RevealWindow"]
     settled = verdict + blocks["ChallengeWindow"]
-    return {"verdict": verdict, "settled": settled, "disputed_max": settled + 2 * blocks["DisputeClock"]}
+    ballots = BALLOTS_MAX * (blocks["SeatWindow"] + blocks["VoteWindow"])
+    disputed = 2 * blocks["DisputeClock"] + max(blocks["DecisionWindow"], ballots)
+    return {"verdict": verdict, "settled": settled, "disputed_max": settled + 2 * blocks["OpeningWindow"] + disputed}

@@ -50,19 +50,9 @@ class Chain:
     def block_hash(self, number):
         return self.rpc.call("chain_getBlockHash", number)
 
-    def peers(self):
-        return self.rpc.call("system_health")["peers"]
-
     def storage(self, key, block=None):
         found = self.rpc.call("state_getStorage", key, block or self.finalized_hash())
         return bytes.fromhex(found[2:]) if found is not None else None
-
-    def pallet_state(self, pallet, item=None):
-        """Everything a pallet keeps, as {key: value}: to see that something changed nothing."""
-        prefix = "0x" + (twox128(pallet) + (twox128(item) if item else b"")).hex()
-        block = self.finalized_hash()
-        keys = self.rpc.call("state_getKeysPaged", prefix, 1000, None, block)
-        return {key: self.rpc.call("state_getStorage", key, block) for key in keys}
 
     def metadata(self, block):
         """What the runtime of a block says of its types."""
@@ -88,10 +78,6 @@ class Chain:
         data = self.storage(storage_key(pallet, item, found.hashed(*keys)), block)
         data = found.default if data is None else data
         return metadata.decode(found.value, data) if data is not None else None
-
-    def has(self, pallet, item):
-        """Whether the runtime keeps such a storage item."""
-        return self.metadata(self.finalized_hash()).item(pallet, item) is not None
 
     def entries(self, pallet, item, block=None):
         """All of a map with one key, as {key: value}."""
@@ -158,14 +144,9 @@ class Chain:
         """What a stash has bonded, in plancks; nothing when it has none."""
         return self.value("Staking", "Ledgers", ss58_decode(stash))
 
-    def trust(self, stash):
-        """What is remembered of a stash: clean tasks, missed deadlines, jail, suspension."""
-        return self.value("TrustLock", "Records", ss58_decode(stash))
-
     def slashes(self):
-        """Slashes that wait to be carried out, by their numbers."""
-        found = self.entries("TrustLock", "Slashes")
-        return {number: {**slash, "part": slash["part"] / QUINTILLION} for number, slash in found.items()}
+        """Slashes that wait to be carried out, by their numbers. Their `part` is in parts of `QUINTILLION`."""
+        return self.entries("TrustLock", "Slashes")
 
     def next_dispute(self):
         """The number the next dispute will get."""
@@ -177,16 +158,13 @@ class Chain:
 
     def commits(self, task, agent, first, last):
         """Commitments that `agent` signed for `task` in blocks first..=last, failed extrinsics included."""
-        index = self.metadata(self.finalized_hash()).call_index("Results", "commit")
-        call = index + task.to_bytes(8, "little")
-        signer, found = ss58_decode(agent), []
+        metadata, found = self.metadata(self.finalized_hash()), []
         for number in range(first, last + 1):
             block = self.rpc.call("chain_getBlock", self.block_hash(number))
             for extrinsic in block["block"]["extrinsics"]:
-                data = bytes.fromhex(extrinsic[2:])
-                at = data.find(call)
-                if at >= 0 and signer in data:
-                    found.append(data[at + len(call) : at + len(call) + 32].hex())
+                signer, call = metadata.signed(bytes.fromhex(extrinsic[2:]), "Results", "commit") or (None, None)
+                if signer == agent and call["task"] == task:
+                    found.append(call["commitment"])
         return found
 
     def finality_lag(self):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from . import verdict, wait
-from .chain import sure
+from .chain import QUINTILLION, sure
 from .errors import DevnetError
 
 # A dispute takes some thirty moves, each of them once the one before is final.
@@ -65,7 +65,7 @@ CHEATS = {
         Cheat(
             "model-swap",
             "provider",
-            "computes with weights of four bits instead of eight",
+            "computes with weights of four bits",
             ("WrongResult", "LostDispute"),
             True,
         ),
@@ -138,7 +138,7 @@ def due(slashes, stake):
     left = stake
     for _, slash in sorted(slashes.items()):
         lock = min(slash["lock"], left)
-        left -= lock + math.ceil(Fraction(str(slash["part"])) * (left - lock))
+        left -= lock + math.ceil(Fraction(slash["part"], QUINTILLION) * (left - lock))
     return stake - left
 
 

@@ -33,7 +33,6 @@ class Provider:
     surety: Surety
     stash: str
     agent: str
-    stash_key: Path
     process: Process | None = None
     role = "provider"
 
@@ -156,9 +155,9 @@ class Devnet:
             funded.result()
         self.console.detail(f"{role} {index + 1}: stash {stash}, agent {agent}")
         if role == "provider":
-            return Provider(index, self.surety(home, keys["agent"]), stash, agent, keys["stash"])
+            return Provider(index, self.surety(home, keys["agent"]), stash, agent)
         ws = f"ws://127.0.0.1:{self.ports.rpc(index % self.validators.count)}"
-        return Verifier(index, self.surety(home, keys["agent"], ws), stash, agent, keys["stash"])
+        return Verifier(index, self.surety(home, keys["agent"], ws), stash, agent)
 
     def register_models(self, home):
         """Publishes the models."""

@@ -24,7 +24,7 @@ class Life:
         self.kind, self.found = kind, folder / f"{kind}.json"
         argv = [sys.executable, "-m", "devnet_lib", "--cheat", kind, "--no-build"]
         argv += ["--port-offset", offset, "--report", self.found]
-        self.process = supervisor.start(kind, argv)
+        self.process, self.late = supervisor.start(kind, argv), False
 
     def seconds(self):
         """For how long it has run."""
@@ -33,6 +33,7 @@ class Life:
     def is_over(self):
         """Whether it has ended; it is made to when it takes too long."""
         if self.process.returncode() is None and self.seconds() > KIND_SECONDS:
+            self.late = True
             self.process.stop()
         return self.process.returncode() is not None
 
@@ -42,6 +43,7 @@ class Life:
         return {
             "cheat": self.kind,
             "code": self.process.returncode(),
+            "late": self.late,
             "seconds": round(self.seconds()),
             "log": str(self.process.log),
             "report": found,
@@ -74,6 +76,8 @@ def run(kinds, run_dir, console, offset):
 def outcome(result):
     """One line of the table."""
     found = result["report"]
+    if result["late"]:
+        return (result["cheat"], f"FAILED: took more than {KIND_SECONDS} s, see {result['log']}")
     if not found:
         return (result["cheat"], f"FAILED: see {result['log']}")
     cell = found["disputed_cell"]
@@ -93,6 +97,6 @@ def show(results, console, path=None):
     console.table([outcome(result) for result in sorted(results, key=lambda result: result["cheat"])])
     if path:
         report.write(results, path)
-    failed = [result["cheat"] for result in results if result["code"]]
+    failed = [result["cheat"] for result in results if result["code"] or result["late"]]
     if failed:
         raise DevnetError("not as it must be: " + ", ".join(failed))

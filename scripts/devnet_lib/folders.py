@@ -18,10 +18,14 @@ def cache_dir():
     return Path(base) / "surety"
 
 
+def built():
+    """Where cargo leaves what it builds for release."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target") / "release"
+
+
 def binaries(*more):
     """Where the programs are, also `more` of them: SURETY_BIN_DIR, or where scripts/devnet builds them."""
-    target = os.environ.get("CARGO_TARGET_DIR") or cache_dir() / "target"
-    folder = Path(os.environ.get("SURETY_BIN_DIR") or Path(target) / "release")
+    folder = Path(os.environ.get("SURETY_BIN_DIR") or built())
     for name in ("surety-node", "surety", *more):
         if not os.access(folder / name, os.X_OK):
             raise DevnetError(f"no {name} in {folder}: run scripts/devnet without --no-build, or set SURETY_BIN_DIR")

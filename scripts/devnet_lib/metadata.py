@@ -12,6 +12,9 @@ MAGIC, VERSION = b"meta", 14
 ACCOUNT, OPTION = ("sp_core", "crypto", "AccountId32"), ("Option",)
 PRIMITIVE_BYTES = {3: 1, 4: 2, 5: 4, 6: 8, 7: 16, 8: 32, 9: 1, 10: 2, 11: 4, 12: 8, 13: 16, 14: 32}
 SIGNED_FROM = 9
+# How an extrinsic begins that an account has signed, in version 4, and the account; bytes of signatures by their kind:
+# Ed25519, Sr25519, ECDSA.
+SIGNED, BY_ID, SIGNATURE_BYTES = 0x84, 0, (64, 64, 65)
 # Only what our own maps use, by the index of the hasher: the hash of an encoded key, and bytes before the key in it.
 HASHERS = {2: (blake2_128_concat, 16), 5: (twox64_concat, 8), 6: (lambda key: key, 0)}
 
@@ -59,6 +62,25 @@ class Metadata:
         """The two bytes that a call begins with."""
         variants = self.types[self.calls[pallet]].variants
         return bytes([self.pallets[pallet], next(i for i, (of, _) in variants.items() if of == name)])
+
+    def signed(self, extrinsic, pallet, name):
+        """Who signed an extrinsic, as an address, and the fields of its call.
+
+        Nothing where it is another call, or where nobody signed it.
+        """
+        reader = Reader(extrinsic)
+        reader.compact()
+        if reader.u8() != SIGNED or reader.u8() != BY_ID:
+            return None
+        signer = ss58_encode(reader.take(32))
+        reader.take(SIGNATURE_BYTES[reader.u8()])
+        for _, carried, _ in self.extensions:
+            self.read(carried, reader)
+        if reader.u8() != self.pallets[pallet]:
+            return None
+        call = self.read(self.calls[pallet], reader)
+        reader.done()
+        return (signer, call) if isinstance(call, dict) and call["name"] == name else None
 
     def takes_bytes(self, type_id):
         """Whether values of a type are anything at all."""

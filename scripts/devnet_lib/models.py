@@ -1,10 +1,15 @@
 """The two models of the devnet, in the cache: made once, checked every time."""
 
 import fcntl
+import sys
 import threading
 import time
 
-from .folders import REPO, cache_dir
+from .console import Console
+from .errors import DevnetError
+from .folders import REPO, binaries, cache_dir
+from .processes import Supervisor
+from .surety import Surety
 
 # Embeds sentences: published weights, converted to the exact tier.
 EMBEDDER = "all-MiniLM-L6-v2-exact"
@@ -16,8 +21,8 @@ TRAINING_SECONDS_MAX = 3600
 TELL_SECONDS = 30
 
 
-def prepare(surety, console):
-    """Both models' files in the home of `surety`. Returns their ids by name."""
+def prepare(surety, console, quick=False):
+    """Both models' files in the home of `surety`. Returns their ids by name. `quick` trains for less time."""
     surety.home.mkdir(parents=True, exist_ok=True)
     # Two runs at once would train twice, and write the same files.
     with open(surety.home / "models.lock", "w") as lock:
@@ -26,7 +31,7 @@ def prepare(surety, console):
         fetched = surety.run("model", "fetch", EMBEDDER, on_line=console.detail, timeout=1800)
         console.step(f"{EMBEDDER} is here: {fetched['weights_bytes']:,} bytes, every hash checked")
         if not (surety.home / "models" / GENERATOR / "manifest.json").exists():
-            train(surety, console)
+            train(surety, console, quick)
     ids = {EMBEDDER: fetched["id"], GENERATOR: shown(surety, GENERATOR)["id"]}
     console.step(f"{GENERATOR} is here, too")
     return ids
@@ -37,12 +42,12 @@ def shown(surety, name):
     return surety.run("model", "show", name)
 
 
-def train(surety, console):
+def train(surety, console, quick):
     """Trains the demonstration model, and converts it to the exact tier."""
     source = cache_dir() / "demo-source"
     console.step(f"training {GENERATOR} on {TRAINING_TEXT.name}: minutes, and only this once")
     with Telling(console, "still training"):
-        args = ("--text", TRAINING_TEXT, "--out", source)
+        args = ("--text", TRAINING_TEXT, "--out", source, *(["--quick"] if quick else []))
         trained = surety.run("model", "train-demo", *args, on_line=console.detail, timeout=TRAINING_SECONDS_MAX)
     console.step(
         f"trained in {trained['seconds']:.0f} s; perplexity on text it has not seen: {trained['perplexity']:.1f}"
@@ -72,3 +77,20 @@ class Telling:
     def __exit__(self, *_):
         self._end.set()
         self._thread.join()
+
+
+def main():
+    """`python3 -m devnet_lib.models`: makes both for tests, which a short training does for."""
+    home, console = cache_dir(), Console()
+    # Nobody is asked at this address.
+    surety = Surety(Supervisor(home), binaries() / "surety", home, "ws://127.0.0.1:9944")
+    try:
+        prepare(surety, console, quick=True)
+    except DevnetError as error:
+        console.text(f"\nFAILED: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

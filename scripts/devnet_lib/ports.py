@@ -5,9 +5,6 @@ from dataclasses import dataclass
 
 from .errors import DevnetError
 
-VALIDATORS_MAX = 4
-PROVIDERS_MAX = 4
-
 
 @dataclass(frozen=True)
 class Ports:

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from .errors import DevnetError
+from .errors import CommandFailed, DevnetError
 
 PR_SET_PDEATHSIG = 1
 # How long a process may take to end by itself before it is killed.
@@ -46,6 +46,53 @@ def child_options(env=None):
 def _signal_group(pid, number):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)
+
+
+def end_of(popen, seconds_max, stop_seconds=3 * STOP_SECONDS):
+    """Waits for the end of a process that was started with `child_options`. Returns its code and whether it was late.
+
+    Who is late is asked to end, with time to stop what it has started, and killed when it does not.
+    """
+    try:
+        return popen.wait(seconds_max), False
+    except subprocess.TimeoutExpired:
+        end(popen, stop_seconds)
+        return popen.returncode, True
+
+
+def end(popen, stop_seconds=3 * STOP_SECONDS):
+    """Ends such a process."""
+    popen.terminate()
+    try:
+        popen.wait(stop_seconds)
+    except subprocess.TimeoutExpired:
+        _signal_group(popen.pid, signal.SIGKILL)
+        popen.wait()
+
+
+def run(argv, seconds_max, **options):
+    """Runs a command that must succeed. Returns it with what it said."""
+    argv = [str(part) for part in argv]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds_max, check=False, **options)
+    except subprocess.TimeoutExpired:
+        raise DevnetError(f"`{' '.join(argv)}` took more than {seconds_max:.0f} s") from None
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def memory_of(pid):
+    """Resident and peak resident memory of a process, in MiB. Nothing when it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    fields = dict(line.partition(":")[::2] for line in lines)
+    # A process that has ended and that nobody has waited for has none.
+    if "VmRSS" not in fields:
+        return None
+    return tuple(int(fields[key].split()[0]) // 1024 for key in ("VmRSS", "VmHWM"))
 
 
 class Process:
@@ -107,16 +154,7 @@ class Process:
 
     def memory(self):
         """Resident and peak resident memory, in MiB. Nothing when it has ended."""
-        fields = {}
-        try:
-            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-                key, _, value = line.partition(":")
-                fields[key] = value
-        except OSError:
-            return None
-        if "VmRSS" not in fields:
-            return None
-        return tuple(int(fields[key].split()[0]) // 1024 for key in ("VmRSS", "VmHWM"))
+        return memory_of(self.pid)
 
 
 class Supervisor:

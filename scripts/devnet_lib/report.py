@@ -126,7 +126,9 @@ def make(devnet, result, out, watch, before, generated=None):
 
 def write(report, path):
     """Writes a report as JSON."""
-    Path(path).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
 
 
 def _seconds(value):

@@ -110,18 +110,6 @@ class Reader:
     def u32(self):
         return self.uint(4)
 
-    def u64(self):
-        return self.uint(8)
-
-    def u128(self):
-        return self.uint(16)
-
-    def hash(self):
-        return "0x" + self.take(32).hex()
-
-    def account(self):
-        return ss58_encode(self.take(32))
-
     def compact(self):
         first = self.u8()
         mode = first & 3

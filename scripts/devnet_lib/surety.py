@@ -30,7 +30,7 @@ class Surety:
         return [str(part) for part in argv]
 
     def attempt(self, *args, on_line=None, on_output=None, timeout=600, env=None):
-        """Runs a command to its end, whatever that is.
+        """Runs a command to its end, whatever that is; it is killed when it takes too long, and what it said says so.
 
         `on_line` gets each line of standard error as it is said, `on_output` each of standard output.
         """
@@ -50,7 +50,8 @@ class Surety:
         with process, self.supervisor.watched(process):
             reader = threading.Thread(target=read, args=(process.stderr,), daemon=True)
             reader.start()
-            timer = threading.Timer(timeout, process.kill)
+            late = threading.Event()
+            timer = threading.Timer(timeout, lambda: (late.set(), process.kill()))
             timer.start()
             try:
                 printed = []
@@ -62,6 +63,8 @@ class Surety:
             finally:
                 timer.cancel()
             reader.join()
+        if code and late.is_set():
+            said.append(f"killed: it had not ended after {timeout:.0f} s\n")
         return Outcome(argv, code, "".join(printed), "".join(said))
 
     def run(self, *args, on_line=None, timeout=600, env=None):

@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import json
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,9 +10,8 @@ from pathlib import Path
 
 from . import wait
 from .chain import Chain
-from .errors import CommandFailed
 from .folders import cache_dir
-from .processes import Process
+from .processes import Process, run
 
 DEV_NAMES = ("alice", "bob", "charlie")
 # Keystore types of the runtime's session keys, with the scheme of each.
@@ -21,15 +19,14 @@ SESSION_KEYS = (("babe", "sr25519"), ("gran", "ed25519"), ("audi", "sr25519"))
 # Several networks may start side by side, and each node compiles its runtime.
 START_SECONDS = 240
 FINALITY_SECONDS = 120
+# Of a node's commands the longest works out a genesis, which runs the runtime.
+COMMAND_SECONDS = 300
 # How long the chain specification of another build is kept after its last use.
 KEPT_SECONDS = 6 * 3600
 
 
 def _run(argv):
-    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
-    return done
+    return run(argv, COMMAND_SECONDS)
 
 
 def changed_spec(binary, chain, change, folder):

@@ -1,12 +1,14 @@
 """Watches a chain from beside: finality for the figures of a report, and what happened in each block."""
 
-import contextlib
 import statistics
 import threading
 import time
 from dataclasses import dataclass
 
 from .errors import DevnetError, RpcError
+
+# Between two looks that show nothing new.
+PAUSE_SECONDS = 0.25
 
 
 class _Watch:
@@ -73,17 +75,22 @@ class ChainLog(_Watch):
         # Any of them will do: one may be paused or restarted.
         self.chains, self.blocks = list(chains), []
         self.begun = self.chains[0].finalized_number()
+        # Held by whoever reads: its own thread, and who catches up.
         self._looking = threading.Lock()
+        # What the last node said that told nothing.
+        self.trouble = None
 
     def look(self):
-        for chain in list(self.chains):
-            # What a node that is on its way up or down says need not make sense.
-            with contextlib.suppress(RpcError, ValueError, KeyError, TypeError):
-                with self._looking:
-                    self._read(chain)
-                return
-            # The next time another one is asked first.
-            self.chains.append(self.chains.pop(0))
+        with self._looking:
+            for _ in range(len(self.chains)):
+                try:
+                    self._read(self.chains[0])
+                    return
+                # What a node that is on its way up or down says need not make sense.
+                except (RpcError, ValueError, KeyError, TypeError) as error:
+                    self.trouble = f"{type(error).__name__}: {error}"
+                # The next time another one is asked first.
+                self.chains.append(self.chains.pop(0))
 
     def _read(self, chain):
         final = chain.finalized_number()
@@ -102,8 +109,12 @@ class ChainLog(_Watch):
         deadline = time.monotonic() + seconds
         while self.seen() < number:
             if time.monotonic() > deadline:
-                raise DevnetError(f"no node tells what happened in block {self.seen() + 1}")
+                said = self.trouble or "nothing that would explain it"
+                raise DevnetError(f"no node tells what happened in block {self.seen() + 1}; the last one said: {said}")
+            before = self.seen()
             self.look()
+            if self.seen() == before:
+                time.sleep(PAUSE_SECONDS)
 
     def events(self):
         """What happened, as (block, pallet, name, fields)."""

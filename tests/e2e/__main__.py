@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
 
-from devnet_lib.processes import child_options  # noqa: E402
+from devnet_lib.processes import child_options, end, end_of  # noqa: E402
 
 # Each kind of cheat takes minutes: one that the runtime judges and one that a committee does, always; all by hand,
 # `scripts/devnet --cheat all`.
@@ -53,6 +53,7 @@ class Beside:
     """Modules in a process of their own, whose output comes at the end."""
 
     def __init__(self, modules):
+        self.modules, self.late = modules, False
         argv = [sys.executable, "-m", "unittest", "--verbose", *modules]
         with tempfile.NamedTemporaryFile(prefix="surety-e2e-", delete=False) as said:
             self.said = Path(said.name)
@@ -60,14 +61,16 @@ class Beside:
 
     def passed(self):
         """Waits for its end."""
-        return self.process.wait(BESIDE_SECONDS) == 0
+        code, self.late = end_of(self.process, BESIDE_SECONDS)
+        return code == 0 and not self.late
 
     def end(self):
         """Ends it if it still runs, and shows what it said."""
         if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait()
+            end(self.process)
         sys.stderr.write(self.said.read_text())
+        if self.late:
+            sys.stderr.write(f"FAILED: {', '.join(self.modules)} took more than {BESIDE_SECONDS} s, and was ended\n")
         self.said.unlink()
 
 

@@ -8,11 +8,16 @@ import threading
 import unittest
 
 import support  # noqa: F401  Finds the scripts.
+from bench_lib import chaos as bench
+from bench_lib import windows
 from bench_lib.chaos import account, faults, proxy
 from bench_lib.chaos.ed25519 import Key
 from bench_lib.chaos.extrinsic import compact
+from bench_lib.chaos.net import POOL_LIMIT
+from bench_lib.errors import BenchError
 from devnet_lib.console import Silent
-from devnet_lib.watch import Block
+from devnet_lib.errors import DevnetError, RpcError
+from devnet_lib.watch import Block, ChainLog
 
 PROXY_PORT = 21_900
 NAMES = ("provider-1", "provider-2", "provider-3")
@@ -102,7 +107,8 @@ class Counting(unittest.TestCase):
         self.assertEqual(judged(posted(), event("FaultFound", **other), settled())["honest_slashes"], 0)
 
     def test_suspensions_are_counted_apart(self):
-        found = judged(posted(), event("ProviderSuspended", provider=STASHES["provider-1"]), settled())
+        suspended = ("TrustLock", "Suspended", {"stash": STASHES["provider-1"], "until": 90})
+        found = judged(posted(), suspended, settled())
         self.assertEqual((found["suspensions"], found["honest_slashes"]), (1, 0))
 
     def test_a_task_that_has_not_ended_is_counted(self):
@@ -155,12 +161,75 @@ class Faults(unittest.TestCase):
         self.assertEqual(Ill.done[1::2], ["over"] * len(begun))
         self.assertEqual(sum(schedule.counts().values()), 6)
 
+    def test_a_short_pause_is_longer_than_the_windows_of_a_task_and_a_short_drop_is_not(self):
+        blocks = windows.all_presets()["local"]
+        names = ("CommitWindow", "AuditWindow", "RevealWindow", "ChallengeWindow")
+        longest = max(blocks[name] for name in names) * 60 / windows.UNITS["MINUTES"]
+        self.assertGreater(bench.ShortPause.seconds[0], longest)
+        self.assertLess(bench.ShortDrop.seconds[1], longest)
+
+    def test_a_flood_that_never_fills_the_pool_is_a_problem(self):
+        for counts, is_one in (((9, 0, 9), True), ((99, 1, 9), False), ((99, 0, POOL_LIMIT), False)):
+            flood = faults.PoolFull(None, random.Random(1))
+            flood.over, flood.thread = threading.Event(), threading.Thread(target=lambda: None)
+            flood.thread.start()
+            flood.sent, flood.refused, flood.kept = counts
+            self.assertEqual(flood.end() is not None, is_one, counts)
+
     def test_the_same_seed_has_the_same_faults(self):
         def kinds(seed):
             return [kind.kind for kind in faults.Schedule(None, random.Random(seed), faults.ALL, Silent()).first]
 
         self.assertEqual(kinds(3), kinds(3))
         self.assertNotEqual(kinds(3), kinds(4))
+
+
+class Node:
+    """A node that has some blocks, or answers nothing."""
+
+    def __init__(self, blocks=None):
+        self.blocks = blocks
+
+    def finalized_number(self):
+        if self.blocks is None:
+            raise RpcError("nobody is there")
+        return self.blocks
+
+    def block_hash(self, number):
+        return number
+
+    def timestamp_ms(self, number):
+        return number * 2000
+
+    def clock(self, block):
+        return block
+
+    def events(self, _block):
+        return []
+
+
+class Watching(unittest.TestCase):
+    def test_another_node_is_asked_when_one_does_not_answer(self):
+        first, second = Node(0), Node(120)
+        log = ChainLog([first, second])
+        first.blocks = None
+        log.catch_up(120, 5)
+        self.assertEqual([block.number for block in log.blocks], list(range(1, 121)))
+
+    def test_when_none_answers_the_last_answer_is_named(self):
+        node = Node(0)
+        log = ChainLog([node])
+        node.blocks = None
+        with self.assertRaisesRegex(DevnetError, "block 1; the last one said: RpcError: nobody is there"):
+            log.catch_up(1, 0.5)
+
+    def test_a_mistake_of_ours_is_not_taken_for_a_node_that_does_not_answer(self):
+        nodes = [Node(), Node(7)]
+        self.assertEqual(bench.told_by_any(nodes, "a number", lambda node: node.finalized_number()), 7)
+        with self.assertRaises(KeyError):
+            bench.told_by_any(nodes, "a number", lambda _node: {}["nothing"])
+        with self.assertRaisesRegex(BenchError, "a number; the last answer: nobody is there"):
+            bench.told_by_any(nodes[:1], "a number", lambda node: node.finalized_number(), 0.3)
 
 
 class Signing(unittest.TestCase):

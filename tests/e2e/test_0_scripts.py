@@ -9,8 +9,10 @@ import unittest
 from pathlib import Path
 
 import support
-from devnet_lib import scale, wait
+from devnet_lib import processes, scale, wait
 from devnet_lib.chain import sure
+from devnet_lib.errors import CommandFailed, DevnetError
+from devnet_lib.surety import Surety
 
 ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
 # Beside the network of the other tests.
@@ -47,6 +49,34 @@ class ReadingChains(unittest.TestCase):
         self.assertEqual(sure(0), "0 SURE")
         self.assertEqual(sure(1_234_500_000_000_000), "1,234.5 SURE")
         self.assertEqual(sure(1), "0.000000000001 SURE")
+
+
+class Limits(unittest.TestCase):
+    """Whatever takes too long is ended, and that is said."""
+
+    def test_a_command_that_does_not_end_is_named(self):
+        with self.assertRaisesRegex(DevnetError, "`sleep 30` took more than 0 s"):
+            processes.run(["sleep", "30"], 0.2)
+        with self.assertRaisesRegex(CommandFailed, "ended with 1"):
+            processes.run(["false"], 10)
+
+    def test_a_process_that_is_late_is_ended_whether_it_wants_or_not(self):
+        for argv, stop_seconds, code in (
+            (["true"], 10, 0),
+            (["sleep", "30"], 10, -signal.SIGTERM),
+            (["sh", "-c", "trap '' TERM; sleep 30; sleep 30"], 0.2, -signal.SIGKILL),
+        ):
+            process = subprocess.Popen(argv, **processes.child_options())
+            self.assertEqual(processes.end_of(process, 0.5, stop_seconds), (code, code != 0), argv)
+
+    def test_what_a_killed_command_said_tells_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "surety"
+            program.write_text("#!/bin/sh\nexec sleep 30\n")
+            program.chmod(0o700)
+            surety = Surety(processes.Supervisor(folder), program, folder, "ws://127.0.0.1:1")
+            with self.assertRaisesRegex(CommandFailed, "ended with -9: killed: it had not ended after 0 s"):
+                surety.run("account", "show", timeout=0.2)
 
 
 class Script(unittest.TestCase):

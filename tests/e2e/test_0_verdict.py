@@ -8,7 +8,8 @@ import unittest
 from pathlib import Path
 
 import support  # noqa: F401  Finds the scripts.
-from devnet_lib import verdict
+from devnet_lib import cheats, verdict
+from devnet_lib.chain import QUINTILLION
 from devnet_lib.metadata import Metadata
 from devnet_lib.scale import ss58_encode
 
@@ -68,7 +69,7 @@ class Verdict(unittest.TestCase):
 
     def test_stake_lost_or_a_fault_or_a_suspension_of_somebody_honest_is_a_fine(self):
         told = [{"event": "FaultFound", "block": 9, "stash": "stash of verifier-1", "task": 0, "kind": "AuditNoShow"}]
-        suspended = [{"event": "ProviderSuspended", "block": 9, "stash": "stash of provider-2", "task": 0}]
+        suspended = [{"event": "Suspended", "block": 9, "stash": "stash of provider-2", "task": None}]
         for changed in (
             worker("provider-1", stake_lost=1),
             worker("verifier-1", told=told),
@@ -91,6 +92,13 @@ class Verdict(unittest.TestCase):
         found = judged([task()], [worker("verifier-1", audited=[audit])])
         self.assertEqual([of["worker"] for of in found["honest_unpaid"]], ["verifier-1"])
         self.assertTrue(judged([task()], [worker("verifier-1", audited=[audit], earned=1)])["as_it_must_be"])
+
+    def test_what_slashes_come_to_is_exact(self):
+        # As a float the part would be rounded, and so much stake shows it.
+        part, stake = QUINTILLION // 3, 10**30
+        slashes = {0: {"lock": 10, "part": 0}, 1: {"lock": 5, "part": part}}
+        rest = stake - 15
+        self.assertEqual(cheats.due(slashes, stake), 15 + -(-part * rest // QUINTILLION))
 
     def test_a_log_says_first_what_it_has_on_the_task(self):
         lines = [
@@ -181,6 +189,23 @@ class Records(unittest.TestCase):
         self.assertEqual(of.call_index("Pallet", "Drawing"), bytes([54, 2]))
         self.assertIsNone(of.item("Pallet", "Nothing"))
         self.assertIsNone(of.item("Nobody", "Nothing"))
+
+    def test_an_extrinsic_says_who_signed_it_and_what_it_calls(self):
+        account, carried = bytes(range(32)), (5).to_bytes(4, "little")
+
+        def signed(call, version=0x84):
+            body = bytes([version]) + b"\0" + account + b"\1" + bytes(64) + carried + call
+            return (len(body) << 2 | 1).to_bytes(2, "little") + body
+
+        of, call = metadata(), bytes([54, 2]) + (7).to_bytes(4, "little")
+        found = (ss58_encode(account), {"name": "Drawing", "since": 7})
+        self.assertEqual(of.signed(signed(call), "Pallet", "Drawing"), found)
+        self.assertIsNone(of.signed(signed(call), "Pallet", "Bidding"))
+        self.assertIsNone(of.signed(signed(bytes([53]) + call), "Pallet", "Drawing"))
+        # What nobody signs is of other versions.
+        self.assertIsNone(of.signed(signed(call, version=0x45), "Pallet", "Drawing"))
+        # The same bytes within another call are not that call.
+        self.assertIsNone(of.signed(signed(bytes([54, 0]) + call[:4]), "Pallet", "Drawing"))
 
     def test_metadata_of_another_version_is_refused(self):
         with self.assertRaises(ValueError):

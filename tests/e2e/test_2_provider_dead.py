@@ -6,6 +6,7 @@ ever, so the tests of bad input and of other people's libraries run in it.
 
 import functools
 import os
+import signal
 import subprocess
 import unittest
 
@@ -14,6 +15,7 @@ import support
 from devnet_lib.devnet import MODEL
 
 DEAD = 0
+LIBRARIES_SECONDS = support.LIFE_SECONDS + 200
 
 
 @functools.cache
@@ -61,15 +63,13 @@ def run_libraries():
     """Other people's libraries: they post the input of the first task once more when it is settled."""
     net = support.devnet()
     environment = {**os.environ, "SURETY_WS": net.ws, "SURETY_TASK": str(support.happy_life()["task"])}
-    return subprocess.run(
-        ["npm", "test", "--silent"],
-        cwd=support.REPO / "tests/js",
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=support.LIFE_SECONDS + 200,
-        check=False,
-    )
+    options = {"cwd": support.REPO / "tests/js", "env": environment, "capture_output": True, "text": True}
+    try:
+        return subprocess.run(["npm", "test", "--silent"], timeout=LIBRARIES_SECONDS, check=False, **options)
+    except subprocess.TimeoutExpired as late:
+        # What it had said by then is bytes, whatever was asked for.
+        said = "".join(part.decode(errors="replace") for part in (late.stdout, late.stderr) if part)
+        return subprocess.CompletedProcess(late.cmd, -signal.SIGKILL, said, f"\n{late}")
 
 
 class BadInput(bad_input.BadInput):

@@ -11,11 +11,12 @@ import support
 from devnet_lib import cheats
 from devnet_lib.console import Silent
 from devnet_lib.devnet import Devnet
+from devnet_lib.every_cheat import PORTS_APART
 from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.ports import Ports
 
-# And beside that of another kind.
-PORT_OFFSET, PORTS_APART = 600, 10
+# Beside the devnet of the others; those of the kinds are as far apart as `scripts/devnet --cheat all` has them.
+PORT_OFFSET = 600
 
 
 def life(kind):

@@ -322,7 +322,7 @@ mod tests {
                 tranche: 0,
                 is_short: false,
             }),
-            ..RoundRecord::new(1, 1, 9)
+            ..RoundRecord::new(1, 9)
         };
         chain.change(|state| {
             state.tasks.insert(TASK, task);

@@ -61,7 +61,7 @@ impl World {
             state.tasks.insert(TASK, task);
             let round = RoundRecord {
                 members: vec![member].try_into().unwrap(),
-                ..RoundRecord::new(1, 1, 9)
+                ..RoundRecord::new(1, 9)
             };
             state.rounds.insert(TASK, round);
         });
@@ -190,7 +190,7 @@ async fn who_reveals_another_output_than_it_signed_for_is_told_of() {
         };
         let round = RoundRecord {
             members: vec![member].try_into().unwrap(),
-            ..RoundRecord::new(1, 1, 9)
+            ..RoundRecord::new(1, 9)
         };
         contradictions(world.home.path(), &world.chain.info().genesis, TASK, &round)
     };

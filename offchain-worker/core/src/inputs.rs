@@ -170,7 +170,7 @@ fn is_allowed(round: &RoundRecord, ours: &RoundMember<AccountId, Balance>) -> bo
 fn has_majority(round: &RoundRecord) -> bool {
     let members = round.members.iter();
     let committed = members.filter(|member| member.progress != MemberProgress::Working);
-    committed.count() >= majority(round.redundancy) as usize
+    committed.count() >= majority(round.redundancy()) as usize
 }
 
 fn choose(salt: &Hash, segments: u32) -> u32 {

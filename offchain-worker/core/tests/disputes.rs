@@ -149,7 +149,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
             until: 100,
             verdict: Verdict::Failed(FailureReason::NoAgreement),
         },
-        ..RoundRecord::new(1, 50, 0)
+        ..RoundRecord::new(50, 0)
     };
     TaskSnapshot {
         id: TASK,

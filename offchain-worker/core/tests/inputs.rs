@@ -50,7 +50,7 @@ fn working() -> TaskSnapshot {
     };
     let round = RoundRecord {
         members: vec![RoundMember::new(stash(), 500, 1)].try_into().unwrap(),
-        ..RoundRecord::new(2, 50, UNTIL)
+        ..RoundRecord::new(50, UNTIL)
     };
     TaskSnapshot {
         id: 1,

@@ -54,7 +54,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
             tranche: 0,
             is_short: false,
         }),
-        ..RoundRecord::new(1, 50, 0)
+        ..RoundRecord::new(50, 0)
     };
     TaskSnapshot {
         id,

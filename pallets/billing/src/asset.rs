@@ -1,13 +1,16 @@
 //! The only user of the currency.
 
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+use alloc::collections::BTreeMap;
 use frame_support::{
     dispatch::DispatchResult,
     traits::{
-        fungible::{Inspect, MutateHold},
-        tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
+        fungible::MutateHold,
+        tokens::{Fortitude, Precision},
     },
 };
 use sp_runtime::{DispatchError, traits::Zero};
+use surety_pallet_holds::{can_take, hand_over};
 
 use crate::{BalanceOf, Config, HoldReason};
 
@@ -25,11 +28,10 @@ pub(crate) fn hold<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> Di
     T::Currency::hold(&HoldReason::Escrow.into(), client, amount)
 }
 
-/// What is held on the client's account for all its tasks.
+/// Whether what every account has on hold is what is recorded of it.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
-pub(crate) fn held<T: Config>(client: &T::AccountId) -> BalanceOf<T> {
-    use frame_support::traits::fungible::InspectHold;
-    T::Currency::balance_on_hold(&HoldReason::Escrow.into(), client)
+pub(crate) fn are_recorded<T: Config>(recorded: &BTreeMap<T::AccountId, BalanceOf<T>>) -> bool {
+    surety_pallet_holds::are_recorded::<T, T::Currency>(&HoldReason::Escrow.into(), recorded)
 }
 
 /// Moves `amount` of the client's escrow to `payee`, or burns it when `payee` cannot take it.
@@ -38,21 +40,11 @@ pub(crate) fn deliver<T: Config>(
     payee: &T::AccountId,
     amount: BalanceOf<T>,
 ) -> Result<Delivery, DispatchError> {
-    if !can_take::<T>(payee, amount) {
-        burn::<T>(client, amount)?;
-        return Ok(Delivery::Burned);
+    if hand_over::<_, T::Currency>(&HoldReason::Escrow.into(), client, payee, amount)? {
+        return Ok(Delivery::Arrived);
     }
-    // By force: a freeze on the client's account covers what is held, too, and would let it withhold pay.
-    T::Currency::transfer_on_hold(
-        &HoldReason::Escrow.into(),
-        client,
-        payee,
-        amount,
-        Precision::Exact,
-        Restriction::Free,
-        Fortitude::Force,
-    )?;
-    Ok(Delivery::Arrived)
+    burn::<T>(client, amount)?;
+    Ok(Delivery::Burned)
 }
 
 /// Returns `amount` of its escrow to the client, or burns it when the client's account cannot take it.
@@ -60,7 +52,7 @@ pub(crate) fn release<T: Config>(
     client: &T::AccountId,
     amount: BalanceOf<T>,
 ) -> Result<Delivery, DispatchError> {
-    if !can_take::<T>(client, amount) {
+    if !can_take::<_, T::Currency>(client, amount) {
         burn::<T>(client, amount)?;
         return Ok(Delivery::Burned);
     }
@@ -82,14 +74,10 @@ pub(crate) fn burn<T: Config>(client: &T::AccountId, amount: BalanceOf<T>) -> Di
     Ok(())
 }
 
-fn can_take<T: Config>(payee: &T::AccountId, amount: BalanceOf<T>) -> bool {
-    T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success
-}
-
 /// Gives `who` so much that `amount` can be held on its account.
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(who: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
-    use frame_support::traits::fungible::Mutate;
+    use frame_support::traits::fungible::{Inspect, Mutate};
     use sp_runtime::Saturating;
     T::Currency::mint_into(who, amount.saturating_add(T::Currency::minimum_balance()))?;
     Ok(())

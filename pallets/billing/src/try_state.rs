@@ -39,12 +39,10 @@ impl<T: Config> Pallet<T> {
                 .or_default()
                 .saturating_accrue(escrow.held.saturating_add(escrow.lock));
         }
-        for (client, held) in recorded {
-            ensure!(
-                asset::held::<T>(&client) == held,
-                "BILL-2: a client's hold differs from its escrows"
-            );
-        }
+        ensure!(
+            asset::are_recorded::<T>(&recorded),
+            "BILL-2: a client's hold differs from its escrows"
+        );
         Ok(())
     }
 

@@ -11,19 +11,29 @@ use frame_system::RawOrigin;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::One;
-use surety_dispute_game::bisection::Clocks;
+use surety_dispute_game::{bisection::Clocks, quorum_streak::ROUNDS_MAX};
 use surety_pallet_results::{
     LongCell, Rounds,
     benchmarking::setup::{TASK, agent_of, at, challengeable, disputable, stake, verifier_of},
 };
 use surety_pallet_trust_lock::{Records, fill_convictions};
-use surety_types::{task::ResultClaim, traits::DrawVerifier, trust::Party};
+use surety_types::{
+    task::ResultClaim,
+    traits::DrawVerifier,
+    trust::{AuditState, Party},
+};
 
 use crate::{Call, Committees, Config, Disputes, OPENED_AT_ONCE, Pallet, SUSPENDED_AT_ONCE};
 
 fn suspended<T: Config>() -> usize {
     let records = Records::<T>::iter_values();
     records.filter(|record| record.suspended_until.is_some()).count()
+}
+
+fn audits_over<T: Config>() -> usize {
+    let audits = Rounds::<T>::get(TASK).map(|round| round.audits);
+    let audits = audits.into_iter().flatten();
+    audits.filter(|audit| audit.state == AuditState::Over).count()
 }
 
 /// What a pool does with it.
@@ -108,7 +118,26 @@ mod benchmarks {
         assert!(Disputes::<T>::contains_key(OPENED_AT_ONCE));
     }
 
-    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there.
+    /// Time is over for a provider whom as many auditors contradict as audits are ended at once.
+    #[benchmark]
+    fn end_audits() {
+        let said = disputable::<T>();
+        let (provider, _) = agent_of::<T>(0);
+        let mut round = challengeable::<T>(&said, |_| None);
+        fill_convictions::<T>(One::one());
+        differing::<T>(&mut round, &provider);
+        let party = Party::Provider(account("provider", 1, 0));
+        dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(0));
+        Rounds::<T>::insert(TASK, round);
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        advance_dispute(RawOrigin::Signed(caller), 0);
+
+        assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
+    }
+
+    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there, for the last ballot.
     #[benchmark]
     fn join_committee() {
         let (agent, proof) = T::Draws::seat_for_benchmark();
@@ -117,7 +146,7 @@ mod benchmarks {
         let seal = H256::repeat_byte(3);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(agent), 0, 0, Some(proof), seal);
+        _(RawOrigin::Signed(agent), 0, ROUNDS_MAX - 1, Some(proof), seal);
 
         let candidates = Committees::<T>::get(0).map(|committee| committee.candidates);
         assert!(candidates.is_some_and(|seated| seated.iter().any(|seat| seat.verifier == verifier)));
@@ -135,6 +164,7 @@ mod benchmarks {
 
         assert!(!Disputes::<T>::contains_key(0));
         assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
+        assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
     }
 
     #[benchmark]
@@ -155,6 +185,19 @@ mod benchmarks {
         Ok(())
     }
 
+    /// As many as a vote of all takes have come.
+    #[benchmark]
+    fn open_vote() {
+        summoned::<T>();
+        let caller: T::AccountId = whitelisted_caller();
+
+        #[extrinsic_call]
+        advance_committee(RawOrigin::Signed(caller), 0);
+
+        let committee = Committees::<T>::get(0).expect("it still sits");
+        assert!(committee.state.is_revealing() && committee.candidates.is_empty());
+    }
+
     /// Nobody of eight rounds or of the vote of all has opened its seal, and nobody has decided in time
     /// instead.
     #[benchmark]
@@ -168,5 +211,6 @@ mod benchmarks {
 
         assert!(!Disputes::<T>::contains_key(0));
         assert!(suspended::<T>() >= SUSPENDED_AT_ONCE as usize);
+        assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
     }
 }

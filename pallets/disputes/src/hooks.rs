@@ -20,7 +20,7 @@ impl<T: Config> RoundDisputes<RoundOf<T>> for Pallet<T> {
     }
 
     fn poll_weight() -> Weight {
-        <T as Config>::WeightInfo::advance_dispute().max(<T as Config>::WeightInfo::advance_committee())
+        <T as Config>::WeightInfo::poll()
     }
 
     fn answer_weight() -> Weight {

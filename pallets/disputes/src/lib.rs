@@ -83,8 +83,7 @@ pub mod pallet {
     #[pallet::config]
     pub trait Config:
         frame_system::Config<RuntimeEvent: From<Event<Self>>>
-        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
-        + surety_pallet_results::Config
+        + surety_pallet_results::Config<RuntimeHoldReason: From<HoldReason>>
     {
         /// How many times a provider's price a challenger puts on hold at least.
         type ChallengeBondMultiple: Get<u32>;
@@ -329,7 +328,7 @@ pub mod pallet {
         Unsettled,
         /// The verifier has no seat in this ballot.
         NotSeated,
-        /// The provider has revealed before.
+        /// The verifier has opened its answer before.
         AlreadyRevealed,
         /// Claim and salt do not open the seal.
         SealMismatch,
@@ -371,7 +370,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownDispute`, `NotDue`.
         #[pallet::call_index(2)]
-        #[pallet::weight(<T as Config>::WeightInfo::advance_dispute().max(<T as Config>::WeightInfo::advance_committee()))]
+        #[pallet::weight(<T as Config>::WeightInfo::poll())]
         pub fn advance_dispute(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_dispute(dispute)
@@ -441,7 +440,7 @@ pub mod pallet {
         /// # Errors
         /// `UnknownDispute`, `Moot`, `NoCommittee`, `NotDue`.
         #[pallet::call_index(6)]
-        #[pallet::weight(<T as Config>::WeightInfo::advance_committee())]
+        #[pallet::weight(<T as Config>::WeightInfo::run_committee())]
         pub fn advance_committee(origin: OriginFor<T>, dispute: DisputeId) -> DispatchResult {
             ensure_signed(origin)?;
             Self::do_advance_committee(dispute)

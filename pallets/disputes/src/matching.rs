@@ -33,7 +33,7 @@ use surety_types::{
 
 use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Pallet, PartyOf};
 
-/// Most disputes opened in one go. The rest are opened by the agenda, in the next blocks.
+/// Most disputes opened and audits ended in one go. The rest are by the agenda, in the next blocks.
 pub const OPENED_AT_ONCE: u32 = 4;
 
 /// Who plays whom about what.
@@ -53,30 +53,43 @@ pub(crate) struct ChallengerStake<Balance> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Opens disputes that are due to be opened. Says whether it did anything.
+    /// Opens disputes that are due to be opened, and ends audits from which none can come. Says whether it
+    /// did anything, so that there may be more.
     pub(crate) fn do_match_up(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let nothing = ChallengerStake {
-            bond: Zero::zero(),
-            proven: false,
-        };
         let mut busy = false;
         for _ in 0..OPENED_AT_ONCE {
-            if !Self::has_room(round) {
+            if !Self::has_room(round) || !Self::match_up_one(task, round) {
                 break;
-            }
-            let next =
-                Self::next_of_members(task, round).or_else(|| Self::next_of_audits(task, round, &mut busy));
-            let Some((matchup, game)) = next else { break };
-            let challenger = matchup.challenger.clone();
-            let id = Self::open_dispute(task, round, matchup, nothing, game);
-            if let Party::Auditor { verifier, provider } = &challenger
-                && let Some(audit) = Results::<T>::audit(round, verifier, provider)
-            {
-                audit.state = AuditState::Disputed(id);
             }
             busy = true;
         }
         busy
+    }
+
+    /// Opens the next dispute, or ends the next audit from which none can come. Says whether there was one.
+    fn match_up_one(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let nothing = ChallengerStake {
+            bond: Zero::zero(),
+            proven: false,
+        };
+        if let Some((matchup, game)) = Self::next_of_members(task, round) {
+            Self::open_dispute(task, round, matchup, nothing, game);
+            return true;
+        }
+        let mut audits = round.audits.iter();
+        let Some(audit) = audits.find(|audit| audit.state == AuditState::Differs).cloned() else {
+            return false;
+        };
+        let (verifier, provider) = (&audit.verifier, &audit.provider);
+        let Some((matchup, game)) = Self::game_of_audit(task, round, verifier, provider) else {
+            Results::<T>::release_audit(round, verifier, provider);
+            return true;
+        };
+        let id = Self::open_dispute(task, round, matchup, nothing, game);
+        if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
+            audit.state = AuditState::Disputed(id);
+        }
+        true
     }
 
     pub(crate) fn has_room(round: &RoundOf<T>) -> bool {
@@ -136,35 +149,27 @@ impl<T: Config> Pallet<T> {
         })
     }
 
-    /// The next auditor that says something else than its provider. Ends audits from which no dispute can
-    /// come, and says in `ended` whether there was one.
-    fn next_of_audits(task: TaskId, round: &mut RoundOf<T>, ended: &mut bool) -> Option<(Matchup<T>, Game)> {
-        for audit in round.audits.clone() {
-            if audit.state != AuditState::Differs {
-                continue;
-            }
-            let member = round
-                .members
-                .iter()
-                .find(|member| member.provider == audit.provider);
-            let claim = member.and_then(|member| member.standing_claim()).cloned();
-            let game = claim.and_then(|claim| Some((Self::new_game(task, &claim)?, claim)));
-            let Some((game, claim)) = game else {
-                Results::<T>::release_audit(round, &audit.verifier, &audit.provider);
-                *ended = true;
-                continue;
-            };
-            let matchup = Matchup {
-                defender: Party::Provider(audit.provider.clone()),
-                challenger: Party::Auditor {
-                    verifier: audit.verifier,
-                    provider: audit.provider,
-                },
-                claim,
-            };
-            return Some((matchup, game));
-        }
-        None
+    /// The game of an auditor that says something else than its provider. None when the provider no longer
+    /// stands by anything, or there is no trace to play over.
+    fn game_of_audit(
+        task: TaskId,
+        round: &RoundOf<T>,
+        verifier: &T::AccountId,
+        provider: &T::AccountId,
+    ) -> Option<(Matchup<T>, Game)> {
+        let mut members = round.members.iter();
+        let member = members.find(|member| member.provider == *provider)?;
+        let claim = member.standing_claim()?.clone();
+        let game = Self::new_game(task, &claim)?;
+        let matchup = Matchup {
+            defender: Party::Provider(provider.clone()),
+            challenger: Party::Auditor {
+                verifier: verifier.clone(),
+                provider: provider.clone(),
+            },
+            claim,
+        };
+        Some((matchup, game))
     }
 
     /// Who stands by the claim of a dispute that its challenger has won, and is to defend it next.

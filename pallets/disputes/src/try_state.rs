@@ -67,11 +67,9 @@ fn disputes_2_holds_are_bonds<T: Config>() -> Result<(), TryRuntimeError> {
             *sum = sum.saturating_add(dispute.bond);
         }
     }
-    for (challenger, bond) in bonds {
-        ensure!(
-            asset::held::<T>(HoldReason::Challenge, &challenger) == bond,
-            "DISPUTES-2: a hold differs from the bonds of challenges"
-        );
-    }
+    ensure!(
+        asset::are_recorded::<T>(HoldReason::Challenge, &bonds),
+        "DISPUTES-2: a hold differs from the bonds of challenges"
+    );
     Ok(())
 }

@@ -24,8 +24,12 @@ pub trait WeightInfo {
             .max(Self::play_choice())
     }
 
-    /// A side's time is over: it is convicted in a full round, and further disputes are opened.
+    /// A side's time is over: it is convicted in a full round, and as many further disputes are opened as
+    /// are opened at once.
     fn advance_dispute() -> Weight;
+
+    /// The same, and as many audits end that contradict the loser as end at once.
+    fn end_audits() -> Weight;
 
     /// The last of the most candidates comes, and draws better than another.
     fn join_committee() -> Weight;
@@ -37,9 +41,27 @@ pub trait WeightInfo {
     /// An answer of the last of the most voters is found to open its seal.
     fn authorize_reveal_vote() -> Weight;
 
-    /// Time passes for a vote of all: it is opened with the most voters; or it is over, and as the last
-    /// answer would.
+    /// Time is over for coming to a vote of all: it is opened with the most voters, whose stake is read.
+    fn open_vote() -> Weight;
+
+    /// Time is over for a vote of all that decides nothing: as many are suspended as can be at once, and the
+    /// dispute ends undecided.
     fn advance_committee() -> Weight;
+
+    /// Whatever time brings about in a committee: a ballot is opened, or ends. One that decides does the same
+    /// whether the last answer ends it or time does.
+    fn run_committee() -> Weight {
+        Self::open_vote()
+            .max(Self::reveal_vote())
+            .max(Self::advance_committee())
+    }
+
+    /// Whatever time brings about in a dispute, its committee among it.
+    fn poll() -> Weight {
+        Self::advance_dispute()
+            .max(Self::end_audits())
+            .max(Self::run_committee())
+    }
 }
 
 /// For tests, which do not run out of weight.
@@ -64,7 +86,15 @@ impl WeightInfo for () {
         Weight::zero()
     }
 
+    fn end_audits() -> Weight {
+        Weight::zero()
+    }
+
     fn join_committee() -> Weight {
+        Weight::zero()
+    }
+
+    fn open_vote() -> Weight {
         Weight::zero()
     }
 

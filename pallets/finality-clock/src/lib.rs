@@ -96,11 +96,11 @@ pub mod pallet {
     pub type Notes<T: Config> =
         StorageValue<_, BoundedBTreeMap<T::AccountId, BlockNumberFor<T>, T::AuthoritiesMax>, ValueQuery>;
 
-    /// What the clock shows.
+    /// The height that finality has come to.
     #[pallet::storage]
     pub type Finalized<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 
-    /// How far the running clock is.
+    /// What the running clock shows: the time that everybody calls now.
     #[pallet::storage]
     pub type Elapsed<T: Config> = StorageValue<_, BlockNumberFor<T>, ValueQuery>;
 

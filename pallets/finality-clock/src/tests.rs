@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use frame_support::{
-    assert_noop, assert_ok,
+    assert_err, assert_noop, assert_ok,
     inherent::ProvideInherent,
     traits::{Get, Hooks},
 };
@@ -213,11 +213,21 @@ fn a_block_with_a_note_from_the_future_is_not_valid() {
 fn try_state_notices_a_clock_that_is_off() {
     execute(1, || {
         assert_ok!(note_in(9, 5));
-        for wrong in [4, 9] {
+        assert_ok!(FinalityClock::do_try_state());
+        for (wrong, complaint) in [
+            (9, "CLOCK-1: the clock is ahead of the chain"),
+            (4, "CLOCK-2: more time has run than blocks are final"),
+        ] {
             Finalized::<Test>::put(wrong);
-            assert!(FinalityClock::do_try_state().is_err());
+            assert_err!(FinalityClock::do_try_state(), complaint);
         }
         Finalized::<Test>::put(5);
+        Notes::<Test>::mutate(|notes| notes.iter_mut().for_each(|(_, note)| *note = 9));
+        assert_err!(
+            FinalityClock::do_try_state(),
+            "CLOCK-1: a note is about a block to come"
+        );
+        Notes::<Test>::mutate(|notes| notes.iter_mut().for_each(|(_, note)| *note = 5));
     });
 }
 

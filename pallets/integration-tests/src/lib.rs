@@ -2,15 +2,19 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod audits;
+mod checks;
 mod committee;
 mod inputs;
+mod parameters;
 mod play;
 mod statements;
 mod toy;
 
 pub use audits::*;
+pub use checks::*;
 pub use committee::*;
 pub use inputs::*;
+pub use parameters::*;
 pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
@@ -21,14 +25,13 @@ pub use toy::{
 use frame_support::{
     construct_runtime, derive_impl,
     dispatch::DispatchResult,
-    parameter_types,
     traits::{Hooks, UnfilteredDispatchable},
     weights::Weight,
 };
 use frame_system::EnsureRoot;
 use sp_core::H256;
 use sp_runtime::{
-    BuildStorage, FixedU128, Permill, TryRuntimeError,
+    BuildStorage, FixedU128, Permill,
     traits::{BlockNumberProvider, IdentityLookup},
 };
 use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
@@ -41,13 +44,15 @@ use surety_types::{
 };
 
 pub use surety_pallet_disputes::{
-    CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId,
+    CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId, OPENED_AT_ONCE,
 };
 pub use surety_pallet_results::{
     AuditOf, CONVICTED_AT_ONCE, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf,
     Rounds, describe,
 };
-pub use surety_pallet_trust_lock::{Convictions, NextSlashId, Records, SlashOf, Slashes, SlashesSweptTo};
+pub use surety_pallet_trust_lock::{
+    Convictions, JailedFor, NextSlashId, Offence, Records, SlashOf, Slashes, SlashesSweptTo,
+};
 
 pub type ResultsCall = surety_pallet_results::Call<Test>;
 pub type DisputesCall = surety_pallet_disputes::Call<Test>;
@@ -58,46 +63,6 @@ pub type TrustLockEvent = surety_pallet_trust_lock::Event<Test>;
 pub type ResultsError = surety_pallet_results::Error<Test>;
 pub type DisputesError = surety_pallet_disputes::Error<Test>;
 pub type TrustLockError = surety_pallet_trust_lock::Error<Test>;
-
-/// The task of most tests.
-pub const TASK: TaskId = 7;
-pub const PRICE: Balance = 100;
-/// Stake locked for [`PRICE`].
-pub const LOCK: Balance = 200;
-pub const BOND: Balance = 1_000;
-pub const UNITS_MAX: u32 = 50;
-/// Stashes 1 to this one are bonded as providers.
-pub const STASHES: AccountId = 40;
-/// Stashes from here on are bonded as verifiers: as many as follow.
-pub const FIRST_VERIFIER: AccountId = 51;
-pub const VERIFIERS: AccountId = 10;
-/// Accounts with money of their own, from this one to the next.
-pub const FIRST_STRANGER: AccountId = 500;
-pub const LAST_STRANGER: AccountId = 519;
-pub const MONEY: Balance = 100_000;
-pub const POOL: AccountId = 950;
-pub const POOL_MONEY: Balance = 1_000;
-/// An auditor's bond for a provider that is paid [`PRICE`].
-pub const AUDIT_BOND: Balance = 300;
-/// The first challenger's bond.
-pub const CHALLENGE_BOND: Balance = 500;
-/// What a piece of output costs.
-pub const SUPPLY_PRICE: Balance = 7;
-
-pub const COMMIT_WINDOW: BlockNumber = 10;
-pub const AUDIT_WINDOW: BlockNumber = 3;
-pub const REVEAL_WINDOW: BlockNumber = 6;
-pub const CHALLENGE_WINDOW: BlockNumber = 4;
-pub const OPENING_WINDOW: BlockNumber = 15;
-pub const CLOCK: u32 = 5;
-pub const DECISION_WINDOW: BlockNumber = 6;
-pub const SUPPLY_WINDOW: BlockNumber = 5;
-pub const INPUT_WINDOW: BlockNumber = 4;
-pub const DEFERRAL: BlockNumber = 8;
-pub const JAIL: BlockNumber = 30;
-pub const SEAT_WINDOW: u32 = 3;
-pub const VOTE_WINDOW: u32 = 2;
-pub const SEASONING: u32 = 20;
 
 construct_runtime!(
     pub enum Test {
@@ -123,49 +88,9 @@ impl pallet_balances::Config for Test {
     type AccountStore = System;
 }
 
-parameter_types! {
-    pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
-    pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
-    pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
-    pub const OpeningWindow: BlockNumber = OPENING_WINDOW;
-    pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;
-    pub const LockMultiple: u32 = 2;
-    pub const InsurancePool: AccountId = POOL;
-    pub const AuditBondMultiple: u32 = 3;
-    pub const ChallengeBondMultiple: u32 = 5;
-    pub const DefenceCost: Balance = 10;
-    pub const DisputeClock: u32 = CLOCK;
-    pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
-    pub const SupplyPrice: Balance = SUPPLY_PRICE;
-    pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
-    pub const InputWindow: BlockNumber = INPUT_WINDOW;
-    pub const SlashDeferral: BlockNumber = DEFERRAL;
-    pub const StakePart: Permill = Permill::from_percent(5);
-    pub const FinderShare: Permill = Permill::from_percent(30);
-    pub const ClientShare: Permill = Permill::from_percent(20);
-    pub const CorrelationWindow: BlockNumber = 50;
-    pub const JailPeriod: BlockNumber = JAIL;
-    pub const ProbationTasks: u32 = 10;
-    pub const SeatWindow: u32 = SEAT_WINDOW;
-    pub const VoteWindow: u32 = VOTE_WINDOW;
-    pub const SeatSeasoning: u32 = SEASONING;
-    pub const AuditAccuracy: Permill = Permill::from_percent(95);
-    /// None: locks are the usual multiple of the price.
-    pub static VerifiersCorrupt: Permill = Permill::zero();
-    pub AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
-    pub AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
-    pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
-    pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
-    pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
-    /// What the clock shows, if it stands still.
-    pub static FinalityStoppedAt: Option<BlockNumber> = None;
-}
-
 impl surety_pallet_trust_lock::Config for Test {
-    type SuspensionPeriod = CommitWindow;
     type Balance = Balance;
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = MockStake;
     type BlockNumberProvider = MockTime;
     type SlashDeferral = SlashDeferral;
@@ -174,13 +99,18 @@ impl surety_pallet_trust_lock::Config for Test {
     type ClientShare = ClientShare;
     type CorrelationWindow = CorrelationWindow;
     type JailPeriod = JailPeriod;
+    type SuspensionPeriod = SuspensionPeriod;
     type ProbationTasks = ProbationTasks;
     type InsurancePool = InsurancePool;
     type VetoOrigin = EnsureRoot<AccountId>;
     type WeightInfo = ();
+    #[cfg(feature = "runtime-benchmarks")]
+    type Providers = surety_pallet_test_kit::MockProviders;
 }
 
 impl surety_pallet_results::Config for Test {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
     type Disputes = Disputes;
     type Outcome = MockOutcome;
     type Clock = MockClock;
@@ -323,33 +253,6 @@ impl TestExt {
     }
 }
 
-/// Every invariant, and that everybody's locks are those of its rounds, audits and slashes.
-pub fn check() {
-    assert_eq!(try_state(), Ok(()));
-    for stash in (1..=STASHES).chain(verifiers()) {
-        let expected = locks_of(stash).min(MockStake::bonded(stash));
-        assert_eq!(MockStake::locked(stash), expected, "locks of {stash}");
-    }
-}
-
-/// Checks every invariant of the three pallets.
-pub fn try_state() -> Result<(), TryRuntimeError> {
-    TrustLock::do_try_state()?;
-    Results::do_try_state()?;
-    Disputes::do_try_state()
-}
-
-/// What is locked for a stash by what the pallets know.
-pub fn locks_of(stash: AccountId) -> Balance {
-    let of_rounds = Rounds::<Test>::iter_values().map(|round| {
-        let members = round.members.iter().filter(|member| member.provider == stash);
-        let audits = round.audits.iter().filter(|audit| audit.verifier == stash);
-        members.map(|member| member.lock).sum::<Balance>() + audits.map(|audit| audit.bond).sum::<Balance>()
-    });
-    let of_slashes = Slashes::<Test>::iter_values().filter(|slash| slash.offender == stash);
-    of_rounds.sum::<Balance>() + of_slashes.map(|slash| slash.lock).sum::<Balance>()
-}
-
 pub fn verifiers() -> impl Iterator<Item = AccountId> {
     FIRST_VERIFIER..FIRST_VERIFIER + VERIFIERS
 }
@@ -395,7 +298,7 @@ pub fn open_secured(
     members: impl IntoIterator<Item = AccountId>,
 ) -> DispatchResult {
     let assignments = PerMember::truncate_from(assignments(members));
-    Results::open(task, assignments.len() as u32, UNITS_MAX, security, &assignments)
+    Results::open(task, UNITS_MAX, security, &assignments)
 }
 
 pub fn salt_of(stash: AccountId) -> H256 {

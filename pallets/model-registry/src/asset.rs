@@ -1,16 +1,16 @@
 //! The only file that touches the currency. Deposits stay on their owner's account, on hold.
 
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+use alloc::collections::BTreeMap;
 use frame_support::traits::{fungible::hold::Mutate as _, tokens::Precision};
 use sp_runtime::DispatchResult;
 
 use crate::{BalanceOf, Config, HoldReason};
 
-/// What is on hold for all models of the owner.
+/// Whether what every account has on hold is what is recorded of it.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
-pub(crate) fn held<T: Config>(owner: &T::AccountId) -> BalanceOf<T> {
-    use frame_support::traits::fungible::hold::Inspect as _;
-
-    T::Currency::balance_on_hold(&HoldReason::ModelDeposit.into(), owner)
+pub(crate) fn are_recorded<T: Config>(recorded: &BTreeMap<T::AccountId, BalanceOf<T>>) -> bool {
+    surety_pallet_holds::are_recorded::<T, T::Currency>(&HoldReason::ModelDeposit.into(), recorded)
 }
 
 /// Puts free balance on hold.

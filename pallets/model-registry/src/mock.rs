@@ -1,12 +1,12 @@
 //! A runtime of System, Balances and this pallet, and a fluent way to set it up.
 
-use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types};
+use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types, traits::fungible::InspectHold};
 use sp_core::H256;
 use sp_runtime::BuildStorage;
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
 use crate as pallet_model_registry;
-use crate::asset;
+use crate::HoldReason;
 
 pub(crate) type AccountId = u64;
 pub(crate) type Balance = u128;
@@ -139,7 +139,7 @@ pub(crate) fn spendable(who: AccountId) -> Balance {
 }
 
 pub(crate) fn held(who: AccountId) -> Balance {
-    asset::held::<Test>(&who)
+    Balances::balance_on_hold(&HoldReason::ModelDeposit.into(), &who)
 }
 
 pub(crate) fn signed(who: AccountId) -> RuntimeOrigin {

@@ -42,12 +42,10 @@ impl<T: Config> Pallet<T> {
             let sum = deposits.entry(entry.owner).or_insert_with(Zero::zero);
             *sum = sum.saturating_add(entry.deposit);
         }
-        for (owner, sum) in deposits {
-            ensure!(
-                asset::held::<T>(&owner) == sum,
-                "MODEL-3: the hold differs from the deposits"
-            );
-        }
+        ensure!(
+            asset::are_recorded::<T>(&deposits),
+            "MODEL-3: the hold differs from the deposits"
+        );
         Ok(())
     }
 }

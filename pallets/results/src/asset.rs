@@ -1,22 +1,28 @@
 //! Money on hold: prices of demands, and bonds for pallets that build on this one.
 
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+use alloc::collections::BTreeMap;
 use frame_support::{
     dispatch::DispatchResult,
     traits::{
         Defensive,
-        fungible::{Inspect, MutateHold},
-        tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
+        fungible::MutateHold,
+        tokens::{Fortitude, Precision},
     },
 };
 use sp_runtime::traits::Zero;
 
 use crate::Config;
 
-/// What is held on an account.
+type CurrencyOf<T> = <T as Config>::Currency;
+
+/// Whether what every account has on hold is what is recorded of it.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
-pub fn held<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId) -> T::Balance {
-    use frame_support::traits::fungible::InspectHold;
-    T::Currency::balance_on_hold(&reason.into(), who)
+pub fn are_recorded<T: Config>(
+    reason: impl Into<T::RuntimeHoldReason>,
+    recorded: &BTreeMap<T::AccountId, T::Balance>,
+) -> bool {
+    surety_pallet_holds::are_recorded::<T, CurrencyOf<T>>(&reason.into(), recorded)
 }
 
 /// Puts free balance on hold.
@@ -25,13 +31,13 @@ pub fn hold<T: Config>(
     who: &T::AccountId,
     amount: T::Balance,
 ) -> DispatchResult {
-    T::Currency::hold(&reason.into(), who, amount)
+    CurrencyOf::<T>::hold(&reason.into(), who, amount)
 }
 
 /// Makes held balance free again. Cannot fail by what callers do; should it fail all the same, it stays on
 /// hold and the log says so.
 pub fn release<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId, amount: T::Balance) {
-    let released = T::Currency::release(&reason.into(), who, amount, Precision::BestEffort);
+    let released = CurrencyOf::<T>::release(&reason.into(), who, amount, Precision::BestEffort);
     released.defensive_unwrap_or_default();
 }
 
@@ -44,19 +50,8 @@ pub fn hand_over<T: Config>(
     amount: T::Balance,
 ) -> T::Balance {
     let reason: T::RuntimeHoldReason = reason.into();
-    if T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success {
-        let moved = T::Currency::transfer_on_hold(
-            &reason,
-            from,
-            payee,
-            amount,
-            Precision::Exact,
-            Restriction::Free,
-            Fortitude::Force,
-        );
-        if moved.is_ok() {
-            return amount;
-        }
+    if surety_pallet_holds::hand_over::<_, CurrencyOf<T>>(&reason, from, payee, amount) == Ok(true) {
+        return amount;
     }
     burn::<T>(reason, from, amount);
     Zero::zero()
@@ -64,7 +59,7 @@ pub fn hand_over<T: Config>(
 
 /// Takes held balance away.
 pub fn burn<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::AccountId, amount: T::Balance) {
-    let burned = T::Currency::burn_held(
+    let burned = CurrencyOf::<T>::burn_held(
         &reason.into(),
         who,
         amount,
@@ -77,9 +72,10 @@ pub fn burn<T: Config>(reason: impl Into<T::RuntimeHoldReason>, who: &T::Account
 /// Gives `who` so much that `amount` can be held on its account.
 #[cfg(feature = "runtime-benchmarks")]
 pub fn endow<T: Config>(who: &T::AccountId, amount: T::Balance) {
-    use frame_support::traits::fungible::Mutate;
+    use frame_support::traits::fungible::{Inspect, Mutate};
     use sp_runtime::Saturating;
+    type Minting<T> = <T as surety_pallet_trust_lock::Config>::Currency;
 
-    let amount = amount.saturating_add(T::Currency::minimum_balance());
-    frame_support::assert_ok!(T::Currency::mint_into(who, amount));
+    let amount = amount.saturating_add(CurrencyOf::<T>::minimum_balance());
+    frame_support::assert_ok!(Minting::<T>::mint_into(who, amount));
 }

@@ -7,21 +7,21 @@ pub mod setup;
 
 use alloc::vec::Vec;
 use frame_benchmarking::v2::*;
-use frame_support::traits::{Get, UnfilteredDispatchable};
+use frame_support::traits::{Get, UnfilteredDispatchable, fungible::Inspect};
 use frame_system::RawOrigin;
 use inputs::*;
 use openings::*;
 use setup::*;
 use sp_core::H256;
 use sp_runtime::traits::{One, Zero};
-use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Slashes, fill_convictions};
+use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
     limits::{BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
     traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome},
-    trust::{AuditState, Demand},
+    trust::{AuditState, Demand, FaultKind},
 };
 
 use crate::{Call, Config, Demands, HoldReason, Pallet, Rounds, asset, late::CONVICTED_AT_ONCE, verdict};
@@ -49,6 +49,7 @@ mod benchmarks {
         });
         demanded::<T>(&mut round);
         Rounds::<T>::insert(TASK, round);
+        post::<T>();
 
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), TASK, H256::repeat_byte(2));
@@ -110,17 +111,24 @@ mod benchmarks {
         Ok(())
     }
 
-    /// As many reserves as there can be bids, and the last of them fill every seat. The rest have no stake to
-    /// lock.
+    /// As many reserves as there can be bids, and the last of them fill every seat but that of one who has
+    /// committed: those who leave have missed what somebody else has not. The rest have no stake to lock.
     #[benchmark]
     fn replace_members() {
         let until = TrustLock::<T>::now();
-        let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| MemberProgress::Working);
+        let last = REDUNDANCY_MAX - 1;
+        let mut round = full_round::<T>(RoundPhase::Committing { until }, |seat| {
+            if seat == last {
+                MemberProgress::Committed(H256::repeat_byte(2))
+            } else {
+                MemberProgress::Working
+            }
+        });
         round.dropped.clear();
         lock_all::<T>(&mut round);
         Rounds::<T>::insert(TASK, round);
 
-        let unfit = BIDS_MAX - REDUNDANCY_MAX;
+        let unfit = BIDS_MAX - last;
         let reserves: Vec<_> = (0..BIDS_MAX)
             .map(|rank| {
                 let (provider, agent) = (account("reserve", rank, 0), account("agent of reserve", rank, 0));
@@ -133,7 +141,7 @@ mod benchmarks {
                 }
             })
             .collect();
-        let mut vacancies: Vec<usize> = (0..REDUNDANCY_MAX as usize).rev().collect();
+        let mut vacancies: Vec<usize> = (0..last as usize).rev().collect();
 
         #[block]
         {
@@ -145,17 +153,30 @@ mod benchmarks {
         }
 
         assert!(vacancies.is_empty());
+        let leaver: T::AccountId = account("provider", 0, 0);
+        assert!(Records::<T>::get(leaver).suspended_until.is_some());
     }
 
+    /// All locks are released, of the most auditors too, and the client is paid because it was told another
+    /// result, by one that was found at fault since.
     #[benchmark]
     fn close() {
         let until = TrustLock::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| {
             MemberProgress::Revealed(claim(0))
         });
+        if let Some(first) = round.members.iter_mut().next() {
+            first.fault = Some(FaultKind::WrongResult);
+        }
         let verdict = verdict::verdict(&round);
         round.phase = RoundPhase::Challengeable { until, verdict };
+        round.announced = Some(H256::repeat_byte(9));
         lock_all::<T>(&mut round);
+        lock_audits::<T>(&mut round);
+        post::<T>();
+        let client: T::AccountId = account("client", 0, 0);
+        asset::endow::<T>(&T::InsurancePool::get(), stake::<T>());
+        let before = <T as Config>::Currency::balance(&client);
         for member in &round.members {
             Pallet::<T>::note_commitment(TASK, &member.provider, &member.provider, H256::zero());
         }
@@ -169,6 +190,9 @@ mod benchmarks {
         }
 
         assert!(!Rounds::<T>::contains_key(TASK));
+        assert!(<T as Config>::Currency::balance(&client) > before);
+        let auditor: T::AccountId = account("verifier", 0, 0);
+        assert_eq!(T::Stake::unlocked_stake(&auditor), T::Stake::stake(&auditor));
     }
 
     /// As many members as are found at fault in one step. The others agree, so that there is a verdict to

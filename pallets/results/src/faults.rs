@@ -1,6 +1,6 @@
 //! What a fault means for a round: what was said no longer counts, and what was locked for it is lost.
 
-use sp_runtime::traits::{Saturating, Zero};
+use sp_runtime::traits::Zero;
 use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
     TaskId,
@@ -8,7 +8,7 @@ use surety_types::{
     trust::{AuditState, DisputeId, FaultKind},
 };
 
-use crate::{Config, Event, MemberOf, Pallet, RoundOf};
+use crate::{Config, Event, Pallet, RoundOf};
 
 impl<T: Config> Pallet<T> {
     /// Finds a provider of the round at fault, unless it was already.
@@ -23,8 +23,11 @@ impl<T: Config> Pallet<T> {
         let member = members.find(|member| member.provider == *provider && member.fault.is_none());
         let Some(member) = member else { return };
         member.fault = Some(kind);
-        let lost = Self::lost_lock(member, kind);
-        member.lock = member.lock.saturating_sub(lost);
+        let lost = if kind.cost().lock {
+            core::mem::take(&mut member.lock)
+        } else {
+            Zero::zero()
+        };
         Self::wake_disputes(round);
         Self::deposit_event(Event::FaultFound {
             task,
@@ -71,14 +74,6 @@ impl<T: Config> Pallet<T> {
             finder,
             client: None,
         });
-    }
-
-    fn lost_lock(member: &MemberOf<T>, kind: FaultKind) -> T::Balance {
-        match kind {
-            FaultKind::Undecided => Zero::zero(),
-            // Silence too: for less, whoever sees that it is audited would be silent.
-            _ => member.lock,
-        }
     }
 
     /// Makes every dispute of a round due now: somebody has lost, so some may be moot.

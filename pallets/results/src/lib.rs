@@ -28,13 +28,13 @@ mod verdict;
 mod weight;
 pub mod weights;
 
-pub use hooks::RoundDisputes;
+#[cfg(feature = "runtime-benchmarks")]
+pub use hooks::LongCell;
+pub use hooks::{DisputeReferee, RoundDisputes};
 pub use late::CONVICTED_AT_ONCE;
 pub use pallet::*;
 pub use transitions::accepted;
-#[cfg(feature = "runtime-benchmarks")]
-pub use types::LongCell;
-pub use types::{DisputeReferee, PhaseName, describe};
+pub use types::{PhaseName, describe};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -79,7 +79,7 @@ pub type DisputeContextOf<T> = <<T as Config>::Referee as DisputeReferee>::Dispu
 #[allow(unused_qualifications)] // In what the macro writes.
 pub mod pallet {
     use super::*;
-    use frame_support::pallet_prelude::*;
+    use frame_support::{pallet_prelude::*, traits::fungible::MutateHold};
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::{FixedU128, Permill};
@@ -101,9 +101,14 @@ pub mod pallet {
     /// What the runtime provides.
     #[pallet::config]
     pub trait Config:
-        frame_system::Config<RuntimeEvent: From<Event<Self>>>
-        + surety_pallet_trust_lock::Config<RuntimeHoldReason: From<HoldReason>>
+        frame_system::Config<RuntimeEvent: From<Event<Self>>> + surety_pallet_trust_lock::Config
     {
+        /// SURE, for prices of demands and bonds of challenges.
+        type Currency: MutateHold<Self::AccountId, Balance = Self::Balance, Reason = Self::RuntimeHoldReason>;
+
+        /// The runtime's reasons for holds.
+        type RuntimeHoldReason: From<HoldReason>;
+
         /// Disputes about results.
         type Disputes: RoundDisputes<RoundOf<Self>>;
 
@@ -410,7 +415,7 @@ pub mod pallet {
         RoundExists,
         /// The task has no round.
         UnknownRound,
-        /// The redundancy is not the number of providers, or is zero.
+        /// The task has no provider, or more than a round takes.
         WrongMemberCount,
         /// A provider is assigned to the task twice.
         DuplicateMember,
@@ -424,7 +429,7 @@ pub mod pallet {
         AlreadyCommitted,
         /// The provider has not committed.
         NotCommitted,
-        /// The provider has revealed before.
+        /// The provider, or the auditor, has revealed before.
         AlreadyRevealed,
         /// Claim and salt do not open the commitment.
         CommitmentMismatch,

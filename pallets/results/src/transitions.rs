@@ -42,10 +42,8 @@ use surety_types::{
 };
 
 use crate::{
-    Config, DisputeContexts, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
-    audit_pay::audits_to_pay,
-    types::{DisputeReferee, describe},
-    verdict,
+    Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
+    audit_pay::audits_to_pay, types::describe, verdict,
 };
 
 pub(crate) type AssignmentOf<T> =
@@ -66,12 +64,11 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
 
     fn open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
-        with_storage_layer(|| Self::do_open(task, redundancy, units_max, security, assignments))
+        with_storage_layer(|| Self::do_open(task, units_max, security, assignments))
     }
 
     fn advance(task: TaskId) -> DispatchResult {
@@ -82,20 +79,15 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
 impl<T: Config> Pallet<T> {
     fn do_open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
         ensure!(!Rounds::<T>::contains_key(task), Error::<T>::RoundExists);
-        let seats = u32::try_from(assignments.len()).unwrap_or(u32::MAX);
-        ensure!(
-            redundancy > 0 && seats == redundancy,
-            Error::<T>::WrongMemberCount
-        );
+        ensure!(!assignments.is_empty(), Error::<T>::WrongMemberCount);
 
         let until = TrustLock::<T>::window_end(T::CommitWindow::get());
-        let mut round = Round::new(redundancy, units_max, until);
+        let mut round = Round::new(units_max, until);
         round.security = security;
         for assignment in assignments {
             ensure!(

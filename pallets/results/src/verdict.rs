@@ -18,7 +18,7 @@ pub fn committed<A, B, N>(round: &Round<A, B, N>) -> u32 {
 
 /// Whether enough members committed for a majority to be possible.
 pub fn has_quorum<A, B, N>(round: &Round<A, B, N>) -> bool {
-    committed(round) >= majority(round.redundancy)
+    committed(round) >= majority(round.redundancy())
 }
 
 /// The verdict as things are. Who has not revealed in time is absent, and not paid; who was found at fault no
@@ -39,7 +39,7 @@ pub fn verdict<A: Clone, B, N>(round: &Round<A, B, N>) -> Verdict<A> {
         .filter(|member| member.fault.is_some_and(FaultKind::is_grave));
     let convicted = u32::try_from(convicted.count()).unwrap_or(u32::MAX);
     let claims = round.members.iter().filter_map(RoundMember::standing_claim);
-    let Agreement::Reached { claim, .. } = agreement(claims, round.redundancy.saturating_sub(convicted))
+    let Agreement::Reached { claim, .. } = agreement(claims, round.redundancy().saturating_sub(convicted))
     else {
         return Verdict::Failed(FailureReason::NoAgreement);
     };

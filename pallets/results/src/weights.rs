@@ -34,11 +34,12 @@ pub trait WeightInfo {
     /// The same of auditors.
     fn convict_absent() -> Weight;
 
-    /// A commit window that ends with nobody having committed: the most reserves are looked at, and every
-    /// seat is filled again.
+    /// A commit window that ends with one member having committed: the most reserves are looked at, every
+    /// other seat is filled again, and those who had them are suspended.
     fn replace_members() -> Weight;
 
-    /// The end of a full round: every lock is released.
+    /// The end of a full round with the most audits: every lock is released, and the client is paid because
+    /// it was told a wrong result.
     fn close() -> Weight;
 
     /// Two statements are checked, and a provider of a full round is convicted.

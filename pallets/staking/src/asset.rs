@@ -1,20 +1,20 @@
 //! The only file that touches the currency. Stake stays on its owner's account, on hold.
 
+#[cfg(any(feature = "std", feature = "try-runtime"))]
+use alloc::collections::BTreeMap;
 use frame_support::traits::{
     Defensive,
-    fungible::{Inspect as _, hold::Mutate as _},
-    tokens::{DepositConsequence, Fortitude, Precision, Provenance, Restriction},
+    fungible::hold::Mutate as _,
+    tokens::{Fortitude, Precision},
 };
 use sp_runtime::DispatchResult;
 
 use crate::{BalanceOf, Config, HoldReason};
 
-/// What is on hold as stake.
+/// Whether what every account has on hold is what is recorded of it.
 #[cfg(any(feature = "std", feature = "try-runtime"))]
-pub(crate) fn held<T: Config>(stash: &T::AccountId) -> BalanceOf<T> {
-    use frame_support::traits::fungible::hold::Inspect as _;
-
-    T::Currency::balance_on_hold(&HoldReason::Stake.into(), stash)
+pub(crate) fn are_recorded<T: Config>(recorded: &BTreeMap<T::AccountId, BalanceOf<T>>) -> bool {
+    surety_pallet_holds::are_recorded::<T, T::Currency>(&HoldReason::Stake.into(), recorded)
 }
 
 /// Puts free balance on hold.
@@ -39,24 +39,13 @@ pub(crate) fn burn<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> Bal
 /// it did.
 pub(crate) fn award<T: Config>(stash: &T::AccountId, payee: &T::AccountId, amount: BalanceOf<T>) -> bool {
     let reason = HoldReason::Stake.into();
-    let can_take = T::Currency::can_deposit(payee, amount, Provenance::Extant) == DepositConsequence::Success;
-    can_take
-        && T::Currency::transfer_on_hold(
-            &reason,
-            stash,
-            payee,
-            amount,
-            Precision::Exact,
-            Restriction::Free,
-            Fortitude::Force,
-        )
-        .is_ok()
+    surety_pallet_holds::hand_over::<_, T::Currency>(&reason, stash, payee, amount) == Ok(true)
 }
 
 /// Mints `amount` and what the account needs to exist, so that it can bond `amount`.
 #[cfg(feature = "runtime-benchmarks")]
 pub(crate) fn endow<T: Config>(stash: &T::AccountId, amount: BalanceOf<T>) -> DispatchResult {
-    use frame_support::traits::fungible::Mutate as _;
+    use frame_support::traits::fungible::{Inspect as _, Mutate as _};
     use sp_runtime::Saturating;
 
     let amount = amount.saturating_add(T::Currency::minimum_balance());

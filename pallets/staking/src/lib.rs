@@ -9,6 +9,8 @@
     )
 )]
 
+extern crate alloc;
+
 pub use pallet::*;
 pub use weights::WeightInfo;
 

@@ -1,6 +1,6 @@
 //! A runtime of System, Balances and this pallet, and a fluent way to set it up.
 
-use frame_support::{assert_ok, derive_impl, parameter_types};
+use frame_support::{assert_ok, derive_impl, parameter_types, traits::fungible::InspectHold};
 use sp_runtime::BuildStorage;
 use surety_types::{
     stake::Role,
@@ -8,7 +8,7 @@ use surety_types::{
 };
 
 use crate as pallet_staking;
-use crate::{LedgerOf, Ledgers, asset};
+use crate::{HoldReason, LedgerOf, Ledgers};
 
 pub(crate) type AccountId = u64;
 pub(crate) type Balance = u128;
@@ -178,7 +178,7 @@ pub(crate) fn spendable(who: AccountId) -> Balance {
 }
 
 pub(crate) fn held(who: AccountId) -> Balance {
-    asset::held::<Test>(&who)
+    Balances::balance_on_hold(&HoldReason::Stake.into(), &who)
 }
 
 pub(crate) fn pass_blocks(blocks: u64) {

@@ -21,13 +21,11 @@ impl<T: Config> Pallet<T> {
     }
 
     fn stake_1_holds_are_ledgers() -> Result<(), TryRuntimeError> {
-        for (stash, ledger) in Ledgers::<T>::iter() {
-            let held = asset::held::<T>(&stash);
-            ensure!(
-                held == ledger::total::<T>(&ledger),
-                "STAKE-1: the hold differs from the ledger"
-            );
-        }
+        let stakes = Ledgers::<T>::iter().map(|(stash, ledger)| (stash, ledger::total::<T>(&ledger)));
+        ensure!(
+            asset::are_recorded::<T>(&stakes.collect()),
+            "STAKE-1: the hold differs from the ledger"
+        );
         Ok(())
     }
 

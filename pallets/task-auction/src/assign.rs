@@ -1,4 +1,4 @@
-//! The draw of one task: from bids in storage to a round in the trust lock. Who wins is decided in
+//! The draw of one task: from bids in storage to a round in `results`. Who wins is decided in
 //! [`crate::draw`].
 
 use alloc::vec::Vec;
@@ -132,8 +132,7 @@ impl<T: Config> Pallet<T> {
     ) -> Result<PerMember<crate::AssignmentOf<T>>, DispatchError> {
         let assignments = PerMember::try_from(drawn.winners).map_err(|_| Error::<T>::RedundancyTooHigh)?;
         let reserves = PerBid::try_from(drawn.reserves).map_err(|_| Error::<T>::TooManyBids)?;
-        let (redundancy, units_max) = (task.spec.redundancy, task.spec.units_max);
-        let security = task.spec.security;
+        let (units_max, security) = (task.spec.units_max, task.spec.security);
         task.state = TaskStateOf::<T>::Running {
             assignments: assignments.clone(),
             reserves,
@@ -141,7 +140,7 @@ impl<T: Config> Pallet<T> {
         Draws::<T>::remove(id);
         // Before the round opens, because that may look at the task.
         Tasks::<T>::insert(id, task);
-        T::Trust::open(id, redundancy, units_max, security, &assignments)?;
+        T::Trust::open(id, units_max, security, &assignments)?;
         Ok(assignments)
     }
 

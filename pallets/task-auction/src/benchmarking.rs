@@ -62,7 +62,7 @@ fn spec<T: Config>() -> Result<TaskSpec, BenchmarkError> {
     })
 }
 
-/// A task that is running, for benchmarks of the trust lock.
+/// A task that is running, for benchmarks of `results`.
 pub(crate) fn put_task<T: Config>(
     id: TaskId,
     client: &T::AccountId,

@@ -34,7 +34,7 @@ pub const DEPOSIT: Balance = 50;
 pub const BID_WINDOW: BlockNumber = 5;
 pub const REVEAL_WINDOW: BlockNumber = 4;
 pub const RETENTION: BlockNumber = 20;
-/// Blocks after which the mock of the trust lock looks at a task.
+/// Blocks after which the mock of `results` looks at a task.
 pub const ROUND_BLOCKS: BlockNumber = 6;
 pub const UNITS_MAX: u32 = 1_000;
 pub const INPUT_BYTES_MAX: u32 = 4_096;
@@ -115,7 +115,7 @@ impl Randomness<Option<H256>, BlockNumber> for ParentAuthor {
     }
 }
 
-/// The kit's trust lock, which also asks to be woken as the real one does.
+/// The kit's mock of `results`, which also asks to be woken as the real one does.
 pub struct WakingTrust;
 
 impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
@@ -133,12 +133,11 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
 
     fn open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
-        MockTrust::open(task, redundancy, units_max, security, assignments)?;
+        MockTrust::open(task, units_max, security, assignments)?;
         TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the trust lock asks of this pallet: further providers, the money to be moved, and to be woken.
+//! What `results` asks of this pallet: further providers, the money to be moved, and to be woken.
 
 use alloc::vec::Vec;
 use frame_support::{ensure, weights::Weight};
@@ -94,7 +94,7 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
 }
 
 impl<T: Config> Pallet<T> {
-    /// Most that one step of the trust lock can cost here: it may call in reserves, and it may decide. That a
+    /// Most that one step of a round can cost here: it may call in reserves, and it may decide. That a
     /// client loses its lock costs less than a settlement: as many payments, and no auditors.
     pub fn outcome_weight() -> Weight {
         T::WeightInfo::take_reserves()

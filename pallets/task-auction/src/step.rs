@@ -6,7 +6,7 @@
 //! | `Revealing{until}` | now > until | `Drawing`; once `Revealing`, for longer, if bids are still sealed |
 //! | `Drawing{since}` | there is entropy younger than block `since` | `Running`, or `Failed(NotEnoughBids)` |
 //! | `Drawing{since}` | block > since + [`DRAW_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
-//! | `Running` | the trust lock says | it says |
+//! | `Running` | its round says | it says |
 //! | finished at `at` | block > at + `FinishedRetention` | removed |
 //!
 //! `now` is what the clock shows, by which windows are measured; a block is one of the chain.
@@ -43,7 +43,7 @@ pub(crate) enum Step<BlockNumber> {
     Drawn { opened: u32, unopened: u32 },
     /// No draw can be held: the task was called off.
     CalledOff { deposits: u32 },
-    /// The trust lock was asked.
+    /// `results` was asked to look at the round.
     Trusted,
     /// The task was finished long ago and is gone now.
     Removed { bids: u32 },

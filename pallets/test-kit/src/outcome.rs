@@ -1,4 +1,4 @@
-//! The auction as the trust lock sees it: reserves, verdicts and an agenda.
+//! The auction as `results` sees it: reserves, verdicts and an agenda.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,4 +1,4 @@
-//! A trust lock that writes down what it is asked, and decides nothing by itself.
+//! A mock of `results` that writes down what it is asked, and decides nothing by itself.
 
 use std::cell::{Cell, RefCell};
 
@@ -16,8 +16,6 @@ use crate::{AccountId, Balance, BlockNumber};
 pub struct OpenedRound {
     /// Task id.
     pub task: TaskId,
-    /// Equal results asked for.
-    pub redundancy: u32,
     /// Most units paid for.
     pub units_max: u32,
     /// How the task is secured.
@@ -111,7 +109,6 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
 
     fn open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
@@ -122,7 +119,6 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
         let assignments = assignments.clone();
         let round = OpenedRound {
             task,
-            redundancy,
             units_max,
             security,
             assignments,

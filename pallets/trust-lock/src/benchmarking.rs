@@ -9,20 +9,21 @@ use frame_support::{
         EnsureOrigin,
         fungible::{Inspect, Mutate},
     },
+    weights::Weight,
 };
 use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_runtime::{
     Perquintill,
-    traits::{BlockNumberProvider, One, Saturating},
+    traits::{BlockNumberProvider, One, Saturating, Zero},
 };
 use surety_types::{
-    limits::CONVICTIONS_MAX,
+    limits::{CONVICTIONS_MAX, JAIL_TERMS_MAX},
     stake::Role,
-    traits::StakeLedger,
+    traits::{ProviderDirectory, StakeLedger},
     trust::{Conviction, FaultKind, Slash},
 };
 
-use crate::{Call, Config, Convictions, NextSlashId, Pallet, Slashes};
+use crate::{Call, Config, Convictions, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
 /// As many convictions as are kept, all within the window.
 pub fn fill_convictions<T: Config>(now: BlockNumberFor<T>) {
@@ -36,7 +37,7 @@ pub fn fill_convictions<T: Config>(now: BlockNumberFor<T>) {
     Convictions::<T>::put(BoundedVec::truncate_from(convictions));
 }
 
-/// A slash of a provider with stake, which is due.
+/// A slash of all the stake of a registered provider that is not in jail, which is due.
 fn due_slash<T: Config>() -> T::AccountId {
     at::<T>(One::one());
     let (offender, agent) = (account("provider", 0, 0), account("agent", 0, 0));
@@ -46,7 +47,8 @@ fn due_slash<T: Config>() -> T::AccountId {
         Role::Provider,
         T::Balance::from(1_000_000_000_000_000u128),
     );
-    let lock = T::Balance::from(1_000u32);
+    T::Providers::register_for_benchmark(&offender);
+    let lock = T::Stake::stake(&offender);
     frame_support::assert_ok!(T::Stake::lock(&offender, lock));
     let now = Pallet::<T>::now();
     fill_convictions::<T>(now);
@@ -69,7 +71,7 @@ fn due_slash<T: Config>() -> T::AccountId {
     };
     Slashes::<T>::insert(0, slash);
     NextSlashId::<T>::put(1);
-    Pallet::<T>::jail(&offender);
+    Pallet::<T>::note_clean_task(&offender);
     at::<T>(now + One::one());
     offender
 }
@@ -84,27 +86,50 @@ fn at<T: Config>(block: BlockNumberFor<T>) {
 mod benchmarks {
     use super::*;
 
+    /// The last of as many terms in jail as are kept is lifted.
     #[benchmark]
     fn cancel_slash() -> Result<(), BenchmarkError> {
-        due_slash::<T>();
+        let offender = due_slash::<T>();
+        for other in (0..JAIL_TERMS_MAX).rev() {
+            Pallet::<T>::jail(&offender, other);
+        }
         let origin = T::VetoOrigin::try_successful_origin().map_err(|_| BenchmarkError::Weightless)?;
 
         #[extrinsic_call]
         _(origin as T::RuntimeOrigin, 0);
 
         assert!(!Slashes::<T>::contains_key(0));
+        assert_eq!(
+            JailedFor::<T>::get(offender).terms.len(),
+            JAIL_TERMS_MAX as usize - 1
+        );
         Ok(())
     }
 
+    /// Nothing is left: the ledger is closed, and what others keep for it goes with it.
     #[benchmark]
     fn carry_out_slash() {
         let offender = due_slash::<T>();
-        let before = T::Stake::stake(&offender);
         let caller: T::AccountId = whitelisted_caller();
 
         #[extrinsic_call]
         _(RawOrigin::Signed(caller), 0);
 
-        assert!(T::Stake::stake(&offender) < before);
+        assert!(T::Stake::stake(&offender).is_zero());
+        assert!(!Records::<T>::contains_key(&offender));
+        assert!(!T::Providers::is_available(&offender));
+    }
+
+    /// Nothing is left of the next slash: it was vetoed.
+    #[benchmark]
+    fn sweep_base() {
+        NextSlashId::<T>::put(1);
+
+        #[block]
+        {
+            Pallet::<T>::sweep_slashes(Weight::MAX);
+        }
+
+        assert_eq!(SlashesSweptTo::<T>::get(), 1);
     }
 }

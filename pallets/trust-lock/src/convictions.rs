@@ -4,15 +4,12 @@ use alloc::vec::Vec;
 use codec::Encode;
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
-use sp_runtime::{
-    Perquintill,
-    traits::{BlockNumberProvider, Saturating},
-};
+use sp_runtime::{Perquintill, traits::Saturating};
 use surety_types::{
     TaskId,
     stake::Role,
     traits::StakeLedger,
-    trust::{Conviction, FaultKind, Slash},
+    trust::{Conviction, FaultKind, NoWork, Slash, SlashId},
 };
 
 use crate::{Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths};
@@ -39,31 +36,32 @@ impl<T: Config> Pallet<T> {
     /// as it costs.
     pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
         let offender = &offence.offender;
-        let mut part = Perquintill::zero();
-        match offence.kind {
-            FaultKind::Undecided => return,
-            FaultKind::NoReveal => Self::lose_record(offender),
-            FaultKind::AuditNoShow => Self::note_missed(offender),
-            FaultKind::FalseAudit | FaultKind::ConfirmedWrong => Self::jail(offender),
-            FaultKind::WrongResult
-            | FaultKind::LostDispute
-            | FaultKind::WithheldData
-            | FaultKind::Equivocation => {
-                part = quintillionths(T::StakePart::get());
-                Self::lose_record(offender);
-                Self::note_conviction(offender);
-                Self::jail(offender);
-            }
+        let cost = offence.kind.cost();
+        if !cost.lock {
+            return;
         }
-        Self::defer_slash(offence, part);
-    }
-
-    fn defer_slash(offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
         let id = NextSlashId::<T>::mutate(|next| {
             let id = *next;
             *next = next.saturating_add(1);
             id
         });
+        let mut part = Perquintill::zero();
+        if cost.other_stake {
+            part = quintillionths(T::StakePart::get());
+            Self::note_conviction(offender);
+        }
+        if cost.record {
+            Self::lose_record(offender);
+        }
+        match cost.work {
+            Some(NoWork::Suspended) => Self::note_missed(offender),
+            Some(NoWork::Jailed) => Self::jail(offender, id),
+            None => {}
+        }
+        Self::defer_slash(id, offence, part);
+    }
+
+    fn defer_slash(id: SlashId, offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
         let now = Self::now();
         let until = now.saturating_add(T::SlashDeferral::get());
         let Offence {
@@ -138,20 +136,5 @@ impl<T: Config> Pallet<T> {
 
     pub(crate) fn provider_stake() -> u128 {
         T::Stake::bonded_in_all(Role::Provider).into()
-    }
-
-    /// What the clock shows.
-    pub fn now() -> BlockNumberFor<T> {
-        T::BlockNumberProvider::current_block_number()
-    }
-
-    /// Whether a last time is over.
-    pub fn has_passed(until: BlockNumberFor<T>) -> bool {
-        Self::now() > until
-    }
-
-    /// The last time of a window that begins now.
-    pub fn window_end(window: BlockNumberFor<T>) -> BlockNumberFor<T> {
-        Self::now().saturating_add(window)
     }
 }

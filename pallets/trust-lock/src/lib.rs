@@ -13,10 +13,12 @@ extern crate alloc;
 
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
+mod clock;
 mod convictions;
 mod insurance;
 mod record;
 mod slashes;
+mod sweep;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 pub mod weights;
@@ -49,18 +51,16 @@ pub mod pallet {
     use super::*;
     use frame_support::{
         pallet_prelude::*,
-        traits::{
-            EnsureOrigin,
-            fungible::{Mutate, MutateHold},
-            tokens,
-        },
+        traits::{EnsureOrigin, fungible::Mutate, tokens},
     };
     use frame_system::pallet_prelude::*;
     use sp_runtime::{Permill, traits::BlockNumberProvider};
+    #[cfg(feature = "runtime-benchmarks")]
+    use surety_types::traits::ProviderDirectory;
     use surety_types::{
         TaskId, limits,
         traits::StakeLedger,
-        trust::{FaultKind, SlashId},
+        trust::{FaultKind, JailTerms, SlashId},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -76,12 +76,8 @@ pub mod pallet {
         /// Plancks.
         type Balance: tokens::Balance + Into<u128> + From<u128>;
 
-        /// SURE, of the insurance pool here, and for holds in pallets that build on this one.
-        type Currency: Mutate<Self::AccountId, Balance = Self::Balance>
-            + MutateHold<Self::AccountId, Reason = Self::RuntimeHoldReason>;
-
-        /// The runtime's reasons for holds. This pallet has none of its own.
-        type RuntimeHoldReason;
+        /// SURE, of the insurance pool.
+        type Currency: Mutate<Self::AccountId, Balance = Self::Balance>;
 
         /// Stake of providers and verifiers, and their agents.
         type Stake: StakeLedger<Self::AccountId, Self::Balance>;
@@ -123,6 +119,10 @@ pub mod pallet {
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
+
+        /// Where a benchmark registers the provider that loses everything.
+        #[cfg(feature = "runtime-benchmarks")]
+        type Providers: ProviderDirectory<Self::AccountId>;
     }
 
     /// The number of the next slash.
@@ -141,6 +141,15 @@ pub mod pallet {
     #[pallet::storage]
     pub type Records<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, RecordOf<T>, ValueQuery>;
 
+    /// Why stashes are in jail. Terms that are over go when the next is added, or the stash leaves.
+    #[pallet::storage]
+    pub type JailedFor<T: Config> =
+        StorageMap<_, Blake2_128Concat, T::AccountId, JailTerms<BlockNumberFor<T>>, ValueQuery>;
+
+    /// The record that the sweep has looked at last; nothing when it begins with the first.
+    #[pallet::storage]
+    pub type RecordsSweptTo<T: Config> = StorageValue<_, T::AccountId>;
+
     /// Providers convicted lately, oldest first.
     #[pallet::storage]
     pub type Convictions<T: Config> =
@@ -149,7 +158,7 @@ pub mod pallet {
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
-            Self::sweep_slashes(remaining_weight)
+            Self::sweep(remaining_weight)
         }
 
         #[cfg(feature = "std")]

@@ -3,9 +3,12 @@
 use frame_support::traits::Get;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::traits::Saturating;
-use surety_types::traits::{Jail, StashClosed};
+use surety_types::{
+    traits::{Jail, StashClosed},
+    trust::{JailTerm, SlashId},
+};
 
-use crate::{Config, Convictions, Event, Pallet, Records, SlashOf, Slashes};
+use crate::{Config, Convictions, Event, JailedFor, Pallet, Records, SlashOf};
 
 /// How often a suspension is doubled at most: eleven hours at a time, with periods of ten minutes.
 const DOUBLINGS_MAX: u32 = 6;
@@ -21,10 +24,11 @@ impl<T: Config> Jail<T::AccountId> for Pallet<T> {
 }
 
 impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
-    /// Who is in jail or suspended is remembered: leaving does not shorten it.
+    /// Who is in jail or suspended is remembered until that is over: leaving does not shorten it.
     fn closed(stash: &T::AccountId) {
         if !Self::is_jailed(stash) {
             Records::<T>::remove(stash);
+            JailedFor::<T>::remove(stash);
         }
     }
 }
@@ -88,28 +92,41 @@ impl<T: Config> Pallet<T> {
         Records::<T>::mutate(provider, |record| record.clean_tasks = 0);
     }
 
-    /// Keeps a stash from work for the jail period.
-    pub fn jail(stash: &T::AccountId) {
-        let now = Self::now();
-        let until = now.saturating_add(T::JailPeriod::get());
-        Records::<T>::mutate(stash, |record| {
-            record.jailed_until = record.jailed_until.max(Some(until));
+    /// Keeps a stash from work for the jail period, or until the slash that was proven with it is vetoed.
+    pub fn jail(stash: &T::AccountId, slash: SlashId) {
+        let until = Self::window_end(T::JailPeriod::get());
+        let end = JailedFor::<T>::mutate(stash, |terms| {
+            terms.forget(Self::has_passed);
+            terms.add(JailTerm { slash, until });
+            terms.end()
         });
+        Records::<T>::mutate(stash, |record| record.jailed_until = end);
         Self::deposit_event(Event::Jailed {
             stash: stash.clone(),
             until,
         });
     }
 
-    /// After a veto: lets a stash out, unless another slash waits for it.
-    pub(crate) fn release_from_jail(stash: &T::AccountId) {
-        let waits = |slash: SlashOf<T>| slash.offender == *stash;
-        // Bounded by what can be proven within the deferral; a veto is rare.
-        if !Self::is_in_jail(stash) || Slashes::<T>::iter_values().any(waits) {
+    /// After a veto: the slash no longer keeps the stash in jail, which lets it out unless another term of
+    /// its runs, of a slash that waits or was carried out.
+    pub(crate) fn lift_jail_term(stash: &T::AccountId, slash: SlashId) {
+        if !Self::is_in_jail(stash) {
             return;
         }
-        Records::<T>::mutate(stash, |record| record.jailed_until = None);
-        Self::deposit_event(Event::Released { stash: stash.clone() });
+        let end = JailedFor::<T>::mutate_exists(stash, |kept| {
+            let end = kept.as_mut().and_then(|terms| {
+                terms.lift(slash);
+                terms.end()
+            });
+            if end.is_none() {
+                *kept = None;
+            }
+            end
+        });
+        Records::<T>::mutate(stash, |record| record.jailed_until = end);
+        if !Self::lasts(end) {
+            Self::deposit_event(Event::Released { stash: stash.clone() });
+        }
     }
 
     /// After a veto: the fault no longer makes those of others dearer.

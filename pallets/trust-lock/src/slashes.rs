@@ -26,7 +26,7 @@ impl<T: Config> Pallet<T> {
             slash: id,
             offender: slash.offender.clone(),
         });
-        Self::release_from_jail(&slash.offender);
+        Self::lift_jail_term(&slash.offender, id);
         Ok(())
     }
 
@@ -40,11 +40,13 @@ impl<T: Config> Pallet<T> {
     /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.
     pub(crate) fn sweep_slashes(limit: Weight) -> Weight {
         let mut meter = WeightMeter::with_limit(limit);
+        if meter.try_consume(T::WeightInfo::sweep_base()).is_err() {
+            return meter.consumed();
+        }
         let one = T::WeightInfo::carry_out_slash();
         let started = SlashesSweptTo::<T>::get();
         let end = NextSlashId::<T>::get();
         let mut next = started;
-        // A slash is never smaller than reading where the sweep stands.
         while next < end && meter.try_consume(one).is_ok() {
             match Slashes::<T>::get(next) {
                 Some(slash) if !Self::has_passed(slash.until) => break,

@@ -3,7 +3,7 @@
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
 
-use crate::{Config, NextSlashId, Pallet, Slashes, SlashesSweptTo};
+use crate::{Config, JailedFor, NextSlashId, Pallet, Records, Slashes, SlashesSweptTo};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -11,7 +11,8 @@ impl<T: Config> Pallet<T> {
     /// # Errors
     /// Says which does not hold.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
-        trust_1_slashes_wait_in_order::<T>()
+        trust_1_slashes_wait_in_order::<T>()?;
+        trust_2_jail_ends_with_its_last_term::<T>()
     }
 }
 
@@ -22,6 +23,22 @@ fn trust_1_slashes_wait_in_order<T: Config>() -> Result<(), TryRuntimeError> {
         ensure!(
             swept <= id && id < next && slash.proven_at <= slash.until,
             "TRUST-1: a slash that nobody will carry out"
+        );
+    }
+    Ok(())
+}
+
+fn trust_2_jail_ends_with_its_last_term<T: Config>() -> Result<(), TryRuntimeError> {
+    for (stash, kept) in JailedFor::<T>::iter() {
+        ensure!(
+            kept.end().is_some() && Records::<T>::get(&stash).jailed_until == kept.end(),
+            "TRUST-2: a jail that ends at another time than its last term"
+        );
+    }
+    for (stash, record) in Records::<T>::iter() {
+        ensure!(
+            record.jailed_until.is_none() || JailedFor::<T>::contains_key(&stash),
+            "TRUST-2: a jail without a term"
         );
     }
     Ok(())

@@ -4,11 +4,14 @@ use frame_support::weights::Weight;
 
 /// Weights of the calls and of what time brings about, at the bounds.
 pub trait WeightInfo {
-    /// A slash is vetoed, among the most convictions that are kept.
+    /// A slash is vetoed, among the most convictions and terms in jail that are kept.
     fn cancel_slash() -> Weight;
 
-    /// A slash is carried out, among the most convictions that are kept.
+    /// A slash is carried out, among the most convictions that are kept, and takes all that a provider has.
     fn carry_out_slash() -> Weight;
+
+    /// Idle blocks read and write how far slashes are carried out.
+    fn sweep_base() -> Weight;
 }
 
 /// For tests, which do not run out of weight.
@@ -18,6 +21,10 @@ impl WeightInfo for () {
     }
 
     fn carry_out_slash() -> Weight {
+        Weight::zero()
+    }
+
+    fn sweep_base() -> Weight {
         Weight::zero()
     }
 }

@@ -47,6 +47,9 @@ pub const VOTERS_MAX: u32 = 100;
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;
 
+/// Most convictions of one stash whose terms in jail overlap and can each still be lifted by a veto.
+pub const JAIL_TERMS_MAX: u32 = 32;
+
 // Dimensions of a model whose results can be checked cell by cell. Well above published models of these
 // families (a Llama of 405B has 126 layers of width 16,384), and such that at least the smallest task of
 // every model within them can be disputed; how large a task may be follows from the model and is the trace's

@@ -172,7 +172,7 @@ pub enum TaskState<AccountId, Balance, BlockNumber> {
         /// has to be younger.
         since: BlockNumber,
     },
-    /// Providers are at work; the trust lock's round says how far.
+    /// Providers are at work; the round that `results` keeps says how far.
     Running {
         /// Who was drawn first; the round holds who is on it now.
         assignments: PerMember<Assignment<AccountId, Balance>>,
@@ -351,11 +351,9 @@ pub struct AuditDraw<Balance> {
 /// The checking of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Round<AccountId, Balance, BlockNumber> {
-    /// How many equal results are asked for (k).
-    pub redundancy: u32,
     /// Most units the client pays for: no claim may report more.
     pub units_max: u32,
-    /// Who is on it now.
+    /// Who is on it now: as many as equal results are asked for.
     pub members: PerMember<RoundMember<AccountId, Balance>>,
     /// Providers that dropped out and were replaced.
     pub dropped: PerMember<AccountId>,
@@ -385,9 +383,8 @@ pub struct Round<AccountId, Balance, BlockNumber> {
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
     /// A round with nobody on it yet and of the usual security, whose commitments are taken up to and
     /// including `until`.
-    pub fn new(redundancy: u32, units_max: u32, until: BlockNumber) -> Self {
+    pub fn new(units_max: u32, until: BlockNumber) -> Self {
         Self {
-            redundancy,
             units_max,
             members: BoundedVec::default(),
             dropped: BoundedVec::default(),
@@ -402,5 +399,10 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             input_demand: None,
             openings_until: None,
         }
+    }
+
+    /// How many equal results are asked for (k).
+    pub fn redundancy(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 }

@@ -216,7 +216,6 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
     /// When a stake cannot be locked; nothing changes then.
     fn open(
         task: TaskId,
-        redundancy: u32,
         units_max: u32,
         security: Security,
         assignments: &PerMember<Assignment<AccountId, Balance>>,

@@ -5,9 +5,9 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
-use sp_runtime::Perquintill;
+use sp_runtime::{BoundedVec, Perquintill, traits::ConstU32};
 
-use crate::TaskId;
+use crate::{TaskId, limits::JAIL_TERMS_MAX};
 
 /// Disputes are numbered in the order in which they were opened, from 0.
 pub type DisputeId = u32;
@@ -119,23 +119,66 @@ pub enum FaultKind {
     Equivocation,
 }
 
+/// What a fault costs beside the pay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCost {
+    /// The stake that was locked for the task, or the audit.
+    pub lock: bool,
+    /// Part of the other stake, more when many are at fault at once.
+    pub other_stake: bool,
+    /// The clean tasks that were counted so far.
+    pub record: bool,
+    /// Work for a while.
+    pub work: Option<NoWork>,
+}
+
+/// For how long a stash gets no work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoWork {
+    /// As for a missed deadline: longer with each that was not made good for.
+    Suspended,
+    /// For the jail period.
+    Jailed,
+}
+
 impl FaultKind {
-    /// Whether stake is lost for it.
-    pub const fn is_slashed(self) -> bool {
-        !matches!(self, Self::Undecided)
+    /// What it costs.
+    pub const fn cost(self) -> FaultCost {
+        const NOTHING: FaultCost = FaultCost {
+            lock: false,
+            other_stake: false,
+            record: false,
+            work: None,
+        };
+        const LOCK: FaultCost = FaultCost {
+            lock: true,
+            ..NOTHING
+        };
+        match self {
+            Self::Undecided => NOTHING,
+            // The whole lock: for less, whoever sees that it is audited would be silent.
+            Self::NoReveal => FaultCost { record: true, ..LOCK },
+            Self::AuditNoShow => FaultCost {
+                work: Some(NoWork::Suspended),
+                ..LOCK
+            },
+            Self::FalseAudit | Self::ConfirmedWrong => FaultCost {
+                work: Some(NoWork::Jailed),
+                ..LOCK
+            },
+            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => FaultCost {
+                lock: true,
+                other_stake: true,
+                record: true,
+                work: Some(NoWork::Jailed),
+            },
+        }
     }
 
-    /// Whether other stake than what was locked for the task is lost for it, and what was said no longer
-    /// counts.
+    /// Whether it costs more than what was locked for the task. What was said no longer counts then, and the
+    /// fault makes those of others dearer.
     pub const fn is_grave(self) -> bool {
-        match self {
-            Self::WrongResult | Self::LostDispute | Self::WithheldData | Self::Equivocation => true,
-            Self::NoReveal
-            | Self::Undecided
-            | Self::FalseAudit
-            | Self::ConfirmedWrong
-            | Self::AuditNoShow => false,
-        }
+        self.cost().other_stake
     }
 }
 
@@ -169,7 +212,7 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
 pub struct TrustRecord<BlockNumber> {
     /// Provider: tasks without a fault since it came or was last at fault.
     pub clean_tasks: u32,
-    /// It gets no tasks and does no audits up to and including this time.
+    /// It gets no tasks and does no audits up to and including this time: the end of its [`JailTerms`].
     pub jailed_until: Option<BlockNumber>,
     /// Incidents of missed deadlines (a provider's commitment where others made theirs, or its opening; a
     /// verifier's audit or vote that it sealed), less one for each clean task, or opened audit or vote,
@@ -178,6 +221,59 @@ pub struct TrustRecord<BlockNumber> {
     /// Up to and including this time it gets no work and its stake cannot be unbonded, because it missed
     /// deadlines. Costs no stake.
     pub suspended_until: Option<BlockNumber>,
+}
+
+/// What one conviction adds to a stash's time in jail.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct JailTerm<BlockNumber> {
+    /// The slash that was proven with it; its veto lifts the term.
+    pub slash: SlashId,
+    /// Up to and including this time.
+    pub until: BlockNumber,
+}
+
+/// Why a stash is in jail. It gets out when the last of its terms is over.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct JailTerms<BlockNumber> {
+    /// The last end of terms for which there was no room: no veto lifts it.
+    pub lasting: Option<BlockNumber>,
+    /// Terms that a veto lifts, oldest first.
+    pub terms: BoundedVec<JailTerm<BlockNumber>, ConstU32<JAIL_TERMS_MAX>>,
+}
+
+impl<BlockNumber: Copy + Ord> JailTerms<BlockNumber> {
+    /// Adds a term. When there is no room for it, the oldest one can no longer be lifted, so that nobody gets
+    /// out before its time.
+    pub fn add(&mut self, term: JailTerm<BlockNumber>) {
+        if self.terms.is_full() {
+            let oldest = self.terms.remove(0);
+            self.lasting = self.lasting.max(Some(oldest.until));
+        }
+        // Room was made for it.
+        let pushed = self.terms.try_push(term);
+        debug_assert!(pushed.is_ok());
+    }
+
+    /// Forgets terms that are over.
+    pub fn forget(&mut self, is_over: impl Fn(BlockNumber) -> bool) {
+        self.lasting = self.lasting.filter(|until| !is_over(*until));
+        self.terms.retain(|term| !is_over(term.until));
+    }
+
+    /// Takes away the term of a slash.
+    pub fn lift(&mut self, slash: SlashId) {
+        self.terms.retain(|term| term.slash != slash);
+    }
+
+    /// When the last term ends, if there is any.
+    pub fn end(&self) -> Option<BlockNumber> {
+        let ends = self.terms.iter().map(|term| term.until);
+        ends.max().max(self.lasting)
+    }
 }
 
 /// A piece of a provider's output that it has to show on chain.

@@ -1,4 +1,4 @@
-//! What the trust lock gets from the rest: referees, draws, randomness and time.
+//! What results, disputes and trust-lock get from the rest: referees, draws, randomness and time.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
@@ -48,7 +48,6 @@ parameter_types! {
 impl surety_pallet_trust_lock::Config for Runtime {
     type Balance = Balance;
     type Currency = Balances;
-    type RuntimeHoldReason = RuntimeHoldReason;
     type Stake = Staking;
     type BlockNumberProvider = RunningClock;
     type InsurancePool = InsurancePool;
@@ -63,9 +62,13 @@ impl surety_pallet_trust_lock::Config for Runtime {
     type ProbationTasks = dynamic::trust_lock::ProbationTasks;
     type SuspensionPeriod = dynamic::trust_lock::SuspensionPeriod;
     type WeightInfo = weights::surety_pallet_trust_lock::WeightInfo<Runtime>;
+    #[cfg(feature = "runtime-benchmarks")]
+    type Providers = crate::ProviderRegistry;
 }
 
 impl surety_pallet_results::Config for Runtime {
+    type Currency = Balances;
+    type RuntimeHoldReason = RuntimeHoldReason;
     type Outcome = TaskAuction;
     type Clock = TaskAuction;
     type Referee = ExactReferee;

@@ -24,7 +24,7 @@
 // --wasm-execution
 // compiled
 // --output
-// runtime/src/weights/surety_pallet_results.rs
+// /tmp/wout/surety_pallet_results.rs
 
 #![cfg_attr(rustfmt, rustfmt_skip)]
 #![allow(unused_parens)]
@@ -41,13 +41,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:1 w:1)
+	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
@@ -57,58 +57,150 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Results::CommitNotes` (r:0 w:1)
+	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::CommitNotes` (r:0 w:1)
-	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8825`
-		//  Estimated: `15645`
-		// Minimum execution time: 94_613_000 picoseconds.
-		Weight::from_parts(108_138_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(10))
-			.saturating_add(T::DbWeight::get().writes(5))
+		//  Measured:  `9256`
+		//  Estimated: `15642`
+		// Minimum execution time: 235_850_000 picoseconds.
+		Weight::from_parts(258_486_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(T::DbWeight::get().reads(11))
+			.saturating_add(T::DbWeight::get().writes(6))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:4 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:4)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:0 w:4)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:0 w:4)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8715`
-		//  Estimated: `15645`
-		// Minimum execution time: 128_797_000 picoseconds.
-		Weight::from_parts(156_851_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `8741`
+		//  Estimated: `15642`
+		// Minimum execution time: 130_508_000 picoseconds.
+		Weight::from_parts(139_089_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(10))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8024`
-		//  Estimated: `15645`
-		// Minimum execution time: 27_894_000 picoseconds.
-		Weight::from_parts(36_202_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(3))
+		//  Measured:  `7553`
+		//  Estimated: `15642`
+		// Minimum execution time: 18_346_000 picoseconds.
+		Weight::from_parts(20_232_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(T::DbWeight::get().reads(2))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:12 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:79 w:30)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:15 w:15)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn replace_members() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `11128`
+		//  Estimated: `256476`
+		// Minimum execution time: 1_551_360_000 picoseconds.
+		Weight::from_parts(1_648_692_000, 0)
+			.saturating_add(Weight::from_parts(0, 256476))
+			.saturating_add(T::DbWeight::get().reads(108))
+			.saturating_add(T::DbWeight::get().writes(47))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:80 w:80)
+	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:15 w:15)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:2)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::CommitNotes` (r:0 w:16)
+	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:0 w:1)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	fn close() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `20298`
+		//  Estimated: `259710`
+		// Minimum execution time: 972_529_000 picoseconds.
+		Weight::from_parts(1_053_976_000, 0)
+			.saturating_add(Weight::from_parts(0, 259710))
+			.saturating_add(T::DbWeight::get().reads(100))
+			.saturating_add(T::DbWeight::get().writes(115))
+	}
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:8 w:8)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:0 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:8)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn convict_silent() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `644`
+		//  Estimated: `21318`
+		// Minimum execution time: 108_387_000 picoseconds.
+		Weight::from_parts(115_590_000, 0)
+			.saturating_add(Weight::from_parts(0, 21318))
+			.saturating_add(T::DbWeight::get().reads(12))
+			.saturating_add(T::DbWeight::get().writes(18))
+	}
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:8 w:8)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:0 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:0 w:8)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn convict_absent() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `653`
+		//  Estimated: `21318`
+		// Minimum execution time: 133_460_000 picoseconds.
+		Weight::from_parts(149_431_000, 0)
+			.saturating_add(Weight::from_parts(0, 21318))
+			.saturating_add(T::DbWeight::get().reads(12))
+			.saturating_add(T::DbWeight::get().writes(18))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
@@ -116,82 +208,84 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:2 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	fn announce_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8408`
+		//  Measured:  `8430`
 		//  Estimated: `16056`
-		// Minimum execution time: 453_606_000 picoseconds.
-		Weight::from_parts(518_944_000, 0)
+		// Minimum execution time: 472_650_000 picoseconds.
+		Weight::from_parts(542_209_000, 0)
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::NextDisputeId` (r:1 w:1)
-	/// Proof: `TrustLock::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
+	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Disputes` (r:0 w:1)
-	/// Proof: `TrustLock::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Storage: `Disputes::Disputes` (r:0 w:1)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9378`
-		//  Estimated: `15645`
-		// Minimum execution time: 57_977_000 picoseconds.
-		Weight::from_parts(66_769_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `9395`
+		//  Estimated: `15642`
+		// Minimum execution time: 60_738_000 picoseconds.
+		Weight::from_parts(69_043_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `10814`
-		//  Estimated: `15645`
-		// Minimum execution time: 14_449_000 picoseconds.
-		Weight::from_parts(16_592_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `10774`
+		//  Estimated: `15642`
+		// Minimum execution time: 15_796_000 picoseconds.
+		Weight::from_parts(18_328_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Demands` (r:1 w:1)
-	/// Proof: `TrustLock::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Demands` (r:1 w:1)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
+	/// Storage: `System::Account` (r:2 w:2)
+	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Balances::Holds` (r:2 w:2)
+	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:1 w:1)
-	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
-	/// Storage: `Balances::Holds` (r:1 w:1)
-	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9320`
-		//  Estimated: `15645`
-		// Minimum execution time: 80_835_000 picoseconds.
-		Weight::from_parts(99_090_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `9881`
+		//  Estimated: `15642`
+		// Minimum execution time: 126_419_000 picoseconds.
+		Weight::from_parts(141_075_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
@@ -199,88 +293,34 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:0)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Demands` (r:1 w:1)
-	/// Proof: `TrustLock::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:0)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Demands` (r:1 w:1)
+	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:1 w:0)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:1 w:0)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:2 w:2)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9787`
-		//  Estimated: `15645`
-		// Minimum execution time: 126_539_000 picoseconds.
-		Weight::from_parts(152_866_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `9747`
+		//  Estimated: `15642`
+		// Minimum execution time: 123_302_000 picoseconds.
+		Weight::from_parts(142_420_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
-	fn convict_silent() -> Weight {
-		// Estimated above what eight convictions read and write; to be measured (`scripts/weights surety_pallet_results`).
-		Weight::from_parts(400_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 60_000))
-			.saturating_add(T::DbWeight::get().reads(40))
-			.saturating_add(T::DbWeight::get().writes(30))
-	}
-	fn convict_absent() -> Weight {
-		// Estimated above what eight convictions read and write; to be measured (`scripts/weights surety_pallet_results`).
-		Weight::from_parts(400_000_000, 0)
-			.saturating_add(Weight::from_parts(0, 60_000))
-			.saturating_add(T::DbWeight::get().reads(40))
-			.saturating_add(T::DbWeight::get().writes(30))
-	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:11 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:80 w:32)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
-	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
-	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	fn replace_members() -> Weight {
-		// Proof Size summary in bytes:
-		//  Measured:  `11358`
-		//  Estimated: `259710`
-		// Minimum execution time: 1_516_184_000 picoseconds.
-		Weight::from_parts(1_751_055_000, 0)
-			.saturating_add(Weight::from_parts(0, 259710))
-			.saturating_add(T::DbWeight::get().reads(93))
-			.saturating_add(T::DbWeight::get().writes(34))
-	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:79 w:16)
-	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:16 w:16)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:0 w:1)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::CommitNotes` (r:0 w:16)
-	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
-	fn close() -> Weight {
-		// Proof Size summary in bytes:
-		//  Measured:  `11214`
-		//  Estimated: `256476`
-		// Minimum execution time: 390_013_000 picoseconds.
-		Weight::from_parts(461_123_000, 0)
-			.saturating_add(Weight::from_parts(0, 256476))
-			.saturating_add(T::DbWeight::get().reads(97))
-			.saturating_add(T::DbWeight::get().writes(50))
-	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::CommitNotes` (r:1 w:0)
-	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Storage: `Results::CommitNotes` (r:1 w:0)
+	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
@@ -289,36 +329,38 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `System::BlockHash` (`max_values`: None, `max_size`: Some(44), added: 2519, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Records` (r:1 w:1)
-	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:4 w:0)
-	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Convictions` (r:1 w:1)
-	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Convictions` (r:1 w:1)
+	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `22931`
-		//  Estimated: `15645`
-		// Minimum execution time: 206_333_000 picoseconds.
-		Weight::from_parts(268_076_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
-			.saturating_add(T::DbWeight::get().reads(14))
-			.saturating_add(T::DbWeight::get().writes(6))
+		//  Measured:  `23084`
+		//  Estimated: `15642`
+		// Minimum execution time: 206_927_000 picoseconds.
+		Weight::from_parts(236_924_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(T::DbWeight::get().reads(15))
+			.saturating_add(T::DbWeight::get().writes(7))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -333,16 +375,16 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `8293`
-		//  Estimated: `15645`
-		// Minimum execution time: 229_983_000 picoseconds.
-		Weight::from_parts(292_982_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `8233`
+		//  Estimated: `15642`
+		// Minimum execution time: 201_544_000 picoseconds.
+		Weight::from_parts(222_089_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -353,32 +395,32 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `7763`
-		//  Estimated: `15645`
-		// Minimum execution time: 197_701_000 picoseconds.
-		Weight::from_parts(240_594_000, 0)
-			.saturating_add(Weight::from_parts(0, 15645))
+		//  Measured:  `7760`
+		//  Estimated: `15642`
+		// Minimum execution time: 180_562_000 picoseconds.
+		Weight::from_parts(204_346_000, 0)
+			.saturating_add(Weight::from_parts(0, 15642))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
-	/// Storage: `TrustLock::Rounds` (r:1 w:1)
-	/// Proof: `TrustLock::Rounds` (`max_values`: None, `max_size`: Some(12180), added: 14655, mode: `MaxEncodedLen`)
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:79 w:16)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::Facts` (r:0 w:1)
-	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `TrustLock::CommitNotes` (r:0 w:16)
-	/// Proof: `TrustLock::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::CommitNotes` (r:0 w:16)
+	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
+	/// Storage: `Results::DisputeContexts` (r:0 w:1)
+	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	fn withhold_input() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `9762`
+		//  Measured:  `9722`
 		//  Estimated: `256476`
-		// Minimum execution time: 323_448_000 picoseconds.
-		Weight::from_parts(371_494_000, 0)
+		// Minimum execution time: 329_184_000 picoseconds.
+		Weight::from_parts(363_540_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(82))
 			.saturating_add(T::DbWeight::get().writes(36))

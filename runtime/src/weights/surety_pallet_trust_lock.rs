@@ -24,7 +24,7 @@
 // --wasm-execution
 // compiled
 // --output
-// runtime/src/weights/surety_pallet_trust_lock.rs
+// /tmp/wout/surety_pallet_trust_lock.rs
 
 #![cfg_attr(rustfmt, rustfmt_skip)]
 #![allow(unused_parens)]
@@ -37,7 +37,7 @@ use core::marker::PhantomData;
 /// Weight functions for `surety_pallet_trust_lock`.
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInfo<T> {
-	/// Storage: `TrustLock::Slashes` (r:2 w:1)
+	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
@@ -47,15 +47,17 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:1 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	fn cancel_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `14042`
+		//  Measured:  `14373`
 		//  Estimated: `14799`
-		// Minimum execution time: 48_745_000 picoseconds.
-		Weight::from_parts(69_742_000, 0)
+		// Minimum execution time: 46_724_000 picoseconds.
+		Weight::from_parts(50_079_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
 			.saturating_add(T::DbWeight::get().reads(6))
-			.saturating_add(T::DbWeight::get().writes(4))
+			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
@@ -73,14 +75,40 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Storage: `ProviderRegistry::Providers` (r:1 w:1)
+	/// Proof: `ProviderRegistry::Providers` (`max_values`: None, `max_size`: Some(902), added: 3377, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Records` (r:1 w:1)
+	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Agents` (r:0 w:1)
+	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::PendingAgents` (r:0 w:1)
+	/// Proof: `Staking::PendingAgents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::JailedFor` (r:0 w:1)
+	/// Proof: `TrustLock::JailedFor` (`max_values`: None, `max_size`: Some(310), added: 2785, mode: `MaxEncodedLen`)
 	fn carry_out_slash() -> Weight {
 		// Proof Size summary in bytes:
-		//  Measured:  `14919`
+		//  Measured:  `15955`
 		//  Estimated: `14799`
-		// Minimum execution time: 619_683_000 picoseconds.
-		Weight::from_parts(723_279_000, 0)
+		// Minimum execution time: 621_168_000 picoseconds.
+		Weight::from_parts(675_153_000, 0)
 			.saturating_add(Weight::from_parts(0, 14799))
-			.saturating_add(T::DbWeight::get().reads(12))
-			.saturating_add(T::DbWeight::get().writes(7))
+			.saturating_add(T::DbWeight::get().reads(14))
+			.saturating_add(T::DbWeight::get().writes(12))
+	}
+	/// Storage: `TrustLock::SlashesSweptTo` (r:1 w:1)
+	/// Proof: `TrustLock::SlashesSweptTo` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::NextSlashId` (r:1 w:0)
+	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:1 w:0)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	fn sweep_base() -> Weight {
+		// Proof Size summary in bytes:
+		//  Measured:  `69`
+		//  Estimated: `3616`
+		// Minimum execution time: 5_518_000 picoseconds.
+		Weight::from_parts(6_338_000, 0)
+			.saturating_add(Weight::from_parts(0, 3616))
+			.saturating_add(T::DbWeight::get().reads(3))
+			.saturating_add(T::DbWeight::get().writes(1))
 	}
 }

@@ -250,6 +250,8 @@ fn answers() -> Vec<RuntimeCall> {
         }
         .into(),
         ResultsCall::supply_input { task: 0, opening }.into(),
+        provider.commits(0, &right()).1,
+        ResultsCall::demand_input { task: 0, segment: 0 }.into(),
     ]
 }
 

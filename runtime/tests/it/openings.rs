@@ -156,9 +156,12 @@ fn a_signed_opening_is_none_and_one_without_extensions_is_no_transaction() {
 }
 
 #[test]
-fn an_opening_has_eight_bytes_beside_its_call() {
-    let call = revealed(7, &right());
-    assert_eq!(general(call.clone(), 63).encoded_size(), call.encoded_size() + 8);
-    let bid = opened(7);
-    assert_eq!(general(bid.clone(), 0).encoded_size(), bid.encoded_size() + 8);
+fn an_opening_has_at_most_nine_bytes_beside_its_call() {
+    // The nonces of a worker's attempts: those that fit two bytes.
+    for (attempt, bytes) in [(0, 8), (63, 8), (64, 9), (16_383, 9), (16_384, 11)] {
+        for call in [revealed(7, &right()), opened(7)] {
+            let whole = general(call.clone(), attempt).encoded_size();
+            assert_eq!(whole, call.encoded_size() + bytes, "{attempt}");
+        }
+    }
 }

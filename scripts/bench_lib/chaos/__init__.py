@@ -3,12 +3,12 @@
 `net` is the network, `proxy` its paths, `faults` what is done to it, `load` who posts, `account` what it came to.
 """
 
-import contextlib
 import datetime
 import random
 import time
 
 from devnet_lib import wait
+from devnet_lib.errors import DevnetError, RpcError
 from devnet_lib.folders import new_run_dir, remove_data
 from devnet_lib.watch import ChainLog
 
@@ -20,18 +20,19 @@ from .net import ChaosNet
 
 # A task takes three minutes or more, most of them waiting. `every`: seconds from one post to the next.
 LONG = {"tasks": 500, "minutes": 60.0, "in_flight": 32, "every": 2.0}
-SHORT = {"tasks": 20, "minutes": 4.0, "in_flight": 20, "every": 6.0}
+SHORT = {"tasks": 20, "minutes": 5.0, "in_flight": 20, "every": 6.0}
 # Beyond the time for posting: what is under way may take so long to end, in seconds.
 DRAIN_SECONDS = 900
 STEP_SECONDS = 0.5
+ANSWER_SECONDS = 60
 TELL_SECONDS = 20
 SEED_MAX = 2**32
 
 
 class ShortPause(faults.ValidatorPaused):
-    """Longer than the windows of the `local` preset."""
+    """Longer than the windows in which a task of the `local` preset is computed and checked: 90 s."""
 
-    seconds = (60.0, 100.0)
+    seconds = (100.0, 130.0)
 
 
 class ShortDrop(faults.RpcDropped):
@@ -170,16 +171,15 @@ class Run:
 
     def result(self):
         """What it came to."""
-        chains = self.log.chains
-        final = wait.until("a node to answer", lambda: _final(chains), 60)
-        self.log.catch_up(final)
+        chains = [validator.chain for validator in self.net.validators.all]
+        self.log.catch_up(told_by_any(chains, "the last final block", lambda chain: chain.finalized_number()))
         seen = account.Seen(
             blocks=self.log.blocks,
             computed=account.logs_of(self.net),
             stashes={worker.name: worker.stash for worker in self.net.workers()},
             clients=set(self.net.client_addresses),
             answered=self.net.answered,
-            money=wait.until("the accounts", lambda: _money(chains, self.net.client_addresses), 60),
+            money=told_by_any(chains, "all accounts", lambda chain: account.money(chain, self.net.client_addresses)),
         )
         found = account.judge(seen)
         if found["settled"] and not found["results_computed"]:
@@ -197,18 +197,22 @@ class Run:
         }
 
 
-def _final(chains):
-    for chain in chains:
-        with contextlib.suppress(Exception):
-            return chain.finalized_number()
-    return None
+def told_by_any(chains, what, ask, seconds=ANSWER_SECONDS):
+    """What the first node says that answers. One may still be on its way up."""
+    refused = []
 
+    def told():
+        for chain in chains:
+            try:
+                return ask(chain)
+            except RpcError as error:
+                refused.append(str(error))
+        return None
 
-def _money(chains, clients):
-    for chain in chains:
-        with contextlib.suppress(Exception):
-            return account.money(chain, clients)
-    return None
+    try:
+        return wait.until(f"a node that tells {what}", told, seconds)
+    except DevnetError as error:
+        raise BenchError(f"{error}; the last answer: {refused[-1] if refused else 'nothing'}") from None
 
 
 def show(found, console):

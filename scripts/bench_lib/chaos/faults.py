@@ -18,6 +18,8 @@ RESTART_SECONDS = 5.0
 # How many of those who lose a node lose all of them.
 CUT_OFF = 0.3
 FLOOD_TIP = 10**6
+# Longer than a request may take.
+FLOOD_END_SECONDS = 15.0
 
 
 class Fault:
@@ -126,7 +128,8 @@ class PoolFull(Fault):
     kind, seconds = "pool-full", (20.0, 60.0)
 
     def begin(self):
-        self.over, self.sent, self.refused = threading.Event(), 0, 0
+        # Calls that it took and refused, and how many it kept at most when it was asked.
+        self.over, self.sent, self.refused, self.kept = threading.Event(), 0, 0, 0
         self.thread = threading.Thread(target=self._flood, daemon=True)
         self.thread.start()
         return f"{self.net.validators.all[SMALL_POOL].name}, which keeps {POOL_LIMIT} calls"
@@ -138,6 +141,7 @@ class PoolFull(Fault):
                 runtime = Runtime(chain)
                 for signer in self.net.flooders:
                     self._burst(chain, runtime, signer)
+                    self.kept = max(self.kept, len(chain.rpc.call("author_pendingExtrinsics")))
             except RpcError:
                 self.over.wait(1.0)
 
@@ -150,15 +154,23 @@ class PoolFull(Fault):
             try:
                 chain.rpc.call("author_submitExtrinsic", signer.sign(runtime, call, nonce + step, FLOOD_TIP))
                 self.sent += 1
-            except RpcError:
-                # It is full: this is what it is for.
+            except RpcError as error:
+                if error.__cause__ is not None:
+                    # It was not asked at all.
+                    raise
+                # A pool that is full drops what it has kept longest, and takes none of that again for a while.
                 self.refused += 1
                 self.over.wait(0.05)
                 return
 
     def end(self):
         self.over.set()
-        self.thread.join(15)
+        self.thread.join(FLOOD_END_SECONDS)
+        if self.thread.is_alive():
+            return f"the flood does not end within {FLOOD_END_SECONDS:.0f} s"
+        if not self.refused and self.kept < POOL_LIMIT:
+            return f"the pool was never full: {self.sent} calls sent, none refused, at most {self.kept} kept"
+        return None
 
 
 class NodeRestarted(Fault):

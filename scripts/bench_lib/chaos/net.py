@@ -2,17 +2,16 @@
 
 import json
 import signal
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from devnet_lib.devnet import Devnet
-from devnet_lib.errors import CommandFailed
 from devnet_lib.folders import write_secret
 from devnet_lib.ports import Ports
-from devnet_lib.processes import Supervisor
+from devnet_lib.processes import Supervisor, run
 from devnet_lib.scale import ss58_encode
+from devnet_lib.validators import COMMAND_SECONDS
 
 from .extrinsic import Signer
 from .proxy import Proxies
@@ -56,11 +55,8 @@ class ChaosNet(Devnet):
 
     def _addresses(self, count):
         def address(uri):
-            argv = [str(self.bin / "surety-node"), "key", "inspect", "--output-type", "json", uri]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise CommandFailed(argv, done.returncode, done.stdout, done.stderr)
-            return json.loads(done.stdout)["ss58PublicKey"]
+            argv = [self.bin / "surety-node", "key", "inspect", "--output-type", "json", uri]
+            return json.loads(run(argv, COMMAND_SECONDS).stdout)["ss58PublicKey"]
 
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(address, map(client_uri, range(count))))
@@ -78,8 +74,8 @@ class ChaosNet(Devnet):
         port = PROXY_PORT
         for worker in self.workers():
             self.rpc_proxies[worker.name] = []
-            # Its own node first, then the others, where the program knows several.
-            for step in range(self.validators.count if knows_several_nodes(self.bin) else 1):
+            # Its own node first, then the others.
+            for step in range(self.validators.count):
                 node = (worker.index + step) % self.validators.count
                 proxy = self.proxies.add(
                     f"{worker.name} to {self.validators.all[node].name}", port, self.ports.rpc(node)
@@ -101,7 +97,6 @@ class ChaosNet(Devnet):
         key = write_secret(home / "account.key", client_uri(place))
         (home / "models").symlink_to(Path(self.bench_models))
         nodes = [(place + step) % self.validators.count for step in range(self.validators.count)]
-        nodes = nodes if knows_several_nodes(self.bin) else nodes[:1]
         return self.surety(home, key, [f"ws://127.0.0.1:{self.ports.rpc(node)}" for node in nodes])
 
     def prepare_models(self):
@@ -166,16 +161,3 @@ def _within(outages, at):
 def client_uri(place):
     """The secret of a client: everybody knows it."""
     return f"//Surety//bench//{place}"
-
-
-_SEVERAL = {}
-
-
-def knows_several_nodes(folder):
-    """Whether this `surety` takes `--rpc` more than once."""
-    if folder not in _SEVERAL:
-        argv = [str(folder / "surety"), "provider", "up", "--help"]
-        text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-        about = " ".join(text[text.find("--rpc") :].split("--home")[0].split()[:60])
-        _SEVERAL[folder] = "repeatable" in about.split("--key-file")[0]
-    return _SEVERAL[folder]

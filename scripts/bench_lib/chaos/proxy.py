@@ -5,12 +5,15 @@ import contextlib
 import threading
 import time
 
+from ..errors import BenchError
+
 CHUNK = 16 * 1024
 # What a connection may be made to do.
 PASS, REFUSE, FREEZE, DELAY, TRICKLE, DAMAGE = "pass", "refuse", "freeze", "delay", "trickle", "damage"
 DELAY_SECONDS = 3.0
 TRICKLE_BYTES = 512
 TRICKLE_SECONDS = 0.25
+SET_SECONDS = 5.0
 
 
 class Proxies:
@@ -60,7 +63,8 @@ class Proxy:
             self.outages.append((time.time(), None))
         done = threading.Event()
         self._loop.call_soon_threadsafe(self._set, mode, done)
-        done.wait(5)
+        if not done.wait(SET_SECONDS):
+            raise BenchError(f"the proxy {self.name} does not get to {mode}: its thread is stuck, or has ended")
 
     def _set(self, mode, done):
         self._mode = mode

@@ -49,8 +49,9 @@ impl RecordLog for CrashingLog {
 
 #[cfg(test)]
 mod tests {
+    use surety_dispute_game::bisection::Move;
     use surety_types::task::ResultClaim;
-    use surety_worker_core::Hash;
+    use surety_worker_core::{AccountId, Hash};
 
     use super::*;
 
@@ -64,21 +65,40 @@ mod tests {
         let result = Record::ResultMade {
             task: 1,
             at: 2,
-            claim,
+            claim: claim.clone(),
             salt: Hash::zero(),
             commitment: Hash::zero(),
         };
+        let audit = Record::AuditMade {
+            task: 1,
+            at: 2,
+            provider: AccountId::new([7; 32]),
+            claim,
+            salt: Hash::zero(),
+            seal: Hash::zero(),
+        };
+        let played = Record::MoveMade {
+            task: 1,
+            at: 2,
+            dispute: 3,
+            number: 0,
+            played: Move::Concede,
+        };
         let committed = Record::CommitSubmitted { task: 1, at: 3 };
+        // A generation that goes on has no record: `plane` ends the process at its first token.
         let points = [
             CrashPoint::AfterJournalCommit,
             CrashPoint::AfterAudit,
             CrashPoint::AfterMove,
             CrashPoint::MidGeneration,
         ];
-        assert_eq!(
-            points.map(|point| is_at(point, &result)),
-            [true, false, false, false]
-        );
-        assert!(!points.iter().any(|point| is_at(*point, &committed)));
+        for (record, ends) in [
+            (result, [true, false, false, false]),
+            (audit, [false, true, false, false]),
+            (played, [false, false, true, false]),
+            (committed, [false; 4]),
+        ] {
+            assert_eq!(points.map(|point| is_at(point, &record)), ends, "{record:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Every public function of the canonical numbers.
+//! What is digested of the canonical numbers: the README says which functions that are.
 
 use crate::stream::Stream;
 use surety_exact as exact;

@@ -11,7 +11,7 @@ mod export {
     #![allow(unsafe_code)] // A symbol that the host finds by its name.
 
     /// [`crate::digest`] for the host.
-    #[no_mangle]
+    #[unsafe(no_mangle)]
     pub extern "C" fn digest(seed: u64) -> u64 {
         crate::digest(seed)
     }

@@ -1,5 +1,7 @@
 //! How often an honest verifier is drawn, against what theory promises.
 
+use std::panic::resume_unwind;
+
 use serde_json::{Value, json};
 use sp_arithmetic::Perquintill;
 use surety_audit_economics::{AuditThreshold, SecurityLevel, honest_audit};
@@ -61,7 +63,10 @@ pub fn detection(rules: &Rules, level: SecurityLevel, corrupt: u32, seed: u64, t
         let workers: Vec<_> = (0..threads)
             .map(|worker| scope.spawn(move || count(worker)))
             .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or(0)).sum()
+        let joined = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.sum()
     });
     let promised = honest_audit(expected, Perquintill::from_percent(corrupt.into()));
     let promised = promised.deconstruct() as f64 / 1e18;

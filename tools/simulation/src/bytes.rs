@@ -23,8 +23,8 @@ use surety_types::{
 /// 2, tip 1, mode of the metadata's hash 1. The runtime's other extensions encode to nothing.
 pub const SIGNED_BYTES: usize = 2 + 1 + 33 + 65 + 2 + 2 + 1 + 1;
 /// What a general transaction has besides its call: length 2, version 1, version of the extensions 1, era 1,
-/// nonce 1, tip 1, mode of the metadata's hash 1.
-pub const UNSIGNED_BYTES: usize = 2 + 1 + 1 + 1 + 1 + 1 + 1;
+/// nonce 2 (of an attempt; one in 256 has a shorter one), tip 1, mode of the metadata's hash 1.
+pub const UNSIGNED_BYTES: usize = 2 + 1 + 1 + 1 + 2 + 1 + 1;
 /// The pallet's number and the call's.
 const CALL_BYTES: usize = 2;
 /// An address as providers and clients publish them.
@@ -42,7 +42,8 @@ fn unsigned(arguments: &impl Encode) -> usize {
 /// Calls of a task that nobody disputes, and of an audit: name, bytes of one, how often with one provider.
 pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
     // An account is as long as a hash.
-    let (task, price, hash, provider) = (7u64, 1u128, H256::zero(), H256::zero());
+    let (task, price, hash) = (7u64, 1u128, H256::zero());
+    let (provider, verifier) = (H256::zero(), H256::zero());
     let endpoint = Endpoint::try_from(ENDPOINT.as_bytes().to_vec()).unwrap_or_default();
     let spec = TaskSpec {
         model: hash,
@@ -75,7 +76,11 @@ pub fn happy_calls() -> Vec<(&'static str, usize, f64)> {
         ("commit", bytes(&(task, hash)), 1.0),
         ("reveal", unsigned(&(task, provider, claim.clone(), hash)), 1.0),
         ("announce_audit", bytes(&(task, provider, proof, hash)), 0.0),
-        ("reveal_audit", bytes(&(task, provider, claim, hash)), 0.0),
+        (
+            "reveal_audit",
+            unsigned(&(task, provider, verifier, claim, hash)),
+            0.0,
+        ),
     ]
 }
 
@@ -111,7 +116,8 @@ impl Cost {
 
     /// Bytes with the calls around the moves, their signatures, and the challenge.
     pub fn on_chain(&self) -> usize {
-        let of_moves = self.moves as usize * bytes(&7u32) + self.bytes as usize;
+        // Each with the dispute's number and its own.
+        let of_moves = self.moves as usize * bytes(&(7u32, 0u32)) + self.bytes as usize;
         bytes(&(7u64, H256::zero())) + of_moves
     }
 }

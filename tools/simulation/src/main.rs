@@ -8,7 +8,7 @@ use surety_simulation::{
     rules::{Blocks, Rules},
 };
 
-const USAGE: &str = "surety-simulation [--quick] [--seed N] [--blocks audit=N,reveal=N,challenge=N,clock=N,veto=N,unbonding=N]";
+const USAGE: &str = "surety-simulation [--quick] [--seed N] [--blocks audit=N,reveal=N,challenge=N,opening=N,clock=N,decision=N,veto=N,unbonding=N]";
 
 fn main() -> ExitCode {
     match run() {
@@ -46,7 +46,9 @@ fn set(blocks: &mut Blocks, pair: &str) -> Result<(), String> {
         "audit" => &mut blocks.audit,
         "reveal" => &mut blocks.reveal,
         "challenge" => &mut blocks.challenge,
+        "opening" => &mut blocks.opening,
         "clock" => &mut blocks.clock,
+        "decision" => &mut blocks.decision,
         "veto" => &mut blocks.veto,
         "unbonding" => &mut blocks.unbonding,
         _ => return Err(wrong()),

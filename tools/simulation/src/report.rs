@@ -181,7 +181,10 @@ fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Res
 }
 
 /// What cheats would win under other rules: why these are as they are.
-fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
+///
+/// # Errors
+/// The [`Refusal`] of a market in which no lock would do.
+pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
     let unpaid = Rules {
         audit_pay: AuditPay {
@@ -190,8 +193,8 @@ fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         },
         ..rules.clone()
     };
-    let close = Rules {
-        tranche_level: Some(SecurityLevel::High),
+    let alike = Rules {
+        tranche_level: None,
         ..rules.clone()
     };
     let soon = Rules {
@@ -224,13 +227,13 @@ fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         (
             "basic level, auditors drawn again at it",
             "auditor denial of service",
-            rules,
+            &alike,
             &basic,
         ),
         (
             "basic level, auditors drawn again at the high one",
             "auditor denial of service",
-            &close,
+            rules,
             &basic,
         ),
     ];

@@ -9,7 +9,7 @@ use surety_types::limits;
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;
 
-/// What the protocol takes and gives. The defaults are the runtime's.
+/// What the protocol takes and gives. The defaults are the runtime's in production, but for `client_lock`.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// How audits and locks are planned.
@@ -74,7 +74,7 @@ impl Default for Rules {
     }
 }
 
-/// Windows, in blocks. `scripts/bench trust` says those of the runtime; the defaults are of their size.
+/// Windows, in blocks. The defaults are the runtime's in production; `scripts/bench trust` reads them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// Between the last commitment and the first reveal.
@@ -83,8 +83,12 @@ pub struct Blocks {
     pub reveal: u32,
     /// For challenging a verdict.
     pub challenge: u32,
+    /// For opening late what was sealed: first commitments, then audits of them.
+    pub opening: u32,
     /// Of each side's chess clock in a dispute.
     pub clock: u32,
+    /// For deciding a dispute about a cell that no block can compute.
+    pub decision: u32,
     /// In which a slash can be vetoed.
     pub veto: u32,
     /// From unbonding to withdrawal.
@@ -95,9 +99,11 @@ impl Default for Blocks {
     fn default() -> Self {
         Self {
             audit: 60,
-            reveal: 30,
+            reveal: 300,
             challenge: 1_800,
-            clock: 600,
+            opening: 10_800,
+            clock: 900,
+            decision: 10_800,
             veto: 43_200,
             unbonding: 7 * 43_200,
         }
@@ -105,10 +111,14 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// From the last commitment until a slash for it is carried out, at the latest: it is challenged in the
-    /// last block, both sides use up their clocks, and nobody vetoes.
+    /// From the last commitment until a slash for it is carried out, at the latest: it is opened late, then
+    /// its audit, auditors are drawn again as often as can be, it is challenged in the last block, both sides
+    /// use up their clocks, no block can compute the cell, and nobody vetoes.
     pub const fn slashed_within(&self) -> u32 {
-        self.audit + self.reveal + self.challenge + 2 * self.clock + self.veto
+        let opened = self.audit + self.reveal + 2 * self.opening + self.challenge;
+        let drawn_again = limits::TRANCHES_MAX as u32 * (self.challenge + self.opening);
+        let disputed = 2 * self.clock + self.decision;
+        opened + drawn_again + disputed + self.veto
     }
 }
 

@@ -1,5 +1,7 @@
 //! Playing a strategy many times.
 
+use std::panic::resume_unwind;
+
 use surety_audit_economics::Refusal;
 
 use crate::{
@@ -85,7 +87,8 @@ pub fn run(
             .collect();
         workers
             .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_default())
+            // The tasks of a thread that panicked may not just be missing.
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .collect()
     });
     // Sums of floating point numbers depend on their order.

@@ -214,7 +214,7 @@ fn a_ring_of_provider_client_challenger_and_verifiers_loses_what_is_burned() {
 }
 
 #[test]
-fn sybils_gain_no_seats_and_no_draws_that_they_do_not_pay_for() {
+fn sybils_gain_no_seats_that_they_do_not_pay_for() {
     loses("sybils");
 }
 

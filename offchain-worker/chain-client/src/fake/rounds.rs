@@ -207,7 +207,7 @@ impl FakeState {
         };
         let round = RoundRecord {
             members: members.try_into().unwrap_or_default(),
-            ..RoundRecord::new(task.spec.redundancy, task.spec.units_max, until)
+            ..RoundRecord::new(task.spec.units_max, until)
         };
         task.state = TaskState::Running {
             assignments: assignments.try_into().unwrap_or_default(),

@@ -133,7 +133,7 @@ pub fn rounds() -> Vec<RoundRecord> {
         .unwrap_or_default(),
         input_demand: Some(trust::input_demand()),
         openings_until: Some(2),
-        ..RoundRecord::new(1, 1, 1)
+        ..RoundRecord::new(1, 1)
     };
     phases.into_iter().map(round).collect()
 }

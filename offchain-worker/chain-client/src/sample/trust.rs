@@ -1,4 +1,4 @@
-//! Samples of the calls that the trust lock takes.
+//! Samples of the calls that results and disputes take.
 
 use sp_core::{H256, crypto::AccountId32};
 use surety_dispute_game::bisection::{Entry, LengthOpening, Move, StepsOpening};

@@ -1,4 +1,4 @@
-//! Samples of what the trust lock keeps, for tests.
+//! Samples of what results, disputes and trust-lock keep, for tests.
 
 use sp_core::crypto::AccountId32;
 use surety_dispute_game::bisection::{Clocks, Game, LeafKind, LeafShape, Length, RowsShape, Shape};

@@ -206,7 +206,7 @@ fn round() -> RoundRecord {
     let member = |index| RoundMember::new(account(index), 0, 0);
     RoundRecord {
         members: vec![member(0), member(1)].try_into().unwrap(),
-        ..RoundRecord::new(2, 1, 9)
+        ..RoundRecord::new(1, 9)
     }
 }
 

@@ -92,7 +92,7 @@ fn running(id: u64, progress: MemberProgress, phase: RoundPhase<AccountId, u32>)
     let round = RoundRecord {
         members: vec![member].try_into().unwrap(),
         phase,
-        ..RoundRecord::new(2, 50, 0)
+        ..RoundRecord::new(50, 0)
     };
     let mut snapshot = task(id, state);
     snapshot.round = Some(round);

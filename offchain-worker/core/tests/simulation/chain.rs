@@ -468,6 +468,6 @@ fn running(in_reserve: bool) -> TaskState<AccountId, Balance, BlockNumber> {
 fn round(provider: AccountId, until: BlockNumber) -> RoundRecord {
     RoundRecord {
         members: vec![RoundMember::new(provider, 1, 1)].try_into().unwrap(),
-        ..RoundRecord::new(1, 100, until)
+        ..RoundRecord::new(100, until)
     }
 }

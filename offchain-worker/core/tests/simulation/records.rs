@@ -97,7 +97,7 @@ pub fn auditing() -> TaskSnapshot {
             tranche: 0,
             is_short: false,
         }),
-        ..RoundRecord::new(1, 100, 0)
+        ..RoundRecord::new(100, 0)
     };
     TaskSnapshot {
         id: TASK,

@@ -56,6 +56,13 @@ fn a_hold_that_somebody_else_took_is_noticed() {
 }
 
 #[test]
+fn a_hold_that_no_escrow_explains_is_noticed() {
+    assert_noticed("BILL-2", || {
+        assert_ok!(Balances::hold(&HoldReason::Escrow.into(), &OTHER_CLIENT, 1));
+    });
+}
+
+#[test]
 fn a_lock_that_is_forgotten_is_noticed() {
     assert_noticed("BILL-1", || {
         ClientLock::set(sp_runtime::Permill::from_percent(25));

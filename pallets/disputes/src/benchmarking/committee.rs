@@ -13,12 +13,12 @@ use surety_dispute_game::{
 };
 use surety_pallet_results::{
     Rounds,
-    benchmarking::setup::{TASK, at, challengeable, disputable},
+    benchmarking::setup::{TASK, at, challengeable, disputable, stake},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
-use surety_types::{limits::VOTERS_MAX, trust::Party};
+use surety_types::{limits::VOTERS_MAX, stake::Role, traits::StakeLedger, trust::Party};
 
-use super::setup::dispute_about;
+use super::setup::{differing, dispute_about};
 use crate::{CommitteeOf, Committees, Config, Disputes, Pallet, SUSPENDED_AT_ONCE};
 
 const QUESTION: H256 = H256::repeat_byte(5);
@@ -31,10 +31,12 @@ fn claimed() -> CellValue {
     CellValue::Word([0; 4])
 }
 
-/// A dispute that waits for others to decide about a cell, in a full round.
+/// A dispute that waits for others to decide about a cell, in a full round. Auditors contradict its
+/// challenger, who loses, or is in the dark.
 fn waiting<T: Config>() {
     let said = disputable::<T>();
     let mut round = challengeable::<T>(&said, |_| None);
+    differing::<T>(&mut round, &account("provider", 1, 0));
     let party = Party::Provider(account("provider", 1, 0));
     dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(1));
     Rounds::<T>::insert(TASK, round);
@@ -77,12 +79,13 @@ fn committee<T: Config>(state: CommitteeState<T::AccountId>) -> CommitteeOf<T> {
     }
 }
 
-/// All seats are taken, and the caller's stake and key are old enough.
+/// All seats of the last ballot are taken, all members of the others kept silent, and the caller's stake and
+/// key are old enough.
 pub(super) fn drawing<T: Config>() {
     let seasoned: frame_system::pallet_prelude::BlockNumberFor<T> = T::SeatSeasoning::get().saturated_into();
     at::<T>(seasoned.saturating_add(2u32.into()));
     waiting::<T>();
-    let mut committee = committee::<T>(CommitteeState::new(QUESTION, windows(100, 100)));
+    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX - 1));
     for place in 0..SEATS {
         committee.enter(Candidate {
             verifier: account("member", place, 0),
@@ -93,10 +96,10 @@ pub(super) fn drawing<T: Config>() {
     Committees::<T>::insert(0, committee);
 }
 
-/// A state whose rounds are over: in each others sealed, and nobody opened.
-fn after_rounds<T: Config>() -> CommitteeState<T::AccountId> {
+/// A state after some rounds: in each others sealed, and nobody opened.
+fn after_rounds<T: Config>(rounds: u32) -> CommitteeState<T::AccountId> {
     let mut state = CommitteeState::new(QUESTION, windows(100, 100));
-    for round in 0..ROUNDS_MAX {
+    for round in 0..rounds {
         let member = |place| account::<T::AccountId>("member", round * SEATS + place, 0);
         frame_support::assert_ok!(state.draw((0..SEATS).map(member)));
         for place in 0..SEATS {
@@ -110,7 +113,7 @@ fn after_rounds<T: Config>() -> CommitteeState<T::AccountId> {
 /// The last of all voters may open its answer, which decides. Returns the answer.
 pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     waiting::<T>();
-    let mut state = after_rounds::<T>();
+    let mut state = after_rounds::<T>(ROUNDS_MAX);
     let (right, wrong) = (value_hash(Some(claimed())), H256::repeat_byte(9));
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     let others = (1..VOTERS_MAX).map(|place| (voter(place), if place <= 33 { wrong } else { right }));
@@ -136,11 +139,29 @@ pub(super) fn voted<T: Config>(last: &T::AccountId) -> H256 {
     right
 }
 
+/// As many as a vote of all takes have come for it, with stake, and the time for that is over.
+pub(super) fn summoned<T: Config>() {
+    at::<T>(One::one());
+    waiting::<T>();
+    let mut committee = committee::<T>(after_rounds::<T>(ROUNDS_MAX));
+    for place in 0..VOTERS_MAX {
+        let (verifier, agent) = (account("voter", place, 0), account("agent of voter", place, 0));
+        T::Stake::endow(&verifier, &agent, Role::Verifier, stake::<T>());
+        committee.enter(Candidate {
+            verifier,
+            rank: u128::MAX,
+            seal: H256::zero(),
+        });
+    }
+    at::<T>(committee.state.left().saturating_add(2).into());
+    Committees::<T>::insert(0, committee);
+}
+
 /// All have sealed, nobody has opened, and the time of everything is over.
 pub(super) fn silent<T: Config>() {
     at::<T>(One::one());
     waiting::<T>();
-    let mut state = after_rounds::<T>();
+    let mut state = after_rounds::<T>(ROUNDS_MAX);
     let voter = |place: u32| account::<T::AccountId>("voter", place, 0);
     frame_support::assert_ok!(state.summon((0..VOTERS_MAX).map(voter)));
     for place in 0..VOTERS_MAX {

@@ -12,20 +12,23 @@ use surety_pallet_results::{
 };
 use surety_pallet_trust_lock::{Pallet as TrustLock, fill_convictions};
 use surety_types::{
+    stake::Role,
     task::ResultClaim,
-    trust::{FaultKind, OpenDispute, Party},
+    traits::StakeLedger,
+    trust::{AuditState, FaultKind, OpenDispute, Party},
 };
 
-use crate::{Config, Disputes, HoldReason, NextDisputeId, PartyOf};
+use crate::{Config, Disputes, HoldReason, NextDisputeId, OPENED_AT_ONCE, PartyOf};
 
 /// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the
 /// provider's agent, and the opening. It is refuted, the provider convicted, and the challenger goes on
-/// against the next.
+/// against the next, while as many audits end that contradict the provider as end at once.
 pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
     let (context, said, mut moves) = T::Referee::for_benchmark(cell);
     DisputeContexts::<T>::insert(TASK, context);
     let (_, agent) = agent_of::<T>(0);
     let mut round = challengeable::<T>(&said, |_| None);
+    differing::<T>(&mut round, &account("provider", 0, 0));
     let last = moves.pop().expect("a game has moves");
     let challenger: T::AccountId = account("challenger", 0, 0);
     asset::endow::<T>(&challenger, stake::<T>());
@@ -36,6 +39,18 @@ pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) 
     dispute_about::<T>(&mut round, (&said, &moves), party, Clocks::equal(100));
     Rounds::<T>::insert(TASK, round);
     (agent, last)
+}
+
+/// As many auditors as are done with in one step contradict `provider`, each with a bond.
+pub(super) fn differing<T: Config>(round: &mut RoundOf<T>, provider: &T::AccountId) {
+    for (place, audit) in (0..OPENED_AT_ONCE).zip(round.audits.iter_mut()) {
+        let agent = account("agent of verifier", place, 0);
+        T::Stake::endow(&audit.verifier, &agent, Role::Verifier, stake::<T>());
+        audit.bond = One::one();
+        frame_support::assert_ok!(T::Stake::lock(&audit.verifier, audit.bond));
+        audit.provider = provider.clone();
+        audit.state = AuditState::Differs;
+    }
 }
 
 /// Whether the first provider's result was proven wrong.

@@ -272,6 +272,36 @@ fn a_lone_provider_that_lied_is_found_by_an_honest_auditor() {
     });
 }
 
+/// Six auditors that differ from stash 2, which loses to stash 1 before they are done with.
+#[test]
+fn auditors_of_a_loser_are_let_go_a_few_at_a_time() {
+    let over = || {
+        let audits = round().unwrap().audits;
+        audits
+            .iter()
+            .filter(|audit| audit.state == AuditState::Over)
+            .count()
+    };
+    TestExt::new().round_of(2).execute_with(|| {
+        let audits: Vec<_> = verifiers().take(6).map(|verifier| (verifier, 2, 9)).collect();
+        revealed_with(&audits, &[9, 8]);
+        // They wait as they would for room.
+        Rounds::<Test>::mutate(TASK, |round| {
+            for audit in &mut round.as_mut().unwrap().audits {
+                audit.state = AuditState::Differs;
+            }
+        });
+        play_out(&[(1, 9), (2, 8)]);
+        assert_eq!(faults(), [(2, FaultKind::LostDispute)]);
+        assert_eq!(over(), OPENED_AT_ONCE as usize);
+        pass(1);
+        assert_eq!((over(), disputes().len()), (6, 0));
+        assert!(verifiers().all(|verifier| MockStake::locked(verifier) == 0));
+        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 2);
+        assert_eq!(round(), None);
+    });
+}
+
 #[test]
 fn who_announces_and_never_opens_loses_its_bond_and_others_are_drawn() {
     audited(9, || {

@@ -154,7 +154,7 @@ fn whoever_is_silent_gets_no_seat_for_a_while_and_twice_as_long_the_next_time() 
             pass(u64::from(SEAT_WINDOW) + 1 + u64::from(VOTE_WINDOW) + 1);
             let at = System::block_number();
             let until = Records::<Test>::get(silent).suspended_until.unwrap();
-            assert_eq!(until - at, windows * COMMIT_WINDOW, "{at}");
+            assert_eq!(until - at, windows * SUSPENSION, "{at}");
         });
     }
 }
@@ -270,7 +270,7 @@ fn who_may_not_take_a_seat_is_told_why() {
         let value = claimed();
         let of_provider = joining(1, value, 1);
         assert_noop!(send(1, of_provider), ResultsError::NotVerifierAgent);
-        TrustLock::jail(&FIRST_VERIFIER);
+        TrustLock::jail(&FIRST_VERIFIER, 0);
         assert_noop!(join(FIRST_VERIFIER, value), DisputesError::InJail);
         // Here all vote, and its stake counts: who has only missed a deadline may.
         let late = FIRST_VERIFIER + 4;

@@ -262,7 +262,7 @@ fn the_verdict_changes_when_the_majority_is_proven_wrong() {
 }
 
 #[test]
-fn results_without_a_court_are_not_disputed() {
+fn results_without_a_referee_are_not_disputed() {
     TestExt::new().model(Model::Native).round_of(3).execute_with(|| {
         super::revealed(&[7, 7, 8]);
         assert_eq!(pairs(), []);
@@ -274,7 +274,7 @@ fn results_without_a_court_are_not_disputed() {
 }
 
 #[test]
-fn what_the_court_knows_is_kept_for_as_long_as_the_round() {
+fn what_the_referee_knows_is_kept_for_as_long_as_the_round() {
     after(&[9, 9, 8], || {
         // The model's owner takes it away.
         set_model(Model::Unknown);

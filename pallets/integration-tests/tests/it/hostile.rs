@@ -6,10 +6,7 @@ use proptest::{collection::vec, prelude::*};
 use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_proofs::SegmentOpening;
-use surety_types::{
-    task::Verdict,
-    trust::{AuditProof, FaultKind},
-};
+use surety_types::{task::Verdict, trust::AuditProof};
 
 use surety_pallet_integration_tests::*;
 
@@ -280,10 +277,4 @@ proptest! {
             }
         });
     }
-}
-
-#[test]
-fn faults_are_slashed_but_for_one_kind() {
-    assert!(!FaultKind::Undecided.is_slashed());
-    assert!(FaultKind::NoReveal.is_slashed());
 }

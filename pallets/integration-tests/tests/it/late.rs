@@ -307,12 +307,12 @@ fn never_committing_suspends_and_twice_as_long_the_second_time() {
     TestExt::new().execute_with(|| {
         for (task, windows) in [(100, 1), (101, 2), (102, 4)] {
             leaves(task);
-            let until = System::block_number() + windows * COMMIT_WINDOW;
+            let until = System::block_number() + windows * SUSPENSION;
             assert_eq!(suspended_until(2), until);
             assert!(TrustLock::is_suspended(&2) && TrustLock::is_jailed(&2));
             let event = RuntimeEvent::TrustLock(TrustLockEvent::Suspended { stash: 2, until });
             assert!(events().contains(&event));
-            pass(windows * COMMIT_WINDOW + 1);
+            pass(windows * SUSPENSION + 1);
         }
         assert!(faults().iter().all(|(offender, _)| *offender != 2));
         assert_eq!(slashed(2), 0);
@@ -325,7 +325,7 @@ fn a_suspension_does_not_grow_for_ever() {
     TestExt::new().execute_with(|| {
         Records::<Test>::mutate(2, |record| record.missed = u32::MAX);
         leaves(100);
-        assert_eq!(suspended_until(2), System::block_number() + 64 * COMMIT_WINDOW);
+        assert_eq!(suspended_until(2), System::block_number() + 64 * SUSPENSION);
     });
 }
 
@@ -365,7 +365,7 @@ fn what_is_missed_during_a_suspension_is_the_same_incident() {
         }
         pass(COMMIT_WINDOW + 1);
         assert_eq!(Records::<Test>::get(2).missed, 1);
-        assert_eq!(suspended_until(2), System::block_number() + COMMIT_WINDOW);
+        assert_eq!(suspended_until(2), System::block_number() + SUSPENSION);
     });
 }
 

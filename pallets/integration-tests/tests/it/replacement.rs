@@ -24,7 +24,10 @@ fn a_reserve_takes_the_seat_the_lock_and_a_new_window() {
         assert_eq!(
             events(),
             [
-                RuntimeEvent::TrustLock(TrustLockEvent::Suspended { stash: 2, until }),
+                RuntimeEvent::TrustLock(TrustLockEvent::Suspended {
+                    stash: 2,
+                    until: System::block_number() + SUSPENSION
+                }),
                 RuntimeEvent::Results(ResultsEvent::ProviderReplaced {
                     task: TASK,
                     dropped: 2,

@@ -1,9 +1,11 @@
 //! Slashes are deferred, can be vetoed, and are shared.
 
-use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
+use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult, traits::Hooks, weights::Weight};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    limits::JAIL_TERMS_MAX,
+    stake::Role,
     traits::{Jail, StashClosed},
     trust::FaultKind,
 };
@@ -131,6 +133,100 @@ fn offenders_get_no_work_for_a_while() {
     });
 }
 
+/// Convicts stash 3 of this, of a task of its own. Returns its slash.
+fn convict(kind: FaultKind) -> u32 {
+    let slash = NextSlashId::<Test>::get();
+    TrustLock::convict(Offence {
+        task: TASK,
+        offender: 3,
+        kind,
+        lock: 0,
+        finder: None,
+        client: None,
+    });
+    slash
+}
+
+fn veto(slash: u32) {
+    assert_ok!(TrustLock::cancel_slash(RuntimeOrigin::root(), slash));
+}
+
+fn jailed_until() -> Option<BlockNumber> {
+    Records::<Test>::get(3).jailed_until
+}
+
+#[test]
+fn a_veto_does_not_end_the_jail_of_a_slash_that_was_carried_out() {
+    TestExt::new().execute_with(|| {
+        convict(FaultKind::WrongResult);
+        let first = jailed_until();
+        pass(DEFERRAL + 1);
+        assert_eq!(Slashes::<Test>::iter().count(), 0);
+        let second = convict(FaultKind::LostDispute);
+        assert!(jailed_until() > first);
+        veto(second);
+        assert_eq!(jailed_until(), first);
+        assert!(TrustLock::is_jailed(&3));
+        pass(JAIL - DEFERRAL);
+        assert!(!TrustLock::is_jailed(&3));
+    });
+}
+
+#[test]
+fn a_slash_that_jails_nobody_does_not_keep_a_spared_stash_in_jail() {
+    TestExt::new().execute_with(|| {
+        let grave = convict(FaultKind::WrongResult);
+        convict(FaultKind::NoReveal);
+        veto(grave);
+        assert!(!TrustLock::is_jailed(&3));
+        assert_eq!(Slashes::<Test>::iter().count(), 1);
+    });
+}
+
+#[test]
+fn vetoes_in_any_order_leave_the_terms_of_the_others() {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for order in orders {
+        TestExt::new().execute_with(|| {
+            let mut ends = [None; 3];
+            for end in &mut ends {
+                convict(FaultKind::WrongResult);
+                *end = jailed_until();
+                pass_unattended(1);
+            }
+            for slash in order {
+                veto(slash);
+                ends[slash as usize] = None;
+                assert_eq!(jailed_until(), ends.into_iter().max().flatten());
+                assert_ok!(try_state());
+            }
+            assert!(!TrustLock::is_jailed(&3));
+        });
+    }
+}
+
+#[test]
+fn more_terms_than_are_kept_free_nobody_early() {
+    TestExt::new().execute_with(|| {
+        let last = JAIL_TERMS_MAX + 1;
+        let mut first = None;
+        for slash in 0..=last {
+            convict(FaultKind::FalseAudit);
+            // The first two are those for which there is no room in the end.
+            if slash == 1 {
+                first = jailed_until();
+            }
+            if slash < 4 {
+                pass_unattended(1);
+            }
+        }
+        (0..=last).for_each(veto);
+        assert_eq!(jailed_until(), first);
+        pass_unattended(JAIL);
+        assert!(!TrustLock::is_jailed(&3));
+    });
+}
+
 #[test]
 fn leaving_does_not_shorten_it() {
     convicted(|| {
@@ -139,6 +235,46 @@ fn leaving_does_not_shorten_it() {
         pass_unattended(JAIL + 1);
         TrustLock::closed(&3);
         assert!(!Records::<Test>::contains_key(3));
+        assert!(!JailedFor::<Test>::contains_key(3));
+    });
+}
+
+#[test]
+fn who_left_while_in_jail_is_forgotten_when_that_is_over() {
+    convicted(|| {
+        // The slash is carried out, and took everything.
+        pass(DEFERRAL + 1);
+        MockStake::remove(3);
+        TrustLock::closed(&3);
+        pass(JAIL - DEFERRAL - 1);
+        assert!(TrustLock::is_jailed(&3) && Records::<Test>::contains_key(3));
+        // As many blocks as it takes to look at all records.
+        pass(1 + Records::<Test>::iter().count() as BlockNumber);
+        assert!(!Records::<Test>::contains_key(3));
+        // Of those who stay nothing is forgotten.
+        assert!(Records::<Test>::contains_key(1) && Records::<Test>::contains_key(2));
+    });
+}
+
+#[test]
+fn an_idle_block_looks_at_few_records_and_all_have_their_turn() {
+    TestExt::new().execute_with(|| {
+        let gone = LAST_STRANGER + 1..LAST_STRANGER + 31;
+        for stash in gone.clone() {
+            Records::<Test>::mutate(stash, |record| record.missed = 1);
+        }
+        let left = || Records::<Test>::iter().count();
+        pass(1);
+        assert_eq!(left(), 26);
+        // One that came back.
+        let back = Records::<Test>::iter_keys().last().unwrap();
+        MockStake::bond(back, agent_of(back), Role::Provider, BOND);
+        pass(7);
+        assert_eq!(Records::<Test>::iter_keys().collect::<Vec<_>>(), [back]);
+        // A block without room does nothing.
+        Records::<Test>::mutate(gone.start, |record| record.missed = 1);
+        assert_eq!(TrustLock::on_idle(1, Weight::zero()), Weight::zero());
+        assert_eq!(left(), 2);
     });
 }
 

@@ -1,6 +1,6 @@
 //! The checker notices what it should.
 
-use frame_support::assert_ok;
+use frame_support::{assert_ok, traits::fungible::MutateHold};
 use sp_core::H256;
 use surety_types::{
     task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
@@ -41,12 +41,8 @@ fn challengeable() {
 }
 
 #[test]
-fn an_empty_or_short_round_is_noticed() {
+fn an_empty_round_is_noticed() {
     assert_noticed("RESULTS-1", fresh, |round| round.members.clear());
-    assert_noticed("RESULTS-1", fresh, |round| {
-        round.members.pop();
-    });
-    assert_noticed("RESULTS-1", fresh, |round| round.redundancy = 4);
 }
 
 #[test]
@@ -149,7 +145,6 @@ fn an_audit_twice_and_a_bond_that_nothing_needs_are_noticed() {
 
 #[test]
 fn a_convict_that_is_to_be_paid_is_noticed() {
-    // The verdict is one that the faults do not make, and it is found to be that first.
     assert_noticed("RESULTS-3", convicted, |round| {
         round.members[0].fault = Some(FaultKind::Undecided);
     });
@@ -164,6 +159,15 @@ fn holds_that_are_not_bonds_or_prices_are_noticed() {
     };
     assert_damage_noticed("DISPUTES-2", challenged, || {
         DisputeStorage::<Test>::mutate(1, |dispute| dispute.as_mut().unwrap().bond += 1);
+    });
+    // Of accounts that have no record any more, or never had one.
+    assert_damage_noticed("DISPUTES-2", challengeable, || {
+        let reason = surety_pallet_disputes::HoldReason::Challenge.into();
+        assert_ok!(Balances::hold(&reason, &FIRST_STRANGER, CHALLENGE_BOND));
+    });
+    assert_damage_noticed("RESULTS-7", challengeable, || {
+        let reason = surety_pallet_results::HoldReason::Demand.into();
+        assert_ok!(Balances::hold(&reason, &FIRST_STRANGER, SUPPLY_PRICE));
     });
     let demanded = || {
         challengeable();
@@ -194,7 +198,7 @@ fn slashes_that_the_sweep_has_lost_are_noticed() {
 }
 
 #[test]
-fn facts_of_nothing_are_noticed() {
+fn a_dispute_context_without_a_round_is_noticed() {
     assert_damage_noticed("RESULTS-8", fresh, || {
         DisputeContexts::<Test>::insert(TASK + 1, 1)
     });
@@ -312,4 +316,18 @@ fn who_is_late_for_what_is_not_asked_is_noticed() {
     assert_noticed("RESULTS-11", revealing, |round| {
         round.members[0].fault = Some(FaultKind::NoReveal);
     });
+}
+
+#[test]
+fn a_jail_that_its_terms_do_not_explain_is_noticed() {
+    assert_noticed(
+        "TRUST-2",
+        || TrustLock::jail(&3, 0),
+        |_| Records::<Test>::mutate(3, |record| record.jailed_until = None),
+    );
+    assert_noticed(
+        "TRUST-2",
+        || TrustLock::jail(&3, 0),
+        |_| JailedFor::<Test>::remove(3),
+    );
 }

@@ -99,7 +99,7 @@ fn wrong_silent_and_missing_members_are_told_apart() {
 }
 
 #[test]
-fn half_is_no_majority_where_no_court_can_say_who_is_right() {
+fn half_is_no_majority_where_no_referee_can_say_who_is_right() {
     let no_agreement = Verdict::Failed(FailureReason::NoAgreement);
     let play = |redundancy, results| play_with(Model::Native, redundancy, results, &[]);
     assert_eq!(play(2, &[(1, 9), (2, 8)]), no_agreement);

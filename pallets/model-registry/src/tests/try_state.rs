@@ -43,4 +43,7 @@ fn model_3_notices_a_hold_that_differs_from_the_deposits() {
     let complaint = "MODEL-3: the hold differs from the deposits";
     damaged(|| asset::release::<Test>(&1, 1).unwrap(), complaint);
     damaged(|| asset::hold::<Test>(&1, 1).unwrap(), complaint);
+    // Of an owner whose models are gone.
+    let forgotten = || Models::<Test>::remove(manifest("MiniLM").id());
+    damaged(forgotten, complaint);
 }

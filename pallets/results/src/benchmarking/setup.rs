@@ -21,7 +21,7 @@ use surety_types::{
     trust::{Audit, AuditState},
 };
 
-use crate::{Config, DisputeContexts, RoundOf, types::DisputeReferee, verdict};
+use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
@@ -73,7 +73,7 @@ pub fn full_round<T: Config>(
             tranche: 0,
             is_short: false,
         }),
-        ..Round::new(REDUNDANCY_MAX, u32::MAX, Zero::zero())
+        ..Round::new(u32::MAX, Zero::zero())
     }
 }
 
@@ -132,6 +132,24 @@ pub fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
     let (stash, agent) = (account("provider", seat, 0), account("agent", seat, 0));
     T::Stake::endow(&stash, &agent, Role::Provider, stake::<T>());
     (stash, agent)
+}
+
+/// Gives every auditor of the most that there can be stake, and locks some of it.
+pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>) {
+    // A full round has room for one more, so that it can be announced.
+    let last = Audit {
+        verifier: account("verifier", 0, 0),
+        provider: account("provider", 0, 0),
+        bond: Zero::zero(),
+        state: AuditState::Confirmed,
+    };
+    frame_support::assert_ok!(round.audits.try_push(last));
+    for (place, audit) in (0..AUDITS_MAX).zip(round.audits.iter_mut()) {
+        let agent = account("agent of verifier", place, 0);
+        T::Stake::endow(&audit.verifier, &agent, Role::Verifier, stake::<T>());
+        audit.bond = One::one();
+        frame_support::assert_ok!(T::Stake::lock(&audit.verifier, audit.bond));
+    }
 }
 
 /// Gives every member stake, and locks some of it.

@@ -11,8 +11,8 @@ use surety_types::{
 };
 
 use crate::{
-    Config, Demands, DisputeContexts, Error, Event, HoldReason, Pallet, RoundOf, Rounds, asset,
-    types::DisputeReferee,
+    Config, Demands, DisputeContexts, DisputeReferee, Error, Event, HoldReason, Pallet, RoundOf, Rounds,
+    asset,
 };
 
 impl<T: Config> Pallet<T> {

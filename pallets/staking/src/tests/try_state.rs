@@ -1,9 +1,9 @@
 //! The checker notices each kind of damage.
 
-use frame_support::{assert_err, assert_ok};
-use surety_types::stake::UnlockChunk;
+use frame_support::{assert_err, assert_ok, traits::fungible::Mutate};
+use surety_types::stake::{Role, UnlockChunk};
 
-use crate::{Agents, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
+use crate::{Agents, BondedInAll, LedgerOf, Ledgers, PendingAgents, asset, mock::*};
 
 /// Does `damage` to a sound state of two providers, and expects the checker to say `complaint`.
 #[track_caller]
@@ -31,6 +31,12 @@ fn stake_1_notices_a_hold_that_differs_from_the_ledger() {
     damaged(|| edit(1, |ledger| ledger.bonded += 1), complaint);
     damaged(|| assert_eq!(asset::burn::<Test>(&1, 1), 1), complaint);
     damaged(|| edit(1, |ledger| ledger.unlocking[0].amount -= 1), complaint);
+    // Of an account whose ledger is gone.
+    let leaked = || {
+        assert_ok!(Balances::mint_into(&3, 300 + EXISTENTIAL_DEPOSIT));
+        assert_ok!(asset::hold::<Test>(&3, 300));
+    };
+    damaged(leaked, complaint);
 }
 
 #[test]
@@ -72,5 +78,18 @@ fn stake_5_notices_a_nomination_without_ledger() {
     damaged(
         || PendingAgents::<Test>::insert(3, 13),
         "STAKE-5: a nomination has no ledger",
+    );
+}
+
+#[test]
+fn stake_6_notices_a_sum_that_differs_from_its_ledgers() {
+    let complaint = "STAKE-6: the sum of a role differs from its ledgers";
+    damaged(
+        || BondedInAll::<Test>::mutate(Role::Provider, |all| all.bonded -= 1),
+        complaint,
+    );
+    damaged(
+        || BondedInAll::<Test>::mutate(Role::Verifier, |all| all.stashes += 1),
+        complaint,
     );
 }

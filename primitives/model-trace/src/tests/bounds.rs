@@ -109,10 +109,10 @@ proptest! {
     ) {
         let own = TraceShape::of(family, &architecture);
         let cut = if cut {
-TraceShape { stride: stride.min(architecture.layers), ..own }
-} else {
-own
-};
+            TraceShape { stride: stride.min(architecture.layers), ..own }
+        } else {
+            own
+        };
         let facts = facts(family, units, H256::repeat_byte(5));
         let layout = Layout::of_any_size(&architecture, facts.clone(), cut).unwrap();
         let possible = family == ModelFamily::Bert || (2..=architecture.positions).contains(&units);

@@ -168,10 +168,10 @@ proptest! {
     ) {
         let [vocabulary, width, layers, heads, kv_heads, head_dim, inner, positions] = dims;
         let (family, activation) = if llama {
-(ModelFamily::Llama, Activation::SwiGlu)
-} else {
-(ModelFamily::Bert, Activation::Gelu)
-};
+            (ModelFamily::Llama, Activation::SwiGlu)
+        } else {
+            (ModelFamily::Bert, Activation::Gelu)
+        };
         let architecture = Architecture {
             vocabulary, width, layers: layers % 300, heads, kv_heads, head_dim, inner, positions, activation, ..bert()
         };

@@ -28,10 +28,10 @@ proptest! {
         let (at, mut wrong) = wrong(&truth, &mut dice);
         let forged = dice.hash();
         if row {
-wrong.forge_row(at, forged)
-} else {
-wrong.forge_step(at.0, at.1, forged)
-}
+            wrong.forge_row(at, forged)
+        } else {
+            wrong.forge_step(at.0, at.1, forged)
+        }
         let mut game = Match::new(&wrong);
         let outcome = game.play(Side::Challenger, &mut truth, &mut wrong, &mut dice);
         prop_assert_eq!(outcome.winner, Side::Challenger);

@@ -1,0 +1,89 @@
+//! Who and what there is, how long and how much.
+
+use frame_support::parameter_types;
+use sp_core::H256;
+use sp_runtime::{FixedU128, Permill};
+use surety_types::TaskId;
+
+use crate::{AccountId, Balance, BlockNumber};
+
+/// The task of most tests.
+pub const TASK: TaskId = 7;
+pub const PRICE: Balance = 100;
+/// Stake locked for [`PRICE`].
+pub const LOCK: Balance = 200;
+pub const BOND: Balance = 1_000;
+pub const UNITS_MAX: u32 = 50;
+/// Stashes 1 to this one are bonded as providers.
+pub const STASHES: AccountId = 40;
+/// Stashes from here on are bonded as verifiers: as many as follow.
+pub const FIRST_VERIFIER: AccountId = 51;
+pub const VERIFIERS: AccountId = 10;
+/// Accounts with money of their own, from this one to the next.
+pub const FIRST_STRANGER: AccountId = 500;
+pub const LAST_STRANGER: AccountId = 519;
+pub const MONEY: Balance = 100_000;
+pub const POOL: AccountId = 950;
+pub const POOL_MONEY: Balance = 1_000;
+/// An auditor's bond for a provider that is paid [`PRICE`].
+pub const AUDIT_BOND: Balance = 300;
+/// The first challenger's bond.
+pub const CHALLENGE_BOND: Balance = 500;
+/// What a piece of output costs.
+pub const SUPPLY_PRICE: Balance = 7;
+
+pub const COMMIT_WINDOW: BlockNumber = 10;
+pub const AUDIT_WINDOW: BlockNumber = 3;
+pub const REVEAL_WINDOW: BlockNumber = 6;
+pub const CHALLENGE_WINDOW: BlockNumber = 4;
+pub const OPENING_WINDOW: BlockNumber = 15;
+pub const CLOCK: u32 = 5;
+pub const DECISION_WINDOW: BlockNumber = 6;
+pub const SUPPLY_WINDOW: BlockNumber = 5;
+pub const INPUT_WINDOW: BlockNumber = 4;
+pub const DEFERRAL: BlockNumber = 8;
+pub const JAIL: BlockNumber = 30;
+/// No other window is as long: whoever reads one in its place is noticed.
+pub const SUSPENSION: BlockNumber = 12;
+pub const SEAT_WINDOW: u32 = 3;
+pub const VOTE_WINDOW: u32 = 2;
+pub const SEASONING: u32 = 20;
+
+parameter_types! {
+    pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
+    pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
+    pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
+    pub const OpeningWindow: BlockNumber = OPENING_WINDOW;
+    pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;
+    pub const LockMultiple: u32 = 2;
+    pub const InsurancePool: AccountId = POOL;
+    pub const AuditBondMultiple: u32 = 3;
+    pub const ChallengeBondMultiple: u32 = 5;
+    pub const DefenceCost: Balance = 10;
+    pub const DisputeClock: u32 = CLOCK;
+    pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
+    pub const SupplyPrice: Balance = SUPPLY_PRICE;
+    pub const SupplyWindow: BlockNumber = SUPPLY_WINDOW;
+    pub const InputWindow: BlockNumber = INPUT_WINDOW;
+    pub const SlashDeferral: BlockNumber = DEFERRAL;
+    pub const StakePart: Permill = Permill::from_percent(5);
+    pub const FinderShare: Permill = Permill::from_percent(30);
+    pub const ClientShare: Permill = Permill::from_percent(20);
+    pub const CorrelationWindow: BlockNumber = 50;
+    pub const JailPeriod: BlockNumber = JAIL;
+    pub const SuspensionPeriod: BlockNumber = SUSPENSION;
+    pub const ProbationTasks: u32 = 10;
+    pub const SeatWindow: u32 = SEAT_WINDOW;
+    pub const VoteWindow: u32 = VOTE_WINDOW;
+    pub const SeatSeasoning: u32 = SEASONING;
+    pub const AuditAccuracy: Permill = Permill::from_percent(95);
+    /// None: locks are the usual multiple of the price.
+    pub static VerifiersCorrupt: Permill = Permill::zero();
+    pub AuditorsBasic: FixedU128 = FixedU128::from_rational(15, 100);
+    pub AuditorsHigh: FixedU128 = FixedU128::from_u32(3);
+    pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
+    pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
+    pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+    /// What the clock shows, if it stands still.
+    pub static FinalityStoppedAt: Option<BlockNumber> = None;
+}
