@@ -1,17 +1,23 @@
 //! Upgrades of the chain's runtime while this program goes on.
 
-use codec::Encode;
+use std::fmt::Debug;
+
+use codec::{Decode, Encode};
 use scale_info::{TypeInfo, meta_type};
 use sp_core::{H256, crypto::AccountId32};
 use subxt::ext::frame_metadata::v14::StorageEntryType;
 use surety_types::task::{Bid, TaskSpec};
 
 use super::{
+    calls::auction_calls,
     fixture::{self, AuctionCall, runtime, runtime_with},
     node::Node,
     pool::Answer,
 };
-use crate::{RpcChain, RpcConfig, runtime::Entry};
+use crate::{
+    RpcChain, RpcConfig,
+    runtime::{Entry, Runtime},
+};
 use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Signer, Until, When, sample};
 
 /// The bid of a later runtime: fields in another order, one more at the end.
@@ -23,31 +29,12 @@ struct LaterBid {
     score: u32,
 }
 
-/// The calls of a later runtime: another order, and a new argument that may be left out.
-#[derive(TypeInfo)]
-#[allow(dead_code, non_camel_case_types)]
-enum LaterCall {
-    #[codec(index = 9)]
-    post {
-        cap: u128,
-        spec: TaskSpec,
-        note: Option<Vec<u8>>,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
+auction_calls! {
+    /// The calls of a later runtime: another order, and a new argument that may be left out.
+    enum LaterCall {
+        #[codec(index = 9)]
+        post { cap: u128, spec: TaskSpec, note: Option<Vec<u8>> },
+    }
 }
 
 fn later() -> Vec<subxt::ext::frame_metadata::v15::PalletMetadata> {
@@ -87,75 +74,34 @@ fn a_runtime_with_more_and_in_another_order_fits() {
     assert_eq!(runtime.encoded(&post), Ok(expected));
 }
 
+/// Whether records are read as this program would write them.
+fn reads<T>(runtime: &Runtime, entry: Entry, records: impl IntoIterator<Item = T>)
+where
+    T: Debug + Decode + Encode + PartialEq + TypeInfo + 'static,
+{
+    for record in records {
+        let read = runtime.reader(entry).unwrap().read(&record.encode());
+        assert_eq!(read, Ok(record), "{entry:?}");
+    }
+}
+
 #[test]
 fn every_record_is_read_as_the_runtime_of_today_writes_it() {
+    use sample::{committee, records, trust_records};
     let runtime = runtime();
-    for task in sample::records::tasks() {
-        assert_eq!(
-            runtime.reader(Entry::Tasks).unwrap().read(&task.encode()),
-            Ok(task)
-        );
-    }
-    for round in sample::records::rounds() {
-        assert_eq!(
-            runtime.reader(Entry::Rounds).unwrap().read(&round.encode()),
-            Ok(round)
-        );
-    }
-    for dispute in sample::trust_records::disputes() {
-        assert_eq!(
-            runtime.reader(Entry::Disputes).unwrap().read(&dispute.encode()),
-            Ok(dispute)
-        );
-    }
-    for committee in sample::committee::committees() {
-        assert_eq!(
-            runtime
-                .reader(Entry::Committees)
-                .unwrap()
-                .read(&committee.encode()),
-            Ok(committee)
-        );
-    }
-    let (provider, stake, model) = (
-        sample::records::provider(),
-        sample::records::stake(),
-        sample::records::model(),
-    );
-    assert_eq!(
-        runtime.reader(Entry::Providers).unwrap().read(&provider.encode()),
-        Ok(provider)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Ledgers).unwrap().read(&stake.encode()),
-        Ok(stake)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Models).unwrap().read(&model.encode()),
-        Ok(model)
-    );
-    let (demand, slash, record) = (
-        sample::trust_records::demand(),
-        sample::trust_records::slash(),
-        sample::trust_records::record(),
-    );
-    assert_eq!(
-        runtime.reader(Entry::Demands).unwrap().read(&demand.encode()),
-        Ok(demand)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Slashes).unwrap().read(&slash.encode()),
-        Ok(slash)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Records).unwrap().read(&record.encode()),
-        Ok(record)
-    );
-    let view = sample::records::task_view();
-    assert_eq!(
-        runtime.answer("TaskApi", "task").unwrap().read(&view.encode()),
-        Ok(view)
-    );
+    reads(&runtime, Entry::Tasks, records::tasks());
+    reads(&runtime, Entry::Rounds, records::rounds());
+    reads(&runtime, Entry::Disputes, trust_records::disputes());
+    reads(&runtime, Entry::Committees, committee::committees());
+    reads(&runtime, Entry::Providers, [records::provider()]);
+    reads(&runtime, Entry::Ledgers, [records::stake()]);
+    reads(&runtime, Entry::Models, [records::model()]);
+    reads(&runtime, Entry::Demands, [trust_records::demand()]);
+    reads(&runtime, Entry::Slashes, [trust_records::slash()]);
+    reads(&runtime, Entry::Records, [trust_records::record()]);
+    let view = records::task_view();
+    let answer = runtime.answer("TaskApi", "task").unwrap().read(&view.encode());
+    assert_eq!(answer, Ok(view));
     for call in sample::calls() {
         let encoded = runtime.encoded(&call).unwrap();
         assert_eq!(encoded[2..], call.encode_arguments());
