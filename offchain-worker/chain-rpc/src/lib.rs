@@ -42,6 +42,7 @@ use surety_chain_client::{
 };
 
 use attempts::Queues;
+use connections::Connected;
 use link::Link;
 use runtime::{AccountInfo, Entry, Runtime};
 
@@ -110,8 +111,7 @@ impl RpcChain {
     pub async fn connect(config: RpcConfig) -> Result<Self, ChainError> {
         let link = Link::new(config.urls, config.patience, config.return_after);
         let genesis = link.genesis().await?;
-        let best = link.block_hash(None).await?;
-        let runtime = link.runtime(best).await.map_err(incompatible)?;
+        let runtime = present_runtime(&link).await.map_err(incompatible)?;
         if let Some(misfit) = runtime.misfits().first() {
             return Err(ChainError::Incompatible {
                 spec_version: runtime.spec_version(),
@@ -138,6 +138,23 @@ impl RpcChain {
     }
 }
 
+/// The runtime in the best block's state, by the first node that can tell.
+async fn present_runtime(link: &Link) -> Result<Runtime, ChainError> {
+    let mut tries = link.nodes();
+    loop {
+        let asked = link.connect().await?;
+        let runtime = async { link.runtime(link.block_hash(None).await?).await };
+        let runtime = runtime.await;
+        tries = tries.saturating_sub(1);
+        match runtime {
+            Err(
+                error @ (ChainError::Rpc { .. } | ChainError::Pruned { .. } | ChainError::Implausible { .. }),
+            ) if tries > 0 => link.distrust(&asked, &error),
+            told => return told,
+        }
+    }
+}
+
 /// What does not fit when connecting does not fit at all.
 fn incompatible(error: ChainError) -> ChainError {
     match error {
@@ -155,18 +172,25 @@ impl Inner {
         }
     }
 
-    /// Asks, and asks the next node where an answer cannot be true or its state is gone in the meantime.
+    /// Asks, and asks the next node where an answer cannot be true, a node fails, or the block's state is
+    /// gone in the meantime.
     async fn believed<T, F>(&self, when: When, question: impl Fn(BlockRef) -> F) -> Result<T, ChainError>
     where
         F: Future<Output = Result<T, ChainError>>,
     {
         let mut tries = self.link.nodes().saturating_add(1);
         loop {
-            let answer = async { question(self.head(when).await?).await };
-            let answer = self.judged(answer).await;
+            let asked = self.link.connect().await?;
+            let answer = async {
+                let at = self.head(when).await?;
+                self.of_new(at, question(at).await).await
+            };
+            let answer = self.judge(&asked, answer.await);
             tries = tries.saturating_sub(1);
             match answer {
                 Err(ChainError::Implausible { .. }) if tries > 0 => {}
+                // The one that failed has been left.
+                Err(ChainError::Rpc { .. }) if tries > 0 && !self.link.is_current(&asked) => {}
                 // The next best block has its state.
                 Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
                 answer => return answer,
@@ -181,11 +205,29 @@ impl Inner {
         question: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
         let asked = self.link.connect().await?;
-        let answer = question.await;
+        self.judge(&asked, question.await)
+    }
+
+    fn judge<T>(&self, asked: &Connected, answer: Result<T, ChainError>) -> Result<T, ChainError> {
         if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            self.link.distrust(&asked, error);
+            self.link.distrust(asked, error);
         }
         answer
+    }
+
+    /// What was answered of a block. A node that is well has the states of the newest blocks: where there is
+    /// another node, one that knows such a block and not its state is not believed.
+    async fn of_new<T>(&self, at: BlockRef, answer: Result<T, ChainError>) -> Result<T, ChainError> {
+        let is_new = self.link.nodes() > 1 && at.number >= self.link.newest_final();
+        match answer {
+            Err(ChainError::Pruned { .. }) if is_new && self.link.parent(at.hash).await.is_ok() => Err(self
+                .link
+                .implausible(format!("it has no state of block {}", at.number))),
+            Err(ChainError::Pruned { .. }) => Err(ChainError::Pruned {
+                block: at.number.to_string(),
+            }),
+            answer => answer,
+        }
     }
 
     /// The runtime that made block `hash`.

@@ -73,9 +73,11 @@ impl Inner {
     ) -> Result<T, ChainError> {
         let question = |at: BlockRef| async move {
             let runtime = self.runtime_at(at.hash).await?;
+            // Before it is called: of a function that is not there nodes say what they say of one that fails.
+            let reader = runtime.answer(api, method)?;
             let function = format!("{api}_{method}");
             let answer = self.link.state_call(at.hash, &function, arguments).await?;
-            runtime.answer(api, method)?.read(&answer)
+            reader.read(&answer)
         };
         self.believed(when, question).await
     }

@@ -308,6 +308,25 @@ async fn a_call_is_prepared_on_a_newer_block_when_the_state_of_the_first_is_gone
 }
 
 #[tokio::test]
+async fn a_node_that_names_blocks_and_has_none_of_their_bodies_is_left() {
+    let (bodiless, good) = (Node::start(1).await, Node::start(1).await);
+    let mut config = RpcConfig::of_several([bodiless.url.clone(), good.url.clone()]);
+    config.inclusion_patience = LONG;
+    let chain = RpcChain::connect(config).await.unwrap();
+    bodiless.change(|state| state.is_bodiless = true);
+    let follow = async {
+        // Its block reaches the other node.
+        while bodiless.state().best < 101 {
+            tokio::task::yield_now().await;
+        }
+        let blocks = bodiless.state().blocks.clone();
+        good.change(|state| (state.best, state.blocks, state.nonce) = (101, blocks, 1));
+    };
+    let (told, ()) = tokio::join!(submit(&chain, commit()), follow);
+    assert_eq!(told, Ok(101));
+}
+
+#[tokio::test]
 async fn whatever_a_pool_does_a_call_is_carried_out_once_at_most_and_once_if_it_is_said_to_be() {
     let cases = (0..40u8).map(|seed| async move {
         let node = Node::start(1).await;

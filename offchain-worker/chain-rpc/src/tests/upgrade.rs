@@ -190,3 +190,22 @@ async fn an_upgrade_that_does_not_fit_is_reported_for_what_it_breaks_and_for_not
         "{refused:?}"
     );
 }
+
+#[tokio::test]
+async fn a_function_that_the_runtime_has_lost_is_reported_as_what_the_upgrade_broke() {
+    let node = Node::start(1).await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    let function = "TaskApi_price_limit";
+    node.change(|state| {
+        state.functions.insert(function, Some(40u128).encode());
+    });
+    assert_eq!(chain.price_limit(When::Best, 100, 2).await, Ok(Some(40)));
+    node.change(|state| {
+        (state.best, state.finalized) = (110, 108);
+        state.spec_version += 1;
+        state.runtime = fixture::metadata_without_apis();
+        state.functions.clear();
+    });
+    let broken = chain.price_limit(When::Best, 100, 2).await.unwrap_err();
+    assert!(matches!(broken, ChainError::Outgrown { .. }), "{broken}");
+}
