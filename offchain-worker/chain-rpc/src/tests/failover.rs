@@ -6,8 +6,8 @@ use codec::Encode;
 use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
-use crate::{RpcChain, RpcConfig, runtime::Entry};
-use surety_chain_client::{Chain, ChainError, ErrorClass, TaskRecord, When, sample};
+use crate::{RpcChain, RpcConfig, blocks::Blocks, runtime::Entry};
+use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -317,4 +317,23 @@ async fn best_and_finalized_blocks_are_followed_from_one_node_to_the_next() {
     first.stop();
     assert_eq!(best.next().await.unwrap().number, 105);
     assert_eq!(finalized.next().await.unwrap().number, 103);
+}
+
+#[tokio::test]
+async fn a_stall_of_finality_breaks_no_connection() {
+    let node = Node::start(1).await;
+    let chain = connect(&[&node]).await;
+    let mut finalized = Blocks::new(chain.clone(), When::Finalized);
+    finalized.silence_max = Duration::from_millis(50);
+    assert_eq!(finalized.next().await.unwrap().number, 98);
+    let resumed = async {
+        // The subscription is made anew, in case that it was dead, over the same connection.
+        while node.asked("chain_subscribeFinalizedHeads") < 4 {
+            tokio::task::yield_now().await;
+        }
+        node.change(|state| state.finalized = 99);
+    };
+    let (next, ()) = tokio::join!(finalized.next(), resumed);
+    assert_eq!(next.unwrap().number, 99);
+    assert_eq!(node.asked("system_health"), 1, "connected to once");
 }
