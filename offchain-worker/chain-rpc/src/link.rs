@@ -9,8 +9,9 @@ use std::{
 };
 
 use backon::{ExponentialBuilder, Retryable};
-use codec::Decode;
+use codec::{Compact, Decode};
 use sp_core::H256;
+use sp_crypto_hashing::twox_128;
 use subxt::{
     SubstrateConfig,
     config::RpcConfigFor,
@@ -363,6 +364,22 @@ impl Link {
             });
         }
         Ok((version.spec_version, version.transaction_version))
+    }
+
+    /// Specification version of the runtime that the chain was last seen to run in a block's state: the one
+    /// that made the block. Not every chain keeps it from its first block on.
+    pub async fn last_upgrade(&self, hash: H256) -> Result<Option<u32>, ChainError> {
+        let key = [twox_128(b"System"), twox_128(b"LastRuntimeUpgrade")].concat();
+        let Some(bytes) = self.value(hash, &key).await? else {
+            return Ok(None);
+        };
+        // The specification's name comes behind it.
+        let version = Compact::<u32>::decode(&mut bytes.as_slice());
+        let version = version.map_err(|error| ChainError::Decode {
+            what: "System.LastRuntimeUpgrade".into(),
+            reason: error.to_string(),
+        })?;
+        Ok(Some(version.0))
     }
 
     /// The runtime in a block's state, checked.

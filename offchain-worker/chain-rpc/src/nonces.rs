@@ -24,7 +24,7 @@ impl Inner {
         at: BlockRef,
         account: &crypto::AccountId32,
     ) -> Result<AccountInfo, ChainError> {
-        let found = self.read_at(at.hash, Entry::Account, &[account.as_ref()]).await?;
+        let found = self.read_at(at, Entry::Account, &[account.as_ref()]).await?;
         Ok(found.unwrap_or_default())
     }
 
@@ -70,7 +70,7 @@ impl Inner {
             return Ok(());
         };
         let best = self.head(When::Best).await?;
-        let runtime = self.runtime_at(best.hash).await?;
+        let runtime = self.runtime_after(best.hash).await?;
         let first = self.pool_nonce(signer).await?;
         let last = attempt.nonce.min(first.saturating_add(GAP_MAX));
         for nonce in first..last {

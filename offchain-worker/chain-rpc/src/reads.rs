@@ -72,7 +72,7 @@ impl Inner {
         arguments: &[u8],
     ) -> Result<T, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_at(at.hash).await?;
+            let runtime = self.runtime_after(at.hash).await?;
             // Before it is called: of a function that is not there nodes say what they say of one that fails.
             let reader = runtime.answer(api, method)?;
             let function = format!("{api}_{method}");
@@ -97,7 +97,7 @@ impl Inner {
         at: BlockRef,
         bidder: Option<&AccountId32>,
     ) -> Result<Vec<OpenTask>, ChainError> {
-        let runtime = self.runtime_at(at.hash).await?;
+        let runtime = self.runtime_of(at.hash).await?;
         let index = match runtime.has(Entry::OpenTasks) {
             true => Entry::OpenTasks,
             false => Entry::Tasks,
@@ -159,7 +159,7 @@ impl Inner {
 
     /// That there is nothing is believed only of a block whose state is there.
     async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
-        let number: Option<BlockNumber> = self.read_at(at.hash, Entry::Number, &[]).await?;
+        let number: Option<BlockNumber> = self.read_at(at, Entry::Number, &[]).await?;
         // The first block's state has no number yet.
         if at.number > 0 && number != Some(at.number) {
             let reason = format!("it answers for block {} without having its state", at.number);
@@ -170,7 +170,7 @@ impl Inner {
 
     /// Tasks are numbered upwards: none may be unknown in a finalised block that was known in one before.
     async fn ensure_known(&self, at: BlockRef) -> Result<(), ChainError> {
-        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+        let next: Option<TaskId> = self.read_at(at, Entry::NextTaskId, &[]).await?;
         let next = next.unwrap_or_default();
         let mut memory = self.memory();
         let (block, seen) = memory.next_task;
@@ -197,8 +197,8 @@ impl Inner {
         at: BlockRef,
         limit: usize,
     ) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
-        let runtime = self.runtime_at(at.hash).await?;
-        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+        let runtime = self.runtime_of(at.hash).await?;
+        let next: Option<TaskId> = self.read_at(at, Entry::NextTaskId, &[]).await?;
         let mut next = next.unwrap_or_default();
         let mut recent = Vec::new();
         let mut is_gap = false;
@@ -242,7 +242,7 @@ impl Inner {
         entry: Entry,
     ) -> Result<Vec<(K, V)>, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_at(at.hash).await?;
+            let runtime = self.runtime_of(at.hash).await?;
             let keys = self.keys(&runtime, at.hash, entry).await?;
             if keys.is_empty() {
                 self.ensure_state(at).await?;
@@ -267,7 +267,7 @@ impl Inner {
 
     pub async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {
         let hash = self.head(when).await?.hash;
-        let runtime = self.runtime_at(hash).await?;
+        let runtime = self.runtime_of(hash).await?;
         let keys = self.keys(&runtime, hash, Entry::Parameters).await?;
         let values = self.link.values(hash, &keys).await?;
         let pairs = keys

@@ -211,7 +211,7 @@ impl Inner {
         tip: Balance,
     ) -> Result<Sent, ChainError> {
         let best = self.head(When::Best).await?;
-        let runtime = self.runtime_at(best.hash).await?;
+        let runtime = self.runtime_after(best.hash).await?;
         let old = place.attempt();
         let (nonce, least_tip) = match &old {
             Some(old) if old.is_good(tip, runtime.spec_version(), best.number) => {
@@ -335,9 +335,9 @@ impl Inner {
             .iter()
             .position(|bytes| H256(blake2_256(bytes)) == extrinsic)
             .ok_or_else(|| lost("it is not in the block that the node named"))?;
-        let mut events = self.events(block.hash).await?;
+        let mut events = self.events(block).await?;
         events.retain(|event| event.extrinsic.is_some_and(|at| at as usize == index));
-        let runtime = self.runtime_at(block.hash).await?;
+        let runtime = self.runtime_of(block.hash).await?;
         if let Some(error) = failure(&events) {
             return Err(ChainError::Dispatch(runtime.fault(error)));
         }

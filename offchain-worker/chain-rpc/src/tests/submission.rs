@@ -298,8 +298,9 @@ async fn a_call_is_prepared_on_a_newer_block_when_the_state_of_the_first_is_gone
     });
     let other = node.clone();
     let moves_on = tokio::spawn(async move {
-        while other.asked("state_getRuntimeVersion") < 3 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let before = other.asked("state_getRuntimeVersion");
+        while other.asked("state_getRuntimeVersion") < before + 2 {
+            tokio::task::yield_now().await;
         }
         other.change(|state| state.best = 102);
     });

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use codec::{Decode, Encode};
+use codec::{Compact, Decode, Encode};
 use scale_info::{TypeInfo, meta_type};
 use sp_core::{H256, crypto::AccountId32};
 use subxt::ext::frame_metadata::v14::StorageEntryType;
@@ -10,8 +10,8 @@ use surety_types::task::{Bid, TaskSpec};
 
 use super::{
     calls::auction_calls,
-    fixture::{self, AuctionCall, runtime, runtime_with},
-    node::Node,
+    fixture::{self, AuctionCall, AuctionEvent, runtime, runtime_with},
+    node::{Node, Older},
     pool::Answer,
 };
 use crate::{
@@ -189,6 +189,75 @@ async fn an_upgrade_that_does_not_fit_is_reported_for_what_it_breaks_and_for_not
         matches!(refused, Some(ChainError::Incompatible { .. })),
         "{refused:?}"
     );
+}
+
+/// Metadata in which `TaskAuction` has another index: what its events say in one runtime is nothing in the
+/// other.
+fn moved() -> Vec<subxt::ext::frame_metadata::v15::PalletMetadata> {
+    let mut pallets = later();
+    let auction = pallets.iter_mut().find(|pallet| pallet.name == "TaskAuction");
+    auction.unwrap().index = 60;
+    pallets
+}
+
+/// A node whose chain was upgraded in block 100, with a bid as the runtime before wrote it.
+async fn upgraded_at_100() -> Node {
+    let node = Node::start(1).await;
+    let bid = sample::records::bid_record();
+    let keys: [&[u8]; 2] = [&7u64.encode(), &[1; 32]];
+    node.put(&runtime(), Entry::Bids, &keys, bid.encode());
+    let task = sample::records::tasks().remove(0);
+    node.put(&runtime(), Entry::Tasks, &[&7u64.encode()], task.encode());
+    node.put(&runtime(), Entry::OpenTasks, &[&7u64.encode()], Vec::new());
+    let posted = AuctionEvent::TaskPosted {
+        task: 7,
+        client: AccountId32::new([1; 32]),
+        cap: 12,
+    };
+    // One event, of the first extrinsic, of pallet 53, without topics.
+    let events = (Compact(1u32), 0u8, 0u32, 53u8, posted, Compact(0u32)).encode();
+    node.put(&runtime(), Entry::Events, &[], events);
+    node.change(|state| {
+        state.older = Some(Older {
+            last: 100,
+            spec_version: state.spec_version,
+            runtime: state.runtime.clone(),
+        });
+        state.spec_version += 1;
+        state.runtime = fixture::metadata(moved());
+    });
+    node
+}
+
+#[tokio::test]
+async fn the_block_of_an_upgrade_is_read_as_the_runtime_before_it_wrote_it() {
+    let node = upgraded_at_100().await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    let at = chain.block(When::Best).await.unwrap();
+    assert_eq!(at.number, 100);
+    let events = chain.events(at.hash).await.unwrap();
+    assert!(events[0].is("TaskAuction", "TaskPosted"), "{events:?}");
+    let stash = AccountId32::new([1; 32]);
+    let open = chain.open_tasks(When::At(at.hash), Some(&stash)).await.unwrap();
+    let bids: Vec<_> = open.iter().map(|open| open.bid.clone()).collect();
+    assert_eq!(bids, [Some(sample::records::bid_record())]);
+}
+
+#[tokio::test]
+async fn the_state_of_an_upgrades_block_is_called_and_signed_for_as_the_new_runtime_takes_it() {
+    let node = upgraded_at_100().await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    node.change(|state| {
+        // The first extrinsic's event is none of this call's.
+        state.storage.clear();
+    });
+    let call = Call::AdvanceTask { task: 7 };
+    let signer = Signer::from_uri("//Alice").unwrap();
+    let included = chain.submit(&signer, call, Until::Included.into()).await;
+    assert_eq!(included.unwrap().block.number, 101);
+    let sent = node.state().handed_over[0].clone();
+    let arguments = [vec![60, 4], 7u64.encode()].concat();
+    assert!(sent.ends_with(&arguments), "{sent:?}");
 }
 
 #[tokio::test]
