@@ -252,9 +252,13 @@ impl Inner {
         bytes.map(|bytes| reader.read(&bytes)).transpose()
     }
 
-    /// What is under a key.
+    /// What is under a key; nothing only if the node has the block's state.
     async fn value(&self, at: BlockRef, key: &[u8]) -> Result<Option<Vec<u8>>, ChainError> {
-        self.link.value(at.hash, key).await
+        let value = self.link.value(at.hash, key).await?;
+        if value.is_none() {
+            self.ensure_state(at).await?;
+        }
+        Ok(value)
     }
 
     async fn clock(&self, when: When) -> Result<BlockNumber, ChainError> {

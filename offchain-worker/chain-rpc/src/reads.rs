@@ -104,10 +104,7 @@ impl Inner {
         };
         let ids = self.task_ids(&runtime, at.hash, index).await?;
         if ids.is_empty() {
-            self.ensure_state(at).await?;
-        }
-        if ids.is_empty() && when == When::Finalized {
-            self.ensure_known(at).await?;
+            self.ensure_none(when, at).await?;
         }
         let newest = ids.last().map_or(0, |last| last.saturating_add(1));
         let bids = async {
@@ -133,6 +130,7 @@ impl Inner {
             );
             return Err(self.link.implausible(reason));
         }
+        self.note_known(when, at, newest).await?;
         let all = ids.into_iter().zip(tasks).zip(rounds).zip(bids);
         let mut memory = self.memory();
         let open: Vec<OpenTask> = all
@@ -149,17 +147,17 @@ impl Inner {
                 }),
             })
             .collect();
-        if when == When::Finalized {
-            let (block, seen) = memory.next_task;
-            memory.next_task = (block.max(at.number), seen.max(newest));
-        }
         memory.open = open.iter().map(|task| (task.id, task.clone())).collect();
         Ok(open)
     }
 
     /// That there is nothing is believed only of a block whose state is there.
-    async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
-        let number: Option<BlockNumber> = self.read_at(at, Entry::Number, &[]).await?;
+    pub(super) async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
+        let runtime = self.runtime_of(at.hash).await?;
+        let key = runtime.key(Entry::Number, &[])?;
+        let number = self.link.value(at.hash, &key).await?;
+        let reader = runtime.reader::<BlockNumber>(Entry::Number)?;
+        let number = number.map(|bytes| reader.read(&bytes)).transpose()?;
         // The first block's state has no number yet.
         if at.number > 0 && number != Some(at.number) {
             let reason = format!("it answers for block {} without having its state", at.number);
@@ -168,8 +166,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Tasks are numbered upwards: none may be unknown in a finalised block that was known in one before.
-    async fn ensure_known(&self, at: BlockRef) -> Result<(), ChainError> {
+    /// That there are no open tasks is believed only of a block whose state is there. Tasks are numbered
+    /// upwards: none may be unknown in a finalised block that was known in one before.
+    async fn ensure_none(&self, when: When, at: BlockRef) -> Result<(), ChainError> {
+        self.ensure_state(at).await?;
+        if !self.is_final_by_now(when, at).await? {
+            return Ok(());
+        }
         let next: Option<TaskId> = self.read_at(at, Entry::NextTaskId, &[]).await?;
         let next = next.unwrap_or_default();
         let mut memory = self.memory();
@@ -180,6 +183,27 @@ impl Inner {
         }
         memory.next_task = (block.max(at.number), seen.max(next));
         Ok(())
+    }
+
+    /// Takes note of the lowest number that the next task can have.
+    async fn note_known(&self, when: When, at: BlockRef, next: TaskId) -> Result<(), ChainError> {
+        let is_news = next > self.memory().next_task.1;
+        if is_news && self.is_final_by_now(when, at).await? {
+            let mut memory = self.memory();
+            let (block, seen) = memory.next_task;
+            memory.next_task = (block.max(at.number), seen.max(next));
+        }
+        Ok(())
+    }
+
+    /// Whether a block is known to be final, whoever names it: followers of finalised blocks name each by its
+    /// hash. One of a fork that was left may be as low, and what is on that alone has never been.
+    async fn is_final_by_now(&self, when: When, at: BlockRef) -> Result<bool, ChainError> {
+        match when {
+            When::Finalized => Ok(true),
+            _ if at.number > self.link.newest_final() => Ok(false),
+            _ => Ok(self.link.block_hash(Some(at.number)).await? == at.hash),
+        }
     }
 
     /// Counts down from the newest, so that it costs what is shown and not what is kept.
@@ -266,10 +290,17 @@ impl Inner {
     }
 
     pub async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {
-        let hash = self.head(when).await?.hash;
-        let runtime = self.runtime_of(hash).await?;
-        let keys = self.keys(&runtime, hash, Entry::Parameters).await?;
-        let values = self.link.values(hash, &keys).await?;
+        let question = |at: BlockRef| self.parameters_at(at);
+        self.believed(when, question).await
+    }
+
+    async fn parameters_at(&self, at: BlockRef) -> Result<Vec<Parameter>, ChainError> {
+        let runtime = self.runtime_of(at.hash).await?;
+        let keys = self.keys(&runtime, at.hash, Entry::Parameters).await?;
+        if keys.is_empty() {
+            self.ensure_state(at).await?;
+        }
+        let values = self.link.values(at.hash, &keys).await?;
         let pairs = keys
             .iter()
             .zip(values)

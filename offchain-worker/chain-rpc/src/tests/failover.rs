@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use codec::Encode;
-use sp_core::H256;
+use sp_core::{H256, crypto::AccountId32};
 
 use super::{fixture::runtime, node::Node};
 use crate::{RpcChain, RpcConfig, blocks::Blocks, runtime::Entry};
@@ -176,6 +176,49 @@ async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
     // That the task is over is believed of a node that knows that there was one.
     forgetful.put(&runtime(), Entry::NextTaskId, &[], 8u64.encode());
     assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn an_empty_list_in_a_final_block_that_is_named_by_its_hash_is_not_believed_either() {
+    let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    let chain = connect(&[&good, &forgetful]).await;
+    let at = When::At(chain.block(When::Finalized).await.unwrap().hash);
+    assert_eq!(chain.open_tasks(at, None).await.unwrap().len(), 1);
+    good.stop();
+    let refused = chain.open_tasks(at, None).await.unwrap_err();
+    assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
+    // What is not final yet may have been replaced.
+    let best = When::At(forgetful.state().hash(100));
+    assert_eq!(chain.open_tasks(best, None).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn nothing_without_state_behind_it_is_not_believed_of_single_values_and_parameters() {
+    let (empty, good) = (Node::start(1).await, Node::start(1).await);
+    let (stash, stake) = (AccountId32::new([1; 32]), sample::records::stake());
+    good.put(&runtime(), Entry::Ledgers, &[stash.as_ref()], stake.encode());
+    empty.change(|state| state.is_empty = true);
+    let alone = connect(&[&empty]).await;
+    let block = empty.state().hash(100);
+    let refusals = [
+        alone.stake(When::Finalized, &stash).await.err(),
+        alone.funds(When::Best, &stash).await.err(),
+        alone.parameters(When::Finalized).await.err(),
+        alone.clock(When::Best).await.err(),
+        alone.events(block).await.err(),
+    ];
+    for refused in refusals {
+        assert!(
+            matches!(refused, Some(ChainError::Implausible { .. })),
+            "{refused:?}"
+        );
+    }
+    let both = connect(&[&empty, &good]).await;
+    assert_eq!(both.stake(When::Finalized, &stash).await, Ok(Some(stake)));
+    let nobody = AccountId32::new([2; 32]);
+    assert_eq!(both.stake(When::Finalized, &nobody).await, Ok(None));
+    assert_eq!(both.parameters(When::Finalized).await, Ok(Vec::new()));
 }
 
 /// What a node with a broken database says of every value.
