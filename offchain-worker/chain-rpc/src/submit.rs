@@ -85,11 +85,7 @@ impl Inner {
                     self.pause_after(&call, &error).await;
                 }
                 told => {
-                    // What a block did whose state is gone nobody will tell.
-                    if matches!(
-                        told,
-                        Ok(_) | Err(ChainError::Dispatch(_) | ChainError::Pruned { .. })
-                    ) {
+                    if is_told(&told, place.has_landed()) {
                         place.settle();
                     }
                     return told;
@@ -379,6 +375,17 @@ pub(super) fn may_pass(error: &ChainError) -> bool {
             | ChainError::Rpc { .. }
             | ChainError::Implausible { .. }
     )
+}
+
+/// Whether it was told for good what became of a call.
+fn is_told(told: &Result<Included, ChainError>, has_landed: bool) -> bool {
+    match told {
+        Ok(_) | Err(ChainError::Dispatch(_)) => true,
+        // What a block did whose state is gone, or that this program cannot read, nobody will tell. Of a call
+        // that is in no block they say nothing: its signature may still be carried out.
+        Err(ChainError::Pruned { .. }) => has_landed,
+        Err(error) => has_landed && !may_pass(error),
+    }
 }
 
 /// What a pool's word means for whoever waits.
