@@ -17,11 +17,12 @@ use super::{
     attempts::{Attempt, Place},
     connections::Connected,
     node,
+    nonces::Basis,
     sign::{Terms, sign},
     words::failure,
 };
 use surety_chain_client::{
-    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
+    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until,
 };
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
@@ -149,7 +150,6 @@ impl Inner {
                     self.pause_after(call, &last.clone().into()).await;
                 }
                 Step::Stuck => {
-                    let _turn = place.turn().await;
                     if let Err(error) = self.fill_gap(place, signer).await {
                         tracing::debug!(%error, "calls before this one are still missing");
                     }
@@ -194,8 +194,9 @@ impl Inner {
         if let Some((block, extrinsic)) = self.found(place, until).await? {
             return Ok(Sent::InBlock(block, extrinsic));
         }
+        let basis = self.basis(signer).await?;
         let _turn = place.turn().await;
-        self.sign_and_send(place, signer, call, tip).await
+        self.sign_and_send(place, signer, call, tip, &basis).await
     }
 
     /// Signs, unless a good signature is on its way, and hands over to the pool.
@@ -205,29 +206,26 @@ impl Inner {
         signer: &Signer,
         call: &Call,
         tip: Balance,
+        basis: &Basis,
     ) -> Result<Sent, ChainError> {
-        let best = self.head(When::Best).await?;
-        let runtime = self.runtime_after(best.hash).await?;
+        let runtime = &basis.runtime;
         let old = place.attempt();
         let (nonce, least_tip) = match &old {
-            Some(old) if old.is_good(tip, runtime.spec_version(), best.number) => {
+            Some(old) if old.is_good(tip, runtime.spec_version(), basis.best.number) => {
                 return unless_there(self.hand_over(&old.bytes).await);
             }
             // It may still be carried out: what comes after it has to replace it.
             Some(old) => (old.nonce, old.tip.saturating_add(1)),
-            None => {
-                let nonce = self.next_nonce(place, signer, best, runtime.spec_version());
-                (nonce.await?, 0)
-            }
+            None => (self.next_nonce(place, signer, basis).await?, 0),
         };
         let terms = Terms {
             genesis: self.info.genesis,
-            anchor: self.anchor(best).await?,
+            anchor: basis.anchor,
             period: runtime.period(),
             nonce,
             tip: tip.max(least_tip),
         };
-        let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
+        let bytes = sign(runtime, terms, signer, &runtime.payload(call)?)?;
         let attempt = Attempt::new(terms, runtime.spec_version(), bytes);
         // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks
         // again.
