@@ -147,6 +147,18 @@ impl Place {
         self.change_these(these, |attempt| attempt.landed = Some((block, extrinsic)));
     }
 
+    /// The block that one of them was in has been replaced.
+    pub fn unland(&self, these: &Attempt) {
+        self.change_these(these, |attempt| {
+            attempt.landed.take_if(|landed| these.landed == Some(*landed));
+        });
+    }
+
+    /// Whether one of the call's signatures is in a block, as far as is known.
+    pub fn has_landed(&self) -> bool {
+        self.attempt().is_some_and(|attempt| attempt.landed.is_some())
+    }
+
     /// Changes what is known of these signatures, and of those that followed with the same nonce.
     fn change_these(&self, these: &Attempt, change: impl FnOnce(&mut Attempt)) {
         self.change(|attempt| {

@@ -21,9 +21,8 @@ use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// The same for best blocks where there are other nodes to follow: they come every few seconds. Finality may
-/// stand still on all nodes, which is no reason to leave one; but whether another one is asked by now is
-/// looked at as often.
+/// The same for best blocks where there are other nodes to follow: they come every few seconds. Whether
+/// another node is asked by now is looked at as often.
 const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
 
 type Header = SubstrateHeader<H256>;
@@ -34,15 +33,22 @@ pub(super) struct Blocks {
     /// Finalised or best ones.
     when: When,
     last: Option<BlockRef>,
+    /// How long no block may come before the subscription is made anew.
+    pub(super) silence_max: Duration,
 }
 
 impl Blocks {
     pub fn new(chain: RpcChain, when: When) -> Self {
         Self {
-            chain,
             subscription: None,
             when,
             last: None,
+            silence_max: match chain.0.link.nodes() {
+                0 | 1 => SILENCE_MAX,
+                _ if when == When::Finalized => SILENCE_MAX,
+                _ => SILENCE_MAX_OF_SEVERAL,
+            },
+            chain,
         }
     }
 
@@ -71,10 +77,20 @@ impl Blocks {
         Ok(())
     }
 
-    fn drop_subscription(&mut self, reason: &str) {
+    /// The node is not followed any more: the next one is turned to.
+    fn leave(&mut self, reason: &str) {
         if let Some((_, connected)) = self.subscription.take() {
             tracing::debug!(url = self.chain.0.link.url(), reason, "blocks stopped coming");
             self.chain.0.link.drop_connection(&connected);
+        }
+    }
+
+    /// No block came for too long. Finality may stand still on all nodes: that is no reason to leave one, nor
+    /// to break the connection that everything else goes over.
+    fn fall_silent(&mut self) {
+        match self.when {
+            When::Finalized => self.subscription = None,
+            When::Best | When::At(_) => self.leave("no block came for a while"),
         }
     }
 }
@@ -98,14 +114,12 @@ fn newest(first: Header, subscription: &mut RpcSubscription<Header>) -> Header {
 #[async_trait]
 impl BlockStream for Blocks {
     async fn next(&mut self) -> Result<BlockRef, ChainError> {
-        let patience = match self.chain.0.link.nodes() {
-            0 | 1 => SILENCE_MAX,
-            _ => SILENCE_MAX_OF_SEVERAL,
-        };
+        let patience = self.silence_max.min(SILENCE_MAX_OF_SEVERAL);
         let mut silent = Duration::ZERO;
         loop {
             let Some((subscription, connected)) = &mut self.subscription else {
                 self.subscribe().await?;
+                silent = Duration::ZERO;
                 // What was finalised meanwhile is not announced again.
                 let head = self.chain.block(self.when).await?;
                 if let Some(block) = self.is_news(head) {
@@ -117,9 +131,10 @@ impl BlockStream for Blocks {
                 tokio::time::timeout(patience, subscription.next()).await.ok();
             // Questions about a block go to the node that named it.
             let is_current = self.chain.0.link.is_current(connected);
-            let reason = match arrived {
-                _ if !is_current => "questions go to another node now".into(),
+            match arrived {
+                _ if !is_current => self.leave("questions go to another node now"),
                 Some(Some(Ok(header))) => {
+                    silent = Duration::ZERO;
                     let block = block_of(&newest(header, subscription))?;
                     if self.when == When::Finalized {
                         self.chain.0.link.note_finalized(block.number);
@@ -127,20 +142,16 @@ impl BlockStream for Blocks {
                     if let Some(block) = self.is_news(block) {
                         return Ok(block);
                     }
-                    continue;
                 }
-                Some(Some(Err(error))) => error.to_string(),
-                Some(None) => "the subscription ended".into(),
+                Some(Some(Err(error))) => self.leave(&error.to_string()),
+                Some(None) => self.leave("the subscription ended"),
                 None => {
                     silent = silent.saturating_add(patience);
-                    if self.when == When::Finalized && silent < SILENCE_MAX {
-                        continue;
+                    if silent >= self.silence_max {
+                        self.fall_silent();
                     }
-                    "no block came for a while".into()
                 }
-            };
-            self.drop_subscription(&reason);
-            silent = Duration::ZERO;
+            }
         }
     }
 }

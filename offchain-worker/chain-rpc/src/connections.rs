@@ -5,20 +5,38 @@
 //! one attempt that is made.
 
 use std::{
-    sync::{MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use sp_core::H256;
+use tokio::sync::Mutex;
 
 use super::{
-    link::{Link, Rpc, Trouble},
+    link::{Rpc, Trouble},
     node::{self, Distrust},
 };
+use surety_chain_client::BlockNumber;
+
+/// The nodes, and the connection to one of them.
+pub(super) struct Nodes {
+    urls: Vec<String>,
+    /// How often it is tried whether a node that comes earlier in the list is back.
+    return_after: Duration,
+    /// Held for moments only: never while a node is asked anything.
+    state: StdMutex<State>,
+    /// Held while a connection is made: by one question at a time, for all that wait for it.
+    connecting: Mutex<()>,
+    /// Height of the newest finalised block that any node has shown.
+    finalized: AtomicU32,
+}
 
 /// What is known of the nodes, and the connection to one of them.
 #[derive(Default)]
-pub(super) struct State {
+struct State {
     rpc: Option<Connected>,
     /// Which node is tried next.
     next: usize,
@@ -49,7 +67,46 @@ pub(super) struct Connected {
     pub(super) node: usize,
 }
 
-impl Link {
+impl Nodes {
+    pub fn new(urls: Vec<String>, return_after: Duration) -> Self {
+        Self {
+            urls,
+            return_after,
+            state: StdMutex::default(),
+            connecting: Mutex::default(),
+            finalized: AtomicU32::new(0),
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.urls.len()
+    }
+
+    /// All nodes' addresses.
+    pub fn urls(&self) -> String {
+        self.urls.join(", ")
+    }
+
+    pub fn url_of(&self, node: usize) -> String {
+        self.urls.get(node).cloned().unwrap_or_default()
+    }
+
+    /// The address of the node that is asked now; all of them while there is none.
+    pub fn url(&self) -> String {
+        let asked = self.state().rpc.as_ref().map(|connected| connected.node);
+        asked.map_or_else(|| self.urls(), |node| self.url_of(node))
+    }
+
+    /// Height of the newest finalised block that any node has shown.
+    pub fn finalized(&self) -> BlockNumber {
+        self.finalized.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a block that is final; the newest one known before.
+    pub fn note_finalized(&self, number: BlockNumber) -> BlockNumber {
+        self.finalized.fetch_max(number, Ordering::Relaxed)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,13 +134,14 @@ impl Link {
     }
 
     /// The connection at hand, or one that is made now.
-    pub(super) async fn connected(&self) -> Result<Connected, Trouble> {
+    pub async fn connected(self: &Arc<Self>) -> Result<Connected, Trouble> {
         let (present, failures) = {
             let state = self.state();
             (state.rpc.clone(), state.failures)
         };
         if let Some(present) = present {
-            return Ok(self.earlier(&present).await.unwrap_or(present));
+            self.look_for_earlier(&present);
+            return Ok(present);
         }
         let _connecting = self.connecting.lock().await;
         {
@@ -124,32 +182,42 @@ impl Link {
         }
     }
 
-    /// A connection to a node that comes before the present one, if it is time to look for one and one is
-    /// back. One question looks; the others go over the present connection meanwhile.
-    async fn earlier(&self, present: &Connected) -> Option<Connected> {
+    /// Looks whether a node that comes before the present one is back, if it is time to. No question waits
+    /// for that: they go over the present connection meanwhile.
+    fn look_for_earlier(self: &Arc<Self>, present: &Connected) {
         let is_time = |looked: Instant| looked.elapsed() >= self.return_after;
-        if present.node == 0 || !self.state().looked.is_none_or(is_time) {
-            return None;
+        let before = present.node;
+        {
+            let mut state = self.state();
+            if before == 0 || !state.looked.is_none_or(is_time) {
+                return;
+            }
+            state.looked = Some(Instant::now());
         }
-        let _connecting = self.connecting.try_lock().ok()?;
-        self.state().looked = Some(Instant::now());
-        for node in 0..present.node {
+        let nodes = self.clone();
+        tokio::spawn(async move { nodes.return_to_earlier(before).await });
+    }
+
+    async fn return_to_earlier(&self, before: usize) {
+        let Ok(_connecting) = self.connecting.try_lock() else {
+            return;
+        };
+        for node in 0..before {
             match self.try_node(node, node::RETURN_PATIENCE).await {
-                Ok(connected) => {
+                Ok(_) => {
                     tracing::info!(url = self.url_of(node), "back to an earlier node");
-                    return Some(connected);
+                    return;
                 }
                 Err(distrust) => tracing::debug!(url = self.url_of(node), %distrust, "not back yet"),
             }
         }
-        None
     }
 
     /// Only for who holds `connecting`.
     async fn try_node(&self, node: usize, patience: Duration) -> Result<Connected, Distrust> {
         let (url, genesis) = (self.url_of(node), self.state().genesis);
-        let finalized = self.finalized.load(Ordering::Relaxed);
-        let (rpc, genesis) = node::connect(&url, patience, self.nodes() > 1, genesis, finalized).await?;
+        let (is_one_of_several, finalized) = (self.count() > 1, self.finalized());
+        let (rpc, genesis) = node::connect(&url, patience, is_one_of_several, genesis, finalized).await?;
         let mut state = self.state();
         state.genesis = Some(genesis);
         state.made = state.made.saturating_add(1);

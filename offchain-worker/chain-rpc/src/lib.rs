@@ -15,12 +15,12 @@ mod submit;
 #[cfg(test)]
 mod tests;
 mod transcode;
+mod versions;
 mod words;
 
 use std::{
-    collections::{BTreeMap, HashMap},
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -33,7 +33,6 @@ use surety_types::{
     ModelId, TaskId,
     trust::{DisputeId, SlashId},
 };
-use tokio::sync::RwLock;
 
 use surety_chain_client::{
     Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
@@ -42,15 +41,13 @@ use surety_chain_client::{
 };
 
 use attempts::Queues;
+use connections::Connected;
 use link::Link;
 use runtime::{AccountInfo, Entry, Runtime};
+use versions::Versions;
 
 /// The runtime this crate is made for.
 const SPEC_NAME: &str = "surety";
-/// Runtimes kept at hand: the present one, and those of blocks around an upgrade.
-const RUNTIMES_MAX: usize = 4;
-/// Blocks of which it is remembered which runtime made them.
-const VERSIONS_MAX: usize = 64;
 
 /// How to reach a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,10 +91,7 @@ struct Inner {
     link: Link,
     info: ChainInfo,
     inclusion_patience: Duration,
-    /// By specification version; the last one is the present one.
-    runtimes: RwLock<BTreeMap<u32, Arc<Runtime>>>,
-    /// Which of them made a block.
-    versions: Mutex<HashMap<H256, u32>>,
+    versions: Versions,
     queues: Queues,
     memory: Mutex<reads::Memory>,
 }
@@ -110,8 +104,7 @@ impl RpcChain {
     pub async fn connect(config: RpcConfig) -> Result<Self, ChainError> {
         let link = Link::new(config.urls, config.patience, config.return_after);
         let genesis = link.genesis().await?;
-        let best = link.block_hash(None).await?;
-        let runtime = link.runtime(best).await.map_err(incompatible)?;
+        let runtime = present_runtime(&link).await.map_err(incompatible)?;
         if let Some(misfit) = runtime.misfits().first() {
             return Err(ChainError::Incompatible {
                 spec_version: runtime.spec_version(),
@@ -125,16 +118,31 @@ impl RpcChain {
             spec_version: runtime.spec_version(),
             existential_deposit: deposit.map_err(incompatible)?,
         };
-        let runtimes = BTreeMap::from([(runtime.spec_version(), Arc::new(runtime))]);
         Ok(Self(Arc::new(Inner {
             link,
             info,
             inclusion_patience: config.inclusion_patience,
-            runtimes: RwLock::new(runtimes),
-            versions: Mutex::default(),
+            versions: Versions::new(runtime),
             queues: Queues::default(),
             memory: Mutex::default(),
         })))
+    }
+}
+
+/// The runtime in the best block's state, by the first node that can tell.
+async fn present_runtime(link: &Link) -> Result<Runtime, ChainError> {
+    let mut tries = link.nodes();
+    loop {
+        let asked = link.connect().await?;
+        let runtime = async { link.runtime(link.block_hash(None).await?).await };
+        let runtime = runtime.await;
+        tries = tries.saturating_sub(1);
+        match runtime {
+            Err(
+                error @ (ChainError::Rpc { .. } | ChainError::Pruned { .. } | ChainError::Implausible { .. }),
+            ) if tries > 0 => link.distrust(&asked, &error),
+            told => return told,
+        }
     }
 }
 
@@ -155,18 +163,25 @@ impl Inner {
         }
     }
 
-    /// Asks, and asks the next node where an answer cannot be true or its state is gone in the meantime.
+    /// Asks, and asks the next node where an answer cannot be true, a node fails, or the block's state is
+    /// gone in the meantime.
     async fn believed<T, F>(&self, when: When, question: impl Fn(BlockRef) -> F) -> Result<T, ChainError>
     where
         F: Future<Output = Result<T, ChainError>>,
     {
         let mut tries = self.link.nodes().saturating_add(1);
         loop {
-            let answer = async { question(self.head(when).await?).await };
-            let answer = self.judged(answer).await;
+            let asked = self.link.connect().await?;
+            let answer = async {
+                let at = self.head(when).await?;
+                self.of_new(at, question(at).await).await
+            };
+            let answer = self.judge(&asked, answer.await);
             tries = tries.saturating_sub(1);
             match answer {
                 Err(ChainError::Implausible { .. }) if tries > 0 => {}
+                // The one that failed has been left.
+                Err(ChainError::Rpc { .. }) if tries > 0 && !self.link.is_current(&asked) => {}
                 // The next best block has its state.
                 Err(ChainError::Pruned { .. }) if tries > 0 && when == When::Best => {}
                 answer => return answer,
@@ -181,61 +196,35 @@ impl Inner {
         question: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
         let asked = self.link.connect().await?;
-        let answer = question.await;
+        self.judge(&asked, question.await)
+    }
+
+    fn judge<T>(&self, asked: &Connected, answer: Result<T, ChainError>) -> Result<T, ChainError> {
         if let Err(error @ ChainError::Implausible { .. }) = &answer {
-            self.link.distrust(&asked, error);
+            self.link.distrust(asked, error);
         }
         answer
     }
 
-    /// The runtime that made block `hash`.
-    async fn runtime_at(&self, hash: H256) -> Result<Arc<Runtime>, ChainError> {
-        let known = self.versions().get(&hash).copied();
-        let spec_version = match known {
-            Some(version) => version,
-            None => self.link.version(hash).await?.0,
-        };
-        let present = self.runtimes.read().await.get(&spec_version).cloned();
-        let runtime = match present {
-            Some(runtime) => runtime,
-            None => self.upgraded(hash).await?,
-        };
-        let mut versions = self.versions();
-        if versions.len() >= VERSIONS_MAX {
-            versions.clear();
+    /// What was answered of a block. A node that is well has the states of the newest blocks: where there is
+    /// another node, one that knows such a block and not its state is not believed.
+    async fn of_new<T>(&self, at: BlockRef, answer: Result<T, ChainError>) -> Result<T, ChainError> {
+        let is_new = self.link.nodes() > 1 && at.number >= self.link.newest_final();
+        match answer {
+            Err(ChainError::Pruned { .. }) if is_new && self.link.parent(at.hash).await.is_ok() => Err(self
+                .link
+                .implausible(format!("it has no state of block {}", at.number))),
+            Err(ChainError::Pruned { .. }) => Err(ChainError::Pruned {
+                block: at.number.to_string(),
+            }),
+            answer => answer,
         }
-        versions.insert(hash, spec_version);
-        Ok(runtime)
     }
 
-    /// Learns a runtime that was not met before.
-    async fn upgraded(&self, hash: H256) -> Result<Arc<Runtime>, ChainError> {
-        let runtime = Arc::new(self.link.runtime(hash).await?);
-        let spec_version = runtime.spec_version();
-        match runtime.misfits() {
-            [] => tracing::info!(spec_version, "the chain has another runtime now, which fits"),
-            misfits => tracing::error!(
-                spec_version,
-                ?misfits,
-                "the chain has another runtime now, and this program does not fit it in all: update it"
-            ),
-        }
-        let mut runtimes = self.runtimes.write().await;
-        runtimes.insert(spec_version, runtime.clone());
-        while runtimes.len() > RUNTIMES_MAX {
-            runtimes.pop_first();
-        }
-        Ok(runtime)
-    }
-
-    fn versions(&self) -> MutexGuard<'_, HashMap<H256, u32>> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError> {
-        let runtime = self.runtime_at(block).await?;
+    async fn events(&self, at: BlockRef) -> Result<Vec<ChainEvent>, ChainError> {
+        let runtime = self.runtime_of(at.hash).await?;
         let key = runtime.key(Entry::Events, &[])?;
-        let bytes = self.link.value(block, &key).await?.unwrap_or_default();
+        let bytes = self.value(at, &key).await?.unwrap_or_default();
         runtime.events(&bytes)
     }
 
@@ -246,31 +235,40 @@ impl Inner {
         entry: Entry,
         keys: &[&[u8]],
     ) -> Result<Option<T>, ChainError> {
-        let question = |at: BlockRef| self.read_at(at.hash, entry, keys);
+        let question = |at: BlockRef| self.read_at(at, entry, keys);
         self.believed(when, question).await
     }
 
     async fn read_at<T: Decode + TypeInfo + 'static>(
         &self,
-        hash: H256,
+        at: BlockRef,
         entry: Entry,
         keys: &[&[u8]],
     ) -> Result<Option<T>, ChainError> {
-        let runtime = self.runtime_at(hash).await?;
+        let runtime = self.runtime_of(at.hash).await?;
         let key = runtime.key(entry, keys)?;
-        let bytes = self.link.value(hash, &key).await?;
+        let bytes = self.value(at, &key).await?;
         let reader = runtime.reader(entry)?;
         bytes.map(|bytes| reader.read(&bytes)).transpose()
     }
 
+    /// What is under a key; nothing only if the node has the block's state.
+    async fn value(&self, at: BlockRef, key: &[u8]) -> Result<Option<Vec<u8>>, ChainError> {
+        let value = self.link.value(at.hash, key).await?;
+        if value.is_none() {
+            self.ensure_state(at).await?;
+        }
+        Ok(value)
+    }
+
     async fn clock(&self, when: When) -> Result<BlockNumber, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_at(at.hash).await?;
+            let runtime = self.runtime_of(at.hash).await?;
             // Before it had a clock of its own, the chain counted blocks.
             if !runtime.has(Entry::Elapsed) {
                 return Ok(at.number);
             }
-            let elapsed = self.read_at(at.hash, Entry::Elapsed, &[]).await?;
+            let elapsed = self.read_at(at, Entry::Elapsed, &[]).await?;
             Ok(elapsed.unwrap_or_default())
         };
         self.believed(when, question).await
@@ -415,7 +413,8 @@ impl Chain for RpcChain {
     }
 
     async fn events(&self, block: H256) -> Result<Vec<ChainEvent>, ChainError> {
-        self.0.events(block).await
+        let question = |at: BlockRef| self.0.events(at);
+        self.0.believed(When::At(block), question).await
     }
 
     async fn submit(

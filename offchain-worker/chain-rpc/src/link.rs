@@ -4,27 +4,24 @@
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{
-        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use backon::{ExponentialBuilder, Retryable};
-use codec::Decode;
+use codec::{Compact, Decode};
 use sp_core::H256;
+use sp_crypto_hashing::twox_128;
 use subxt::{
     SubstrateConfig,
     config::RpcConfigFor,
     metadata::Metadata,
     rpcs::{Error as RpcError, LegacyRpcMethods},
 };
-use tokio::sync::Mutex;
 
 use super::{
     SPEC_NAME,
-    connections::{Connected, State},
+    connections::{Connected, Nodes},
     node,
     runtime::Runtime,
 };
@@ -41,17 +38,9 @@ const HEIGHTS_MAX: usize = 64;
 
 /// A connection to one of several nodes.
 pub(super) struct Link {
-    pub(super) urls: Vec<String>,
+    nodes: Arc<Nodes>,
     patience: Duration,
-    /// How often it is tried whether a node that comes earlier in the list is back.
-    pub(super) return_after: Duration,
-    /// Held for moments only: never while a node is asked anything.
-    pub(super) state: StdMutex<State>,
-    /// Held while a connection is made: by one question at a time, for all that wait for it.
-    pub(super) connecting: Mutex<()>,
-    /// Height of the newest finalised block that any node has shown.
-    pub(super) finalized: AtomicU32,
-    heights: StdMutex<HashMap<H256, BlockNumber>>,
+    heights: Mutex<HashMap<H256, BlockNumber>>,
 }
 
 /// What came of one attempt.
@@ -66,27 +55,30 @@ pub(super) enum Trouble {
 impl Link {
     pub fn new(urls: Vec<String>, patience: Duration, return_after: Duration) -> Self {
         Self {
-            urls,
+            nodes: Arc::new(Nodes::new(urls, return_after)),
             patience,
-            return_after,
-            state: StdMutex::default(),
-            connecting: Mutex::default(),
-            finalized: AtomicU32::new(0),
-            heights: StdMutex::default(),
+            heights: Mutex::default(),
         }
     }
 
-    /// All nodes' addresses.
-    pub fn url(&self) -> String {
-        self.urls.join(", ")
-    }
-
+    /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        self.urls.len()
+        self.nodes.count()
     }
 
-    pub(super) fn url_of(&self, node: usize) -> String {
-        self.urls.get(node).cloned().unwrap_or_default()
+    /// The node that is asked now, by its address.
+    pub fn url(&self) -> String {
+        self.nodes.url()
+    }
+
+    /// Whether questions go over this connection now.
+    pub fn is_current(&self, connected: &Connected) -> bool {
+        self.nodes.is_current(connected)
+    }
+
+    /// Turns to the next node, unless that was done already: this connection broke.
+    pub fn drop_connection(&self, broken: &Connected) {
+        self.nodes.drop_connection(broken);
     }
 
     /// Asks, and asks again for as long as no node answers.
@@ -107,7 +99,7 @@ impl Link {
         F: Future<Output = Result<T, RpcError>>,
     {
         let attempt = || async {
-            let connected = self.connected().await?;
+            let connected = self.nodes.connected().await?;
             match question(connected.rpc.clone()).await {
                 Ok(answer) => Ok((answer, connected)),
                 Err(error) => Err(self.trouble(what, error, &connected)),
@@ -118,7 +110,7 @@ impl Link {
 
     /// A connection, made within the patience. For what must not be asked twice.
     pub async fn connect(&self) -> Result<Connected, ChainError> {
-        self.retried(|| self.connected()).await
+        self.retried(|| self.nodes.connected()).await
     }
 
     async fn retried<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, ChainError>
@@ -136,7 +128,7 @@ impl Link {
             .when(|trouble| matches!(trouble, Trouble::Link(_)))
             .notify(|trouble, pause| {
                 if let Trouble::Link(reason) = trouble {
-                    tracing::debug!(urls = ?self.urls, ?pause, reason, "no node answers");
+                    tracing::debug!(urls = self.nodes.urls(), ?pause, reason, "no node answers");
                 }
             })
             .await;
@@ -148,24 +140,23 @@ impl Link {
 
     pub fn unreachable(&self, reason: &str) -> ChainError {
         ChainError::Unreachable {
-            url: self.url(),
+            url: self.nodes.urls(),
             hint: format!("{reason}. Is the node running, and is this its RPC address?"),
         }
     }
 
-    /// Turns to the next node, because what this one says cannot be true.
+    /// Turns to the next node, because what this one says cannot be true. It is tried again when it is time
+    /// to look whether earlier nodes are back.
     pub fn distrust(&self, liar: &Connected, error: &ChainError) {
-        tracing::warn!(url = self.url_of(liar.node), %error, "this node is not asked any more");
+        tracing::warn!(url = self.nodes.url_of(liar.node), %error, "another node is asked for now");
         self.drop_connection(liar);
     }
 
     fn trouble(&self, what: &str, error: RpcError, connected: &Connected) -> Trouble {
         match error {
-            RpcError::User(error) if is_pruned(error.code, &error.message) => {
-                Trouble::Final(ChainError::Pruned {
-                    block: what.to_string(),
-                })
-            }
+            RpcError::User(error) if is_pruned(&error.message) => Trouble::Final(ChainError::Pruned {
+                block: what.to_string(),
+            }),
             RpcError::User(error) if node::is_overloaded(&error) => {
                 if self.nodes() > 1 {
                     self.drop_connection(connected);
@@ -177,10 +168,17 @@ impl Link {
                 let patience = node::request_patience(self.nodes() > 1);
                 Trouble::Link(node::hint(&*error, patience))
             }
-            other => Trouble::Final(ChainError::Rpc {
-                what: what.into(),
-                reason: other.to_string(),
-            }),
+            other => {
+                let error = ChainError::Rpc {
+                    what: what.into(),
+                    reason: other.to_string(),
+                };
+                // Its database may be broken, and another node's is not.
+                if self.nodes() > 1 {
+                    self.distrust(connected, &error);
+                }
+                Trouble::Final(error)
+            }
         }
     }
 
@@ -188,7 +186,7 @@ impl Link {
     /// behind in finality knows them as part of its best chain.
     pub async fn finalized(&self) -> Result<BlockRef, ChainError> {
         let head = self.named(self.finalized_head().await?).await?;
-        let newest = self.finalized.fetch_max(head.number, Ordering::Relaxed);
+        let newest = self.nodes.note_finalized(head.number);
         if head.number >= newest {
             return Ok(head);
         }
@@ -201,7 +199,12 @@ impl Link {
 
     /// Takes note of a block that is final.
     pub fn note_finalized(&self, number: BlockNumber) {
-        self.finalized.fetch_max(number, Ordering::Relaxed);
+        self.nodes.note_finalized(number);
+    }
+
+    /// Height of the newest block that is known to be final.
+    pub fn newest_final(&self) -> BlockNumber {
+        self.nodes.finalized()
     }
 
     pub fn implausible(&self, reason: String) -> ChainError {
@@ -266,15 +269,23 @@ impl Link {
         Ok(Some(number))
     }
 
+    /// The block before a block.
+    pub async fn parent(&self, hash: H256) -> Result<H256, ChainError> {
+        let ask = |rpc: Rpc| async move { rpc.chain_get_header(Some(hash)).await };
+        let header = self.ask("reading a header", ask).await?;
+        let header = header.ok_or_else(|| missing(&format!("block {hash:?}")))?;
+        Ok(header.parent_hash)
+    }
+
     fn heights(&self) -> MutexGuard<'_, HashMap<H256, BlockNumber>> {
         self.heights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The extrinsics of a block.
+    /// The extrinsics of a block that the node has named.
     pub async fn extrinsics(&self, hash: H256) -> Result<Vec<Vec<u8>>, ChainError> {
         let ask = |rpc: Rpc| async move { rpc.chain_get_block(Some(hash)).await };
         let block = self.ask("reading a block", ask).await?;
-        let block = block.ok_or_else(|| missing(&format!("block {hash:?}")))?;
+        let block = block.ok_or_else(|| self.implausible(format!("it has no body of block {hash:?}")))?;
         Ok(block
             .block
             .extrinsics
@@ -325,11 +336,22 @@ impl Link {
         function: &str,
         arguments: &[u8],
     ) -> Result<Vec<u8>, ChainError> {
-        let ask = |rpc: Rpc| async move { rpc.state_call(function, Some(arguments), Some(hash)).await };
-        self.ask(function, ask).await
+        let ask = |rpc: Rpc| async move {
+            match rpc.state_call(function, Some(arguments), Some(hash)).await {
+                // The function's own, most likely: another node would say the same, and is not turned to.
+                Err(RpcError::User(error)) if !is_pruned(&error.message) && !node::is_overloaded(&error) => {
+                    Ok(Err(error))
+                }
+                answer => answer.map(Ok),
+            }
+        };
+        self.ask(function, ask).await?.map_err(|error| ChainError::Rpc {
+            what: function.into(),
+            reason: error.message,
+        })
     }
 
-    /// Specification and transaction version of the runtime at a block.
+    /// Specification and transaction version of the runtime in a block's state.
     pub async fn version(&self, hash: H256) -> Result<(u32, u32), ChainError> {
         let ask = |rpc: Rpc| async move { rpc.state_get_runtime_version(Some(hash)).await };
         let version = self.ask("reading the runtime's version", ask).await?;
@@ -344,7 +366,23 @@ impl Link {
         Ok((version.spec_version, version.transaction_version))
     }
 
-    /// The runtime at a block, checked.
+    /// Specification version of the runtime that the chain was last seen to run in a block's state: the one
+    /// that made the block. Not every chain keeps it from its first block on.
+    pub async fn last_upgrade(&self, hash: H256) -> Result<Option<u32>, ChainError> {
+        let key = [twox_128(b"System"), twox_128(b"LastRuntimeUpgrade")].concat();
+        let Some(bytes) = self.value(hash, &key).await? else {
+            return Ok(None);
+        };
+        // The specification's name comes behind it.
+        let version = Compact::<u32>::decode(&mut bytes.as_slice());
+        let version = version.map_err(|error| ChainError::Decode {
+            what: "System.LastRuntimeUpgrade".into(),
+            reason: error.to_string(),
+        })?;
+        Ok(Some(version.0))
+    }
+
+    /// The runtime in a block's state, checked.
     pub async fn runtime(&self, hash: H256) -> Result<Runtime, ChainError> {
         /// Newest metadata version in which we know our way around.
         const METADATA_VERSION: u32 = 15;
@@ -383,7 +421,37 @@ fn missing(what: &str) -> ChainError {
     }
 }
 
-fn is_pruned(code: i32, message: &str) -> bool {
-    const STATE_GONE: i32 = 4003;
-    code == STATE_GONE || message.contains("State already discarded") || message.contains("UnknownBlock")
+/// Whether a node says that it does not have a block's state. Its words count, not the code: that is the
+/// same for whatever goes wrong in its database or in a runtime. The words are those of `sc-client-db`, in an
+/// error of `sp-blockchain` or, where a runtime is asked, of `sp-api`.
+fn is_pruned(message: &str) -> bool {
+    const WORDS: [&str; 3] = [
+        "State already discarded",
+        "UnknownBlock: ",
+        "Api called for an unknown Block: ",
+    ];
+    WORDS.into_iter().any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nodes_words_say_that_a_state_is_gone() {
+        let gone = [
+            "Client error: UnknownBlock: State already discarded for 0x01",
+            "Client error: UnknownBlock: Header was not found in the database: 0x01",
+            "Client error: Api called for an unknown Block: State already discarded for 0x01",
+            "Cannot resolve a block range ['0x01' ... 'None]. UnknownBlock: Header was not found in the database",
+        ];
+        assert!(gone.into_iter().all(is_pruned));
+        let others = [
+            "Client error: Execution failed: Execution aborted due to trap",
+            "Client error: Execution failed: Exported method TaskApi_task is not found",
+            "Client error: Database error: I/O error",
+            "Client error: Runtime :code missing in storage",
+        ];
+        assert!(!others.into_iter().any(is_pruned));
+    }
 }

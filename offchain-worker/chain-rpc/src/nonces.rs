@@ -1,5 +1,7 @@
 //! Which nonce a call gets, from which block on its signature is good, and places that lost calls leave.
 
+use std::sync::Arc;
+
 use sp_core::crypto;
 use subxt::utils::AccountId32;
 
@@ -18,14 +20,38 @@ const GAP_MAX: u64 = 16;
 /// not be carried out.
 const POOLED_MAX: u64 = 1_000;
 
+/// What signatures are made with besides the call and its nonce.
+pub(super) struct Basis {
+    pub best: BlockRef,
+    /// The one that makes the block after the best one.
+    pub runtime: Arc<Runtime>,
+    pub anchor: BlockRef,
+    /// The signer's next nonce by the best block.
+    pub used: u64,
+}
+
 impl Inner {
     pub(super) async fn account(
         &self,
         at: BlockRef,
         account: &crypto::AccountId32,
     ) -> Result<AccountInfo, ChainError> {
-        let found = self.read_at(at.hash, Entry::Account, &[account.as_ref()]).await?;
-        Ok(found.unwrap_or_default())
+        let found = self.read_at(at, Entry::Account, &[account.as_ref()]).await;
+        Ok(self.of_new(at, found).await?.unwrap_or_default())
+    }
+
+    /// What calls of a signer are signed with, read before it is their turn: a node that is slow to answer
+    /// keeps none of its other calls waiting.
+    pub(super) async fn basis(&self, signer: &Signer) -> Result<Basis, ChainError> {
+        let best = self.head(When::Best).await?;
+        let runtime = self.of_new(best, self.runtime_after(best.hash).await).await?;
+        let (anchor, account) = tokio::try_join!(self.anchor(best), self.account(best, signer.account()))?;
+        Ok(Basis {
+            best,
+            runtime,
+            anchor,
+            used: account.nonce.into(),
+        })
     }
 
     /// The next nonce that neither the chain, nor the pool, nor a call of ours that is on its way uses.
@@ -33,16 +59,14 @@ impl Inner {
         &self,
         place: &Place,
         signer: &Signer,
-        best: BlockRef,
-        spec_version: u32,
+        basis: &Basis,
     ) -> Result<u64, ChainError> {
-        let used = self.account(best, place.account()).await?.nonce;
-        let pooled = self.pool_nonce(signer).await?;
-        if pooled > u64::from(used).saturating_add(POOLED_MAX) {
+        let (used, pooled) = (basis.used, self.pool_nonce(signer).await?);
+        if pooled > used.saturating_add(POOLED_MAX) {
             let reason = format!("it has {pooled} for the next nonce of an account that has used {used}");
             return Err(self.link.implausible(reason));
         }
-        Ok(place.free_nonce(spec_version, best.number, pooled.max(used.into())))
+        Ok(place.free_nonce(basis.runtime.spec_version(), basis.best.number, pooled.max(used)))
     }
 
     /// The nonce after those that the chain and the pool have seen without a gap.
@@ -53,7 +77,7 @@ impl Inner {
     }
 
     /// The block that signatures count from. Its hash is all that is needed of it, not its state.
-    pub(super) async fn anchor(&self, best: BlockRef) -> Result<BlockRef, ChainError> {
+    async fn anchor(&self, best: BlockRef) -> Result<BlockRef, ChainError> {
         let finalized = self.link.finalized().await?;
         let deep = best.number.saturating_sub(ANCHOR_DEPTH);
         if finalized.number >= deep {
@@ -69,8 +93,8 @@ impl Inner {
         let Some(attempt) = place.attempt() else {
             return Ok(());
         };
-        let best = self.head(When::Best).await?;
-        let runtime = self.runtime_at(best.hash).await?;
+        let basis = self.basis(signer).await?;
+        let _turn = place.turn().await;
         let first = self.pool_nonce(signer).await?;
         let last = attempt.nonce.min(first.saturating_add(GAP_MAX));
         for nonce in first..last {
@@ -78,7 +102,7 @@ impl Inner {
                 nonce,
                 "a call of this signer got lost before others: its place is filled"
             );
-            if let Err(error) = self.fill(place, signer, &runtime, best, nonce).await {
+            if let Err(error) = self.fill(place, signer, &basis, nonce).await {
                 tracing::debug!(nonce, %error, "not filled");
                 // A node that does not answer shall not keep other calls of the signer waiting.
                 if !matches!(error, ChainError::Rejected(_)) {
@@ -93,11 +117,11 @@ impl Inner {
         &self,
         place: &Place,
         signer: &Signer,
-        runtime: &Runtime,
-        best: BlockRef,
+        basis: &Basis,
         nonce: u64,
     ) -> Result<(), ChainError> {
-        if let Some(lost) = place.bytes_at(nonce, runtime.spec_version(), best.number) {
+        let runtime = &basis.runtime;
+        if let Some(lost) = place.bytes_at(nonce, runtime.spec_version(), basis.best.number) {
             match self.hand_over(&lost).await {
                 // Handed over again, they would be refused again, and the calls behind them would wait on.
                 Err(ChainError::Rejected(refusal)) if refusal.spoils() || !refusal.is_curable() => {
@@ -109,7 +133,7 @@ impl Inner {
         }
         let terms = Terms {
             genesis: self.info.genesis,
-            anchor: self.anchor(best).await?,
+            anchor: basis.anchor,
             period: runtime.period(),
             nonce,
             tip: 0,

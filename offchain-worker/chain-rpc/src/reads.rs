@@ -72,10 +72,12 @@ impl Inner {
         arguments: &[u8],
     ) -> Result<T, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_at(at.hash).await?;
+            let runtime = self.runtime_after(at.hash).await?;
+            // Before it is called: of a function that is not there nodes say what they say of one that fails.
+            let reader = runtime.answer(api, method)?;
             let function = format!("{api}_{method}");
             let answer = self.link.state_call(at.hash, &function, arguments).await?;
-            runtime.answer(api, method)?.read(&answer)
+            reader.read(&answer)
         };
         self.believed(when, question).await
     }
@@ -95,17 +97,14 @@ impl Inner {
         at: BlockRef,
         bidder: Option<&AccountId32>,
     ) -> Result<Vec<OpenTask>, ChainError> {
-        let runtime = self.runtime_at(at.hash).await?;
+        let runtime = self.runtime_of(at.hash).await?;
         let index = match runtime.has(Entry::OpenTasks) {
             true => Entry::OpenTasks,
             false => Entry::Tasks,
         };
         let ids = self.task_ids(&runtime, at.hash, index).await?;
         if ids.is_empty() {
-            self.ensure_state(at).await?;
-        }
-        if ids.is_empty() && when == When::Finalized {
-            self.ensure_known(at).await?;
+            self.ensure_none(when, at).await?;
         }
         let newest = ids.last().map_or(0, |last| last.saturating_add(1));
         let bids = async {
@@ -131,6 +130,7 @@ impl Inner {
             );
             return Err(self.link.implausible(reason));
         }
+        self.note_known(when, at, newest).await?;
         let all = ids.into_iter().zip(tasks).zip(rounds).zip(bids);
         let mut memory = self.memory();
         let open: Vec<OpenTask> = all
@@ -147,17 +147,17 @@ impl Inner {
                 }),
             })
             .collect();
-        if when == When::Finalized {
-            let (block, seen) = memory.next_task;
-            memory.next_task = (block.max(at.number), seen.max(newest));
-        }
         memory.open = open.iter().map(|task| (task.id, task.clone())).collect();
         Ok(open)
     }
 
     /// That there is nothing is believed only of a block whose state is there.
-    async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
-        let number: Option<BlockNumber> = self.read_at(at.hash, Entry::Number, &[]).await?;
+    pub(super) async fn ensure_state(&self, at: BlockRef) -> Result<(), ChainError> {
+        let runtime = self.runtime_of(at.hash).await?;
+        let key = runtime.key(Entry::Number, &[])?;
+        let number = self.link.value(at.hash, &key).await?;
+        let reader = runtime.reader::<BlockNumber>(Entry::Number)?;
+        let number = number.map(|bytes| reader.read(&bytes)).transpose()?;
         // The first block's state has no number yet.
         if at.number > 0 && number != Some(at.number) {
             let reason = format!("it answers for block {} without having its state", at.number);
@@ -166,9 +166,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Tasks are numbered upwards: none may be unknown in a finalised block that was known in one before.
-    async fn ensure_known(&self, at: BlockRef) -> Result<(), ChainError> {
-        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+    /// That there are no open tasks is believed only of a block whose state is there. Tasks are numbered
+    /// upwards: none may be unknown in a finalised block that was known in one before.
+    async fn ensure_none(&self, when: When, at: BlockRef) -> Result<(), ChainError> {
+        self.ensure_state(at).await?;
+        if !self.is_final_by_now(when, at).await? {
+            return Ok(());
+        }
+        let next: Option<TaskId> = self.read_at(at, Entry::NextTaskId, &[]).await?;
         let next = next.unwrap_or_default();
         let mut memory = self.memory();
         let (block, seen) = memory.next_task;
@@ -178,6 +183,27 @@ impl Inner {
         }
         memory.next_task = (block.max(at.number), seen.max(next));
         Ok(())
+    }
+
+    /// Takes note of the lowest number that the next task can have.
+    async fn note_known(&self, when: When, at: BlockRef, next: TaskId) -> Result<(), ChainError> {
+        let is_news = next > self.memory().next_task.1;
+        if is_news && self.is_final_by_now(when, at).await? {
+            let mut memory = self.memory();
+            let (block, seen) = memory.next_task;
+            memory.next_task = (block.max(at.number), seen.max(next));
+        }
+        Ok(())
+    }
+
+    /// Whether a block is known to be final, whoever names it: followers of finalised blocks name each by its
+    /// hash. One of a fork that was left may be as low, and what is on that alone has never been.
+    async fn is_final_by_now(&self, when: When, at: BlockRef) -> Result<bool, ChainError> {
+        match when {
+            When::Finalized => Ok(true),
+            _ if at.number > self.link.newest_final() => Ok(false),
+            _ => Ok(self.link.block_hash(Some(at.number)).await? == at.hash),
+        }
     }
 
     /// Counts down from the newest, so that it costs what is shown and not what is kept.
@@ -195,8 +221,8 @@ impl Inner {
         at: BlockRef,
         limit: usize,
     ) -> Result<Vec<(TaskId, TaskRecord)>, ChainError> {
-        let runtime = self.runtime_at(at.hash).await?;
-        let next: Option<TaskId> = self.read_at(at.hash, Entry::NextTaskId, &[]).await?;
+        let runtime = self.runtime_of(at.hash).await?;
+        let next: Option<TaskId> = self.read_at(at, Entry::NextTaskId, &[]).await?;
         let mut next = next.unwrap_or_default();
         let mut recent = Vec::new();
         let mut is_gap = false;
@@ -240,7 +266,7 @@ impl Inner {
         entry: Entry,
     ) -> Result<Vec<(K, V)>, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_at(at.hash).await?;
+            let runtime = self.runtime_of(at.hash).await?;
             let keys = self.keys(&runtime, at.hash, entry).await?;
             if keys.is_empty() {
                 self.ensure_state(at).await?;
@@ -264,10 +290,17 @@ impl Inner {
     }
 
     pub async fn parameters(&self, when: When) -> Result<Vec<Parameter>, ChainError> {
-        let hash = self.head(when).await?.hash;
-        let runtime = self.runtime_at(hash).await?;
-        let keys = self.keys(&runtime, hash, Entry::Parameters).await?;
-        let values = self.link.values(hash, &keys).await?;
+        let question = |at: BlockRef| self.parameters_at(at);
+        self.believed(when, question).await
+    }
+
+    async fn parameters_at(&self, at: BlockRef) -> Result<Vec<Parameter>, ChainError> {
+        let runtime = self.runtime_of(at.hash).await?;
+        let keys = self.keys(&runtime, at.hash, Entry::Parameters).await?;
+        if keys.is_empty() {
+            self.ensure_state(at).await?;
+        }
+        let values = self.link.values(at.hash, &keys).await?;
         let pairs = keys
             .iter()
             .zip(values)

@@ -64,7 +64,7 @@ impl Inner {
         until: Instant,
     ) -> Result<(BlockRef, H256), ChainError> {
         let best = self.head(When::Best).await?;
-        let runtime = self.runtime_at(best.hash).await?;
+        let runtime = self.of_new(best, self.runtime_after(best.hash).await).await?;
         let attempt = best.number.wrapping_add(attempts.count);
         let bytes = unsigned(&runtime, self.info.genesis, attempt, call)?;
         attempts.count = attempts.count.wrapping_add(1);

@@ -87,6 +87,7 @@ impl Inner {
             if hash == Some(block.hash) {
                 return Ok(attempt.landed);
             }
+            place.unland(&attempt);
         }
         let used = self.account(best, place.account()).await?.nonce;
         if u64::from(used) <= attempt.nonce {

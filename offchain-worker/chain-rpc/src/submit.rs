@@ -17,11 +17,12 @@ use super::{
     attempts::{Attempt, Place},
     connections::Connected,
     node,
+    nonces::Basis,
     sign::{Terms, sign},
     words::failure,
 };
 use surety_chain_client::{
-    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until, When,
+    Balance, BlockRef, Call, ChainError, Included, Refusal, Signer, SubmitOptions, Until,
 };
 
 /// How often the chain is looked at while a call is on its way, whatever the node tells.
@@ -85,11 +86,7 @@ impl Inner {
                     self.pause_after(&call, &error).await;
                 }
                 told => {
-                    // What a block did whose state is gone nobody will tell.
-                    if matches!(
-                        told,
-                        Ok(_) | Err(ChainError::Dispatch(_) | ChainError::Pruned { .. })
-                    ) {
+                    if is_told(&told, place.has_landed()) {
                         place.settle();
                     }
                     return told;
@@ -153,7 +150,6 @@ impl Inner {
                     self.pause_after(call, &last.clone().into()).await;
                 }
                 Step::Stuck => {
-                    let _turn = place.turn().await;
                     if let Err(error) = self.fill_gap(place, signer).await {
                         tracing::debug!(%error, "calls before this one are still missing");
                     }
@@ -198,8 +194,9 @@ impl Inner {
         if let Some((block, extrinsic)) = self.found(place, until).await? {
             return Ok(Sent::InBlock(block, extrinsic));
         }
+        let basis = self.basis(signer).await?;
         let _turn = place.turn().await;
-        self.sign_and_send(place, signer, call, tip).await
+        self.sign_and_send(place, signer, call, tip, &basis).await
     }
 
     /// Signs, unless a good signature is on its way, and hands over to the pool.
@@ -209,29 +206,26 @@ impl Inner {
         signer: &Signer,
         call: &Call,
         tip: Balance,
+        basis: &Basis,
     ) -> Result<Sent, ChainError> {
-        let best = self.head(When::Best).await?;
-        let runtime = self.runtime_at(best.hash).await?;
+        let runtime = &basis.runtime;
         let old = place.attempt();
         let (nonce, least_tip) = match &old {
-            Some(old) if old.is_good(tip, runtime.spec_version(), best.number) => {
+            Some(old) if old.is_good(tip, runtime.spec_version(), basis.best.number) => {
                 return unless_there(self.hand_over(&old.bytes).await);
             }
             // It may still be carried out: what comes after it has to replace it.
             Some(old) => (old.nonce, old.tip.saturating_add(1)),
-            None => {
-                let nonce = self.next_nonce(place, signer, best, runtime.spec_version());
-                (nonce.await?, 0)
-            }
+            None => (self.next_nonce(place, signer, basis).await?, 0),
         };
         let terms = Terms {
             genesis: self.info.genesis,
-            anchor: self.anchor(best).await?,
+            anchor: basis.anchor,
             period: runtime.period(),
             nonce,
             tip: tip.max(least_tip),
         };
-        let bytes = sign(&runtime, terms, signer, &runtime.payload(call)?)?;
+        let bytes = sign(runtime, terms, signer, &runtime.payload(call)?)?;
         let attempt = Attempt::new(terms, runtime.spec_version(), bytes);
         // Before it is sent: a caller that gives up in the middle of it may have it in the pool, and asks
         // again.
@@ -335,9 +329,9 @@ impl Inner {
             .iter()
             .position(|bytes| H256(blake2_256(bytes)) == extrinsic)
             .ok_or_else(|| lost("it is not in the block that the node named"))?;
-        let mut events = self.events(block.hash).await?;
+        let mut events = self.events(block).await?;
         events.retain(|event| event.extrinsic.is_some_and(|at| at as usize == index));
-        let runtime = self.runtime_at(block.hash).await?;
+        let runtime = self.runtime_of(block.hash).await?;
         if let Some(error) = failure(&events) {
             return Err(ChainError::Dispatch(runtime.fault(error)));
         }
@@ -379,6 +373,17 @@ pub(super) fn may_pass(error: &ChainError) -> bool {
             | ChainError::Rpc { .. }
             | ChainError::Implausible { .. }
     )
+}
+
+/// Whether it was told for good what became of a call.
+fn is_told(told: &Result<Included, ChainError>, has_landed: bool) -> bool {
+    match told {
+        Ok(_) | Err(ChainError::Dispatch(_)) => true,
+        // What a block did whose state is gone, or that this program cannot read, nobody will tell. Of a call
+        // that is in no block they say nothing: its signature may still be carried out.
+        Err(ChainError::Pruned { .. }) => has_landed,
+        Err(error) => has_landed && !may_pass(error),
+    }
 }
 
 /// What a pool's word means for whoever waits.

@@ -77,52 +77,42 @@ pub(super) enum ModelCall {
     retire { model: H256 },
 }
 
-#[derive(TypeInfo)]
-pub enum AuctionCall {
-    post {
-        spec: TaskSpec,
-        cap: u128,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
+/// The calls of `TaskAuction` after `post`, under the indices that they have.
+macro_rules! auction_calls {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident $(<$cap:ident = $default:ty>)? { $($post:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(TypeInfo)]
+        #[allow(dead_code, non_camel_case_types)]
+        $visibility enum $name $(<$cap = $default>)? {
+            $($post)*
+            bid {
+                task: u64,
+                seal: H256,
+            },
+            reveal_bid {
+                task: u64,
+                provider: AccountId32,
+                bid: Bid<u128>,
+            },
+            cancel {
+                task: u64,
+            },
+            advance {
+                task: u64,
+            },
+        }
+    };
+}
+pub(super) use auction_calls;
+
+auction_calls! {
+    pub enum AuctionCall<Cap = u128> {
+        post { spec: TaskSpec, cap: Cap },
+    }
 }
 
 /// As above, with a shorter number.
-#[derive(TypeInfo)]
-pub enum OtherAuctionCall {
-    post {
-        spec: TaskSpec,
-        cap: u64,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
-}
+pub type OtherAuctionCall = AuctionCall<u64>;
 
 #[derive(TypeInfo)]
 // Never made: only its type counts.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use codec::Encode;
-use sp_core::H256;
+use sp_core::{H256, crypto::AccountId32};
 
 use super::{fixture::runtime, node::Node};
-use crate::{RpcChain, RpcConfig, runtime::Entry};
-use surety_chain_client::{Chain, ChainError, ErrorClass, TaskRecord, When, sample};
+use crate::{RpcChain, RpcConfig, blocks::Blocks, runtime::Entry};
+use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -44,31 +44,33 @@ async fn the_next_node_answers_when_one_is_gone_and_the_first_again_when_it_is_b
         state.is_syncing = false;
         state.best = 120;
     });
-    assert_eq!(chain.block(When::Best).await.unwrap().number, 120);
+    // Each question has it looked for, and waits for nothing.
+    while chain.block(When::Best).await.unwrap().number != 120 {}
     first.stop();
     assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
 }
 
 #[tokio::test]
-async fn while_one_question_looks_for_an_earlier_node_the_others_go_on() {
+async fn no_question_waits_while_an_earlier_node_is_looked_for() {
     let (first, second) = (Node::start(1).await, Node::start(1).await);
     let mut config = config(&[&first, &second]);
-    config.return_after = Duration::from_secs(1);
+    config.return_after = Duration::ZERO;
     first.change(|state| state.is_syncing = true);
     let chain = RpcChain::connect(config).await.unwrap();
     second.change(|state| state.best = 110);
     // From now on it keeps whoever connects waiting for longer than they do.
     first.change(|state| state.slow = Some(("system_health", Duration::from_secs(5))));
-    tokio::time::sleep(Duration::from_millis(1100)).await;
-    let looking = tokio::spawn({
-        let chain = chain.clone();
-        async move { chain.block(When::Best).await }
-    });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let other = tokio::time::timeout(Duration::from_millis(800), chain.block(When::Best)).await;
-    assert!(!looking.is_finished(), "it waits for the first node");
-    assert_eq!(other.expect("it does not wait").unwrap().number, 110);
-    assert_eq!(looking.await.unwrap().unwrap().number, 110);
+    let started = std::time::Instant::now();
+    let before = first.asked("system_health");
+    while first.asked("system_health") == before {
+        assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+    }
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 110);
+    assert!(
+        started.elapsed() < Duration::from_millis(1900),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -177,6 +179,119 @@ async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
 }
 
 #[tokio::test]
+async fn an_empty_list_in_a_final_block_that_is_named_by_its_hash_is_not_believed_either() {
+    let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    let chain = connect(&[&good, &forgetful]).await;
+    let at = When::At(chain.block(When::Finalized).await.unwrap().hash);
+    assert_eq!(chain.open_tasks(at, None).await.unwrap().len(), 1);
+    good.stop();
+    let refused = chain.open_tasks(at, None).await.unwrap_err();
+    assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
+    // What is not final yet may have been replaced.
+    let best = When::At(forgetful.state().hash(100));
+    assert_eq!(chain.open_tasks(best, None).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn nothing_without_state_behind_it_is_not_believed_of_single_values_and_parameters() {
+    let (empty, good) = (Node::start(1).await, Node::start(1).await);
+    let (stash, stake) = (AccountId32::new([1; 32]), sample::records::stake());
+    good.put(&runtime(), Entry::Ledgers, &[stash.as_ref()], stake.encode());
+    empty.change(|state| state.is_empty = true);
+    let alone = connect(&[&empty]).await;
+    let block = empty.state().hash(100);
+    let refusals = [
+        alone.stake(When::Finalized, &stash).await.err(),
+        alone.funds(When::Best, &stash).await.err(),
+        alone.parameters(When::Finalized).await.err(),
+        alone.clock(When::Best).await.err(),
+        alone.events(block).await.err(),
+    ];
+    for refused in refusals {
+        assert!(
+            matches!(refused, Some(ChainError::Implausible { .. })),
+            "{refused:?}"
+        );
+    }
+    let both = connect(&[&empty, &good]).await;
+    assert_eq!(both.stake(When::Finalized, &stash).await, Ok(Some(stake)));
+    let nobody = AccountId32::new([2; 32]);
+    assert_eq!(both.stake(When::Finalized, &nobody).await, Ok(None));
+    assert_eq!(both.parameters(When::Finalized).await, Ok(Vec::new()));
+}
+
+/// What a node with a broken database says of every value.
+const BROKEN: &str = "Execution failed: Database missing expected key";
+
+#[tokio::test]
+async fn a_node_that_fails_at_every_question_of_state_is_left() {
+    let (broken, good) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    with_task(&broken, 7);
+    let chain = connect(&[&broken, &good]).await;
+    broken.change(|state| state.failing = Some(("state_queryStorageAt", BROKEN)));
+    let open = chain.open_tasks(When::Finalized, None).await.unwrap();
+    assert_eq!(open.len(), 1);
+    // Alone, it is told of for what it is: nothing is said to be gone for good.
+    let alone = connect(&[&broken]).await;
+    let failed = alone.open_tasks(When::Finalized, None).await.unwrap_err();
+    assert!(matches!(failed, ChainError::Rpc { .. }), "{failed}");
+    assert!(failed.is_retryable());
+    // From the first question on.
+    broken.change(|state| state.failing = Some(("state_getRuntimeVersion", BROKEN)));
+    let chain = connect(&[&broken, &good]).await;
+    assert_eq!(chain.block(When::Best).await.unwrap().number, 100);
+}
+
+#[tokio::test]
+async fn a_node_without_the_state_of_its_newest_blocks_is_left_and_of_old_ones_is_not() {
+    let (stateless, good) = (Node::start(1).await, Node::start(1).await);
+    with_task(&good, 7);
+    let chain = connect(&[&stateless, &good]).await;
+    let best = stateless.state().hash(100);
+    let old = stateless.state().hash(50);
+    chain.block(When::Finalized).await.unwrap();
+    stateless.change(|state| state.pruned = 0..90);
+    let gone = chain.open_tasks(When::At(old), None).await.unwrap_err();
+    assert!(
+        matches!(&gone, ChainError::Pruned { block } if block == "50"),
+        "{gone}"
+    );
+    assert_eq!(good.asked("system_health"), 0, "not turned to");
+    stateless.change(|state| state.pruned = 0..101);
+    assert_eq!(chain.open_tasks(When::At(best), None).await.unwrap().len(), 1);
+    assert_eq!(chain.open_tasks(When::Best, None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_function_that_fails_is_no_reason_to_leave_a_node() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    let chain = connect(&[&first, &second]).await;
+    let trap = "Execution failed: wasm trap: wasm `unreachable` instruction executed";
+    first.change(|state| state.failing = Some(("TaskApi_price_limit", trap)));
+    let failed = chain.price_limit(When::Best, 100, 2).await.unwrap_err();
+    assert!(
+        matches!(&failed, ChainError::Rpc { reason, .. } if reason.contains(trap)),
+        "{failed}"
+    );
+    assert_eq!(second.asked("system_health"), 0);
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_believed_is_named_alone() {
+    let (empty, good) = (Node::start(1).await, Node::start(1).await);
+    empty.change(|state| state.is_empty = true);
+    good.change(|state| state.is_empty = true);
+    let chain = connect(&[&empty, &good]).await;
+    let refused = chain.open_tasks(When::Finalized, None).await.unwrap_err();
+    let ChainError::Implausible { url, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert!([&empty.url, &good.url].contains(&&url), "{url}");
+}
+
+#[tokio::test]
 async fn an_empty_list_of_a_young_chain_is_believed() {
     let node = Node::start(1).await;
     let chain = connect(&[&node]).await;
@@ -245,4 +360,23 @@ async fn best_and_finalized_blocks_are_followed_from_one_node_to_the_next() {
     first.stop();
     assert_eq!(best.next().await.unwrap().number, 105);
     assert_eq!(finalized.next().await.unwrap().number, 103);
+}
+
+#[tokio::test]
+async fn a_stall_of_finality_breaks_no_connection() {
+    let node = Node::start(1).await;
+    let chain = connect(&[&node]).await;
+    let mut finalized = Blocks::new(chain.clone(), When::Finalized);
+    finalized.silence_max = Duration::from_millis(50);
+    assert_eq!(finalized.next().await.unwrap().number, 98);
+    let resumed = async {
+        // The subscription is made anew, in case that it was dead, over the same connection.
+        while node.asked("chain_subscribeFinalizedHeads") < 4 {
+            tokio::task::yield_now().await;
+        }
+        node.change(|state| state.finalized = 99);
+    };
+    let (next, ()) = tokio::join!(finalized.next(), resumed);
+    assert_eq!(next.unwrap().number, 99);
+    assert_eq!(node.asked("system_health"), 1, "connected to once");
 }

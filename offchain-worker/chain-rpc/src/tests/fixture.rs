@@ -125,111 +125,89 @@ fn plain<V: TypeInfo + 'static>() -> Map {
     (Vec::new(), meta_type::<()>(), meta_type::<V>())
 }
 
-pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
-    let nothing = meta_type::<Nothing>;
-    let account = blake::<AccountId32, AccountInfo>();
-    let events = plain::<Vec<u8>>();
-    let by_stash = blake::<AccountId32, AccountId32>;
-    // Rust's types stand in for the chain's: they are the same ones, apart from these three of ours.
-    let model = blake::<H256, (AccountId32, ModelManifest, u128)>();
-    let bid_hashers = vec![
+fn by_task_and_stash<V: TypeInfo + 'static>() -> Map {
+    let hashers = vec![
         v14::StorageHasher::Twox64Concat,
         v14::StorageHasher::Blake2_128Concat,
     ];
-    let demands = (
-        bid_hashers.clone(),
-        meta_type::<(u64, AccountId32)>(),
-        meta_type::<DemandRecord>(),
-    );
-    let bids = (
-        bid_hashers,
-        meta_type::<(u64, AccountId32)>(),
-        meta_type::<(H256, Option<Bid<u128>>, u128)>(),
-    );
-    let mut auction = pallet(
-        53,
-        "TaskAuction",
-        auction_call,
-        vec![
-            ("Tasks", by_task::<TaskRecord>()),
-            ("Bids", bids),
-            ("OpenTasks", by_task::<()>()),
-            ("NextTaskId", plain::<u64>()),
-        ],
-    );
+    (hashers, meta_type::<(u64, AccountId32)>(), meta_type::<V>())
+}
+
+/// Rust's types stand in for the chain's: they are the same ones, apart from a few of ours.
+pub fn pallets(auction_call: MetaType) -> Vec<v15::PalletMetadata> {
+    let mut pallets = base_pallets().to_vec();
+    pallets.extend(provider_pallets());
+    pallets.push(auction_pallet(auction_call));
+    pallets.extend(trust_pallets());
+    pallets
+}
+
+fn base_pallets() -> [v15::PalletMetadata; 3] {
+    let entries = vec![
+        ("Account", blake::<AccountId32, AccountInfo>()),
+        ("Events", plain::<Vec<u8>>()),
+        ("Number", plain::<u32>()),
+    ];
+    let mut system = pallet(0, "System", meta_type::<SystemCall>(), entries);
+    system.constants.push(constant("BlockHashCount", &4096u32));
+    let mut balances = pallet(4, "Balances", meta_type::<BalancesCall>(), Vec::new());
+    balances.constants.push(constant("ExistentialDeposit", &5u128));
+    let entries = vec![("Parameters", blake::<ParametersKey, ParametersValue>())];
+    let parameters = pallet(17, "Parameters", meta_type::<Nothing>(), entries);
+    [system, balances, parameters]
+}
+
+fn provider_pallets() -> [v15::PalletMetadata; 3] {
+    let by_stash = blake::<AccountId32, AccountId32>;
+    let entries = vec![
+        ("Ledgers", blake::<AccountId32, StakeInfo>()),
+        ("Agents", by_stash()),
+        ("PendingAgents", by_stash()),
+    ];
+    let staking = pallet(50, "Staking", meta_type::<StakingCall>(), entries);
+    let entries = vec![("Providers", blake::<AccountId32, ProviderRecord>())];
+    let providers = pallet(51, "ProviderRegistry", meta_type::<ProviderCall>(), entries);
+    let entries = vec![("Models", blake::<H256, (AccountId32, ModelManifest, u128)>())];
+    let models = pallet(52, "ModelRegistry", meta_type::<ModelCall>(), entries);
+    [staking, providers, models]
+}
+
+fn auction_pallet(call: MetaType) -> v15::PalletMetadata {
+    let entries = vec![
+        ("Tasks", by_task::<TaskRecord>()),
+        ("Bids", by_task_and_stash::<(H256, Option<Bid<u128>>, u128)>()),
+        ("OpenTasks", by_task::<()>()),
+        ("NextTaskId", plain::<u64>()),
+    ];
+    let mut auction = pallet(53, "TaskAuction", call, entries);
     auction.event = Some(v14::PalletEventMetadata {
         ty: meta_type::<AuctionEvent>(),
     });
     auction.error = Some(v14::PalletErrorMetadata {
         ty: meta_type::<AuctionError>(),
     });
-    let mut balances = pallet(4, "Balances", meta_type::<BalancesCall>(), Vec::new());
-    balances.constants.push(constant("ExistentialDeposit", &5u128));
+    auction
+}
+
+fn trust_pallets() -> [v15::PalletMetadata; 4] {
+    let entries = vec![("Elapsed", plain::<u32>())];
+    let clock = pallet(55, "FinalityClock", meta_type::<Nothing>(), entries);
     let entries = vec![
-        ("Account", account),
-        ("Events", events),
-        ("Number", plain::<u32>()),
+        ("Rounds", by_task::<RoundRecord>()),
+        ("Demands", by_task_and_stash::<DemandRecord>()),
     ];
-    let mut system = pallet(0, "System", meta_type::<SystemCall>(), entries);
-    system.constants.push(constant("BlockHashCount", &4096u32));
-    vec![
-        system,
-        balances,
-        pallet(
-            17,
-            "Parameters",
-            nothing(),
-            vec![("Parameters", blake::<ParametersKey, ParametersValue>())],
-        ),
-        pallet(
-            50,
-            "Staking",
-            meta_type::<StakingCall>(),
-            vec![
-                ("Ledgers", blake::<AccountId32, StakeInfo>()),
-                ("Agents", by_stash()),
-                ("PendingAgents", by_stash()),
-            ],
-        ),
-        pallet(
-            51,
-            "ProviderRegistry",
-            meta_type::<ProviderCall>(),
-            vec![("Providers", blake::<AccountId32, ProviderRecord>())],
-        ),
-        pallet(
-            52,
-            "ModelRegistry",
-            meta_type::<ModelCall>(),
-            vec![("Models", model)],
-        ),
-        auction,
-        pallet(55, "FinalityClock", nothing(), vec![("Elapsed", plain::<u32>())]),
-        pallet(
-            56,
-            "Results",
-            meta_type::<ResultsCall>(),
-            vec![("Rounds", by_task::<RoundRecord>()), ("Demands", demands)],
-        ),
-        pallet(
-            57,
-            "Disputes",
-            meta_type::<DisputesCall>(),
-            vec![
-                ("Disputes", blake::<u32, DisputeRecord>()),
-                ("Committees", blake::<u32, CommitteeRecord>()),
-            ],
-        ),
-        pallet(
-            54,
-            "TrustLock",
-            meta_type::<TrustLockCall>(),
-            vec![
-                ("Slashes", blake::<u32, SlashRecord>()),
-                ("Records", blake::<AccountId32, TrustInfo>()),
-            ],
-        ),
-    ]
+    let results = pallet(56, "Results", meta_type::<ResultsCall>(), entries);
+    let entries = vec![
+        ("Disputes", blake::<u32, DisputeRecord>()),
+        ("Committees", blake::<u32, CommitteeRecord>()),
+    ];
+    let disputes = pallet(57, "Disputes", meta_type::<DisputesCall>(), entries);
+    let entries = vec![
+        ("Slashes", blake::<u32, SlashRecord>()),
+        ("Records", blake::<AccountId32, TrustInfo>()),
+    ];
+    let lock = pallet(54, "TrustLock", meta_type::<TrustLockCall>(), entries);
+    [clock, results, disputes, lock]
 }
 
 fn extrinsic() -> v15::ExtrinsicMetadata {
@@ -310,6 +288,15 @@ pub const SPEC_VERSION: u32 = 7;
 pub const TRANSACTION_VERSION: u32 = 3;
 
 pub fn metadata(pallets: Vec<v15::PalletMetadata>) -> Vec<u8> {
+    metadata_of(pallets, apis())
+}
+
+/// Metadata of a runtime that has no functions for us.
+pub fn metadata_without_apis() -> Vec<u8> {
+    metadata_of(pallets(meta_type::<AuctionCall>()), Vec::new())
+}
+
+fn metadata_of(pallets: Vec<v15::PalletMetadata>, apis: Vec<v15::RuntimeApiMetadata>) -> Vec<u8> {
     let outer = v15::OuterEnums {
         call_enum_ty: meta_type::<Nothing>(),
         event_enum_ty: meta_type::<Nothing>(),
@@ -319,7 +306,7 @@ pub fn metadata(pallets: Vec<v15::PalletMetadata>) -> Vec<u8> {
         map: Default::default(),
     };
     let nothing = meta_type::<Nothing>();
-    let metadata = v15::RuntimeMetadataV15::new(pallets, extrinsic(), nothing, apis(), outer, custom);
+    let metadata = v15::RuntimeMetadataV15::new(pallets, extrinsic(), nothing, apis, outer, custom);
     RuntimeMetadataPrefixed::from(metadata).encode()
 }
 

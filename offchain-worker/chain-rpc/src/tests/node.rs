@@ -16,7 +16,7 @@ use jsonrpsee::{
 };
 use serde_json::{Value, json};
 use sp_core::H256;
-use sp_crypto_hashing::blake2_256;
+use sp_crypto_hashing::{blake2_256, twox_128};
 use tokio::sync::watch;
 
 use super::{fixture, pool::Answer};
@@ -36,8 +36,16 @@ pub struct State {
     pub is_empty: bool,
     /// Says that the state of these blocks is gone.
     pub pruned: Range<u32>,
+    /// Has no block's extrinsics.
+    pub is_bodiless: bool,
+    /// Answers this method or this function of the runtime with an error in these words.
+    pub failing: Option<(&'static str, &'static str)>,
     pub spec_version: u32,
     pub runtime: Vec<u8>,
+    /// The runtime that made the first blocks.
+    pub older: Option<Older>,
+    /// What functions of the runtime answer.
+    pub functions: BTreeMap<&'static str, Vec<u8>>,
     pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Extrinsics by block.
     pub blocks: BTreeMap<u32, Vec<Vec<u8>>>,
@@ -59,6 +67,14 @@ pub struct State {
     pub slow: Option<(&'static str, Duration)>,
     /// Questions answered, by method.
     pub asked: BTreeMap<String, u32>,
+}
+
+/// A runtime before the present one.
+pub struct Older {
+    /// The last block that it made: the present one is in that block's state.
+    pub last: u32,
+    pub spec_version: u32,
+    pub runtime: Vec<u8>,
 }
 
 /// A node that runs.
@@ -83,8 +99,12 @@ impl Node {
             is_headless: false,
             is_empty: false,
             pruned: 0..0,
+            is_bodiless: false,
+            failing: None,
             spec_version: fixture::SPEC_VERSION,
             runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
+            older: None,
+            functions: BTreeMap::new(),
             storage: BTreeMap::new(),
             blocks: BTreeMap::new(),
             answers: VecDeque::new(),
@@ -188,32 +208,47 @@ impl State {
         if key == runtime.key(Entry::Number, &[]).unwrap() {
             return Some(number.encode());
         }
+        if key == [twox_128(b"System"), twox_128(b"LastRuntimeUpgrade")].concat() {
+            let wrote = self.runtime_of(number).0;
+            return Some((Compact(wrote), "surety").encode());
+        }
         if key.starts_with(&runtime.prefix(Entry::Account)) {
             return Some((self.nonce, [0u32; 3], [0u128; 4]).encode());
         }
         self.storage.get(key).cloned()
     }
 
+    /// Version and metadata of the runtime that made a block.
+    fn runtime_of(&self, number: u32) -> (u32, &[u8]) {
+        let older = self.older.as_ref().filter(|older| number <= older.last);
+        let older = older.map(|older| (older.spec_version, older.runtime.as_slice()));
+        older.unwrap_or((self.spec_version, &self.runtime))
+    }
+
+    /// The same of the runtime in a block's state, which makes the block after it.
+    fn runtime_after(&self, number: u32) -> (u32, &[u8]) {
+        self.runtime_of(number + 1)
+    }
+
     fn check_state(&self, hash: Option<H256>) -> Result<u32, ErrorObjectOwned> {
-        let error = |code, words: &str| ErrorObjectOwned::owned(code, words, None::<()>);
         let number = self
             .number(hash)
-            .ok_or_else(|| error(4003, "Client error: UnknownBlock: Header was not found"))?;
+            .ok_or_else(|| client_error("UnknownBlock: Header was not found in the database"))?;
         match self.pruned.contains(&number) {
-            true => Err(error(
-                4003,
-                "Client error: Api called for an unknown Block: State already discarded",
-            )),
+            true => Err(client_error("UnknownBlock: State already discarded")),
             false => Ok(number),
         }
     }
 
+    /// As nodes do: whatever goes wrong, under the same code.
+    fn check_working(&self, what: &str) -> Result<(), ErrorObjectOwned> {
+        match self.failing {
+            Some((failing, words)) if failing == what => Err(client_error(words)),
+            _ => Ok(()),
+        }
+    }
+
     fn answer(&mut self, method: &str, params: &Value) -> Answered {
-        let hash_at = |at: usize| serde_json::from_value::<H256>(params[at].clone()).ok();
-        let bytes = |value: &Value| {
-            hex::decode(value.as_str().unwrap_or_default().trim_start_matches("0x")).unwrap_or_default()
-        };
-        let hex = |bytes: &[u8]| json!(format!("0x{}", hex::encode(bytes)));
         *self.asked.entry(method.into()).or_default() += 1;
         if self.limited > 0 {
             self.limited -= 1;
@@ -223,65 +258,109 @@ impl State {
                 None::<()>,
             ));
         }
-        Ok(match method {
+        self.check_working(method)?;
+        match method.starts_with("state_") {
+            true => self.answer_of_state(method, params),
+            false => Ok(self.answer_of_blocks(method, params)),
+        }
+    }
+
+    fn answer_of_blocks(&self, method: &str, params: &Value) -> Value {
+        match method {
             "chain_getBlockHash" => match params[0].as_u64() {
                 Some(number) if number > self.best.into() => Value::Null,
                 Some(number) => json!(self.hash(number as u32)),
                 None => json!(self.hash(self.best)),
             },
             "chain_getFinalizedHead" => json!(self.hash(self.finalized)),
-            "chain_getHeader" => match self.number(hash_at(0)) {
+            "chain_getHeader" => match self.number(hash_at(params, 0)) {
                 Some(number) if !self.is_headless => self.header(number),
                 _ => Value::Null,
             },
-            "chain_getBlock" => match self.number(hash_at(0)) {
-                Some(number) => {
+            "chain_getBlock" => match self.number(hash_at(params, 0)) {
+                Some(number) if !self.is_bodiless => {
                     let extrinsics = self.blocks.get(&number).cloned().unwrap_or_default();
-                    let extrinsics: Vec<_> = extrinsics.iter().map(|bytes| hex(bytes)).collect();
+                    let extrinsics: Vec<_> = extrinsics.iter().map(|bytes| to_hex(bytes)).collect();
                     let block = json!({ "header": self.header(number), "extrinsics": extrinsics });
                     json!({ "block": block, "justifications": null })
                 }
-                None => Value::Null,
+                _ => Value::Null,
             },
             "system_health" => {
                 json!({ "isSyncing": self.is_syncing, "peers": 1, "shouldHavePeers": true })
             }
             "system_accountNextIndex" => json!(self.pool_nonce.unwrap_or(self.nonce.into())),
+            other => panic!("{other} is not expected"),
+        }
+    }
+
+    fn answer_of_state(&self, method: &str, params: &Value) -> Answered {
+        Ok(match method {
             "state_getRuntimeVersion" => {
-                self.check_state(hash_at(0))?;
+                let number = self.check_state(hash_at(params, 0))?;
                 json!({
                     "specName": "surety",
-                    "specVersion": self.spec_version,
+                    "specVersion": self.runtime_after(number).0,
                     "transactionVersion": fixture::TRANSACTION_VERSION,
                 })
             }
             "state_call" => {
-                self.check_state(hash_at(2))?;
-                hex(&Some(self.runtime.clone()).encode())
+                let number = self.check_state(hash_at(params, 2))?;
+                to_hex(&self.called(params[0].as_str().unwrap_or_default(), number)?)
             }
             "state_getStorage" => {
-                let number = self.check_state(hash_at(1))?;
-                let value = self.value(&bytes(&params[0]), number);
-                value.map_or(Value::Null, |value| hex(&value))
+                let number = self.check_state(hash_at(params, 1))?;
+                let value = self.value(&from_hex(&params[0]), number);
+                value.map_or(Value::Null, |value| to_hex(&value))
             }
             "state_queryStorageAt" => {
-                let number = self.check_state(hash_at(1))?;
+                let number = self.check_state(hash_at(params, 1))?;
                 let keys = params[0].as_array().cloned().unwrap_or_default();
-                let value = |key: &Value| self.value(&bytes(key), number).map(|value| hex(&value));
+                let value = |key: &Value| self.value(&from_hex(key), number).map(|value| to_hex(&value));
                 let changes: Vec<_> = keys.iter().map(|key| json!([key, value(key)])).collect();
                 json!([{ "block": self.hash(number), "changes": changes }])
             }
             "state_getKeysPaged" => {
-                self.check_state(hash_at(3))?;
-                let (prefix, start) = (bytes(&params[0]), bytes(&params[2]));
+                self.check_state(hash_at(params, 3))?;
+                let (prefix, start) = (from_hex(&params[0]), from_hex(&params[2]));
                 let count = params[1].as_u64().unwrap_or_default() as usize;
                 let keys = self.storage.keys().filter(|_| !self.is_empty);
                 let keys = keys.filter(|key| key.starts_with(&prefix) && **key > start);
-                json!(keys.take(count).map(|key| hex(key)).collect::<Vec<_>>())
+                json!(keys.take(count).map(|key| to_hex(key)).collect::<Vec<_>>())
             }
             other => panic!("{other} is not expected"),
         })
     }
+
+    /// What a function of the runtime answers.
+    fn called(&self, function: &str, number: u32) -> Result<Vec<u8>, ErrorObjectOwned> {
+        self.check_working(function)?;
+        if function == "Metadata_metadata_at_version" {
+            return Ok(Some(self.runtime_after(number).1).encode());
+        }
+        let answer = self.functions.get(function).cloned();
+        answer.ok_or_else(|| {
+            client_error(&format!(
+                "Execution failed: Exported method {function} is not found"
+            ))
+        })
+    }
+}
+
+fn client_error(words: &str) -> ErrorObjectOwned {
+    ErrorObjectOwned::owned(4003, format!("Client error: {words}"), None::<()>)
+}
+
+fn hash_at(params: &Value, at: usize) -> Option<H256> {
+    serde_json::from_value(params[at].clone()).ok()
+}
+
+fn from_hex(value: &Value) -> Vec<u8> {
+    hex::decode(value.as_str().unwrap_or_default().trim_start_matches("0x")).unwrap_or_default()
+}
+
+fn to_hex(bytes: &[u8]) -> Value {
+    json!(format!("0x{}", hex::encode(bytes)))
 }
 
 #[derive(Clone)]
@@ -325,6 +404,23 @@ fn module(context: Context) -> RpcModule<Context> {
             })
             .unwrap();
     }
+    register_pool(&mut module);
+    let finalized = [
+        "chain_subscribeFinalizedHeads",
+        "chain_finalizedHead",
+        "chain_unsubscribeFinalizedHeads",
+    ];
+    let best = [
+        "chain_subscribeNewHeads",
+        "chain_newHead",
+        "chain_unsubscribeNewHeads",
+    ];
+    register_heads(&mut module, finalized, |(_, finalized)| finalized);
+    register_heads(&mut module, best, |(best, _)| best);
+    module
+}
+
+fn register_pool(module: &mut RpcModule<Context>) {
     module
         .register_subscription(
             "author_submitAndWatchExtrinsic",
@@ -332,9 +428,7 @@ fn module(context: Context) -> RpcModule<Context> {
             "author_unwatchExtrinsic",
             |params, pending: PendingSubscriptionSink, context, _| async move {
                 let params: Value = params.parse().unwrap_or_default();
-                let extrinsic = params[0].as_str().unwrap_or_default();
-                let extrinsic = hex::decode(extrinsic.trim_start_matches("0x")).unwrap();
-                match context.take(extrinsic) {
+                match context.take(from_hex(&params[0])) {
                     Err(error) => pending.reject(error).await,
                     // As long as it is pending, nobody is answered.
                     Ok(None) => std::future::pending().await,
@@ -349,44 +443,35 @@ fn module(context: Context) -> RpcModule<Context> {
             },
         )
         .unwrap();
-    let heads = [
-        (
-            "chain_subscribeFinalizedHeads",
-            "chain_finalizedHead",
-            "chain_unsubscribeFinalizedHeads",
-            true,
-        ),
-        (
-            "chain_subscribeNewHeads",
-            "chain_newHead",
-            "chain_unsubscribeNewHeads",
-            false,
-        ),
-    ];
-    for (subscribe, name, unsubscribe, is_final) in heads {
-        module
-            .register_subscription(
-                subscribe,
-                name,
-                unsubscribe,
-                move |_, pending: PendingSubscriptionSink, context, _| async move {
-                    let sink = pending.accept().await.unwrap();
-                    let mut heads = context.heads.subscribe();
-                    loop {
-                        let (best, finalized) = *heads.borrow_and_update();
-                        let number = if is_final { finalized } else { best };
-                        let header = context.state().header(number);
-                        tell(&sink, &header).await;
-                        tokio::select! {
-                            changed = heads.changed() => if changed.is_err() { return },
-                            () = sink.closed() => return,
-                        }
-                    }
-                },
-            )
-            .unwrap();
-    }
+}
+
+/// One of the two subscriptions to blocks: `height` picks its own out of the best and the finalised one's.
+fn register_heads(
+    module: &mut RpcModule<Context>,
+    [subscribe, name, unsubscribe]: [&'static str; 3],
+    height: fn((u32, u32)) -> u32,
+) {
     module
+        .register_subscription(
+            subscribe,
+            name,
+            unsubscribe,
+            move |_, pending: PendingSubscriptionSink, context, _| async move {
+                *context.state().asked.entry(subscribe.into()).or_default() += 1;
+                let sink = pending.accept().await.unwrap();
+                let mut heads = context.heads.subscribe();
+                loop {
+                    let number = height(*heads.borrow_and_update());
+                    let header = context.state().header(number);
+                    tell(&sink, &header).await;
+                    tokio::select! {
+                        changed = heads.changed() => if changed.is_err() { return },
+                        () = sink.closed() => return,
+                    }
+                }
+            },
+        )
+        .unwrap();
 }
 
 async fn tell(sink: &SubscriptionSink, value: &Value) {

@@ -1,6 +1,6 @@
 //! Nonces of calls that follow one another, and of calls that got lost.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -102,4 +102,21 @@ async fn a_call_takes_the_nonce_of_one_that_is_known_to_be_dead() {
     });
     assert_eq!(submit(&chain, commit()).await, Ok(102));
     assert_eq!(nonces(&node), [0, 0]);
+}
+
+#[tokio::test]
+async fn calls_of_a_signer_do_not_wait_for_one_another_while_their_node_is_slow() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, Duration::from_secs(60)).await;
+    node.change(|state| state.slow = Some(("chain_getFinalizedHead", Duration::from_secs(1))));
+    let started = Instant::now();
+    let calls = (0..4).map(|task| submit(&chain, advance(task)));
+    let told = futures::future::join_all(calls).await;
+    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(nonces(&node), [0, 1, 2, 3]);
 }

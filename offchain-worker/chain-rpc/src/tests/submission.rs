@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
+    fixture::runtime,
     node::Node,
     pool::{Answer, era, terms},
     reveals::reveal,
 };
-use crate::{RpcChain, RpcConfig};
+use crate::{RpcChain, RpcConfig, runtime::Entry};
 use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Refusal, Signer, SubmitOptions, Until};
 
 pub fn signer() -> Signer {
@@ -298,13 +299,85 @@ async fn a_call_is_prepared_on_a_newer_block_when_the_state_of_the_first_is_gone
     });
     let other = node.clone();
     let moves_on = tokio::spawn(async move {
-        while other.asked("state_getRuntimeVersion") < 3 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let before = other.asked("state_getRuntimeVersion");
+        while other.asked("state_getRuntimeVersion") < before + 2 {
+            tokio::task::yield_now().await;
         }
         other.change(|state| state.best = 102);
     });
     assert_eq!(submit(&chain, commit()).await, Ok(103));
     moves_on.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_whose_outcome_cannot_be_read_is_told_of_once() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, LONG).await;
+    // One event that is none.
+    node.put(&runtime(), Entry::Events, &[], vec![4, 0xff]);
+    let unread = submit(&chain, Call::Heartbeat).await.unwrap_err();
+    assert!(matches!(unread, ChainError::Decode { .. }), "{unread}");
+    node.change(|state| state.storage.clear());
+    // The next is another call.
+    assert_eq!(submit(&chain, Call::Heartbeat).await, Ok(102));
+}
+
+#[tokio::test]
+async fn a_call_that_landed_in_a_block_whose_state_is_gone_is_told_of_once() {
+    let node = Node::start(1).await;
+    let chain = connect(&node, SHORT).await;
+    node.change(|state| state.pruned = 101..102);
+    let later = async {
+        while node.state().best < 101 {
+            tokio::task::yield_now().await;
+        }
+        node.change(|state| state.best = 102);
+    };
+    let (gone, ()) = tokio::join!(submit(&chain, commit()), later);
+    assert!(matches!(gone, Err(ChainError::Pruned { .. })), "{gone:?}");
+    assert_eq!(submit(&chain, commit()).await, Ok(103));
+}
+
+#[tokio::test]
+async fn a_call_on_its_way_is_not_forgotten_because_the_best_blocks_state_is_gone() {
+    let node = Node::start(1).await;
+    node.script([Answer::Tell(vec![json!("ready")])]);
+    let chain = connect(&node, SHORT).await;
+    let gone = async {
+        while node.state().handed_over.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        node.change(|state| state.pruned = 0..200);
+    };
+    let (lost, ()) = tokio::join!(submit(&chain, commit()), gone);
+    assert!(matches!(lost, Err(ChainError::Pruned { .. })), "{lost:?}");
+    node.change(|state| {
+        state.pruned = 0..0;
+        // It is still in the pool.
+        state.pool_nonce = Some(1);
+    });
+    assert_eq!(submit(&chain, commit()).await, Ok(101));
+    let sent = node.state().handed_over.clone();
+    assert!(sent.iter().all(|bytes| terms(bytes).0 == 0), "{}", sent.len());
+}
+
+#[tokio::test]
+async fn a_node_that_names_blocks_and_has_none_of_their_bodies_is_left() {
+    let (bodiless, good) = (Node::start(1).await, Node::start(1).await);
+    let mut config = RpcConfig::of_several([bodiless.url.clone(), good.url.clone()]);
+    config.inclusion_patience = LONG;
+    let chain = RpcChain::connect(config).await.unwrap();
+    bodiless.change(|state| state.is_bodiless = true);
+    let follow = async {
+        // Its block reaches the other node.
+        while bodiless.state().best < 101 {
+            tokio::task::yield_now().await;
+        }
+        let blocks = bodiless.state().blocks.clone();
+        good.change(|state| (state.best, state.blocks, state.nonce) = (101, blocks, 1));
+    };
+    let (told, ()) = tokio::join!(submit(&chain, commit()), follow);
+    assert_eq!(told, Ok(101));
 }
 
 #[tokio::test]

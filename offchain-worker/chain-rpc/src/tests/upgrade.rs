@@ -1,17 +1,23 @@
 //! Upgrades of the chain's runtime while this program goes on.
 
-use codec::Encode;
+use std::fmt::Debug;
+
+use codec::{Compact, Decode, Encode};
 use scale_info::{TypeInfo, meta_type};
 use sp_core::{H256, crypto::AccountId32};
 use subxt::ext::frame_metadata::v14::StorageEntryType;
 use surety_types::task::{Bid, TaskSpec};
 
 use super::{
-    fixture::{self, AuctionCall, runtime, runtime_with},
-    node::Node,
+    calls::auction_calls,
+    fixture::{self, AuctionCall, AuctionEvent, runtime, runtime_with},
+    node::{Node, Older},
     pool::Answer,
 };
-use crate::{RpcChain, RpcConfig, runtime::Entry};
+use crate::{
+    RpcChain, RpcConfig,
+    runtime::{Entry, Runtime},
+};
 use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Signer, Until, When, sample};
 
 /// The bid of a later runtime: fields in another order, one more at the end.
@@ -23,31 +29,12 @@ struct LaterBid {
     score: u32,
 }
 
-/// The calls of a later runtime: another order, and a new argument that may be left out.
-#[derive(TypeInfo)]
-#[allow(dead_code, non_camel_case_types)]
-enum LaterCall {
-    #[codec(index = 9)]
-    post {
-        cap: u128,
-        spec: TaskSpec,
-        note: Option<Vec<u8>>,
-    },
-    bid {
-        task: u64,
-        seal: H256,
-    },
-    reveal_bid {
-        task: u64,
-        provider: AccountId32,
-        bid: Bid<u128>,
-    },
-    cancel {
-        task: u64,
-    },
-    advance {
-        task: u64,
-    },
+auction_calls! {
+    /// The calls of a later runtime: another order, and a new argument that may be left out.
+    enum LaterCall {
+        #[codec(index = 9)]
+        post { cap: u128, spec: TaskSpec, note: Option<Vec<u8>> },
+    }
 }
 
 fn later() -> Vec<subxt::ext::frame_metadata::v15::PalletMetadata> {
@@ -87,75 +74,34 @@ fn a_runtime_with_more_and_in_another_order_fits() {
     assert_eq!(runtime.encoded(&post), Ok(expected));
 }
 
+/// Whether records are read as this program would write them.
+fn reads<T>(runtime: &Runtime, entry: Entry, records: impl IntoIterator<Item = T>)
+where
+    T: Debug + Decode + Encode + PartialEq + TypeInfo + 'static,
+{
+    for record in records {
+        let read = runtime.reader(entry).unwrap().read(&record.encode());
+        assert_eq!(read, Ok(record), "{entry:?}");
+    }
+}
+
 #[test]
 fn every_record_is_read_as_the_runtime_of_today_writes_it() {
+    use sample::{committee, records, trust_records};
     let runtime = runtime();
-    for task in sample::records::tasks() {
-        assert_eq!(
-            runtime.reader(Entry::Tasks).unwrap().read(&task.encode()),
-            Ok(task)
-        );
-    }
-    for round in sample::records::rounds() {
-        assert_eq!(
-            runtime.reader(Entry::Rounds).unwrap().read(&round.encode()),
-            Ok(round)
-        );
-    }
-    for dispute in sample::trust_records::disputes() {
-        assert_eq!(
-            runtime.reader(Entry::Disputes).unwrap().read(&dispute.encode()),
-            Ok(dispute)
-        );
-    }
-    for committee in sample::committee::committees() {
-        assert_eq!(
-            runtime
-                .reader(Entry::Committees)
-                .unwrap()
-                .read(&committee.encode()),
-            Ok(committee)
-        );
-    }
-    let (provider, stake, model) = (
-        sample::records::provider(),
-        sample::records::stake(),
-        sample::records::model(),
-    );
-    assert_eq!(
-        runtime.reader(Entry::Providers).unwrap().read(&provider.encode()),
-        Ok(provider)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Ledgers).unwrap().read(&stake.encode()),
-        Ok(stake)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Models).unwrap().read(&model.encode()),
-        Ok(model)
-    );
-    let (demand, slash, record) = (
-        sample::trust_records::demand(),
-        sample::trust_records::slash(),
-        sample::trust_records::record(),
-    );
-    assert_eq!(
-        runtime.reader(Entry::Demands).unwrap().read(&demand.encode()),
-        Ok(demand)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Slashes).unwrap().read(&slash.encode()),
-        Ok(slash)
-    );
-    assert_eq!(
-        runtime.reader(Entry::Records).unwrap().read(&record.encode()),
-        Ok(record)
-    );
-    let view = sample::records::task_view();
-    assert_eq!(
-        runtime.answer("TaskApi", "task").unwrap().read(&view.encode()),
-        Ok(view)
-    );
+    reads(&runtime, Entry::Tasks, records::tasks());
+    reads(&runtime, Entry::Rounds, records::rounds());
+    reads(&runtime, Entry::Disputes, trust_records::disputes());
+    reads(&runtime, Entry::Committees, committee::committees());
+    reads(&runtime, Entry::Providers, [records::provider()]);
+    reads(&runtime, Entry::Ledgers, [records::stake()]);
+    reads(&runtime, Entry::Models, [records::model()]);
+    reads(&runtime, Entry::Demands, [trust_records::demand()]);
+    reads(&runtime, Entry::Slashes, [trust_records::slash()]);
+    reads(&runtime, Entry::Records, [trust_records::record()]);
+    let view = records::task_view();
+    let answer = runtime.answer("TaskApi", "task").unwrap().read(&view.encode());
+    assert_eq!(answer, Ok(view));
     for call in sample::calls() {
         let encoded = runtime.encoded(&call).unwrap();
         assert_eq!(encoded[2..], call.encode_arguments());
@@ -243,4 +189,92 @@ async fn an_upgrade_that_does_not_fit_is_reported_for_what_it_breaks_and_for_not
         matches!(refused, Some(ChainError::Incompatible { .. })),
         "{refused:?}"
     );
+}
+
+/// Metadata in which `TaskAuction` has another index: what its events say in one runtime is nothing in the
+/// other.
+fn moved() -> Vec<subxt::ext::frame_metadata::v15::PalletMetadata> {
+    let mut pallets = later();
+    let auction = pallets.iter_mut().find(|pallet| pallet.name == "TaskAuction");
+    auction.unwrap().index = 60;
+    pallets
+}
+
+/// A node whose chain was upgraded in block 100, with a bid as the runtime before wrote it.
+async fn upgraded_at_100() -> Node {
+    let node = Node::start(1).await;
+    let bid = sample::records::bid_record();
+    let keys: [&[u8]; 2] = [&7u64.encode(), &[1; 32]];
+    node.put(&runtime(), Entry::Bids, &keys, bid.encode());
+    let task = sample::records::tasks().remove(0);
+    node.put(&runtime(), Entry::Tasks, &[&7u64.encode()], task.encode());
+    node.put(&runtime(), Entry::OpenTasks, &[&7u64.encode()], Vec::new());
+    let posted = AuctionEvent::TaskPosted {
+        task: 7,
+        client: AccountId32::new([1; 32]),
+        cap: 12,
+    };
+    // One event, of the first extrinsic, of pallet 53, without topics.
+    let events = (Compact(1u32), 0u8, 0u32, 53u8, posted, Compact(0u32)).encode();
+    node.put(&runtime(), Entry::Events, &[], events);
+    node.change(|state| {
+        state.older = Some(Older {
+            last: 100,
+            spec_version: state.spec_version,
+            runtime: state.runtime.clone(),
+        });
+        state.spec_version += 1;
+        state.runtime = fixture::metadata(moved());
+    });
+    node
+}
+
+#[tokio::test]
+async fn the_block_of_an_upgrade_is_read_as_the_runtime_before_it_wrote_it() {
+    let node = upgraded_at_100().await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    let at = chain.block(When::Best).await.unwrap();
+    assert_eq!(at.number, 100);
+    let events = chain.events(at.hash).await.unwrap();
+    assert!(events[0].is("TaskAuction", "TaskPosted"), "{events:?}");
+    let stash = AccountId32::new([1; 32]);
+    let open = chain.open_tasks(When::At(at.hash), Some(&stash)).await.unwrap();
+    let bids: Vec<_> = open.iter().map(|open| open.bid.clone()).collect();
+    assert_eq!(bids, [Some(sample::records::bid_record())]);
+}
+
+#[tokio::test]
+async fn the_state_of_an_upgrades_block_is_called_and_signed_for_as_the_new_runtime_takes_it() {
+    let node = upgraded_at_100().await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    node.change(|state| {
+        // The first extrinsic's event is none of this call's.
+        state.storage.clear();
+    });
+    let call = Call::AdvanceTask { task: 7 };
+    let signer = Signer::from_uri("//Alice").unwrap();
+    let included = chain.submit(&signer, call, Until::Included.into()).await;
+    assert_eq!(included.unwrap().block.number, 101);
+    let sent = node.state().handed_over[0].clone();
+    let arguments = [vec![60, 4], 7u64.encode()].concat();
+    assert!(sent.ends_with(&arguments), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_function_that_the_runtime_has_lost_is_reported_as_what_the_upgrade_broke() {
+    let node = Node::start(1).await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    let function = "TaskApi_price_limit";
+    node.change(|state| {
+        state.functions.insert(function, Some(40u128).encode());
+    });
+    assert_eq!(chain.price_limit(When::Best, 100, 2).await, Ok(Some(40)));
+    node.change(|state| {
+        (state.best, state.finalized) = (110, 108);
+        state.spec_version += 1;
+        state.runtime = fixture::metadata_without_apis();
+        state.functions.clear();
+    });
+    let broken = chain.price_limit(When::Best, 100, 2).await.unwrap_err();
+    assert!(matches!(broken, ChainError::Outgrown { .. }), "{broken}");
 }
