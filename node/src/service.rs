@@ -106,6 +106,20 @@ fn start_telemetry(
         .transpose()
 }
 
+fn transaction_pool(
+    config: &Configuration,
+    task_manager: &TaskManager,
+    client: Arc<Client>,
+) -> Arc<TransactionPool> {
+    let pool = sc_transaction_pool::Builder::new(
+        task_manager.spawn_essential_handle(),
+        client,
+        config.role.is_authority().into(),
+    );
+    let pool = pool.with_options(config.transaction_pool.clone());
+    Arc::new(pool.with_prometheus(config.prometheus_registry()).build())
+}
+
 /// Opens the database and makes everything that needs no network.
 ///
 /// # Errors
@@ -127,17 +141,7 @@ pub fn new_partial(config: &Configuration) -> Result<(PartialNode, ImportQueue),
     let telemetry_handle = telemetry.as_ref().map(|telemetry| telemetry.handle());
 
     let select_chain = LongestChain::new(backend.clone());
-    let transaction_pool = Arc::new(
-        sc_transaction_pool::Builder::new(
-            task_manager.spawn_essential_handle(),
-            client.clone(),
-            config.role.is_authority().into(),
-        )
-        .with_options(config.transaction_pool.clone())
-        .with_prometheus(config.prometheus_registry())
-        .build(),
-    );
-
+    let transaction_pool = transaction_pool(config, &task_manager, client.clone());
     let (grandpa_import, grandpa_link) = sc_consensus_grandpa::block_import(
         client.clone(),
         JUSTIFICATION_PERIOD_BLOCKS,

@@ -29,7 +29,7 @@ use surety_dispute_game::{
 use surety_types::{
     TaskId,
     trust::{DisputeId, Slash, SlashId},
-    view::TaskView,
+    view::{BidTerms, ProviderTerms, TaskView},
 };
 
 use crate::{
@@ -253,6 +253,14 @@ impl_runtime_apis! {
 
         fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
             crate::configs::compute::price_limit(cap, redundancy)
+        }
+
+        fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
+            crate::configs::compute::bid_terms(id)
+        }
+
+        fn provider_terms() -> ProviderTerms<BlockNumber> {
+            crate::configs::compute::provider_terms()
         }
     }
 

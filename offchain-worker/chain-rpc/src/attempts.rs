@@ -16,8 +16,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::sign::Terms;
 use surety_chain_client::{Balance, BlockNumber, BlockRef, Call, ChainError};
 
-/// Most calls of one signer that wait for their turn.
-const WAITING_MAX: usize = 64;
+/// Most calls of one signer that wait for their turn: more than a worker has under way, so that no move of a
+/// dispute is turned away because of bids.
+const WAITING_MAX: usize = 256;
 /// Most signers whose queues are kept.
 const QUEUES_MAX: usize = 256;
 /// Most calls of one signer that are remembered, those that nobody asks about any more included: far more

@@ -6,17 +6,6 @@ use surety_types::model::Operation;
 
 use crate::{SURE, amount::Amount};
 
-/// Every operation, as it is called in settings.
-const OPERATIONS: [(&str, Operation); 2] = [("embed", Operation::Embed), ("generate", Operation::Generate)];
-
-/// An operation's name in settings.
-pub fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Embed => "embed",
-        Operation::Generate => "generate",
-    }
-}
-
 /// What is asked when nothing was said.
 fn default_price(operation: Operation) -> Amount {
     match operation {
@@ -52,8 +41,8 @@ impl Prices {
         }
         for name in named.keys() {
             let operation = name.rsplit('/').next().unwrap_or(name);
-            if !OPERATIONS.iter().any(|(known, _)| *known == operation) {
-                let known: Vec<&str> = OPERATIONS.iter().map(|(name, _)| *name).collect();
+            let known = Operation::ALL.map(Operation::name);
+            if !known.contains(&operation) {
                 let text = format!("there is no operation {operation:?}, only {}", known.join(", "));
                 problems.push((format!("prices.{name}"), text));
             }
@@ -67,7 +56,7 @@ impl Prices {
 
     /// What a unit of this model's operation costs.
     pub fn per_unit(&self, model: &str, operation: Operation) -> Amount {
-        let name = operation_name(operation);
+        let name = operation.name();
         let special = self.named.get(&format!("{model}/{name}"));
         let price = special.or_else(|| self.named.get(name)).copied();
         price.or(self.any).unwrap_or_else(|| default_price(operation))
@@ -114,13 +103,6 @@ mod tests {
         assert_eq!(prices.per_unit("other", Operation::Embed), Amount(1));
         let silent = Prices::default();
         assert!(silent.per_unit("m", Operation::Generate) < silent.per_unit("m", Operation::Embed));
-    }
-
-    #[test]
-    fn every_operation_has_the_name_it_is_found_by() {
-        for (name, operation) in OPERATIONS {
-            assert_eq!(operation_name(operation), name);
-        }
     }
 
     #[test]

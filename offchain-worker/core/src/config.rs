@@ -108,7 +108,7 @@ impl Policy for NoBids {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceList {
     /// What is on offer.
-    pub rates: BTreeMap<(ModelId, u8), Rate>,
+    pub rates: BTreeMap<(ModelId, Operation), Rate>,
     /// Longest input it fetches, in bytes.
     pub input_bytes_max: u32,
     /// Most units it computes for one task.
@@ -138,15 +138,8 @@ impl PriceList {
 
     /// Puts an operation of a model on offer.
     pub fn with(mut self, model: ModelId, operation: Operation, rate: Rate) -> Self {
-        self.rates.insert((model, operation_key(operation)), rate);
+        self.rates.insert((model, operation), rate);
         self
-    }
-}
-
-pub(crate) fn operation_key(operation: Operation) -> u8 {
-    match operation {
-        Operation::Embed => 0,
-        Operation::Generate => 1,
     }
 }
 
@@ -155,7 +148,7 @@ impl Policy for PriceList {
         if spec.input_bytes > self.input_bytes_max || spec.units_max > self.units_max {
             return None;
         }
-        let rate = self.rates.get(&(spec.model, operation_key(spec.operation)))?;
+        let rate = self.rates.get(&(spec.model, spec.operation))?;
         let price = rate.price_per_unit.checked_mul(spec.units_max.into())?.max(1);
         let fetching = spec.input_bytes / FETCH_BYTES_PER_SECOND;
         Some(Offer {

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::{AccountId, BlockNumber, Config, EffectKind};
 
-/// Calls of one sort that are under way at once: those that open or move have places of their own.
+/// Calls of one sort that are under way at once: those that open or move have places of their own. All sorts
+/// together fit into a signer's queue: a commitment or a move never finds it full of bids.
 const CALLS_MAX: usize = 64;
+/// Bids that are under way at once: a flood of tasks before a slow pool takes no place from what was
+/// promised.
+const OFFERS_MAX: usize = 32;
 
 /// Moves that are looked for at once. They fetch before they compute: an opponent that answers slowly holds
 /// up one game only.
@@ -57,6 +61,8 @@ pub(crate) enum Class {
     Voting,
     /// All other calls.
     Calling,
+    /// Bids: who is late with one loses nothing.
+    Offering,
     /// Draws, and looking whether an output is served.
     Looking,
     Fetching,
@@ -72,6 +78,7 @@ impl Class {
             EffectKind::ComputeVote(_) => Self::Voting,
             EffectKind::Fetch | EffectKind::FetchAudit(_) => Self::Fetching,
             EffectKind::Compute | EffectKind::Audit(_) => Self::Computing,
+            EffectKind::Bid => Self::Offering,
             kind if kind.is_call() => Self::Calling,
             _ => Self::Looking,
         }
@@ -101,6 +108,7 @@ impl Places {
         let class = Class::of(kind);
         let places = match class {
             Class::Answering | Class::Calling => CALLS_MAX,
+            Class::Offering => OFFERS_MAX,
             Class::FindingMove => MOVES_MAX,
             Class::Voting | Class::Computing => config.computing_max,
             Class::Looking => config.draws_max,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use surety_types::{ModelId, model::Operation, task::TaskSpec};
 
-use crate::{Offer, config::operation_key};
+use crate::Offer;
 
 /// Models and operations whose speed is remembered.
 const MEASURED_MAX: usize = 256;
@@ -15,7 +15,7 @@ const PRIOR_MILLIS: u64 = 2_000;
 
 /// Measured speeds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Speeds(BTreeMap<(ModelId, u8), Measured>);
+pub(crate) struct Speeds(BTreeMap<(ModelId, Operation), Measured>);
 
 /// Work and time of the last runs, the older the less they count. Long runs count more than short ones, whose
 /// time is mostly overhead.
@@ -27,7 +27,7 @@ struct Measured {
 
 impl Speeds {
     pub fn measure(&mut self, model: ModelId, operation: Operation, units: u32, millis: u64) {
-        let key = (model, operation_key(operation));
+        let key = (model, operation);
         if self.0.len() >= MEASURED_MAX && !self.0.contains_key(&key) {
             return;
         }
@@ -39,7 +39,7 @@ impl Speeds {
 
     /// Milliseconds of computing that a task takes at most.
     pub fn millis(&self, spec: &TaskSpec, offer: &Offer) -> u64 {
-        let key = (spec.model, operation_key(spec.operation));
+        let key = (spec.model, spec.operation);
         let measured = self.0.get(&key).copied().unwrap_or_default();
         let prior = PRIOR_MILLIS.saturating_mul(offer.units_per_second.max(1).into());
         let milliunits = u128::from(measured.milliunits.saturating_add(prior));

@@ -113,7 +113,7 @@ impl Engines {
         let run = move |sink: &mut JobSink| engine.run(&job, sink);
         let finish = move |outcome: Outcome, took| {
             let units = outcome.claim.units;
-            vitals.metrics.computed(operation_name(operation), took, units);
+            vitals.metrics.computed(operation.name(), took, units);
             note(&measured, measurement(model, operation, units, took));
             outcome
         };
@@ -205,13 +205,6 @@ fn note(measured: &Mutex<VecDeque<Event>>, measurement: Event) {
     measured.push_back(measurement);
 }
 
-fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Embed => "embed",
-        Operation::Generate => "generate",
-    }
-}
-
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ComputeError {
@@ -250,5 +243,36 @@ impl ComputeError {
                 _ => Failure::Permanent,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    const SLOW: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn what_a_job_stands_aside_for_is_no_time_of_its_own() {
+        let computed = Arc::<AtomicU64>::default();
+        let beneath = OwnTime::start(computed.clone());
+        let urgent = OwnTime::start(computed.clone());
+        std::thread::sleep(SLOW);
+        assert!(urgent.end() >= SLOW);
+        assert!(beneath.end() < SLOW / 2);
+    }
+
+    #[test]
+    fn a_job_that_panics_leaves_its_time_to_nobody_else() {
+        let computed = Arc::<AtomicU64>::default();
+        let beneath = OwnTime::start(computed.clone());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _urgent = OwnTime::start(computed.clone());
+            std::thread::sleep(SLOW);
+            panic!("as asked for");
+        }));
+        assert!(panicked.is_err() && beneath.end() < SLOW / 2);
     }
 }

@@ -116,6 +116,14 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             provider,
             segment,
         },
+        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
+        other => return call_in_dispute(other, stash),
+    })
+}
+
+/// Those about a dispute.
+fn call_in_dispute(effect: Effect, stash: &AccountId) -> Option<Call> {
+    Some(match effect {
         Effect::SubmitMove {
             dispute,
             number,
@@ -147,7 +155,6 @@ fn call(effect: Effect, stash: &AccountId) -> Option<Call> {
             value,
             salt,
         },
-        Effect::SubmitInputDemand { task, segment, .. } => Call::DemandInput { task, segment },
         _ => return None,
     })
 }

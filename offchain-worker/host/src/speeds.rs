@@ -26,7 +26,7 @@ struct Measured {
 /// first bid.
 pub struct Speeds {
     path: PathBuf,
-    known: BTreeMap<(ModelId, &'static str), Measured>,
+    known: BTreeMap<(ModelId, Operation), Measured>,
 }
 
 impl Speeds {
@@ -41,8 +41,8 @@ impl Speeds {
             Vec::new()
         });
         let known = measured.into_iter().filter_map(|measured| {
-            let (name, _) = operation(&measured.operation)?;
-            Some(((measured.model, name), measured))
+            let operation = operation(&measured.operation)?;
+            Some(((measured.model, operation), measured))
         });
         Self {
             known: known.take(KINDS_MAX).collect(),
@@ -52,20 +52,19 @@ impl Speeds {
 
     /// All of them, for core.
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.known.values().filter_map(|measured| {
-            let (_, operation) = operation(&measured.operation)?;
-            Some(Event::Measured {
-                model: measured.model,
-                operation,
+        self.known
+            .iter()
+            .map(|((model, operation), measured)| Event::Measured {
+                model: *model,
+                operation: *operation,
                 units: measured.units,
                 millis: measured.millis,
             })
-        })
     }
 
     /// Whether that kind of work was ever measured.
     pub(super) fn knows(&self, model: ModelId, operation: Operation) -> bool {
-        self.known.contains_key(&(model, name(operation)))
+        self.known.contains_key(&(model, operation))
     }
 
     /// Remembers a measurement.
@@ -79,17 +78,16 @@ impl Speeds {
         else {
             return;
         };
-        let name = name(operation);
         let measured = Measured {
             model,
-            operation: name.into(),
+            operation: operation.name().into(),
             units,
             millis,
         };
-        if self.known.len() >= KINDS_MAX && !self.known.contains_key(&(model, name)) {
+        if self.known.len() >= KINDS_MAX && !self.known.contains_key(&(model, operation)) {
             return;
         }
-        self.known.insert((model, name), measured);
+        self.known.insert((model, operation), measured);
         if let Err(e) = self.save() {
             tracing::warn!(path = %self.path.display(), error = %e, "speeds are not kept");
         }
@@ -104,18 +102,10 @@ impl Speeds {
     }
 }
 
-fn name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Embed => "embed",
-        Operation::Generate => "generate",
-    }
-}
-
-fn operation(text: &str) -> Option<(&'static str, Operation)> {
-    let all = [Operation::Embed, Operation::Generate];
-    all.map(|operation| (name(operation), operation))
+fn operation(name: &str) -> Option<Operation> {
+    Operation::ALL
         .into_iter()
-        .find(|(name, _)| *name == text)
+        .find(|operation| operation.name() == name)
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use surety_types::TaskId;
 use surety_worker_core::Record;
 
 pub use error::JournalError;
@@ -86,15 +85,6 @@ impl Journal {
     /// When it cannot be read.
     pub fn load(&self) -> Result<Vec<Record>, JournalError> {
         self.with_storage(|storage| storage.load())
-    }
-
-    /// Drops what is left of a finished task. Does nothing for any other: promises are kept until they are
-    /// fulfilled or void.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn forget(&self, task: TaskId) -> Result<(), JournalError> {
-        self.with_storage(|storage| storage.forget(task))
     }
 
     fn with_storage<T>(

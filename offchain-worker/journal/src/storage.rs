@@ -278,20 +278,6 @@ impl Storage {
         }
         Ok((finished, open))
     }
-
-    pub fn forget(&mut self, task: TaskId) -> Result<(), JournalError> {
-        self.run(|storage| {
-            let transaction = storage.write()?;
-            let is_finished = transaction.open_table(FINISHED)?.get(task)?.is_some();
-            if is_finished {
-                transaction
-                    .open_table(OPEN)?
-                    .retain_in(of_task(task), |_, _| false)?;
-            }
-            transaction.commit()?;
-            Ok(())
-        })
-    }
 }
 
 /// Whether a record binds us to something, rather than noting how far it is.

@@ -114,20 +114,6 @@ fn a_promise_for_a_task_that_was_finished_by_mistake_counts_again() {
 }
 
 #[test]
-fn forgetting_keeps_the_promises_of_tasks_that_are_not_finished() {
-    let (_folder, path) = folder();
-    let journal = Journal::open(&path).unwrap();
-    journal.append(&[bid(1), finished(2)]).unwrap();
-    // Written late, after the task was over.
-    journal
-        .append(&[Record::RevealSubmitted { task: 2, at: 1 }])
-        .unwrap();
-    journal.forget(1).unwrap();
-    journal.forget(2).unwrap();
-    assert_eq!(journal.load().unwrap(), vec![finished(2), bid(1)]);
-}
-
-#[test]
 fn a_second_opening_is_refused_while_the_first_lasts() {
     let (_folder, path) = folder();
     let first = Journal::open(&path).unwrap();

@@ -89,12 +89,12 @@ pub struct Asked<'a> {
 /// Asked apart from the event loop, of at most [`crate::Limits::gate_checks_max`] tickets at once, of these
 /// [`crate::Limits::gate_checks_per_peer_max`] of one peer and [`crate::Limits::gate_checks_per_address_max`]
 /// of one address's strangers; further ones are put off as busy. Each is judged for at most
-/// [`crate::Limits::gate_timeout`]: what takes longer is a refusal, which is not remembered. It must not
-/// block its thread for long.
+/// [`crate::Limits::gate_timeout`]: what takes longer, or cannot be told, is a refusal which is not
+/// remembered. It must not block its thread for long.
 #[async_trait]
 pub trait AccessGate: Send + Sync {
-    /// Whether this may be read.
-    async fn may_read(&self, asked: Asked<'_>) -> Decision;
+    /// Whether this may be read; nothing when that cannot be told now, for example because no node answers.
+    async fn may_read(&self, asked: Asked<'_>) -> Option<Decision>;
 }
 
 /// Who may know of something.

@@ -127,8 +127,8 @@ impl MemoryPlane {
             ticket,
         };
         match gate.may_read(asked).await {
-            Decision::Allow => Ok(()),
-            Decision::Refuse => self.with(endpoint, |peer| {
+            Some(Decision::Allow) => Ok(()),
+            Some(Decision::Refuse) | None => self.with(endpoint, |peer| {
                 peer.tally.requests_refused_ticket.one();
                 Err(PeerError::Refused)
             }),

@@ -283,18 +283,7 @@ impl BlobStore {
         Ok((outline, size))
     }
 
-    /// Keeps a blob from making room for others until it is unpinned as often.
-    ///
-    /// # Errors
-    /// When it is not here.
-    pub fn pin(&self, hash: &ContentHash) -> Result<(), StoreError> {
-        let mut index = self.index();
-        let entry = index.entries.get_mut(hash).ok_or(StoreError::NotFound(*hash))?;
-        entry.pins = entry.pins.saturating_add(1);
-        Ok(())
-    }
-
-    /// Undoes one [`Self::pin`]. Unknown blobs are ignored.
+    /// Undoes one [`Self::put_pinned`]. Unknown blobs are ignored.
     pub fn unpin(&self, hash: &ContentHash) {
         if let Some(entry) = self.index().entries.get_mut(hash) {
             entry.pins = entry.pins.saturating_sub(1);

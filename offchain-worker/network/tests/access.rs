@@ -41,13 +41,13 @@ impl OneTicket {
 
 #[async_trait]
 impl AccessGate for OneTicket {
-    async fn may_read(&self, asked: Asked<'_>) -> Decision {
+    async fn may_read(&self, asked: Asked<'_>) -> Option<Decision> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let right = asked.peer == self.peer
             && asked.blob == self.blob
             && asked.task.is_none_or(|task| task == TASK)
             && asked.ticket.as_bytes() == b"drawn";
-        if right { Decision::Allow } else { Decision::Refuse }
+        Some(if right { Decision::Allow } else { Decision::Refuse })
     }
 }
 
@@ -240,10 +240,10 @@ struct SlowGate {
 
 #[async_trait]
 impl AccessGate for SlowGate {
-    async fn may_read(&self, _: Asked<'_>) -> Decision {
+    async fn may_read(&self, _: Asked<'_>) -> Option<Decision> {
         self.begun.notify_one();
         self.end.notified().await;
-        Decision::Allow
+        Some(Decision::Allow)
     }
 }
 
@@ -312,7 +312,7 @@ async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged
     struct Panics;
     #[async_trait]
     impl AccessGate for Panics {
-        async fn may_read(&self, _: Asked<'_>) -> Decision {
+        async fn may_read(&self, _: Asked<'_>) -> Option<Decision> {
             panic!("a fault in the host");
         }
     }
@@ -329,6 +329,24 @@ async fn a_gate_that_never_answers_or_panics_refuses_and_lets_the_next_be_judged
     assert!(refused(auditor.node.fetch(hash, &at, &ticket).await));
     server.node.set_gate(Arc::new(Panics));
     assert!(auditor.node.fetch(hash, &at, &ticket).await.is_err());
+    server.node.set_gate(OneTicket::for_peer(&auditor.node, hash));
+    assert_eq!(&auditor.node.fetch(hash, &at, &ticket).await.unwrap()[..], b"x");
+}
+
+#[tokio::test]
+async fn who_could_not_be_judged_is_judged_again_at_once() {
+    struct CutOff;
+    #[async_trait]
+    impl AccessGate for CutOff {
+        async fn may_read(&self, _: Asked<'_>) -> Option<Decision> {
+            None
+        }
+    }
+    let (server, auditor) = (peer(&[QUIC]).await, peer(&[]).await);
+    let hash = server.node.publish(Bytes::from_static(b"x")).await.unwrap();
+    let (at, ticket) = ([endpoint(&server)], showing(b"drawn"));
+    server.node.set_gate(Arc::new(CutOff));
+    assert!(refused(auditor.node.fetch(hash, &at, &ticket).await));
     server.node.set_gate(OneTicket::for_peer(&auditor.node, hash));
     assert_eq!(&auditor.node.fetch(hash, &at, &ticket).await.unwrap()[..], b"x");
 }

@@ -137,7 +137,8 @@ mod benchmarks {
         assert_eq!(audits_over::<T>(), OPENED_AT_ONCE as usize);
     }
 
-    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there, for the last ballot.
+    /// One sr25519 VRF is verified, and the newcomer draws better than all who are there, for the last
+    /// ballot.
     #[benchmark]
     fn join_committee() {
         let (agent, proof) = T::Draws::seat_for_benchmark();

@@ -21,7 +21,7 @@ use surety_dispute_game::{
 use surety_types::{
     TaskId,
     trust::{DisputeId, Slash, SlashId},
-    view::TaskView,
+    view::{BidTerms, ProviderTerms, TaskView},
 };
 
 extern crate alloc;
@@ -40,6 +40,12 @@ sp_api::decl_runtime_apis! {
         /// The most each of `redundancy` providers can be paid out of `cap`, or nothing when `cap` is below
         /// the fee.
         fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance>;
+
+        /// What a bid for a task can come to, or nothing when the task is unknown or its cap below the fee.
+        fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>>;
+
+        /// Parameters that providers work by, as they are now.
+        fn provider_terms() -> ProviderTerms<BlockNumber>;
     }
 
     /// Questions about audits, disputes and slashes.

@@ -50,13 +50,37 @@ pub enum Tier {
 
 /// What a task asks a model to do.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Encode,
+    Decode,
+    DecodeWithMemTracking,
+    MaxEncodedLen,
+    TypeInfo,
 )]
 pub enum Operation {
     /// One vector per line of the input. Metered in lines.
     Embed,
     /// Text that continues the input's prompt. Metered in tokens, those of the prompt included.
     Generate,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Embed, Self::Generate];
+
+    /// What it is called in settings, files and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Embed => "embed",
+            Self::Generate => "generate",
+        }
+    }
 }
 
 /// Everything that fixes a model's answers. Its hash is the [`ModelId`].

@@ -15,3 +15,21 @@ pub struct TaskView<AccountId, Balance, BlockNumber> {
     /// What is still in escrow for it, in plancks.
     pub escrow: Balance,
 }
+
+/// What a bid for a task can come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct BidTerms<Balance> {
+    /// The most that each of its providers can be paid, in plancks.
+    pub price_limit: Balance,
+    /// Stake that a provider has to have free in the draw, whatever it asks for, in plancks.
+    pub lock: Balance,
+}
+
+/// Parameters that providers work by, as they are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, TypeInfo)]
+pub struct ProviderTerms<BlockNumber> {
+    /// Blocks since its last heartbeat for which a provider counts as available.
+    pub heartbeat_window: BlockNumber,
+    /// Blocks of the running clock for computing and committing.
+    pub commit_window: BlockNumber,
+}

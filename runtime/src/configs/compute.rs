@@ -1,8 +1,12 @@
 //! Our own pallets, and what each of them gets from the others.
 
-use frame_support::{PalletId, parameter_types, weights::Weight};
+use frame_support::{PalletId, parameter_types, traits::Get, weights::Weight};
 use sp_runtime::traits::AccountIdConversion;
-use surety_types::{TaskId, traits::Escrow, view::TaskView};
+use surety_types::{
+    TaskId,
+    traits::{Escrow, TaskTrust},
+    view::{BidTerms, ProviderTerms, TaskView},
+};
 
 use super::consensus::RunningClock;
 use crate::{
@@ -94,4 +98,21 @@ pub(crate) fn task_view(id: TaskId) -> Option<TaskView<AccountId, Balance, Block
 /// The most each of `redundancy` providers can be paid out of `cap`.
 pub(crate) fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
     Billing::price_limit(cap, redundancy).ok()
+}
+
+/// What a bid for a task can come to: the draw asks for the lock of the limit, whatever is asked for.
+pub(crate) fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
+    let task = surety_pallet_task_auction::Tasks::<Runtime>::get(id)?;
+    let price_limit = price_limit(task.cap, task.spec.redundancy)?;
+    let lock =
+        <Results as TaskTrust<AccountId, Balance, BlockNumber>>::lock_for(price_limit, &task.spec.security);
+    Some(BidTerms { price_limit, lock })
+}
+
+/// Parameters that providers work by.
+pub(crate) fn provider_terms() -> ProviderTerms<BlockNumber> {
+    ProviderTerms {
+        heartbeat_window: dynamic::provider_registry::HeartbeatWindow::get(),
+        commit_window: dynamic::results::CommitWindow::get(),
+    }
 }

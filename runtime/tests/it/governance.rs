@@ -10,10 +10,11 @@ use sp_runtime::{DispatchError, traits::BlockNumberProvider};
 use surety_runtime::{
     Parameters, Proxy, Runtime, RuntimeCall, RuntimeParameters,
     configs::{consensus::RunningClock, governance::ProxyType},
-    params::dynamic::{auction, billing},
+    params::dynamic::{auction, billing, results},
     units::SURE,
 };
-use surety_types::task::TaskState;
+use surety_runtime_api::runtime_decl_for_task_api::TaskApi;
+use surety_types::{task::TaskState, traits::Escrow};
 
 use crate::{
     chain::{Chain, account},
@@ -64,10 +65,7 @@ fn a_changed_parameter_takes_effect_at_once() {
 fn a_changed_fee_changes_what_a_cap_can_pay() {
     let mut chain = Chain::new("local_testnet");
     chain.query(|| {
-        let limit = || {
-            use surety_types::traits::Escrow;
-            surety_runtime::Billing::price_limit(CAP, 3).unwrap()
-        };
+        let limit = || surety_runtime::Billing::price_limit(CAP, 3).unwrap();
         let before = limit();
         let rate = sp_runtime::Permill::from_percent(50);
         let parameter =
@@ -75,6 +73,27 @@ fn a_changed_fee_changes_what_a_cap_can_pay() {
         assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), parameter));
         assert!(limit() < before);
         assert_eq!(limit(), CAP * 2 / 3 / 3);
+    });
+}
+
+#[test]
+fn what_a_bid_has_to_back_is_the_lock_of_the_limit_as_it_is_now() {
+    let mut chain = market::open();
+    let task = market::post(&mut chain, 3);
+    chain.query(|| {
+        let limit = surety_runtime::Billing::price_limit(CAP, 3).unwrap();
+        let terms = || Runtime::bid_terms(task).unwrap();
+        let multiple = u128::from(results::LockMultiple::get());
+        assert_eq!((terms().price_limit, terms().lock), (limit, limit * multiple));
+        let dearer = results::Parameters::LockMultiple(results::LockMultiple, Some(77));
+        let parameter = RuntimeParameters::Results(dearer);
+        assert_ok!(Parameters::set_parameter(RawOrigin::Root.into(), parameter));
+        assert_eq!(terms().lock, limit * 77);
+        assert_eq!(Runtime::bid_terms(task + 1), None);
+        assert_eq!(
+            Runtime::provider_terms().commit_window,
+            results::CommitWindow::get()
+        );
     });
 }
 

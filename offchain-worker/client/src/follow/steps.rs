@@ -48,8 +48,11 @@ impl Steps {
     pub(super) fn events(&mut self, task: TaskId, events: &[ChainEvent], clock: BlockNumber) -> Vec<String> {
         let texts = |now: Now| -> Vec<String> {
             let ours = events.iter().filter(|event| event.task() == Some(task));
-            ours.filter_map(|event| bid_text(event).or_else(|| trust_text(event, now)))
-                .collect()
+            ours.filter_map(|event| {
+                let text = bid_text(event).or_else(|| trust_text(event, now));
+                text.or_else(|| data_text(event, now))
+            })
+            .collect()
         };
         self.new_by(texts(None), texts(Some(clock)))
     }
@@ -142,29 +145,6 @@ fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
                 event.field::<DisputeId>("dispute")?
             ))
         }
-        "DataDemanded" => Some(format!(
-            "{} has to show piece {} of its output on the chain",
-            account("provider")?,
-            event.field::<u32>("segment")?
-        )),
-        "DataSupplied" => Some(format!(
-            "{} has shown a piece of its output",
-            account("provider")?
-        )),
-        "InputDemanded" => Some(format!(
-            "{} cannot get the input: piece {} of it has to be shown on the chain; there is time {}",
-            account("provider")?,
-            event.field::<u32>("segment")?,
-            left(event.field("until")?, now)
-        )),
-        "InputSupplied" => Some(format!(
-            "piece {} of the input was shown on the chain",
-            event.field::<u32>("segment")?
-        )),
-        "InputDemandLifted" => Some("what was demanded of the input is needed no more".into()),
-        "InputWithheld" => {
-            Some("a piece of the input was not shown in time: the client's lock is lost".into())
-        }
         "FaultFound" => Some(format!(
             "{} is at fault: {}",
             account("offender")?,
@@ -180,6 +160,38 @@ fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
             "the insurance pool pays the client {}",
             Amount(event.field("amount")?)
         )),
+        _ => None,
+    }
+}
+
+/// What has to be shown on the chain because it could not be had elsewhere.
+fn data_text(event: &ChainEvent, now: Now) -> Option<String> {
+    let provider = || {
+        event
+            .field::<AccountId>("provider")
+            .map(|account| short(&account))
+    };
+    match event.name.as_str() {
+        "DataDemanded" => Some(format!(
+            "{} has to show piece {} of its output on the chain",
+            provider()?,
+            event.field::<u32>("segment")?
+        )),
+        "DataSupplied" => Some(format!("{} has shown a piece of its output", provider()?)),
+        "InputDemanded" => Some(format!(
+            "{} cannot get the input: piece {} of it has to be shown on the chain; there is time {}",
+            provider()?,
+            event.field::<u32>("segment")?,
+            left(event.field("until")?, now)
+        )),
+        "InputSupplied" => Some(format!(
+            "piece {} of the input was shown on the chain",
+            event.field::<u32>("segment")?
+        )),
+        "InputDemandLifted" => Some("what was demanded of the input is needed no more".into()),
+        "InputWithheld" => {
+            Some("a piece of the input was not shown in time: the client's lock is lost".into())
+        }
         _ => None,
     }
 }

@@ -175,3 +175,20 @@ fn a_bid_that_the_chain_has_refused_makes_room() {
     provider.step(11, refused);
     assert_eq!(bids(&see(&mut provider, 12, many(2))).len(), 1);
 }
+
+#[test]
+fn a_flood_of_bids_leaves_places_for_what_was_promised() {
+    let mut provider = limited(100_000);
+    let step = see(&mut provider, 10, many(200));
+    assert_eq!(bids(&step).len(), 200);
+    assert_eq!(kinds(&step), [EffectKind::Bid; 32]);
+    // None of them arrives; a result is committed to all the same.
+    let assigned = [many(200), vec![working(300)]].concat();
+    see(&mut provider, 11, assigned);
+    provider.step(11, Event::InputReady { task: 300 });
+    let ready = Event::ResultReady {
+        task: 300,
+        claim: claim(1),
+    };
+    assert_eq!(kinds(&provider.step(11, ready)), [EffectKind::Commit]);
+}

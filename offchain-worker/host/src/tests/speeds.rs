@@ -39,19 +39,9 @@ async fn measured_beneath(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_job_stands_aside_for_does_not_make_its_kind_of_work_look_slow() {
     let slow_move = |_: &mut JobSink| {
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_millis(500));
         Err(EngineError::NotInTrace)
     };
     let millis = measured_beneath(slow_move).await;
-    assert!(millis < 1000, "{millis}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_panics_leaves_its_time_to_nobody_else() {
-    let panic = |_: &mut JobSink| {
-        std::thread::sleep(Duration::from_secs(2));
-        panic!("as asked for")
-    };
-    let millis = measured_beneath(panic).await;
-    assert!(millis < 1000, "{millis}");
+    assert!(millis < 400, "{millis}");
 }

@@ -5,6 +5,7 @@ use surety_exact::{ArithmeticError, Precision};
 use super::{
     ConvertError, Recipe, Step,
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
+    layers,
     quantise::{Chosen, Site, norm, sharing, table},
     source::Source,
 };
@@ -62,14 +63,10 @@ impl Recipe for BertConfig {
         let word_embeddings = embedding("word_embeddings", self.dims.vocab_size)?;
         let position_embeddings = embedding("position_embeddings", self.dims.max_position_embeddings)?;
         let token_type_embeddings = embedding("token_type_embeddings", self.type_vocab_size)?;
-        step.done(1);
-        let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
-        for number in 0..self.dims.num_hidden_layers {
-            let seen = seen.and_then(|seen| seen.layers.get(number));
+        let layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
             let stem = format!("encoder.layer.{number}");
-            layers.push(layer(source, &stem, self, precision, seen)?);
-            step.done(number + 2);
-        }
+            layer(source, &stem, self, precision, seen)
+        })?;
         Ok(BertWeights {
             heads: self.dims.num_attention_heads,
             activation: self.activation,

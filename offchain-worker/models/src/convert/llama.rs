@@ -5,6 +5,7 @@ use surety_exact::{ArithmeticError, Precision};
 use super::{
     ConvertError, Recipe, Step,
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
+    layers,
     quantise::{Chosen, Site, norm, sharing, table},
     rotary,
     source::Source,
@@ -53,19 +54,10 @@ impl Recipe for LlamaConfig {
             width,
             Chosen::plain(precision),
         )?;
-        step.done(1);
-        let mut layers = Vec::with_capacity(self.dims.num_hidden_layers);
-        for number in 0..self.dims.num_hidden_layers {
-            let seen = seen.and_then(|seen| seen.layers.get(number));
-            layers.push(layer(
-                source,
-                &format!("model.layers.{number}"),
-                self,
-                precision,
-                seen,
-            )?);
-            step.done(number + 2);
-        }
+        let layers = layers(self.dims.num_hidden_layers, seen, step, |number, seen| {
+            let stem = format!("model.layers.{number}");
+            layer(source, &stem, self, precision, seen)
+        })?;
         let head = Site {
             stem: "lm_head",
             outputs: vocabulary,

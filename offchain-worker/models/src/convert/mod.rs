@@ -38,7 +38,7 @@ use crate::{
     hash::{file_hash, file_hash_of},
     store::{ModelFile, ModelStore, StoreError, StoredModel, read_bounded, write_manifest},
 };
-use calibration::{Calibrator, Inputs, Sequences};
+use calibration::{Calibrator, Inputs, LayerInputs, Sequences};
 use source::Source;
 
 /// Why a model could not be converted. Nothing in the store has changed then.
@@ -309,6 +309,23 @@ trait Recipe {
         weights: &Self::Weights,
         text: &Sequences,
     ) -> Result<Inputs, ArithmeticError>;
+}
+
+/// Every layer, made by `layer` of its number and what its linear layers are given. The tables of vectors
+/// are done.
+fn layers<L>(
+    count: usize,
+    seen: Option<&Inputs>,
+    step: &mut Step<'_>,
+    mut layer: impl FnMut(usize, Option<&LayerInputs>) -> Result<L, ConvertError>,
+) -> Result<Vec<L>, ConvertError> {
+    step.done(1);
+    let mut layers = Vec::with_capacity(count);
+    for number in 0..count {
+        layers.push(layer(number, seen.and_then(|seen| seen.layers.get(number)))?);
+        step.done(number + 2);
+    }
+    Ok(layers)
 }
 
 fn quantise(

@@ -173,7 +173,7 @@ impl EventLoop {
                 ticket: &case.ticket,
             };
             let decision = tokio::time::timeout(timeout, gate.may_read(asked)).await;
-            Answer::Judged(case, decision.ok())
+            Answer::Judged(case, decision.ok().flatten())
         });
         self.judging.insert(judging.id(), guest);
     }

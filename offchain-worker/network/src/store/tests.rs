@@ -66,13 +66,12 @@ fn a_blob_over_the_limit_is_refused() {
 #[test]
 fn the_oldest_unpinned_blob_makes_room() {
     let (_dir, store) = store(10, 10);
-    let pinned = store.put(b"aaaa").unwrap();
-    store.pin(&pinned).unwrap();
+    let pinned = store.put_pinned(b"aaaa").unwrap();
     let oldest = store.put(b"bbbb").unwrap();
     let newest = store.put(b"cccc").unwrap();
     assert!(matches!(store.get(&oldest), Err(StoreError::NotFound(_))));
     assert!(store.size(&pinned).is_some() && store.size(&newest).is_some());
-    store.pin(&newest).unwrap();
+    assert_eq!(store.put_pinned(b"cccc").unwrap(), newest);
     assert!(matches!(
         store.put(b"dddd"),
         Err(StoreError::QuotaExceeded { bytes: 4, max: 10 })
@@ -180,7 +179,7 @@ fn a_disk_that_syncs_slowly_keeps_nobody_waiting_who_wants_something_else() {
     }
     assert_eq!(store.get(&content_hash(b"slow")).unwrap(), b"slow");
     assert_eq!((store.total_bytes(), files(dir.path())), (12, 0));
-    store.pin(&content_hash(b"slow")).unwrap();
+    store.put_pinned(b"slow").unwrap();
     assert!(matches!(
         store.put(b"nine bytes"),
         Err(StoreError::QuotaExceeded { .. })

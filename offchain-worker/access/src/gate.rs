@@ -1,0 +1,173 @@
+//! Who is let in: by the chain's state, and nothing else.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codec::DecodeAll;
+use surety_audit_economics::{AuditInput, AuditThreshold};
+use surety_chain_client::{
+    AccountId, Chain, ChainError, RoundRecord, TaskRecord, When, checked_draw, is_hash_signed,
+};
+use surety_network::{AccessGate, Asked, Decision};
+use surety_types::{ContentHash, stake::Role, task::TaskState, trust::DisputeId};
+
+use crate::{OwnOutputs, ticket::TicketBody};
+
+/// Judges tickets by the chain's state.
+pub struct Gate {
+    chain: Arc<dyn Chain>,
+    /// Whose outputs are asked for; nobody's where there are none.
+    provider: Option<AccountId>,
+    outputs: Arc<OwnOutputs>,
+}
+
+impl Gate {
+    /// Of a client: it has inputs only.
+    pub fn of_client(chain: Arc<dyn Chain>) -> Self {
+        Self {
+            chain,
+            provider: None,
+            outputs: Arc::default(),
+        }
+    }
+
+    /// Of a provider, for the stash it works for.
+    pub fn of_provider(chain: Arc<dyn Chain>, stash: AccountId, outputs: Arc<OwnOutputs>) -> Self {
+        Self {
+            chain,
+            provider: Some(stash),
+            outputs,
+        }
+    }
+
+    /// Whether the signer of a ticket may read a blob, by the best block's state. A fork is no way in: a draw
+    /// needs what all providers have committed to, and nobody else can tell beforehand who will be drawn.
+    async fn judge(&self, peer: &str, blob: ContentHash, body: &TicketBody) -> Result<bool, ChainError> {
+        let hash = body.hash(&self.chain.info().genesis, peer);
+        if !is_hash_signed(&body.agent, &hash, body.signature) {
+            return Ok(false);
+        }
+        let Some(info) = self.chain.task(When::Best, body.task).await? else {
+            return Ok(false);
+        };
+        let is_input = info.task.spec.input == blob;
+        if !is_input && !self.outputs.is(body.task, blob) && settled_output(&info.task) != Some(blob) {
+            return Ok(false);
+        }
+        if info.task.client == body.agent {
+            return Ok(true);
+        }
+        let Some(round) = &info.round else {
+            return Ok(false);
+        };
+        let stash = self.chain.agent_stash(When::Best, &body.agent).await?;
+        let stash = stash.unwrap_or_else(|| body.agent.clone());
+        let computes = round.members.iter().any(|member| member.provider == stash);
+        if is_input && computes || round.audits.iter().any(|audit| audit.verifier == stash) {
+            return Ok(true);
+        }
+        if self.is_drawn(body, &stash, round, is_input).await? {
+            return Ok(true);
+        }
+        for open in &round.disputes {
+            if self.decides(open.id, &body.agent, &stash).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a draw is right, and for what is asked for.
+    async fn is_drawn(
+        &self,
+        body: &TicketBody,
+        stash: &AccountId,
+        round: &RoundRecord,
+        is_input: bool,
+    ) -> Result<bool, ChainError> {
+        let (Some((provider, proof)), Some(draw)) = (&body.draw, &round.draw) else {
+            return Ok(false);
+        };
+        // An output is for those who audit it.
+        if !is_input && self.provider.as_ref() != Some(provider) {
+            return Ok(false);
+        }
+        let mut members = round.members.iter();
+        let member = members.find(|member| member.provider == *provider);
+        let Some(commitment) = member.and_then(|member| member.drawn_for(draw.tranche)) else {
+            return Ok(false);
+        };
+        let input = AuditInput {
+            seed: draw.seed,
+            task: body.task,
+            provider: provider.clone(),
+            commitment,
+            tranche: draw.tranche,
+        };
+        let Some(output) = checked_draw(&body.agent, &input, proof) else {
+            return Ok(false);
+        };
+        let Some(bonded) = self.bonded_verifier(stash).await? else {
+            return Ok(false);
+        };
+        let expected = self
+            .chain
+            .auditors_expected(When::Best, body.task, provider)
+            .await?;
+        let threshold = AuditThreshold::weighted(expected, bonded, draw.verifier_stake);
+        Ok(threshold.draws(&output))
+    }
+
+    /// Whether somebody is a party of a dispute, or may be asked to decide it: all verifiers are, in the end.
+    async fn decides(
+        &self,
+        dispute: DisputeId,
+        agent: &AccountId,
+        stash: &AccountId,
+    ) -> Result<bool, ChainError> {
+        let Some(found) = self.chain.dispute(When::Best, dispute).await? else {
+            return Ok(false);
+        };
+        let parties = [found.defender.account(), found.challenger.account()];
+        if parties.iter().any(|party| *party == agent || *party == stash) {
+            return Ok(true);
+        }
+        Ok(found.referred_at.is_some() && self.bonded_verifier(stash).await?.is_some())
+    }
+
+    /// What a verifier has bonded; nothing for anybody else.
+    async fn bonded_verifier(&self, stash: &AccountId) -> Result<Option<u128>, ChainError> {
+        let stake = self.chain.stake(When::Best, stash).await?;
+        let bonded = stake.filter(|stake| stake.role == Role::Verifier && stake.bonded > 0);
+        Ok(bonded.map(|stake| stake.bonded))
+    }
+}
+
+/// What a task came to.
+fn settled_output(task: &TaskRecord) -> Option<ContentHash> {
+    match &task.state {
+        TaskState::Settled { claim, .. } => Some(claim.output),
+        _ => None,
+    }
+}
+
+#[async_trait]
+impl AccessGate for Gate {
+    async fn may_read(&self, asked: Asked<'_>) -> Option<Decision> {
+        let Ok(body) = TicketBody::decode_all(&mut asked.ticket.as_bytes()) else {
+            return Some(Decision::Refuse);
+        };
+        // A ticket for one task says nothing of another's output.
+        if asked.task.is_some_and(|task| task != body.task) {
+            return Some(Decision::Refuse);
+        }
+        match self.judge(asked.peer, asked.blob, &body).await {
+            Ok(true) => Some(Decision::Allow),
+            Ok(false) => Some(Decision::Refuse),
+            Err(e) => {
+                tracing::warn!(task = body.task, error = %e, "cannot judge who asks for a blob");
+                None
+            }
+        }
+    }
+}

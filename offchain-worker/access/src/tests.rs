@@ -1,0 +1,267 @@
+//! Who is let in, and who only says so.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use surety_audit_economics::AuditInput;
+use surety_chain_client::{AccountId, Chain, FakeChain, Hash, RoundRecord, Signer, StakeInfo, TaskRecord};
+use surety_network::{AccessGate, Asked, Decision, Ticket};
+use surety_types::{
+    model::Operation,
+    stake::Role,
+    task::{
+        Assignment, AuditDraw, MemberProgress, ResultClaim, RoundMember, RoundPhase, TaskSpec, TaskState,
+    },
+    trust::{Audit, AuditProof, AuditState},
+};
+
+use super::*;
+
+const TASK: TaskId = 3;
+const INPUT: ContentHash = ContentHash::repeat_byte(1);
+const OUTPUT: ContentHash = ContentHash::repeat_byte(2);
+const COMMITMENT: Hash = Hash::repeat_byte(3);
+const PEER: &str = "peer";
+
+fn signer(name: &str) -> Signer {
+    Signer::from_uri(&format!("//{name}")).unwrap()
+}
+
+fn account(name: &str) -> AccountId {
+    signer(name).account().clone()
+}
+
+struct World {
+    chain: FakeChain,
+    provider: Gate,
+    client: Gate,
+}
+
+/// A task of which the audit window is open; everybody with stake is drawn.
+fn world() -> World {
+    let chain = FakeChain::new();
+    let assignment = Assignment {
+        provider: account("provider"),
+        price: 1,
+    };
+    let task = TaskRecord {
+        client: account("client"),
+        spec: TaskSpec {
+            model: ContentHash::zero(),
+            operation: Operation::Embed,
+            input: INPUT,
+            input_bytes: 1,
+            units_max: 1,
+            redundancy: 1,
+            sources: Default::default(),
+            security: Default::default(),
+        },
+        cap: 1,
+        posted_at: 0,
+        state: TaskState::Running {
+            assignments: vec![assignment].try_into().unwrap(),
+            reserves: Default::default(),
+        },
+    };
+    let round = RoundRecord {
+        members: vec![RoundMember {
+            progress: MemberProgress::Committed(COMMITMENT),
+            ..RoundMember::new(account("provider"), 1, 0)
+        }]
+        .try_into()
+        .unwrap(),
+        phase: RoundPhase::Auditing { until: 9 },
+        draw: Some(AuditDraw {
+            seed: Hash::repeat_byte(5),
+            verifier_stake: 1,
+            tranche: 0,
+            is_short: false,
+        }),
+        ..RoundRecord::new(1, 9)
+    };
+    chain.change(|state| {
+        state.tasks.insert(TASK, task);
+        state.rounds.insert(TASK, round);
+        state.auditors_expected = 1_000_000_000_000_000_000;
+        let stake = |role| StakeInfo {
+            role,
+            bonded: 1000,
+            locked: 0,
+            unlocking: Default::default(),
+            agent: None,
+            settled_at: 0,
+        };
+        state.stakes.insert(account("verifier"), stake(Role::Verifier));
+        state.stakes.insert(account("poser"), stake(Role::Provider));
+        for name in ["verifier", "poser"] {
+            let agent = account(&format!("{name}//agent"));
+            state.agents.insert(agent, account(name));
+        }
+    });
+    let outputs = Arc::<OwnOutputs>::default();
+    outputs.insert(TASK, OUTPUT);
+    let shared: Arc<dyn Chain> = Arc::new(chain.clone());
+    World {
+        provider: Gate::of_provider(shared.clone(), account("provider"), outputs),
+        client: Gate::of_client(shared),
+        chain,
+    }
+}
+
+fn draw(name: &str, tranche: u8) -> Option<(AccountId, AuditProof)> {
+    let input = AuditInput {
+        seed: Hash::repeat_byte(5),
+        task: TASK,
+        provider: account("provider"),
+        commitment: COMMITMENT,
+        tranche,
+    };
+    let drawn = signer(name).draw_audit(&input).unwrap();
+    Some((account("provider"), drawn.proof))
+}
+
+impl World {
+    fn ticket(&self, name: &str, draw: Option<(AccountId, AuditProof)>) -> Ticket {
+        ticket(&signer(name), &self.chain.info().genesis, PEER, TASK, draw).unwrap()
+    }
+
+    async fn lets_in(&self, gate: &Gate, ticket: &Ticket, blob: ContentHash) -> bool {
+        let asked = Asked {
+            peer: PEER,
+            blob,
+            task: None,
+            ticket,
+        };
+        gate.may_read(asked).await == Some(Decision::Allow)
+    }
+}
+
+#[tokio::test]
+async fn who_is_drawn_may_read_and_who_only_says_so_may_not() {
+    let world = world();
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
+    assert!(world.lets_in(&world.provider, &drawn, INPUT).await);
+    assert!(world.lets_in(&world.client, &drawn, INPUT).await);
+    for stranger in [
+        world.ticket("verifier//agent", None),
+        world.ticket("verifier//agent", draw("other//agent", 0)),
+        world.ticket("poser//agent", draw("poser//agent", 0)),
+        world.ticket("nobody", draw("nobody", 0)),
+    ] {
+        assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
+        assert!(!world.lets_in(&world.client, &stranger, INPUT).await);
+    }
+    let unknown = ContentHash::repeat_byte(9);
+    assert!(!world.lets_in(&world.provider, &drawn, unknown).await);
+}
+
+#[tokio::test]
+async fn what_is_revealed_can_be_drawn_for_only_when_auditors_are_drawn_again() {
+    let world = world();
+    let reveal = |tranche| {
+        world.chain.change(|state| {
+            let round = state.rounds.get_mut(&TASK).unwrap();
+            round.members[0].progress = MemberProgress::Revealed(ResultClaim {
+                output: OUTPUT,
+                trace_root: COMMITMENT,
+                units: 1,
+            });
+            round.draw.as_mut().unwrap().tranche = tranche;
+        });
+    };
+    reveal(0);
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
+    reveal(1);
+    assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
+    let again = world.ticket("verifier//agent", draw("verifier//agent", 1));
+    assert!(world.lets_in(&world.provider, &again, OUTPUT).await);
+}
+
+#[tokio::test]
+async fn a_ticket_is_good_for_the_peer_that_it_was_made_for() {
+    let world = world();
+    let ticket = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    let asked = |peer, task| Asked {
+        peer,
+        blob: INPUT,
+        task,
+        ticket: &ticket,
+    };
+    assert_eq!(
+        world.client.may_read(asked(PEER, Some(TASK))).await,
+        Some(Decision::Allow)
+    );
+    for asked in [asked("thief", None), asked(PEER, Some(TASK + 1))] {
+        assert_eq!(world.client.may_read(asked).await, Some(Decision::Refuse));
+    }
+}
+
+#[tokio::test]
+async fn an_auditor_that_the_chain_names_needs_no_draw() {
+    let world = world();
+    let ticket = world.ticket("verifier//agent", None);
+    assert!(!world.lets_in(&world.provider, &ticket, OUTPUT).await);
+    world.chain.change(|state| {
+        let audit = Audit {
+            verifier: account("verifier"),
+            provider: account("provider"),
+            bond: 0,
+            state: AuditState::Sealed(Hash::zero()),
+        };
+        let round = state.rounds.get_mut(&TASK).unwrap();
+        round.audits.try_push(audit).unwrap();
+    });
+    assert!(world.lets_in(&world.provider, &ticket, OUTPUT).await);
+}
+
+#[tokio::test]
+async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_settled() {
+    let world = world();
+    let rival = RoundMember::new(account("rival"), 1, 0);
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&TASK).unwrap();
+        round.members.try_push(rival).unwrap();
+    });
+    let rival = world.ticket("rival", None);
+    assert!(world.lets_in(&world.client, &rival, INPUT).await);
+    assert!(!world.lets_in(&world.provider, &rival, OUTPUT).await);
+
+    let client = world.ticket("client", None);
+    let settled = ContentHash::repeat_byte(7);
+    assert!(!world.lets_in(&world.provider, &client, settled).await);
+    world.chain.change(|state| {
+        state.rounds.remove(&TASK);
+        state.tasks.get_mut(&TASK).unwrap().state = TaskState::Settled {
+            at: 1,
+            claim: ResultClaim {
+                output: settled,
+                trace_root: Hash::zero(),
+                units: 1,
+            },
+            payments: Default::default(),
+            refund: 0,
+            fee: 0,
+        };
+    });
+    assert!(world.lets_in(&world.provider, &client, settled).await);
+    assert!(!world.lets_in(&world.provider, &rival, settled).await);
+}
+
+#[tokio::test]
+async fn nobody_is_let_in_while_the_chain_cannot_be_asked_and_nobody_is_refused_by_it() {
+    let world = world();
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    world.chain.set_unreachable(true);
+    let asked = |ticket| Asked {
+        peer: PEER,
+        blob: OUTPUT,
+        task: None,
+        ticket,
+    };
+    assert_eq!(world.provider.may_read(asked(&drawn)).await, None);
+    let garbage = Ticket::new(vec![1, 2, 3]).unwrap();
+    let judged = world.provider.may_read(asked(&garbage)).await;
+    assert_eq!(judged, Some(Decision::Refuse));
+}

@@ -1,0 +1,46 @@
+//! What is shown to those who keep a task's blobs.
+
+use codec::{Decode, Encode};
+use surety_chain_client::{AccountId, Hash, Signer};
+use surety_network::Ticket;
+use surety_types::{TaskId, trust::AuditProof};
+
+/// Begins what is signed.
+const DOMAIN: &[u8] = b"surety-pass";
+
+/// What an auditor, or a party of a dispute, shows to those who keep a task's blobs.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct TicketBody {
+    pub task: TaskId,
+    /// The key that signs; it acts for a stash, or for itself.
+    pub agent: AccountId,
+    /// That it has drawn itself to audit the result of this provider.
+    pub draw: Option<(AccountId, AuditProof)>,
+    pub signature: [u8; 64],
+}
+
+impl TicketBody {
+    /// What is signed, where the peer with this id shows it.
+    pub fn hash(&self, genesis: &Hash, peer: &str) -> [u8; 32] {
+        let said = (DOMAIN, genesis, self.task, &self.agent, &self.draw, peer);
+        sp_crypto_hashing::blake2_256(&said.encode())
+    }
+}
+
+/// A ticket to the blobs of a task, for the peer with this id.
+pub fn ticket(
+    signer: &Signer,
+    genesis: &Hash,
+    peer: &str,
+    task: TaskId,
+    draw: Option<(AccountId, AuditProof)>,
+) -> Option<Ticket> {
+    let mut body = TicketBody {
+        task,
+        agent: signer.account().clone(),
+        draw,
+        signature: [0; 64],
+    };
+    body.signature = signer.sign_hash(&body.hash(genesis, peer));
+    Ticket::new(body.encode())
+}
