@@ -18,6 +18,7 @@ mod convictions;
 mod insurance;
 mod record;
 mod slashes;
+mod sweep;
 #[cfg(any(feature = "std", feature = "try-runtime"))]
 mod try_state;
 pub mod weights;
@@ -134,6 +135,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type Records<T: Config> = StorageMap<_, Blake2_128Concat, T::AccountId, RecordOf<T>, ValueQuery>;
 
+    /// The record that the sweep has looked at last; nothing when it begins with the first.
+    #[pallet::storage]
+    pub type RecordsSweptTo<T: Config> = StorageValue<_, T::AccountId>;
+
     /// Providers convicted lately, oldest first.
     #[pallet::storage]
     pub type Convictions<T: Config> =
@@ -142,7 +147,7 @@ pub mod pallet {
     #[pallet::hooks]
     impl<T: Config> Hooks<BlockNumberFor<T>> for Pallet<T> {
         fn on_idle(_now: BlockNumberFor<T>, remaining_weight: Weight) -> Weight {
-            Self::sweep_slashes(remaining_weight)
+            Self::sweep(remaining_weight)
         }
 
         #[cfg(feature = "std")]

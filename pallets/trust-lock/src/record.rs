@@ -21,7 +21,7 @@ impl<T: Config> Jail<T::AccountId> for Pallet<T> {
 }
 
 impl<T: Config> StashClosed<T::AccountId> for Pallet<T> {
-    /// Who is in jail or suspended is remembered: leaving does not shorten it.
+    /// Who is in jail or suspended is remembered until that is over: leaving does not shorten it.
     fn closed(stash: &T::AccountId) {
         if !Self::is_jailed(stash) {
             Records::<T>::remove(stash);

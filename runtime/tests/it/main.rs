@@ -9,6 +9,7 @@ mod consensus;
 mod disputes;
 mod governance;
 mod inputs;
+mod leaving;
 mod lives;
 mod market;
 mod openings;

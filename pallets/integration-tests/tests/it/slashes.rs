@@ -1,9 +1,10 @@
 //! Slashes are deferred, can be vetoed, and are shared.
 
-use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult};
+use frame_support::{assert_noop, assert_ok, dispatch::DispatchResult, traits::Hooks, weights::Weight};
 use sp_runtime::DispatchError;
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    stake::Role,
     traits::{Jail, StashClosed},
     trust::FaultKind,
 };
@@ -139,6 +140,45 @@ fn leaving_does_not_shorten_it() {
         pass_unattended(JAIL + 1);
         TrustLock::closed(&3);
         assert!(!Records::<Test>::contains_key(3));
+    });
+}
+
+#[test]
+fn who_left_while_in_jail_is_forgotten_when_that_is_over() {
+    convicted(|| {
+        // The slash is carried out, and took everything.
+        pass(DEFERRAL + 1);
+        MockStake::remove(3);
+        TrustLock::closed(&3);
+        pass(JAIL - DEFERRAL - 1);
+        assert!(TrustLock::is_jailed(&3) && Records::<Test>::contains_key(3));
+        // As many blocks as it takes to look at all records.
+        pass(1 + Records::<Test>::iter().count() as BlockNumber);
+        assert!(!Records::<Test>::contains_key(3));
+        // Of those who stay nothing is forgotten.
+        assert!(Records::<Test>::contains_key(1) && Records::<Test>::contains_key(2));
+    });
+}
+
+#[test]
+fn an_idle_block_looks_at_few_records_and_all_have_their_turn() {
+    TestExt::new().execute_with(|| {
+        let gone = LAST_STRANGER + 1..LAST_STRANGER + 31;
+        for stash in gone.clone() {
+            Records::<Test>::mutate(stash, |record| record.missed = 1);
+        }
+        let left = || Records::<Test>::iter().count();
+        pass(1);
+        assert_eq!(left(), 26);
+        // One that came back.
+        let back = Records::<Test>::iter_keys().last().unwrap();
+        MockStake::bond(back, agent_of(back), Role::Provider, BOND);
+        pass(7);
+        assert_eq!(Records::<Test>::iter_keys().collect::<Vec<_>>(), [back]);
+        // A block without room does nothing.
+        Records::<Test>::mutate(gone.end, |record| record.missed = 1);
+        assert_eq!(TrustLock::on_idle(1, Weight::zero()), Weight::zero());
+        assert_eq!(left(), 2);
     });
 }
 
