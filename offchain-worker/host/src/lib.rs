@@ -223,10 +223,13 @@ impl<C: Core> Host<C> {
     /// What goes on beside the loop.
     fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
         let tools = &self.tools;
+        let bids = matches!(self.beside, Beside::Heartbeat { .. });
         let mut parts = Supervisor::new(tools.vitals.clone());
         for (part, seen) in [("finalized_blocks", Seen::Finalized), ("best_blocks", Seen::Best)] {
             let (of, blocks) = (tools.clone(), blocks.clone());
-            parts.keep(part, move || blocks::follow(of.clone(), seen, blocks.clone()));
+            parts.keep(part, move || {
+                blocks::follow(of.clone(), seen, bids, blocks.clone())
+            });
         }
         let of = tools.clone();
         parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
@@ -257,7 +260,9 @@ impl<C: Core> Host<C> {
     /// One turn: step, records, effects.
     async fn take(&mut self, event: Event) -> Result<()> {
         match &event {
-            Event::Finalized { block, clock, tasks } => {
+            Event::Finalized {
+                block, clock, tasks, ..
+            } => {
                 self.block = self.block.max(*block);
                 self.tools.vitals.block(Seen::Finalized, *block);
                 self.tools.vitals.metrics.clock(*clock);
@@ -378,9 +383,12 @@ pub async fn parameter(
 
 fn log_event(event: &Event) {
     match event {
-        Event::Finalized { block, clock, tasks } => {
-            tracing::debug!(block, clock, tasks = tasks.len(), "finalised");
-        }
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread,
+        } => tracing::debug!(block, clock, tasks = tasks.len(), ?unread, "finalised"),
         Event::Best { block, clock, tasks } => tracing::debug!(block, clock, tasks = tasks.len(), "best"),
         other => tracing::debug!(event = ?other, "event"),
     }

@@ -7,7 +7,7 @@ use sp_core::H256;
 
 use super::{fixture::runtime, node::Node};
 use crate::{RpcChain, RpcConfig, runtime::Entry};
-use surety_chain_client::{Chain, ChainError, ErrorClass, TaskRecord, When, sample};
+use surety_chain_client::{Chain, ChainError, ErrorClass, OpenTasks, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -159,7 +159,7 @@ async fn an_empty_list_without_state_behind_it_is_not_believed() {
 
     let both = connect(&[&empty, &good]).await;
     let open = both.open_tasks(When::Finalized, None).await.unwrap();
-    assert_eq!(open.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
+    assert_eq!(open.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
 }
 
 #[tokio::test]
@@ -167,20 +167,29 @@ async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
     let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
     with_task(&good, 7);
     let chain = connect(&[&good, &forgetful]).await;
-    assert_eq!(chain.open_tasks(When::Finalized, None).await.unwrap().len(), 1);
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await.unwrap().tasks.len(),
+        1
+    );
     good.stop();
     let refused = chain.open_tasks(When::Finalized, None).await.unwrap_err();
     assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
     // That the task is over is believed of a node that knows that there was one.
     forgetful.put(&runtime(), Entry::NextTaskId, &[], 8u64.encode());
-    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await,
+        Ok(OpenTasks::default())
+    );
 }
 
 #[tokio::test]
 async fn an_empty_list_of_a_young_chain_is_believed() {
     let node = Node::start(1).await;
     let chain = connect(&[&node]).await;
-    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await,
+        Ok(OpenTasks::default())
+    );
     assert_eq!(chain.recent_tasks(When::Best, 5).await, Ok(Vec::new()));
 }
 
@@ -221,7 +230,7 @@ async fn open_tasks_cost_what_is_open_and_the_newest_tasks_what_is_shown() {
     with_task(&node, 3000);
     let chain = connect(&[&node]).await;
     let open = chain.open_tasks(When::Best, None).await.unwrap();
-    assert_eq!(open.len(), 1);
+    assert_eq!(open.tasks.len(), 1);
     assert_eq!(node.asked("state_getKeysPaged"), 1);
     let recent = chain.recent_tasks(When::Best, 3).await.unwrap();
     let ids: Vec<_> = recent.iter().map(|(id, _)| *id).collect();
