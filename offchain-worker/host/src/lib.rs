@@ -25,7 +25,7 @@ mod work;
 use std::{collections::BTreeMap, sync::Arc};
 
 use surety_access::OwnOutputs;
-use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
+use surety_chain_client::{AccountId, Balance, Chain, Signer};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
 use surety_types::{ModelId, model::Operation};
@@ -38,7 +38,7 @@ use tokio::{
 pub use audits::Audits;
 pub use compute::Engines;
 pub use error::{HostError, Result};
-pub use heartbeat::blocks_between as heartbeat_blocks;
+pub use heartbeat::Registration;
 pub use moves::Traces;
 pub use speeds::Speeds;
 pub use vitals::{Vitals, server::bind as bind_metrics};
@@ -106,13 +106,10 @@ impl Core for Box<dyn Core> {
 const DATA_PLANE: &str = "data_plane";
 
 /// What goes on beside the loop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Beside {
-    /// A provider's signs of life.
-    Heartbeat {
-        /// Blocks between two of them.
-        blocks: u32,
-    },
+    /// A provider is on the chain's list as this, and gives signs of life.
+    Heartbeat(Registration),
     /// A verifier carries out slashes that have waited long enough.
     Slashes,
 }
@@ -223,7 +220,7 @@ impl<C: Core> Host<C> {
     /// What goes on beside the loop.
     fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
         let tools = &self.tools;
-        let bids = matches!(self.beside, Beside::Heartbeat { .. });
+        let bids = matches!(self.beside, Beside::Heartbeat(_));
         let mut parts = Supervisor::new(tools.vitals.clone());
         for (part, seen) in [("finalized_blocks", Seen::Finalized), ("best_blocks", Seen::Best)] {
             let (of, blocks) = (tools.clone(), blocks.clone());
@@ -234,10 +231,10 @@ impl<C: Core> Host<C> {
         let of = tools.clone();
         parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
         let of = tools.clone();
-        match self.beside {
-            Beside::Heartbeat { blocks } => {
-                parts.keep("heartbeat", move || heartbeat::beat(of.clone(), blocks));
-            }
+        match self.beside.clone() {
+            Beside::Heartbeat(registration) => parts.keep("heartbeat", move || {
+                heartbeat::keep(of.clone(), registration.clone())
+            }),
             Beside::Slashes => parts.keep("slashes", move || slashes::carry_out(of.clone())),
         }
         if let Some(listener) = self.metrics.clone() {
@@ -350,35 +347,6 @@ impl<C: Core> Host<C> {
             }
         }
     }
-}
-
-/// A protocol parameter that is a number; the runtime's default where nobody has set another.
-///
-/// # Errors
-/// When the chain cannot be asked.
-pub async fn parameter(
-    chain: &dyn Chain,
-    group: &str,
-    name: &str,
-    default: u32,
-) -> std::result::Result<u32, ChainError> {
-    let parameters = chain.parameters(When::Finalized).await?;
-    let set = parameters
-        .iter()
-        .find(|parameter| parameter.group == group && parameter.name == name);
-    let Some(set) = set else {
-        return Ok(default);
-    };
-    Ok(set.value.parse().unwrap_or_else(|_| {
-        tracing::error!(
-            group,
-            name,
-            value = set.value,
-            default,
-            "this is no number that we know how to read"
-        );
-        default
-    }))
 }
 
 fn log_event(event: &Event) {
