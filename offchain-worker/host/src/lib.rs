@@ -105,6 +105,9 @@ impl Core for Box<dyn Core> {
 /// What the data plane is called in reports.
 const DATA_PLANE: &str = "data_plane";
 
+/// Becomes true when the worker is to stop.
+type Stop = watch::Receiver<bool>;
+
 /// What goes on beside the loop.
 #[derive(Clone, Debug)]
 pub enum Beside {
@@ -168,15 +171,15 @@ impl<C: Core> Host<C> {
     /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
     ///
     /// # Errors
-    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker
-    /// cannot be kept running.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+    /// When the journal cannot be written, since nothing may be promised then (a full disk is waited for, but
+    /// not beyond `stop`); when a part of the worker cannot be kept running.
+    pub async fn run(mut self, mut stop: Stop) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
         // One state ahead is enough: only the newest counts.
         let (sender, mut blocks) = mpsc::channel(1);
         let mut parts = self.start_parts(sender);
         for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
-            self.step(measured).await?;
+            self.step(measured, &mut stop).await?;
         }
         let warm_up = tokio::spawn(warm_up::measure(self.tools.clone(), self.unmeasured()));
         let plane = self.tools.plane.clone();
@@ -196,7 +199,7 @@ impl<C: Core> Host<C> {
                 }
                 _ = stop.wait_for(|stop| *stop) => break Ok(()),
             };
-            if let Err(e) = self.take(event).await {
+            if let Err(e) = self.take(event, &mut stop).await {
                 break Err(e);
             }
         };
@@ -255,7 +258,7 @@ impl<C: Core> Host<C> {
     }
 
     /// One turn: step, records, effects.
-    async fn take(&mut self, event: Event) -> Result<()> {
+    async fn take(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
         match &event {
             Event::Finalized {
                 block, clock, tasks, ..
@@ -284,21 +287,21 @@ impl<C: Core> Host<C> {
             _ => {}
         }
         log_event(&event);
-        self.step(event).await?;
+        self.step(event, stop).await?;
         for measured in self.tools.engines.take_measured() {
             if let Some(speeds) = &mut self.speeds {
                 speeds.note(&measured);
             }
-            self.step(measured).await?;
+            self.step(measured, stop).await?;
         }
         self.show();
         Ok(())
     }
 
-    async fn step(&mut self, event: Event) -> Result<()> {
+    async fn step(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
         let step = self.core.step(self.block, event);
         if !step.records.is_empty() {
-            self.make_durable(&step.records).await?;
+            self.make_durable(&step.records, stop).await?;
             for record in &step.records {
                 tracing::info!(task = record.task(), record = record_name(record), "recorded");
                 self.outputs.record(record);
@@ -326,9 +329,9 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
-    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on,
-    /// but stopping would not meet them either.
-    async fn make_durable(&self, records: &[Record]) -> Result<()> {
+    /// Nothing may be done before this is through. A full disk is waited for, until we are told to stop: the
+    /// chain's deadlines go on, but ending would not meet them either.
+    async fn make_durable(&self, records: &[Record], stop: &mut Stop) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {
             // Syncing takes milliseconds.
@@ -336,7 +339,10 @@ impl<C: Core> Host<C> {
                 Err(e @ JournalError::DiskFull { .. }) => {
                     tracing::error!(error = %e, "nothing goes on until there is room");
                     self.tools.vitals.journal(Some(e.to_string()));
-                    backoff.wait().await;
+                    tokio::select! {
+                        () = backoff.wait() => {}
+                        _ = stop.wait_for(|stop| *stop) => return Err(e.into()),
+                    }
                 }
                 other => {
                     self.tools

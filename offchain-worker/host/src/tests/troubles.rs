@@ -3,14 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use surety_chain_client::{Call, ChainError, Refusal};
+use surety_journal::{JournalError, RecordLog};
 use surety_types::{
     TaskId,
     model::Operation,
     task::{MemberProgress, RoundPhase, TaskState},
     trust::OpenDispute,
 };
-use surety_worker_core::Event;
-use tokio::sync::mpsc;
+use surety_worker_core::{Event, Record};
+use tokio::sync::{mpsc, watch};
 
 use crate::upkeep;
 
@@ -271,6 +272,34 @@ async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
         }
     }
     upkeep.abort();
+}
+
+/// A disk on which there is no room.
+struct Full;
+
+impl RecordLog for Full {
+    fn append(&self, _: &[Record]) -> Result<(), JournalError> {
+        let path = "journal".into();
+        Err(JournalError::DiskFull { path })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_room_on_its_disk_can_be_stopped() {
+    let world = World::new().await;
+    let (stop, stopped) = watch::channel(false);
+    let host = tokio::spawn(world.host(Arc::new(Full), &[]).run(stopped));
+    world.post(b"one\n").await;
+    let vitals = world.vitals();
+    world
+        .until(|| {
+            let report = vitals.health.report(tokio::time::Instant::now());
+            report.reasons.iter().any(|reason| reason.contains("journal"))
+        })
+        .await;
+    stop.send(true).unwrap();
+    let ended = tokio::time::timeout(Duration::from_millis(900), host).await;
+    assert!(ended.unwrap().unwrap().is_err(), "its records are not kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
