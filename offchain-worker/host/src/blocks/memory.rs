@@ -87,3 +87,56 @@ fn completed(part: PartlyRead, before: &OpenTask) -> Option<OpenTask> {
         },
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use surety_chain_client::{BidRecord, Hash, sample};
+
+    use super::*;
+
+    fn open(id: TaskId, bid: Option<BidRecord>) -> OpenTask {
+        OpenTask {
+            id,
+            task: sample::records::tasks().remove(0),
+            round: None,
+            bid,
+        }
+    }
+
+    fn garbled(id: TaskId) -> PartlyRead {
+        PartlyRead {
+            id,
+            task: Some(sample::records::tasks().remove(0)),
+            round: Some(None),
+            bid: None,
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_stands_in_and_that_there_was_nothing_does_not() {
+        let bid = BidRecord {
+            seal: Hash::repeat_byte(1),
+            opened: None,
+            deposit: 5,
+        };
+        let mut memory = Memory::default();
+        memory.complete(OpenTasks {
+            tasks: vec![open(1, Some(bid.clone())), open(2, None)],
+            unread: Vec::new(),
+        });
+        // However often, and whatever was read in between.
+        for _ in 0..3 {
+            let (tasks, missing) = memory.complete(OpenTasks {
+                tasks: vec![open(4, None)],
+                unread: vec![garbled(1), garbled(2), garbled(3)],
+            });
+            let bids: Vec<_> = tasks.into_iter().map(|task| (task.id, task.bid)).collect();
+            assert_eq!(bids, [(1, Some(bid.clone())), (4, None)]);
+            assert_eq!(missing, [2, 3]);
+        }
+        assert_eq!(memory.open.len(), 3);
+        memory.complete(OpenTasks::default());
+        assert!(memory.open.is_empty());
+    }
+}
