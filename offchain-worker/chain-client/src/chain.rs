@@ -13,7 +13,7 @@ use surety_types::{
     stake::StakeRecord,
     task::{Bid, Round, Task, TaskState},
     trust::{Demand, DisputeId, Slash, SlashId, TrustRecord},
-    view::TaskView,
+    view::{self, TaskView},
 };
 
 use crate::{Call, ChainError, ChainEvent, Signer};
@@ -28,6 +28,10 @@ pub type TaskRecord = Task<AccountId32, Balance, BlockNumber>;
 pub type RoundRecord = Round<AccountId32, Balance, BlockNumber>;
 /// A task, its round and its escrow with this chain's types.
 pub type TaskInfo = TaskView<AccountId32, Balance, BlockNumber>;
+/// What a bid for a task can come to, with this chain's types.
+pub type BidTerms = view::BidTerms<Balance>;
+/// Parameters that providers work by, with this chain's types.
+pub type ProviderTerms = view::ProviderTerms<BlockNumber>;
 /// A provider with this chain's types.
 pub type ProviderRecord = Provider<BlockNumber>;
 /// A stash's stake with this chain's types.
@@ -146,6 +150,29 @@ pub struct OpenTask {
     pub bid: Option<BidRecord>,
 }
 
+/// Every task that is not finished.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenTasks {
+    /// Those of which everything was read, in the order in which they were posted.
+    pub tasks: Vec<OpenTask>,
+    /// Those of which something could not be read, for example since the runtime has gone on without this
+    /// program: they are there.
+    pub unread: Vec<PartlyRead>,
+}
+
+/// What could be read of a task that is not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartlyRead {
+    /// Its number.
+    pub id: TaskId,
+    /// The task; nothing where that cannot be read.
+    pub task: Option<TaskRecord>,
+    /// Its checking, if there is any; nothing where that cannot be read.
+    pub round: Option<Option<RoundRecord>>,
+    /// The bid of the stash asked about, if there is one; nothing where that cannot be read.
+    pub bid: Option<Option<BidRecord>>,
+}
+
 /// Whether a task is not finished.
 pub fn is_open(task: &TaskRecord) -> bool {
     match task.state {
@@ -226,10 +253,8 @@ pub trait Chain: Send + Sync {
     /// A task with its round and escrow; nothing when it is unknown or long finished.
     async fn task(&self, when: When, id: TaskId) -> Result<Option<TaskInfo>, ChainError>;
 
-    /// All tasks that are not finished, in the order in which they were posted, each with the bid of
-    /// `bidder`.
-    async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>)
-    -> Result<Vec<OpenTask>, ChainError>;
+    /// All tasks that are not finished, each with the bid of `bidder`.
+    async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>) -> Result<OpenTasks, ChainError>;
 
     /// Every task the chain still keeps, finished ones included, newest first, at most `limit`.
     async fn recent_tasks(&self, when: When, limit: u32) -> Result<Vec<(TaskId, TaskRecord)>, ChainError>;
@@ -266,6 +291,12 @@ pub trait Chain: Send + Sync {
         cap: Balance,
         redundancy: u32,
     ) -> Result<Option<Balance>, ChainError>;
+
+    /// What a bid for a task can come to; nothing when its cap is below the fee.
+    async fn bid_terms(&self, when: When, task: TaskId) -> Result<Option<BidTerms>, ChainError>;
+
+    /// Parameters that providers work by.
+    async fn provider_terms(&self, when: When) -> Result<ProviderTerms, ChainError>;
 
     /// A dispute that is open.
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError>;

@@ -35,9 +35,10 @@ use surety_types::{
 };
 
 use surety_chain_client::{
-    Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord,
-    RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, When,
+    Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
+    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTasks, Parameter, ProviderRecord,
+    ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord,
+    TrustInfo, When,
 };
 
 use attempts::Queues;
@@ -307,11 +308,7 @@ impl Chain for RpcChain {
         self.0.task(when, id).await
     }
 
-    async fn open_tasks(
-        &self,
-        when: When,
-        bidder: Option<&AccountId32>,
-    ) -> Result<Vec<OpenTask>, ChainError> {
+    async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>) -> Result<OpenTasks, ChainError> {
         self.0.open_tasks(when, bidder).await
     }
 
@@ -366,6 +363,14 @@ impl Chain for RpcChain {
         redundancy: u32,
     ) -> Result<Option<Balance>, ChainError> {
         self.0.price_limit(when, cap, redundancy).await
+    }
+
+    async fn bid_terms(&self, when: When, task: TaskId) -> Result<Option<BidTerms>, ChainError> {
+        self.0.bid_terms(when, task).await
+    }
+
+    async fn provider_terms(&self, when: When) -> Result<ProviderTerms, ChainError> {
+        self.0.provider_terms(when).await
     }
 
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {

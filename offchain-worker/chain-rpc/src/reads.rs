@@ -1,9 +1,6 @@
 //! Questions that take more than one value.
 
-use std::{
-    collections::BTreeMap,
-    sync::{MutexGuard, PoisonError},
-};
+use std::sync::{MutexGuard, PoisonError};
 
 use codec::{Decode, DecodeAll, Encode};
 use scale_info::TypeInfo;
@@ -16,8 +13,8 @@ use super::{
     runtime::{Entry, Runtime},
 };
 use surety_chain_client::{
-    Balance, BidRecord, BlockNumber, BlockRef, ChainError, OpenTask, Parameter, RoundRecord, TaskInfo,
-    TaskRecord, When, is_open,
+    Balance, BidRecord, BidTerms, BlockNumber, BlockRef, ChainError, OpenTask, OpenTasks, Parameter,
+    PartlyRead, ProviderTerms, RoundRecord, TaskInfo, TaskRecord, When, is_open,
 };
 
 /// Keys listed in one request; nodes refuse more.
@@ -33,8 +30,6 @@ pub(super) struct Memory {
     /// The newest finalised block that was looked at, and the lowest number that the next task can have after
     /// it.
     next_task: (BlockNumber, TaskId),
-    /// Open tasks as they were last read: what stands in for a record that cannot be read any more.
-    open: BTreeMap<TaskId, OpenTask>,
 }
 
 impl Inner {
@@ -50,6 +45,14 @@ impl Inner {
     ) -> Result<Option<Balance>, ChainError> {
         let arguments = (cap, redundancy).encode();
         self.api(when, ("TaskApi", "price_limit"), &arguments).await
+    }
+
+    pub async fn bid_terms(&self, when: When, task: TaskId) -> Result<Option<BidTerms>, ChainError> {
+        self.api(when, ("TaskApi", "bid_terms"), &task.encode()).await
+    }
+
+    pub async fn provider_terms(&self, when: When) -> Result<ProviderTerms, ChainError> {
+        self.api(when, ("TaskApi", "provider_terms"), &[]).await
     }
 
     pub async fn auditors_expected(
@@ -86,7 +89,7 @@ impl Inner {
         &self,
         when: When,
         bidder: Option<&AccountId32>,
-    ) -> Result<Vec<OpenTask>, ChainError> {
+    ) -> Result<OpenTasks, ChainError> {
         let question = |at: BlockRef| self.open_tasks_at(when, at, bidder);
         self.believed(when, question).await
     }
@@ -96,7 +99,7 @@ impl Inner {
         when: When,
         at: BlockRef,
         bidder: Option<&AccountId32>,
-    ) -> Result<Vec<OpenTask>, ChainError> {
+    ) -> Result<OpenTasks, ChainError> {
         let runtime = self.runtime_of(at.hash).await?;
         let index = match runtime.has(Entry::OpenTasks) {
             true => Entry::OpenTasks,
@@ -132,22 +135,28 @@ impl Inner {
         }
         self.note_known(when, at, newest).await?;
         let all = ids.into_iter().zip(tasks).zip(rounds).zip(bids);
-        let mut memory = self.memory();
-        let open: Vec<OpenTask> = all
-            .filter_map(|(((id, task), round), bid)| match (task, round, bid) {
-                (Found::Nothing, _, _) => None,
-                (Found::Unreadable, _, _) | (_, Found::Unreadable, _) | (_, _, Found::Unreadable) => {
-                    memory.open.get(&id).cloned()
-                }
-                (Found::Value(task), round, bid) => is_open(&task).then(|| OpenTask {
+        let mut open = OpenTasks::default();
+        for (((id, task), round), bid) in all {
+            let found = PartlyRead {
+                id,
+                task: match task.read() {
+                    Some(None) => continue,
+                    Some(Some(task)) if !is_open(&task) => continue,
+                    task => task.flatten(),
+                },
+                round: round.read(),
+                bid: bid.read(),
+            };
+            match found {
+                PartlyRead {
                     id,
-                    task,
-                    round: round.value(),
-                    bid: bid.value(),
-                }),
-            })
-            .collect();
-        memory.open = open.iter().map(|task| (task.id, task.clone())).collect();
+                    task: Some(task),
+                    round: Some(round),
+                    bid: Some(bid),
+                } => open.tasks.push(OpenTask { id, task, round, bid }),
+                part => open.unread.push(part),
+            }
+        }
         Ok(open)
     }
 
@@ -387,6 +396,15 @@ enum Found<T> {
 }
 
 impl<T> Found<T> {
+    /// What is there, if anything is; nothing when it cannot be read.
+    fn read(self) -> Option<Option<T>> {
+        match self {
+            Self::Value(value) => Some(Some(value)),
+            Self::Nothing => Some(None),
+            Self::Unreadable => None,
+        }
+    }
+
     fn value(self) -> Option<T> {
         match self {
             Self::Value(value) => Some(value),

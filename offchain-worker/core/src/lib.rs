@@ -45,7 +45,7 @@
 //! - Deadlines are on the chain's running clock, pauses between attempts in blocks. A clock that stands still
 //!   ends nothing.
 //! - A state without a task ends no promise: that takes several of them, and many where something of ours is
-//!   sealed still.
+//!   sealed still. One in which it cannot be read says that it is there.
 //! - At most one bid and one result exist for a task, once and for all: a second result is ignored, a restart
 //!   sends the very commitment that the journal holds, and a task that is done is never taken up again.
 //! - At most one audit exists for a result, one move for a state of a dispute, and one answer for a ballot of

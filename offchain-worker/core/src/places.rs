@@ -7,8 +7,7 @@ use crate::{AccountId, BlockNumber, Config, EffectKind};
 /// Calls of one sort that are under way at once: those that open or move have places of their own. All sorts
 /// together fit into a signer's queue: a commitment or a move never finds it full of bids.
 const CALLS_MAX: usize = 64;
-/// Bids that are under way at once: a flood of tasks before a slow pool takes no place from what was
-/// promised.
+/// Bids that are under way at once: a flood of tasks before a slow pool leaves room for what was promised.
 const OFFERS_MAX: usize = 32;
 
 /// Moves that are looked for at once. They fetch before they compute: an opponent that answers slowly holds

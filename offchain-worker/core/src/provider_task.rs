@@ -30,6 +30,8 @@ pub(crate) struct ProviderTask {
     pub result: Option<SealedResult>,
     /// No result will come of it: the input is faulty, or the chain holds a commitment that is not ours.
     pub abandoned: bool,
+    /// Stake that has to be free for it in the draw, in plancks, as the chain said last.
+    pub lock: Balance,
     /// The input is here. A restart asks for it again.
     pub input_ready: bool,
     /// As finalised state showed it last. Nothing between a restart and the first finalised block.
@@ -68,6 +70,7 @@ impl ProviderTask {
     /// Takes finalised state in.
     pub fn see(&mut self, snapshot: TaskSnapshot, config: &Config, block: BlockNumber, clock: BlockNumber) {
         self.absence.end(block);
+        self.lock = snapshot.terms.map_or(self.lock, |terms| terms.lock);
         self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         self.inputs
             .see(&snapshot, &config.stash, clock, &mut self.attempts);

@@ -27,8 +27,8 @@ pub(crate) trait Duties: Default + Send + Sized {
     /// When it contradicts those before it, or is not this worker's.
     fn replay(worker: &mut Worker<Self>, record: Record) -> Result<(), ReplayError>;
 
-    /// Takes finalised state in.
-    fn see(worker: &mut Worker<Self>, tasks: Vec<TaskSnapshot>, step: &mut Step);
+    /// Takes finalised state in, and which tasks of it could not be read.
+    fn see(worker: &mut Worker<Self>, tasks: Vec<TaskSnapshot>, unread: &[TaskId], step: &mut Step);
 
     /// Takes in what the best block says of a task.
     fn see_best(task: &mut Self::Task, snapshot: TaskSnapshot, block: BlockNumber);
@@ -93,14 +93,19 @@ impl<R: Role> Worker<R> {
         self.now = self.now.max(now);
         let mut step = Step::default();
         match event {
-            Event::Finalized { block, clock, tasks } => {
+            Event::Finalized {
+                block,
+                clock,
+                tasks,
+                unread,
+            } => {
                 if block < self.block {
                     return step;
                 }
                 self.block = block;
                 self.now = self.now.max(block);
                 self.clocks.finalized = clock;
-                R::see(self, tasks, &mut step);
+                R::see(self, tasks, &unread, &mut step);
             }
             Event::Best { block, clock, tasks } => {
                 if block < self.block {

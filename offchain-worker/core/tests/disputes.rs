@@ -165,7 +165,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
         },
         round: Some(round),
         bid: None,
-        price_limit: None,
+        terms: None,
         disputes,
         demands: Vec::new(),
         committees: Vec::new(),
@@ -175,7 +175,15 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
 fn see(provider: &mut Provider, block: u32, snapshot: TaskSnapshot) -> Step {
     let tasks = vec![snapshot];
     let clock = block;
-    provider.step(block, Event::Finalized { block, clock, tasks })
+    provider.step(
+        block,
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread: Vec::new(),
+        },
+    )
 }
 
 fn effects(step: &Step) -> Vec<Effect> {

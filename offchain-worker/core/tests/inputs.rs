@@ -63,7 +63,7 @@ fn working() -> TaskSnapshot {
         },
         round: Some(round),
         bid: None,
-        price_limit: None,
+        terms: None,
         disputes: Vec::new(),
         demands: Vec::new(),
         committees: Vec::new(),
@@ -72,7 +72,15 @@ fn working() -> TaskSnapshot {
 
 fn see(worker: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
     let clock = block;
-    worker.step(block, Event::Finalized { block, clock, tasks })
+    worker.step(
+        block,
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread: Vec::new(),
+        },
+    )
 }
 
 fn effects(step: &Step) -> Vec<Effect> {

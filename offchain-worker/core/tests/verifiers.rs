@@ -70,7 +70,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
         },
         round: Some(round),
         bid: None,
-        price_limit: None,
+        terms: None,
         disputes: Vec::new(),
         demands: Vec::new(),
         committees: Vec::new(),
@@ -83,7 +83,15 @@ fn effects(step: &Step) -> Vec<Effect> {
 
 fn see(verifier: &mut Verifier, block: u32, tasks: Vec<TaskSnapshot>) -> Vec<Effect> {
     let clock = block;
-    effects(&verifier.step(block, Event::Finalized { block, clock, tasks }))
+    effects(&verifier.step(
+        block,
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread: Vec::new(),
+        },
+    ))
 }
 
 /// Answers draws until there are none left; ours are those named. Gives back everything else, and the most

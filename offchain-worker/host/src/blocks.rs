@@ -3,26 +3,29 @@
 //! Finalised blocks are what promises are made by. Best blocks, each of which may still be replaced, only ask
 //! for what was promised before: they come first, and while finality stalls they are all that comes.
 
-use std::{collections::HashMap, sync::Arc};
+mod memory;
 
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
 use surety_chain_client::{
-    Balance, BlockRef, Chain, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, OpenTask, When,
+    AccountId, BidTerms, BlockRef, ChainError, CommitteeRecord, DemandRecord, DisputeRecord, OpenTask, When,
 };
 use surety_types::{TaskId, task::TaskState, trust::DisputeId};
-use surety_worker_core::{AccountId, BidSeen, Event, TaskSnapshot};
+use surety_worker_core::{BidSeen, Event, TaskSnapshot};
 use tokio::sync::mpsc;
 
 use super::{Tools, retry::Backoff, vitals::Seen};
+use memory::Memory;
 
-/// What clients can pay, by cap and redundancy. Forgotten when it has grown too large.
-type Limits = HashMap<(Balance, u32), Option<Balance>>;
+/// Tasks about which a node is asked at once.
+const TASKS_AT_ONCE: usize = 16;
+/// Questions about one of them at once.
+const QUESTIONS_AT_ONCE: usize = 4;
 
-/// Limits that are remembered: more than there are open tasks on a busy day.
-const LIMITS_MAX: usize = 1024;
-
-/// What lies beside a task and its round in the chain's state.
+/// What is fought over in a task: it lies beside the task and its round in the chain's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Beside {
+struct Contest {
     disputes: Vec<(DisputeId, DisputeRecord)>,
     demands: Vec<(AccountId, DemandRecord)>,
     committees: Vec<(DisputeId, CommitteeRecord)>,
@@ -32,19 +35,19 @@ struct Beside {
 struct Reader<'a> {
     tools: &'a Tools,
     seen: Seen,
-    limits: Limits,
-    /// What was read last beside tasks: it stands in for what cannot be read any more.
-    beside: HashMap<TaskId, Beside>,
+    /// A provider, which bids; it neither audits nor sits on committees.
+    bids: bool,
+    memory: Memory,
 }
 
 /// Sends one event for each block, until nobody listens. A node that is down is waited for.
-pub(super) async fn follow(tools: Arc<Tools>, seen: Seen, events: mpsc::Sender<Event>) {
+pub(super) async fn follow(tools: Arc<Tools>, seen: Seen, bids: bool, events: mpsc::Sender<Event>) {
     let mut backoff = Backoff::short();
     let mut reader = Reader {
         tools: &tools,
         seen,
-        limits: Limits::new(),
-        beside: HashMap::new(),
+        bids,
+        memory: Memory::default(),
     };
     loop {
         match reader.follow(&events, &mut backoff).await {
@@ -85,100 +88,170 @@ impl Reader<'_> {
 
     async fn event(&mut self, block: BlockRef) -> Result<Event, ChainError> {
         let when = When::At(block.hash);
-        let chain = self.tools.chain.clone();
-        let (clock, open) =
-            tokio::try_join!(chain.clock(when), chain.open_tasks(when, Some(&self.tools.stash)),)?;
-        self.beside.retain(|id, _| open.iter().any(|task| task.id == *id));
-        let mut tasks = Vec::with_capacity(open.len());
-        for task in open {
-            let id = task.id;
-            match self.snapshot(&*chain, when, task).await {
-                Ok(snapshot) => tasks.push(snapshot),
+        let chain = &self.tools.chain;
+        let open = chain.open_tasks(when, Some(&self.tools.stash));
+        let (clock, open) = tokio::try_join!(chain.clock(when), open)?;
+        let (open, mut unread) = self.memory.complete(open);
+        // Over a slow line each question takes seconds.
+        let looks: Vec<_> = open.into_iter().map(|open| self.look(when, open)).collect();
+        let looks: Vec<_> = stream::iter(looks).buffered(TASKS_AT_ONCE).collect().await;
+        let mut tasks = Vec::with_capacity(looks.len());
+        for (id, look) in looks {
+            match look {
+                Ok((snapshot, contest)) => {
+                    if let Some(contest) = contest {
+                        self.memory.keep(id, contest, self.tools);
+                    }
+                    tasks.push(snapshot);
+                }
                 Err(e) if spoils_block(&e) => return Err(e),
-                // The next block shows it again: no promise ends because one state lacks a task.
-                Err(e) => tracing::warn!(task = id, error = %e, "a task is left out of this block"),
+                Err(e) => {
+                    tracing::warn!(task = id, error = %e, "a task is left out of this block");
+                    unread.push(id);
+                }
             }
         }
         let block = block.number;
         Ok(match self.seen {
-            Seen::Finalized => Event::Finalized { block, clock, tasks },
+            Seen::Finalized => Event::Finalized {
+                block,
+                clock,
+                tasks,
+                unread,
+            },
             Seen::Best => Event::Best { block, clock, tasks },
         })
     }
 
-    async fn snapshot(
-        &mut self,
-        chain: &dyn Chain,
+    /// A task as the block shows it, with what was read anew of what is fought over in it.
+    async fn look(
+        &self,
         when: When,
         open: OpenTask,
-    ) -> Result<TaskSnapshot, ChainError> {
-        // Nothing is bid because of a best block.
-        let undecided = self.seen == Seen::Finalized
-            && matches!(open.task.state, TaskState::Bidding { .. })
-            && open.bid.is_none();
-        let price_limit = match undecided {
-            true => match self.price_limit(chain, when, &open).await {
-                Err(e) if !spoils_block(&e) => {
-                    tracing::warn!(task = open.id, error = %e, "nothing is bid for a task in this block");
-                    None
-                }
-                limit => limit?,
-            },
-            false => None,
-        };
-        let beside = self.beside(chain, when, &open).await?;
-        Ok(TaskSnapshot {
-            id: open.id,
-            task: open.task,
-            round: open.round,
-            bid: open.bid.map(|bid| BidSeen {
-                seal: bid.seal,
-                opened: bid.opened.is_some(),
-            }),
-            price_limit,
-            disputes: beside.disputes,
-            demands: beside.demands,
-            committees: beside.committees,
-        })
+    ) -> (TaskId, Result<(TaskSnapshot, Option<Contest>), ChainError>) {
+        let id = open.id;
+        let answers = tokio::try_join!(self.terms(when, &open), self.contest(when, &open));
+        let look = answers.map(|(terms, (contest, is_new))| {
+            let new = is_new.then(|| contest.clone());
+            let snapshot = TaskSnapshot {
+                id,
+                task: open.task,
+                round: open.round,
+                bid: open.bid.map(|bid| BidSeen {
+                    seal: bid.seal,
+                    opened: bid.opened.is_some(),
+                }),
+                terms,
+                disputes: contest.disputes,
+                demands: contest.demands,
+                committees: contest.committees,
+            };
+            (snapshot, new)
+        });
+        (id, look)
     }
 
-    /// What lies beside a task. A record that cannot be read, for example since the runtime has gone on
-    /// without us, is taken as it was: it must not look as if it were not there. Where it is none of ours, it
-    /// does not matter.
-    async fn beside(&mut self, chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
-        match read_beside(chain, when, open).await {
-            Ok(beside) => {
-                self.beside.insert(open.id, beside.clone());
-                Ok(beside)
+    /// What a bid for a task comes to, while that is undecided. Governance may change it with any block.
+    async fn terms(&self, when: When, open: &OpenTask) -> Result<Option<BidTerms>, ChainError> {
+        // Nothing is bid because of a best block.
+        if !self.bids || self.seen == Seen::Best {
+            return Ok(None);
+        }
+        let spec = &open.task.spec;
+        let asks = match open.task.state {
+            TaskState::Bidding { .. } if open.bid.is_none() => {
+                let mut offered = self.tools.engines.offered();
+                offered.any(|offered| offered == (spec.model, spec.operation))
             }
+            TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Drawing { .. } => {
+                open.bid.is_some()
+            }
+            _ => false,
+        };
+        if !asks {
+            return Ok(None);
+        }
+        match self.tools.chain.bid_terms(when, open.id).await {
+            Err(e @ ChainError::Unreachable { .. }) => Err(e),
+            Err(e) => {
+                tracing::warn!(task = open.id, error = %e, "nothing is bid for a task in this block");
+                Ok(None)
+            }
+            terms => terms,
+        }
+    }
+
+    /// What is fought over in a task, and whether that was read now. A record that cannot be read, for
+    /// example since the runtime has gone on without us, is taken as it was: it must not look as if it were
+    /// not there. Where it is none of ours, it does not matter.
+    async fn contest(&self, when: When, open: &OpenTask) -> Result<(Contest, bool), ChainError> {
+        match self.read_contest(when, open).await {
+            Ok(contest) => Ok((contest, true)),
             Err(e) if spoils_block(&e) => Err(e),
             Err(e) => {
-                let before = self.beside.get(&open.id).cloned();
+                let before = self.memory.contest(open.id);
                 if before.is_none() && concerns(open, &self.tools.stash) {
                     return Err(e);
                 }
                 tracing::error!(task = open.id, error = %e, "a dispute, a demand or a committee cannot be read");
-                Ok(before.unwrap_or_default())
+                Ok((before.cloned().unwrap_or_default(), false))
             }
         }
     }
 
-    async fn price_limit(
-        &mut self,
-        chain: &dyn Chain,
+    async fn read_contest(&self, when: When, open: &OpenTask) -> Result<Contest, ChainError> {
+        let mut contest = Contest::default();
+        let Some(round) = &open.round else {
+            return Ok(contest);
+        };
+        let concerns = concerns(open, &self.tools.stash);
+        // Who neither audits nor votes has to do with disputes only as a party.
+        let is_asked = |id: &DisputeId| !self.bids || concerns || !self.memory.is_strange(*id);
+        let disputes = round.disputes.iter().map(|open| open.id).filter(is_asked);
+        let disputes: Vec<_> = disputes.map(|id| self.read_dispute(when, id)).collect();
+        let mut disputes = stream::iter(disputes).buffered(QUESTIONS_AT_ONCE);
+        while let Some(found) = disputes.try_next().await? {
+            contest.disputes.extend(found.disputes);
+            contest.committees.extend(found.committees);
+        }
+        // A provider shows its own output; an auditor looks after those of all that it may have audited.
+        let members = round.members.iter().filter(|member| {
+            let is_ours = !self.bids || member.provider == self.tools.stash;
+            round.demands > 0 && concerns && is_ours
+        });
+        let demands: Vec<_> = members
+            .map(|member| self.read_demand(when, open.id, &member.provider))
+            .collect();
+        let mut demands = stream::iter(demands).buffered(QUESTIONS_AT_ONCE);
+        while let Some(demand) = demands.try_next().await? {
+            contest.demands.extend(demand);
+        }
+        Ok(contest)
+    }
+
+    /// A dispute, and the committee that decides it. Nobody asks a provider for its vote.
+    async fn read_dispute(&self, when: When, id: DisputeId) -> Result<Contest, ChainError> {
+        let chain = &self.tools.chain;
+        let mut contest = Contest::default();
+        let Some(dispute) = chain.dispute(when, id).await? else {
+            return Ok(contest);
+        };
+        if dispute.referred_at.is_some() && !self.bids {
+            let committee = chain.committee(when, id).await?;
+            contest.committees.extend(committee.map(|found| (id, found)));
+        }
+        contest.disputes.push((id, dispute));
+        Ok(contest)
+    }
+
+    async fn read_demand(
+        &self,
         when: When,
-        open: &OpenTask,
-    ) -> Result<Option<Balance>, ChainError> {
-        let key = (open.task.cap, open.task.spec.redundancy);
-        if let Some(limit) = self.limits.get(&key) {
-            return Ok(*limit);
-        }
-        let limit = chain.price_limit(when, key.0, key.1).await?;
-        if self.limits.len() >= LIMITS_MAX {
-            self.limits.clear();
-        }
-        self.limits.insert(key, limit);
-        Ok(limit)
+        task: TaskId,
+        provider: &AccountId,
+    ) -> Result<Option<(AccountId, DemandRecord)>, ChainError> {
+        let found = self.tools.chain.demand(when, task, provider).await?;
+        Ok(found.map(|found| (provider.clone(), found)))
     }
 }
 
@@ -194,27 +267,4 @@ fn concerns(open: &OpenTask, stash: &AccountId) -> bool {
         computes || round.audits.iter().any(|audit| audit.verifier == *stash)
     });
     in_round || open.bid.is_some()
-}
-
-async fn read_beside(chain: &dyn Chain, when: When, open: &OpenTask) -> Result<Beside, ChainError> {
-    let mut beside = Beside::default();
-    let Some(round) = &open.round else {
-        return Ok(beside);
-    };
-    for dispute in &round.disputes {
-        let found = chain.dispute(when, dispute.id).await?;
-        if found.as_ref().is_some_and(|found| found.referred_at.is_some()) {
-            let committee = chain.committee(when, dispute.id).await?;
-            let committee = committee.map(|committee| (dispute.id, committee));
-            beside.committees.extend(committee);
-        }
-        beside.disputes.extend(found.map(|found| (dispute.id, found)));
-    }
-    let members = round.members.iter().filter(|_| round.demands > 0);
-    for member in members {
-        let found = chain.demand(when, open.id, &member.provider).await?;
-        let found = found.map(|found| (member.provider.clone(), found));
-        beside.demands.extend(found);
-    }
-    Ok(beside)
 }

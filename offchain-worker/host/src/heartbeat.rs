@@ -1,49 +1,156 @@
-//! Signs of life, so that the provider keeps being given work.
+//! Keeps a provider on the chain's list as what it is, and alive, so that it is given work.
+//!
+//! It goes on beside the loop: a provider that has no money for it, or finds no room in a pool, opens what it
+//! has promised all the same.
 
 use std::sync::Arc;
 
-use surety_chain_client::{Call, Chain, ChainError, Until, When};
+use surety_chain_client::{BlockNumber, Call, ChainError, ErrorClass, ProviderRecord, Until, When};
+use surety_types::{multiaddr::Endpoints, provider::DeviceProfile};
 
-use super::{Tools, parameter, retry::Backoff};
+use super::{Tools, retry::Backoff};
 
-/// The runtime's default, where neither genesis nor governance has set another.
-const WINDOW: u32 = 300;
+/// Blocks after which the chain's parameters are read again: a minute.
+const TERMS_EVERY: BlockNumber = 30;
 
-/// How many blocks may pass between two signs of life: two may be lost then.
-///
-/// # Errors
-/// When the chain cannot be asked.
-pub async fn blocks_between(chain: &dyn Chain) -> Result<u32, ChainError> {
-    let window = parameter(chain, "ProviderRegistry", "HeartbeatWindow", WINDOW).await?;
-    Ok((window / 3).max(1))
+/// What the chain is told of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// What machine it is.
+    pub device: DeviceProfile,
+    /// Where it is.
+    pub endpoints: Endpoints,
 }
 
-/// Beats for as long as it is polled. A beat that fails is tried again soon.
-pub(super) async fn beat(tools: Arc<Tools>, every: u32) {
-    let mut backoff = Backoff::new();
-    loop {
-        match beat_until_error(&tools, every, &mut backoff).await {
-            Ok(()) => return,
-            Err(e) if e.is_retryable() => tracing::warn!(error = %e, "no heartbeat, trying again"),
-            Err(e) => tracing::error!(error = %e, "the chain refuses the heartbeat: no new tasks will come"),
+impl Registration {
+    fn is(&self, record: &ProviderRecord) -> bool {
+        record.device == self.device && record.endpoints == self.endpoints
+    }
+
+    /// What there is to say: `age` blocks ago anything was said last, and it may be `window`.
+    fn call(&self, record: Option<&ProviderRecord>, now: BlockNumber, window: BlockNumber) -> Option<Call> {
+        // Two signs of life may be lost.
+        let every = (window / 3).max(1);
+        match record {
+            Some(record) if self.is(record) => {
+                let age = now.saturating_sub(record.last_heartbeat);
+                (age >= every).then_some(Call::Heartbeat)
+            }
+            _ => Some(Call::RegisterProvider {
+                device: self.device.clone(),
+                endpoints: self.endpoints.clone(),
+            }),
         }
-        backoff.wait().await;
     }
 }
 
-/// By the best block: the window counts blocks, final or not.
-async fn beat_until_error(tools: &Tools, every: u32, backoff: &mut Backoff) -> Result<(), ChainError> {
-    let mut blocks = tools.chain.best_blocks().await?;
+/// Sees to it for as long as it is polled. What fails is tried again: soon where that costs nothing, and not
+/// so soon where it costs a fee.
+pub(super) async fn keep(tools: Arc<Tools>, registration: Registration) {
+    let mut keeper = Keeper {
+        tools: &tools,
+        registration,
+        was_listed: false,
+    };
+    let (mut soon, mut costly) = (Backoff::new(), Backoff::costly());
     loop {
-        let block = blocks.next().await?;
-        let provider = tools.chain.provider(When::Best, &tools.stash).await?;
-        let last = provider.map(|provider| provider.last_heartbeat);
-        let age = last.map(|last| block.number.saturating_sub(last));
-        if age.is_none_or(|age| age >= every) {
-            let until = Until::Included.into();
-            tools.chain.submit(&tools.signer, Call::Heartbeat, until).await?;
-            tracing::debug!(block = block.number, "heartbeat");
+        let Err(e) = keeper.keep_until_error(&mut soon, &mut costly).await;
+        match e.class() {
+            ErrorClass::Refused => {
+                tracing::warn!(error = %e, "no sign of life, trying again");
+                soon.wait().await;
+            }
+            ErrorClass::Failed | ErrorClass::Fatal => {
+                tracing::error!(error = %e, "the chain refuses us as a provider: no new tasks will come");
+                costly.wait().await;
+            }
         }
-        backoff.reset();
+    }
+}
+
+struct Keeper<'a> {
+    tools: &'a Tools,
+    registration: Registration,
+    /// Whether we have been on the list for good since the start.
+    was_listed: bool,
+}
+
+impl Keeper<'_> {
+    /// By the best block: the window counts blocks, final or not.
+    async fn keep_until_error(
+        &mut self,
+        soon: &mut Backoff,
+        costly: &mut Backoff,
+    ) -> Result<std::convert::Infallible, ChainError> {
+        let chain = &self.tools.chain;
+        let mut blocks = chain.best_blocks().await?;
+        let mut terms: Option<(BlockNumber, BlockNumber)> = None;
+        loop {
+            let now = blocks.next().await?.number;
+            let window = match terms {
+                Some((at, window)) if now.saturating_sub(at) < TERMS_EVERY => window,
+                _ => {
+                    let window = chain.provider_terms(When::Best).await?.heartbeat_window;
+                    terms = Some((now, window));
+                    window
+                }
+            };
+            let record = chain.provider(When::Best, &self.tools.stash).await?;
+            if !self.was_listed || record.is_none() {
+                let is_listed = chain
+                    .provider(When::Finalized, &self.tools.stash)
+                    .await?
+                    .is_some();
+                if self.was_listed && !is_listed {
+                    // Somebody has taken it off the list: it stays off until it is started again.
+                    tracing::warn!("this provider is no longer on the chain's list: no new tasks will come");
+                    std::future::pending::<()>().await;
+                }
+                self.was_listed |= is_listed;
+            }
+            if record.is_none() && self.was_listed {
+                continue;
+            }
+            if let Some(call) = self.registration.call(record.as_ref(), now, window) {
+                let name = call.name().call;
+                chain
+                    .submit(&self.tools.signer, call, Until::Included.into())
+                    .await?;
+                tracing::debug!(block = now, name, "said to the chain");
+                costly.reset();
+            }
+            soon.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration(threads: usize) -> Registration {
+        Registration {
+            device: crate::machine::profile(threads),
+            endpoints: Endpoints::default(),
+        }
+    }
+
+    #[test]
+    fn a_provider_registers_what_differs_and_beats_when_it_is_time() {
+        let ours = registration(1);
+        let said = |record: &Registration, now| {
+            let record = ProviderRecord {
+                device: record.device.clone(),
+                endpoints: record.endpoints.clone(),
+                last_heartbeat: 10,
+            };
+            let call = ours.call(Some(&record), now, 300);
+            call.map(|call| call.name().call)
+        };
+        assert_eq!(said(&ours, 109), None);
+        assert_eq!(said(&ours, 110), Some("heartbeat"));
+        assert_eq!(said(&registration(2), 10), Some("register"));
+        let none = ours.call(None, 0, 300).map(|call| call.name().call);
+        assert_eq!(none, Some("register"));
     }
 }

@@ -252,6 +252,7 @@ fn how_it_went(event: &Event) -> Option<(EffectKind, Option<&'static str>)> {
         | Event::Best { .. }
         | Event::Measured { .. }
         | Event::Stake { .. }
+        | Event::CommitWindow { .. }
         | Event::Barred { .. } => return None,
     })
 }

@@ -25,7 +25,7 @@ mod work;
 use std::{collections::BTreeMap, sync::Arc};
 
 use surety_access::OwnOutputs;
-use surety_chain_client::{AccountId, Balance, Chain, ChainError, Signer, When};
+use surety_chain_client::{AccountId, Balance, Chain, Signer};
 use surety_journal::{JournalError, RecordLog};
 use surety_network::{DataPlane, PlaneError};
 use surety_types::{ModelId, model::Operation};
@@ -38,7 +38,7 @@ use tokio::{
 pub use audits::Audits;
 pub use compute::Engines;
 pub use error::{HostError, Result};
-pub use heartbeat::blocks_between as heartbeat_blocks;
+pub use heartbeat::Registration;
 pub use moves::Traces;
 pub use speeds::Speeds;
 pub use vitals::{Vitals, server::bind as bind_metrics};
@@ -105,14 +105,14 @@ impl Core for Box<dyn Core> {
 /// What the data plane is called in reports.
 const DATA_PLANE: &str = "data_plane";
 
+/// Becomes true when the worker is to stop.
+type Stop = watch::Receiver<bool>;
+
 /// What goes on beside the loop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Beside {
-    /// A provider's signs of life.
-    Heartbeat {
-        /// Blocks between two of them.
-        blocks: u32,
-    },
+    /// A provider is on the chain's list as this, and gives signs of life.
+    Heartbeat(Registration),
     /// A verifier carries out slashes that have waited long enough.
     Slashes,
 }
@@ -171,15 +171,15 @@ impl<C: Core> Host<C> {
     /// Works until `stop` becomes true, then lets calls that are on their way to the chain arrive.
     ///
     /// # Errors
-    /// When the journal cannot be written, since nothing may be promised then; when a part of the worker
-    /// cannot be kept running.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<()> {
+    /// When the journal cannot be written, since nothing may be promised then (a full disk is waited for, but
+    /// not beyond `stop`); when a part of the worker cannot be kept running.
+    pub async fn run(mut self, mut stop: Stop) -> Result<()> {
         self.outputs.restore(&*self.tools.plane).await;
         // One state ahead is enough: only the newest counts.
         let (sender, mut blocks) = mpsc::channel(1);
         let mut parts = self.start_parts(sender);
         for measured in self.speeds.iter().flat_map(Speeds::events).collect::<Vec<_>>() {
-            self.step(measured).await?;
+            self.step(measured, &mut stop).await?;
         }
         let warm_up = tokio::spawn(warm_up::measure(self.tools.clone(), self.unmeasured()));
         let plane = self.tools.plane.clone();
@@ -199,7 +199,7 @@ impl<C: Core> Host<C> {
                 }
                 _ = stop.wait_for(|stop| *stop) => break Ok(()),
             };
-            if let Err(e) = self.take(event).await {
+            if let Err(e) = self.take(event, &mut stop).await {
                 break Err(e);
             }
         };
@@ -223,18 +223,21 @@ impl<C: Core> Host<C> {
     /// What goes on beside the loop.
     fn start_parts(&self, blocks: mpsc::Sender<Event>) -> Supervisor {
         let tools = &self.tools;
+        let bids = matches!(self.beside, Beside::Heartbeat(_));
         let mut parts = Supervisor::new(tools.vitals.clone());
         for (part, seen) in [("finalized_blocks", Seen::Finalized), ("best_blocks", Seen::Best)] {
             let (of, blocks) = (tools.clone(), blocks.clone());
-            parts.keep(part, move || blocks::follow(of.clone(), seen, blocks.clone()));
+            parts.keep(part, move || {
+                blocks::follow(of.clone(), seen, bids, blocks.clone())
+            });
         }
         let of = tools.clone();
         parts.keep("upkeep", move || upkeep::see_to(of.clone(), blocks.clone()));
         let of = tools.clone();
-        match self.beside {
-            Beside::Heartbeat { blocks } => {
-                parts.keep("heartbeat", move || heartbeat::beat(of.clone(), blocks));
-            }
+        match self.beside.clone() {
+            Beside::Heartbeat(registration) => parts.keep("heartbeat", move || {
+                heartbeat::keep(of.clone(), registration.clone())
+            }),
             Beside::Slashes => parts.keep("slashes", move || slashes::carry_out(of.clone())),
         }
         if let Some(listener) = self.metrics.clone() {
@@ -255,9 +258,11 @@ impl<C: Core> Host<C> {
     }
 
     /// One turn: step, records, effects.
-    async fn take(&mut self, event: Event) -> Result<()> {
+    async fn take(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
         match &event {
-            Event::Finalized { block, clock, tasks } => {
+            Event::Finalized {
+                block, clock, tasks, ..
+            } => {
                 self.block = self.block.max(*block);
                 self.tools.vitals.block(Seen::Finalized, *block);
                 self.tools.vitals.metrics.clock(*clock);
@@ -282,21 +287,21 @@ impl<C: Core> Host<C> {
             _ => {}
         }
         log_event(&event);
-        self.step(event).await?;
+        self.step(event, stop).await?;
         for measured in self.tools.engines.take_measured() {
             if let Some(speeds) = &mut self.speeds {
                 speeds.note(&measured);
             }
-            self.step(measured).await?;
+            self.step(measured, stop).await?;
         }
         self.show();
         Ok(())
     }
 
-    async fn step(&mut self, event: Event) -> Result<()> {
+    async fn step(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
         let step = self.core.step(self.block, event);
         if !step.records.is_empty() {
-            self.make_durable(&step.records).await?;
+            self.make_durable(&step.records, stop).await?;
             for record in &step.records {
                 tracing::info!(task = record.task(), record = record_name(record), "recorded");
                 self.outputs.record(record);
@@ -324,9 +329,9 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
-    /// Nothing may be done before this is through. A full disk is waited for: the chain's deadlines go on,
-    /// but stopping would not meet them either.
-    async fn make_durable(&self, records: &[Record]) -> Result<()> {
+    /// Nothing may be done before this is through. A full disk is waited for, until we are told to stop: the
+    /// chain's deadlines go on, but ending would not meet them either.
+    async fn make_durable(&self, records: &[Record], stop: &mut Stop) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {
             // Syncing takes milliseconds.
@@ -334,7 +339,10 @@ impl<C: Core> Host<C> {
                 Err(e @ JournalError::DiskFull { .. }) => {
                     tracing::error!(error = %e, "nothing goes on until there is room");
                     self.tools.vitals.journal(Some(e.to_string()));
-                    backoff.wait().await;
+                    tokio::select! {
+                        () = backoff.wait() => {}
+                        _ = stop.wait_for(|stop| *stop) => return Err(e.into()),
+                    }
                 }
                 other => {
                     self.tools
@@ -347,40 +355,14 @@ impl<C: Core> Host<C> {
     }
 }
 
-/// A protocol parameter that is a number; the runtime's default where nobody has set another.
-///
-/// # Errors
-/// When the chain cannot be asked.
-pub async fn parameter(
-    chain: &dyn Chain,
-    group: &str,
-    name: &str,
-    default: u32,
-) -> std::result::Result<u32, ChainError> {
-    let parameters = chain.parameters(When::Finalized).await?;
-    let set = parameters
-        .iter()
-        .find(|parameter| parameter.group == group && parameter.name == name);
-    let Some(set) = set else {
-        return Ok(default);
-    };
-    Ok(set.value.parse().unwrap_or_else(|_| {
-        tracing::error!(
-            group,
-            name,
-            value = set.value,
-            default,
-            "this is no number that we know how to read"
-        );
-        default
-    }))
-}
-
 fn log_event(event: &Event) {
     match event {
-        Event::Finalized { block, clock, tasks } => {
-            tracing::debug!(block, clock, tasks = tasks.len(), "finalised");
-        }
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread,
+        } => tracing::debug!(block, clock, tasks = tasks.len(), ?unread, "finalised"),
         Event::Best { block, clock, tasks } => tracing::debug!(block, clock, tasks = tasks.len(), "best"),
         other => tracing::debug!(event = ?other, "event"),
     }

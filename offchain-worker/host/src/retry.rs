@@ -32,6 +32,14 @@ impl Backoff {
         }
     }
 
+    /// From half a minute to ten: for what costs a fee each time.
+    pub(super) fn costly() -> Self {
+        Self {
+            most: 20,
+            ..Self::from(Duration::from_secs(30))
+        }
+    }
+
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }

@@ -6,11 +6,10 @@ mod engine;
 mod generation;
 mod inputs;
 mod openings;
+mod registration;
 mod speeds;
 mod troubles;
 mod world;
-
-use std::time::Duration;
 
 use surety_chain_client::{Call, Chain, When, is_signed};
 use surety_network::{DataPlane, FetchOptions};
@@ -18,6 +17,8 @@ use surety_types::{
     model::Operation,
     task::{MemberProgress, TaskState},
 };
+
+use tokio::time::Instant;
 
 use world::World;
 
@@ -105,8 +106,7 @@ async fn a_restart_sends_the_very_commitment_that_the_journal_holds() {
             !commits(&world).is_empty()
         })
         .await;
-    world.chain.finalize();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.pass(3).await;
     host.stop().await;
     let expected = Call::Commit {
         task,
@@ -122,7 +122,7 @@ async fn an_unreachable_client_costs_retries_and_then_works() {
     let task = world.post(b"one\n").await;
     world.net.set_down(&world.client_endpoint(), true);
     world.bid_and_assign(task).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.pass(3).await;
     assert!(commits(&world).is_empty());
     world.net.set_down(&world.client_endpoint(), false);
     world
@@ -139,7 +139,8 @@ async fn a_node_that_comes_back_is_followed_again() {
     let world = World::new().await;
     world.chain.set_unreachable(true);
     let host = world.start();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let parts = || world.vitals().health.report(Instant::now()).parts;
+    world.until(|| parts().contains_key("finalized_blocks")).await;
     world.chain.set_unreachable(false);
     let task = world.post(b"one\n").await;
     world.bid_and_assign(task).await;
@@ -168,10 +169,8 @@ async fn an_input_that_no_engine_can_use_is_given_up() {
     let host = world.start();
     let task = world.post(b"refuse me\n").await;
     world.bid_and_assign(task).await;
-    for _ in 0..5 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        world.chain.finalize();
-    }
+    world.until(|| world.engine_runs() == 1).await;
+    world.pass(5).await;
     let info = world.chain.task(When::Finalized, task).await.unwrap().unwrap();
     let round = info.round.unwrap();
     assert!(

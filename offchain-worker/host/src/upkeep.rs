@@ -1,20 +1,20 @@
-//! What a worker looks after every now and then: its money, its free stake, whether it may bid, and whom it
-//! keeps places for.
+//! What a worker looks after every now and then: its free stake, whether it may bid, how long work may take,
+//! its money, and whom it keeps places for.
 
 use std::sync::Arc;
 
 use surety_chain_client::{AccountId, ChainError, When};
-use surety_types::multiaddr::Endpoint;
-use surety_worker_core::Event;
+use surety_types::{BLOCK_SECONDS, multiaddr::Endpoint};
+use surety_worker_core::{BlockNumber, Event};
 use tokio::sync::mpsc;
 
-use super::{Tools, parameter, retry::Backoff};
+use super::{Tools, retry::Backoff};
 
 /// Blocks between two looks: a minute.
-const EVERY: u32 = 30;
+const EVERY: BlockNumber = 30;
 
-/// The runtime's default, where neither genesis nor governance has set another.
-const LOCK_MULTIPLE: u32 = 40;
+/// Blocks until the next look after one that did not see everything.
+const SOON: BlockNumber = 5;
 
 /// Looks again and again, for as long as it is polled.
 pub(super) async fn see_to(tools: Arc<Tools>, events: mpsc::Sender<Event>) {
@@ -34,22 +34,39 @@ async fn until_error(
     backoff: &mut Backoff,
 ) -> Result<(), ChainError> {
     let mut blocks = tools.chain.finalized_blocks().await?;
-    let mut last = None;
+    let mut next = 0;
     loop {
         let block = blocks.next().await?.number;
-        if last.is_some_and(|last| block.saturating_sub(last) < EVERY) {
+        if block < next {
             continue;
         }
-        show_funds(tools).await?;
-        for event in [stake(tools).await?, barred(tools).await?] {
-            if events.send(event).await.is_err() {
-                return Ok(());
+        let mut all_went_well = true;
+        // What one of them cannot read keeps none of the others.
+        for (what, looked) in [
+            ("what it has to bid by", event(stake(tools).await, events).await),
+            ("whether it may bid", event(barred(tools).await, events).await),
+            ("how long work may take", event(window(tools).await, events).await),
+            ("its money", show_funds(tools).await),
+            ("whom to keep places for", name_peers(tools).await),
+        ] {
+            if let Err(e) = looked {
+                all_went_well = false;
+                tracing::warn!(what, error = %e, "cannot look after something, trying again");
             }
         }
-        name_peers(tools).await?;
-        last = Some(block);
+        if events.is_closed() {
+            return Ok(());
+        }
+        next = block.saturating_add(if all_went_well { EVERY } else { SOON });
         backoff.reset();
     }
+}
+
+/// Tells core, if it still listens.
+async fn event(read: Result<Event, ChainError>, events: &mpsc::Sender<Event>) -> Result<(), ChainError> {
+    // Whether anybody does is asked once a round.
+    events.send(read?).await.ok();
+    Ok(())
 }
 
 async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
@@ -61,11 +78,17 @@ async fn show_funds(tools: &Tools) -> Result<(), ChainError> {
 }
 
 async fn stake(tools: &Tools) -> Result<Event, ChainError> {
-    let chain = &*tools.chain;
-    let stake = chain.stake(When::Finalized, &tools.stash).await?;
+    let stake = tools.chain.stake(When::Finalized, &tools.stash).await?;
     Ok(Event::Stake {
         free: stake.map_or(0, |stake| stake.bonded.saturating_sub(stake.locked)),
-        lock_per_price: parameter(chain, "Results", "LockMultiple", LOCK_MULTIPLE).await?,
+    })
+}
+
+/// Governance may change it, and a provider that does not know bids for what it cannot finish.
+async fn window(tools: &Tools) -> Result<Event, ChainError> {
+    let terms = tools.chain.provider_terms(When::Finalized).await?;
+    Ok(Event::CommitWindow {
+        seconds: terms.commit_window.saturating_mul(BLOCK_SECONDS),
     })
 }
 
@@ -81,10 +104,10 @@ async fn name_peers(tools: &Tools) -> Result<(), ChainError> {
     let others = providers
         .into_iter()
         .filter(|(stash, _): &(AccountId, _)| *stash != tools.stash);
-    let tasks = tools.chain.open_tasks(When::Finalized, None).await?;
-    let clients = tasks
-        .iter()
-        .flat_map(|open| open.task.spec.sources.iter().cloned());
+    let open = tools.chain.open_tasks(When::Finalized, None).await?;
+    let partly = open.unread.into_iter().filter_map(|part| part.task);
+    let tasks = open.tasks.into_iter().map(|open| open.task).chain(partly);
+    let clients = tasks.flat_map(|task| task.spec.sources);
     let mut named: Vec<Endpoint> = others
         .flat_map(|(_, record)| record.endpoints)
         .chain(clients)

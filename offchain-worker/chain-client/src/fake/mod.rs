@@ -27,10 +27,10 @@ use surety_types::{
 use tokio::sync::watch;
 
 use crate::{
-    Balance, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
-    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTask, Parameter, ProviderRecord,
-    RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord, TrustInfo, Until,
-    When,
+    Balance, BidTerms, BlockNumber, BlockRef, BlockStream, Call, Chain, ChainError, ChainEvent, ChainInfo,
+    CommitteeRecord, DemandRecord, DisputeRecord, Funds, Included, OpenTasks, Parameter, ProviderRecord,
+    ProviderTerms, RegisteredModel, Signer, SlashRecord, StakeInfo, SubmitOptions, TaskInfo, TaskRecord,
+    TrustInfo, Until, When,
 };
 
 use faults::{Faults, Kind};
@@ -206,6 +206,13 @@ impl Inner {
     }
 }
 
+fn unreadable(what: &str) -> ChainError {
+    ChainError::Decode {
+        what: what.into(),
+        reason: "the test has made it so".into(),
+    }
+}
+
 fn block_ref(number: BlockNumber) -> BlockRef {
     BlockRef {
         number,
@@ -265,11 +272,7 @@ impl Chain for FakeChain {
         })
     }
 
-    async fn open_tasks(
-        &self,
-        when: When,
-        bidder: Option<&AccountId32>,
-    ) -> Result<Vec<OpenTask>, ChainError> {
+    async fn open_tasks(&self, when: When, bidder: Option<&AccountId32>) -> Result<OpenTasks, ChainError> {
         self.read(when, |state| state.open_tasks(bidder))
     }
 
@@ -313,9 +316,10 @@ impl Chain for FakeChain {
     }
 
     async fn funds(&self, when: When, account: &AccountId32) -> Result<Funds, ChainError> {
-        self.read(when, |state| {
-            state.funds.get(account).copied().unwrap_or_default()
-        })
+        self.read(when, |state| match state.unreadable_funds {
+            true => Err(unreadable("an account")),
+            false => Ok(state.funds.get(account).copied().unwrap_or_default()),
+        })?
     }
 
     async fn price_limit(
@@ -329,12 +333,17 @@ impl Chain for FakeChain {
         })
     }
 
+    async fn bid_terms(&self, when: When, task: TaskId) -> Result<Option<BidTerms>, ChainError> {
+        self.read(when, |state| state.bid_terms(task))?
+    }
+
+    async fn provider_terms(&self, when: When) -> Result<ProviderTerms, ChainError> {
+        self.read(when, |state| state.provider_terms())
+    }
+
     async fn dispute(&self, when: When, id: DisputeId) -> Result<Option<DisputeRecord>, ChainError> {
         self.read(when, |state| match state.unreadable.contains(&id) {
-            true => Err(ChainError::Decode {
-                what: format!("dispute {id}"),
-                reason: "the test has made it so".into(),
-            }),
+            true => Err(unreadable(&format!("dispute {id}"))),
             false => Ok(state.disputes.get(&id).cloned()),
         })?
     }

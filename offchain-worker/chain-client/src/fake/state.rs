@@ -15,13 +15,20 @@ use surety_types::{
 };
 
 use crate::{
-    Balance, BidRecord, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
-    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, Parameter, ProviderRecord, Refusal,
-    RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord, TrustInfo, chain::is_open,
+    Balance, BidRecord, BidTerms, BlockNumber, Call, ChainError, ChainEvent, CommitteeRecord, DemandRecord,
+    DispatchFault, DisputeRecord, EventField, Funds, OpenTask, OpenTasks, Parameter, PartlyRead,
+    ProviderRecord, ProviderTerms, Refusal, RegisteredModel, RoundRecord, SlashRecord, StakeInfo, TaskRecord,
+    TrustInfo, chain::is_open,
 };
 
 /// Blocks for which bids are taken, and for which they are opened.
 const BID_WINDOW: BlockNumber = 8;
+
+/// What providers work by unless the test says otherwise.
+const PROVIDER_TERMS: ProviderTerms = ProviderTerms {
+    heartbeat_window: 300,
+    commit_window: 300,
+};
 
 /// Everything the fake chain keeps.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +57,12 @@ pub struct FakeState {
     pub disputes: BTreeMap<DisputeId, DisputeRecord>,
     /// Disputes whose records cannot be read, as after an upgrade.
     pub unreadable: BTreeSet<DisputeId>,
+    /// Tasks of which bids cannot be read, as after an upgrade.
+    pub unreadable_bids: BTreeSet<TaskId>,
+    /// Tasks of which what a bid can come to cannot be asked.
+    pub without_terms: BTreeSet<TaskId>,
+    /// Whether accounts' money cannot be read.
+    pub unreadable_funds: bool,
     /// Committees that sit. The test puts them there; seats are taken and answers opened.
     pub committees: BTreeMap<DisputeId, CommitteeRecord>,
     /// Demands by task and provider. The test puts them there.
@@ -64,23 +77,54 @@ pub struct FakeState {
     pub funds: BTreeMap<AccountId32, Funds>,
     /// Parameters that differ from the defaults.
     pub parameters: Vec<Parameter>,
+    /// Parameters that providers work by, where they are not 300 blocks each.
+    pub provider_terms: Option<ProviderTerms>,
+    /// Stake that a bid for any task needs, in plancks.
+    pub lock: Balance,
 }
 
 pub(super) type Applied = Result<Vec<ChainEvent>, ChainError>;
 
 impl FakeState {
-    pub(super) fn open_tasks(&self, bidder: Option<&AccountId32>) -> Vec<OpenTask> {
+    pub(super) fn open_tasks(&self, bidder: Option<&AccountId32>) -> OpenTasks {
         let bid = |id: TaskId| bidder.and_then(|who| self.bids.get(&(id, who.clone())).cloned());
-        self.tasks
-            .iter()
-            .filter(|(_, task)| is_open(task))
-            .map(|(id, task)| OpenTask {
-                id: *id,
-                task: task.clone(),
-                round: self.rounds.get(id).cloned(),
-                bid: bid(*id),
-            })
-            .collect()
+        let mut open = OpenTasks::default();
+        for (id, task) in self.tasks.iter().filter(|(_, task)| is_open(task)) {
+            let (id, task, round) = (*id, task.clone(), self.rounds.get(id).cloned());
+            match bidder.is_some() && self.unreadable_bids.contains(&id) {
+                true => open.unread.push(PartlyRead {
+                    id,
+                    task: Some(task),
+                    round: Some(round),
+                    bid: None,
+                }),
+                false => open.tasks.push(OpenTask {
+                    id,
+                    task,
+                    round,
+                    bid: bid(id),
+                }),
+            }
+        }
+        open
+    }
+
+    pub(super) fn provider_terms(&self) -> ProviderTerms {
+        self.provider_terms.unwrap_or(PROVIDER_TERMS)
+    }
+
+    pub(super) fn bid_terms(&self, id: TaskId) -> Result<Option<BidTerms>, ChainError> {
+        if self.without_terms.contains(&id) {
+            return Err(ChainError::Pruned {
+                block: self.number.to_string(),
+            });
+        }
+        let share = |task: &TaskRecord| task.cap.checked_div(task.spec.redundancy.into());
+        let limit = self.tasks.get(&id).and_then(share).filter(|limit| *limit > 0);
+        Ok(limit.map(|price_limit| BidTerms {
+            price_limit,
+            lock: self.lock,
+        }))
     }
 
     pub(super) fn apply(&mut self, who: &AccountId32, call: &Call) -> Applied {

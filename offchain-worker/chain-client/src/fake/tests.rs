@@ -83,9 +83,20 @@ async fn a_task_runs_from_post_to_settlement() {
     submit(reveal(4)).await.unwrap();
     assert_eq!(submit(reveal(4)).await, Err(Refusal::Stale.into()));
 
-    assert!(chain.open_tasks(When::Finalized, None).await.unwrap().is_empty());
+    assert!(
+        chain
+            .open_tasks(When::Finalized, None)
+            .await
+            .unwrap()
+            .tasks
+            .is_empty()
+    );
     chain.finalize();
-    let open = chain.open_tasks(When::Finalized, Some(&stash)).await.unwrap();
+    let open = chain
+        .open_tasks(When::Finalized, Some(&stash))
+        .await
+        .unwrap()
+        .tasks;
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].bid.as_ref().unwrap().seal, seal);
     let members = &open[0].round.as_ref().unwrap().members;

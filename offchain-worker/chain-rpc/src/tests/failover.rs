@@ -7,7 +7,7 @@ use sp_core::{H256, crypto::AccountId32};
 
 use super::{fixture::runtime, node::Node};
 use crate::{RpcChain, RpcConfig, blocks::Blocks, runtime::Entry};
-use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, TaskRecord, When, sample};
+use surety_chain_client::{BlockStream, Chain, ChainError, ErrorClass, OpenTasks, TaskRecord, When, sample};
 
 fn config(nodes: &[&Node]) -> RpcConfig {
     let mut config = RpcConfig::of_several(nodes.iter().map(|node| node.url.clone()));
@@ -161,7 +161,7 @@ async fn an_empty_list_without_state_behind_it_is_not_believed() {
 
     let both = connect(&[&empty, &good]).await;
     let open = both.open_tasks(When::Finalized, None).await.unwrap();
-    assert_eq!(open.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
+    assert_eq!(open.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [7]);
 }
 
 #[tokio::test]
@@ -169,13 +169,19 @@ async fn an_empty_list_where_tasks_were_known_before_is_not_believed() {
     let (good, forgetful) = (Node::start(1).await, Node::start(1).await);
     with_task(&good, 7);
     let chain = connect(&[&good, &forgetful]).await;
-    assert_eq!(chain.open_tasks(When::Finalized, None).await.unwrap().len(), 1);
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await.unwrap().tasks.len(),
+        1
+    );
     good.stop();
     let refused = chain.open_tasks(When::Finalized, None).await.unwrap_err();
     assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
     // That the task is over is believed of a node that knows that there was one.
     forgetful.put(&runtime(), Entry::NextTaskId, &[], 8u64.encode());
-    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await,
+        Ok(OpenTasks::default())
+    );
 }
 
 #[tokio::test]
@@ -184,13 +190,13 @@ async fn an_empty_list_in_a_final_block_that_is_named_by_its_hash_is_not_believe
     with_task(&good, 7);
     let chain = connect(&[&good, &forgetful]).await;
     let at = When::At(chain.block(When::Finalized).await.unwrap().hash);
-    assert_eq!(chain.open_tasks(at, None).await.unwrap().len(), 1);
+    assert_eq!(chain.open_tasks(at, None).await.unwrap().tasks.len(), 1);
     good.stop();
     let refused = chain.open_tasks(at, None).await.unwrap_err();
     assert!(matches!(refused, ChainError::Implausible { .. }), "{refused}");
     // What is not final yet may have been replaced.
     let best = When::At(forgetful.state().hash(100));
-    assert_eq!(chain.open_tasks(best, None).await, Ok(Vec::new()));
+    assert_eq!(chain.open_tasks(best, None).await, Ok(OpenTasks::default()));
 }
 
 #[tokio::test]
@@ -232,7 +238,7 @@ async fn a_node_that_fails_at_every_question_of_state_is_left() {
     let chain = connect(&[&broken, &good]).await;
     broken.change(|state| state.failing = Some(("state_queryStorageAt", BROKEN)));
     let open = chain.open_tasks(When::Finalized, None).await.unwrap();
-    assert_eq!(open.len(), 1);
+    assert_eq!(open.tasks.len(), 1);
     // Alone, it is told of for what it is: nothing is said to be gone for good.
     let alone = connect(&[&broken]).await;
     let failed = alone.open_tasks(When::Finalized, None).await.unwrap_err();
@@ -260,8 +266,11 @@ async fn a_node_without_the_state_of_its_newest_blocks_is_left_and_of_old_ones_i
     );
     assert_eq!(good.asked("system_health"), 0, "not turned to");
     stateless.change(|state| state.pruned = 0..101);
-    assert_eq!(chain.open_tasks(When::At(best), None).await.unwrap().len(), 1);
-    assert_eq!(chain.open_tasks(When::Best, None).await.unwrap().len(), 1);
+    assert_eq!(
+        chain.open_tasks(When::At(best), None).await.unwrap().tasks.len(),
+        1
+    );
+    assert_eq!(chain.open_tasks(When::Best, None).await.unwrap().tasks.len(), 1);
 }
 
 #[tokio::test]
@@ -295,7 +304,10 @@ async fn a_node_that_is_not_believed_is_named_alone() {
 async fn an_empty_list_of_a_young_chain_is_believed() {
     let node = Node::start(1).await;
     let chain = connect(&[&node]).await;
-    assert_eq!(chain.open_tasks(When::Finalized, None).await, Ok(Vec::new()));
+    assert_eq!(
+        chain.open_tasks(When::Finalized, None).await,
+        Ok(OpenTasks::default())
+    );
     assert_eq!(chain.recent_tasks(When::Best, 5).await, Ok(Vec::new()));
 }
 
@@ -336,7 +348,7 @@ async fn open_tasks_cost_what_is_open_and_the_newest_tasks_what_is_shown() {
     with_task(&node, 3000);
     let chain = connect(&[&node]).await;
     let open = chain.open_tasks(When::Best, None).await.unwrap();
-    assert_eq!(open.len(), 1);
+    assert_eq!(open.tasks.len(), 1);
     assert_eq!(node.asked("state_getKeysPaged"), 1);
     let recent = chain.recent_tasks(When::Best, 3).await.unwrap();
     let ids: Vec<_> = recent.iter().map(|(id, _)| *id).collect();

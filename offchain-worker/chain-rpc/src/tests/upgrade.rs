@@ -18,7 +18,7 @@ use crate::{
     RpcChain, RpcConfig,
     runtime::{Entry, Runtime},
 };
-use surety_chain_client::{Call, Chain, ChainError, ErrorClass, Signer, Until, When, sample};
+use surety_chain_client::{Call, Chain, ChainError, ErrorClass, PartlyRead, Signer, Until, When, sample};
 
 /// The bid of a later runtime: fields in another order, one more at the end.
 #[derive(TypeInfo, Encode)]
@@ -119,14 +119,21 @@ async fn a_record_that_cannot_be_read_hides_no_other_and_is_not_taken_for_over()
     let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
     let ids = || async {
         let open = chain.open_tasks(When::Finalized, None).await.unwrap();
-        open.iter().map(|task| task.id).collect::<Vec<_>>()
+        let read = open.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
+        (read, open.unread)
     };
-    assert_eq!(ids().await, [1, 2]);
-    // One that was known stands as it was, one that never was is left out.
+    assert_eq!(ids().await, (vec![1, 2], Vec::new()));
+    // Whether it was known before or not: what is there and cannot be read is named.
     node.put(&runtime, Entry::Tasks, &[&1u64.encode()], vec![0xff; 7]);
     node.put(&runtime, Entry::Tasks, &[&3u64.encode()], vec![0xff; 7]);
     node.put(&runtime, Entry::OpenTasks, &[&3u64.encode()], Vec::new());
-    assert_eq!(ids().await, [1, 2]);
+    let garbled = |id| PartlyRead {
+        id,
+        task: None,
+        round: Some(None),
+        bid: Some(None),
+    };
+    assert_eq!(ids().await, (vec![2], vec![garbled(1), garbled(3)]));
 }
 
 #[tokio::test]
@@ -239,7 +246,7 @@ async fn the_block_of_an_upgrade_is_read_as_the_runtime_before_it_wrote_it() {
     assert!(events[0].is("TaskAuction", "TaskPosted"), "{events:?}");
     let stash = AccountId32::new([1; 32]);
     let open = chain.open_tasks(When::At(at.hash), Some(&stash)).await.unwrap();
-    let bids: Vec<_> = open.iter().map(|open| open.bid.clone()).collect();
+    let bids: Vec<_> = open.tasks.iter().map(|open| open.bid.clone()).collect();
     assert_eq!(bids, [Some(sample::records::bid_record())]);
 }
 

@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use surety_access::Gate;
-use surety_chain_client::{AccountId, Call, Chain, ChainError, Signer, Until, When};
-use surety_host::{Beside, Speeds, Tools, heartbeat_blocks, machine};
-use surety_network::{DataPlane, Node};
+use surety_chain_client::{AccountId, Call};
+use surety_host::{Beside, Registration, Speeds, Tools, machine};
+use surety_network::{DataPlane, Node, StoreLimits};
 use surety_types::{
     model::ModelManifest,
     multiaddr::{Endpoint, Endpoints},
@@ -25,7 +25,7 @@ use crate::{
     models,
 };
 
-/// Largest input that is fetched: what the chain takes at most by default.
+/// Largest input that is bid for, whatever the chain takes: 16 MiB by default.
 const INPUT_BYTES_MAX: u32 = 64 << 20;
 
 /// Most units of one task: the engine's own limit.
@@ -51,29 +51,26 @@ impl Role for ProviderConfig {
         self.data.clone()
     }
 
-    async fn core(
+    fn core(
         &self,
-        chain: &dyn Chain,
+        storage: &StoreLimits,
         key: &Key,
         stash: &AccountId,
         stored: &[ModelManifest],
-    ) -> Result<CoreConfig> {
-        let mut core = core_config(stash, key, self, stored);
+    ) -> CoreConfig {
+        let mut core = core_config(stash, key, self, storage, stored);
         core.tasks_max = self.tasks_max;
-        core.commit_seconds = worker::commit_seconds(chain).await?;
-        Ok(core)
+        // Nothing is bid before the chain has said how much time it gives.
+        core.commit_seconds = 0;
+        core
     }
 
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside> {
-        let chain = &*tools.chain;
-        worker::warn_of_unregistered(chain, stored).await?;
-        let (stash, threads) = (&tools.stash, self.work.threads);
-        register(chain, &tools.signer, stash, threads, node.endpoints()).await?;
-        let gate = Gate::of_provider(tools.chain.clone(), stash.clone(), tools.outputs.clone());
+        let registration = registration(self.work.threads, node.endpoints())?;
+        worker::warn_of_unregistered(&*tools.chain, stored).await;
+        let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
         node.set_gate(Arc::new(gate));
-        Ok(Beside::Heartbeat {
-            blocks: heartbeat_blocks(chain).await?,
-        })
+        Ok(Beside::Heartbeat(registration))
     }
 
     fn speeds(&self, home: &Path) -> Option<Speeds> {
@@ -85,6 +82,7 @@ fn core_config(
     stash: &AccountId,
     key: &Key,
     config: &ProviderConfig,
+    storage: &StoreLimits,
     stored: &[ModelManifest],
 ) -> CoreConfig {
     let rate = |manifest: &ModelManifest, operation| Rate {
@@ -92,7 +90,7 @@ fn core_config(
         units_per_second: config.units_per_second,
         seconds_ahead: 5, // connecting to the client
     };
-    let mut prices = PriceList::new(INPUT_BYTES_MAX, UNITS_MAX);
+    let mut prices = PriceList::new(input_bytes_max(storage), UNITS_MAX);
     for manifest in stored {
         for operation in &manifest.operations {
             prices = prices.with(manifest.id(), *operation, rate(manifest, *operation));
@@ -101,14 +99,14 @@ fn core_config(
     CoreConfig::new(stash.clone(), prices, SecretSalts::new(key.salt_secret))
 }
 
-/// Registers, or updates what is registered; counts as a sign of life either way.
-async fn register(
-    chain: &dyn Chain,
-    signer: &Signer,
-    stash: &AccountId,
-    threads: usize,
-    endpoints: Vec<Endpoint>,
-) -> Result<()> {
+/// Largest input that there is a use in bidding for: a larger blob is not kept, nor fetched.
+fn input_bytes_max(storage: &StoreLimits) -> u32 {
+    let room = u32::try_from(storage.blob_bytes_max).unwrap_or(u32::MAX);
+    room.min(INPUT_BYTES_MAX)
+}
+
+/// What the chain is told of this provider.
+fn registration(threads: usize, endpoints: Vec<Endpoint>) -> Result<Registration> {
     let endpoints = Endpoints::try_from(endpoints)
         .map_err(|_| CliError::Internal("more endpoints than the chain takes".into()))?;
     if endpoints.is_empty() {
@@ -117,20 +115,7 @@ async fn register(
         ));
     }
     let device = machine::profile(threads);
-    let registered = chain.provider(When::Finalized, stash).await?;
-    let same = registered.is_some_and(|r| r.device == device && r.endpoints == endpoints);
-    // What is final already need not become so again: a provider that comes back is at work at once.
-    let (call, until) = if same {
-        (Call::Heartbeat, Until::Included)
-    } else {
-        (Call::RegisterProvider { device, endpoints }, Until::Finalized)
-    };
-    match chain.submit(signer, call, until.into()).await {
-        // Lost from sight is not lost: the heartbeat that follows shows.
-        Err(e @ ChainError::Unknown { .. }) => tracing::warn!(error = %e, "registration"),
-        other => drop(other?),
-    }
-    Ok(())
+    Ok(Registration { device, endpoints })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use std::path::PathBuf;
 
-use surety_chain_client::{FakeChain, Signer};
+use surety_chain_client::{Chain, FakeChain, Signer, Until};
 use surety_models::ModelStore;
 
 use super::*;
@@ -11,10 +11,6 @@ struct World {
     chain: FakeChain,
     stash: Signer,
     agent: Key,
-}
-
-fn endpoints() -> Vec<Endpoint> {
-    vec![Endpoint::try_from(b"/somewhere".to_vec()).unwrap()]
 }
 
 impl World {
@@ -77,22 +73,6 @@ async fn a_confirmation_is_waited_for_while_finality_stands_still() {
     assert_eq!(world.chain.calls().iter().filter(confirmations).count(), 1);
     world.chain.finalize();
     assert_eq!(confirming.await.unwrap(), *world.stash.account());
-}
-
-#[tokio::test]
-async fn an_unchanged_provider_is_back_without_waiting_for_finality() {
-    let world = World::bonded(StakeRole::Provider).await.nominated().await;
-    let stash = world.stash.account();
-    let finalizing = world.finalizing();
-    worker::find_stash(&world.chain, &world.agent, Some(stash))
-        .await
-        .unwrap();
-    let register = |endpoints| register(&world.chain, &world.agent.signer, stash, 1, endpoints);
-    register(endpoints()).await.unwrap();
-    finalizing.abort();
-    let again = tokio::time::timeout(std::time::Duration::from_secs(5), register(endpoints()));
-    again.await.unwrap().unwrap();
-    assert!(matches!(world.chain.calls().last(), Some((_, Call::Heartbeat))));
 }
 
 #[tokio::test]
@@ -163,32 +143,25 @@ async fn stake_must_be_there_and_for_providing() {
         .unwrap();
 }
 
-#[tokio::test]
-async fn what_is_registered_already_is_not_registered_again() {
-    let world = World::bonded(StakeRole::Provider).await.nominated().await;
-    let finalizing = world.finalizing();
-    let named = Some(world.stash.account());
-    let stash = worker::find_stash(&world.chain, &world.agent, named)
-        .await
-        .unwrap();
-    let register = |threads| register(&world.chain, &world.agent.signer, &stash, threads, endpoints());
-    register(1).await.unwrap();
-    register(1).await.unwrap();
-    register(2).await.unwrap();
-    let calls: Vec<&'static str> = world.chain.calls()[3..]
-        .iter()
-        .map(|(_, call)| call.name().call)
-        .collect();
-    assert_eq!(calls, ["register", "heartbeat", "register"]);
-    finalizing.abort();
+#[test]
+fn a_provider_without_an_address_is_refused() {
+    assert!(matches!(registration(1, Vec::new()), Err(CliError::Usage(_))));
+    let endpoint = Endpoint::try_from(b"/somewhere".to_vec()).unwrap();
+    let ours = registration(3, vec![endpoint]).unwrap();
+    assert_eq!((ours.device.cores, ours.endpoints.len()), (3, 1));
 }
 
-#[tokio::test]
-async fn a_provider_without_an_address_is_refused() {
-    let world = World::new();
-    let stash = world.stash.account().clone();
-    let error = register(&world.chain, &world.agent.signer, &stash, 1, Vec::new()).await;
-    assert!(matches!(error, Err(CliError::Usage(_))));
+#[test]
+fn nothing_is_bid_for_of_which_the_input_would_not_be_kept() {
+    let taken = |blob_bytes_max| {
+        let storage = StoreLimits {
+            blob_bytes_max,
+            total_bytes_max: blob_bytes_max,
+        };
+        input_bytes_max(&storage)
+    };
+    assert_eq!(taken(1 << 20), 1 << 20);
+    assert_eq!(taken(1 << 40), INPUT_BYTES_MAX);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `surety verifier`.
 
-use surety_chain_client::{AccountId, Chain};
+use surety_chain_client::AccountId;
 use surety_host::{Beside, Tools};
-use surety_network::Node;
+use surety_network::{Node, StoreLimits};
 use surety_types::{model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, NoBids, SecretSalts, VerifierRole};
 
@@ -43,16 +43,10 @@ impl Role for Auditing<'_> {
         }
     }
 
-    async fn core(
-        &self,
-        _: &dyn Chain,
-        key: &Key,
-        stash: &AccountId,
-        _: &[ModelManifest],
-    ) -> Result<CoreConfig> {
+    fn core(&self, _: &StoreLimits, key: &Key, stash: &AccountId, _: &[ModelManifest]) -> CoreConfig {
         let mut core = CoreConfig::new(stash.clone(), NoBids, SecretSalts::new(key.salt_secret));
         core.agent = Some(key.signer.account().clone());
-        Ok(core)
+        core
     }
 
     async fn enter(&self, _: &Tools, _: &Node, _: &[ModelManifest]) -> Result<Beside> {

@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 use serde::Serialize;
 use surety_chain_client::{AccountId, Call, Chain, ChainError, Until, When, address};
 use surety_engine::{EnginePool, PoolConfig, Priority};
-use surety_host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics, parameter};
+use surety_host::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, bind_metrics};
 use surety_journal::Journal;
 use surety_models::ModelStore;
-use surety_network::{DataPlane, Node};
-use surety_types::{BLOCK_SECONDS, ModelId, model::ModelManifest, stake::Role as StakeRole};
+use surety_network::{DataPlane, Node, StoreLimits};
+use surety_types::{ModelId, model::ModelManifest, stake::Role as StakeRole};
 use surety_worker_core::{Config as CoreConfig, Record, Role as CoreRole, Worker};
 use tokio::{
     net::TcpListener,
@@ -43,16 +43,16 @@ pub(super) trait Role {
     fn data(&self) -> DataConfig;
 
     /// How it decides.
-    async fn core(
+    fn core(
         &self,
-        chain: &dyn Chain,
+        storage: &StoreLimits,
         key: &Key,
         stash: &AccountId,
         stored: &[ModelManifest],
-    ) -> Result<CoreConfig>;
+    ) -> CoreConfig;
 
-    /// Tells others that it is there, now that everything else works. What goes on beside its loop comes of
-    /// it.
+    /// Lets others in, now that everything else works. Says what goes on beside its loop. What the chain
+    /// may refuse has its place there: nothing keeps a worker from opening what it has promised.
     async fn enter(&self, tools: &Tools, node: &Node, stored: &[ModelManifest]) -> Result<Beside>;
 
     /// Where its speeds are kept, if it bids by them.
@@ -108,7 +108,7 @@ pub(super) async fn up<R: Role>(context: &Context, role: &R) -> Result<()> {
     let chain = context.patient_chain().await?;
     let stash = find_stash(&*chain, &key, config.stash.as_ref()).await?;
     check_stake(&*chain, &stash, R::STAKE).await?;
-    let core = role.core(&*chain, &key, &stash, &stored).await?;
+    let core = role.core(&context.config.storage, &key, &stash, &stored);
     let core = Worker::<R::Core>::new(core, records.clone())?;
     let metrics = metrics_listener(config).await?;
     let node = Arc::new(context.node(&*chain, &role.data()).await?);
@@ -161,15 +161,6 @@ pub(super) fn open_journal(home: &Path) -> Result<(Journal, Vec<Record>)> {
     let journal = Journal::open(&home.join("journal.redb"))?;
     let records = journal.load()?;
     Ok((journal, records))
-}
-
-/// The runtime's default, where neither genesis nor governance has set another.
-const COMMIT_WINDOW: u32 = 300;
-
-/// How long the chain gives a provider to compute and commit, in seconds.
-pub(super) async fn commit_seconds(chain: &dyn Chain) -> std::result::Result<u32, ChainError> {
-    let window = parameter(chain, "Results", "CommitWindow", COMMIT_WINDOW).await?;
-    Ok(window.saturating_mul(BLOCK_SECONDS))
 }
 
 /// Where health and metrics are asked for, if anywhere.
@@ -331,18 +322,15 @@ async fn load(
 }
 
 /// Files of a model that the chain does not know earn nothing. The model may be registered later, though.
-pub(super) async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) -> Result<()> {
-    let known: BTreeSet<ModelId> = chain
-        .models(When::Finalized)
-        .await?
-        .into_iter()
-        .map(|(id, _)| id)
-        .collect();
+pub(super) async fn warn_of_unregistered(chain: &dyn Chain, stored: &[ModelManifest]) {
+    let known: BTreeSet<ModelId> = match chain.models(When::Finalized).await {
+        Ok(models) => models.into_iter().map(|(id, _)| id).collect(),
+        Err(e) => return tracing::warn!(error = %e, "cannot see whether models are registered"),
+    };
     for manifest in stored {
         if !known.contains(&manifest.id()) {
             let name = models::name(manifest);
             tracing::warn!("{name} is not registered on the chain: no task can ask for it yet");
         }
     }
-    Ok(())
 }

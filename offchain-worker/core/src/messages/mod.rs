@@ -10,6 +10,7 @@ use surety_types::{
     model::Operation,
     task::ResultClaim,
     trust::{AuditProof, DisputeId},
+    view::BidTerms,
 };
 
 use crate::{
@@ -31,9 +32,8 @@ pub struct TaskSnapshot {
     pub round: Option<RoundRecord>,
     /// Our stash's bid on it.
     pub bid: Option<BidSeen>,
-    /// The most a provider can be paid for it, where the host has asked the chain. Without it, the client's
-    /// cap shared out is taken, which leaves the fee out of account.
-    pub price_limit: Option<Balance>,
+    /// What a bid for it can come to. Nothing is bid without it. The host asks while that is undecided.
+    pub terms: Option<BidTerms<Balance>>,
     /// Every dispute that is open about it.
     pub disputes: Vec<(DisputeId, DisputeRecord)>,
     /// What providers, by their stashes, have to show of their outputs.
@@ -63,6 +63,8 @@ pub enum Event {
         clock: BlockNumber,
         /// Every task in its state that is not finished. One that is missing for long enough is over.
         tasks: Vec<TaskSnapshot>,
+        /// Those of which something could not be read. That says nothing of them but that they are there.
+        unread: Vec<TaskId>,
     },
     /// There is a new best block, which may still be replaced. What was sealed is opened, and what is
     /// demanded is shown, as soon as it asks for it; nothing new is promised because of it.
@@ -89,8 +91,11 @@ pub enum Event {
     Stake {
         /// Bonded and not locked, in plancks.
         free: Balance,
-        /// Plancks that are locked for each planck of a bid's price.
-        lock_per_price: u32,
+    },
+    /// How long the chain gives a provider to compute and commit. Governance may have changed it.
+    CommitWindow {
+        /// In seconds.
+        seconds: u32,
     },
     /// Whether the chain takes bids of ours.
     Barred {

@@ -8,7 +8,7 @@ use surety_types::task::{Bid, MemberProgress, RoundPhase, TaskState};
 
 use super::Provider;
 use crate::{
-    Balance, EffectKind, Purpose, TaskSnapshot,
+    Balance, EffectKind, Offer, Purpose, TaskSnapshot,
     provider_task::{ProviderTask, member},
 };
 
@@ -17,19 +17,12 @@ const FILLED_PERCENT: u64 = 75;
 /// A bid whose journal was lost is looked for among those that promise up to so many seconds.
 const SECONDS_MAX: u32 = 20_000;
 
-/// What our stake has room for, where that is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stake {
-    pub free: Balance,
-    pub lock_per_price: u32,
-}
-
 /// Promised work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     /// Milliseconds of computing.
     millis: u64,
-    /// Stake that bids would lock, in plancks.
+    /// Stake that has to be free for bids to be drawn, in plancks.
     locks: Balance,
 }
 
@@ -53,18 +46,17 @@ impl Provider {
             if share == Share::None {
                 continue;
             }
-            let price = entry.bid.as_ref().map_or(0, |bid| bid.price);
-            self.add(&mut load, self.millis(seen), price, share);
+            self.add(&mut load, self.millis(seen), entry.lock, share);
         }
         load
     }
 
-    fn add(&self, load: &mut Load, millis: u64, price: Balance, share: Share) {
+    fn add(&self, load: &mut Load, millis: u64, lock: Balance, share: Share) {
         let millis = match share {
             Share::None => return,
             Share::Whole => millis,
             Share::Undecided => {
-                load.locks = load.locks.saturating_add(self.lock(price));
+                load.locks = load.locks.saturating_add(lock);
                 millis.saturating_mul(self.config.undecided_percent.into()) / 100
             }
         };
@@ -109,14 +101,15 @@ impl Provider {
         offer.map_or(0, |offer| self.role.speeds.millis(&task.task.spec, &offer))
     }
 
-    fn lock(&self, price: Balance) -> Balance {
-        let per_price = self.role.stake.map_or(0, |stake| stake.lock_per_price);
-        price.saturating_mul(per_price.into())
-    }
-
     /// The bid to make, if the work fits; it counts from now on.
     pub(super) fn bid_for(&self, snapshot: &TaskSnapshot, load: &mut Load) -> Option<Bid<Balance>> {
-        let (price, seconds_ahead) = self.price_of(snapshot)?;
+        let terms = snapshot.terms?;
+        let Offer {
+            price, seconds_ahead, ..
+        } = self.config.policy.offer(&snapshot.task.spec)?;
+        if price > terms.price_limit {
+            return None;
+        }
         let own = self.millis(snapshot);
         let places = self.config.computing_max.max(1) as u64;
         let computing = load.millis.saturating_add(own).div_ceil(places);
@@ -124,11 +117,12 @@ impl Provider {
         if all > u64::from(self.config.commit_seconds).saturating_mul(10 * FILLED_PERCENT) {
             return None;
         }
-        let locks = load.locks.saturating_add(self.lock(price));
-        if self.role.stake.is_some_and(|stake| locks > stake.free) {
+        // The draw passes over who has less, however little is asked for; and all that is bid for may be won.
+        let locks = load.locks.saturating_add(terms.lock);
+        if self.role.free_stake.is_some_and(|free| locks > free) {
             return None;
         }
-        self.add(load, own, price, Share::Undecided);
+        self.add(load, own, terms.lock, Share::Undecided);
         let seconds = u32::try_from(all.div_ceil(1000)).unwrap_or(u32::MAX);
         Some(self.bid(snapshot, price, seconds))
     }
@@ -136,20 +130,11 @@ impl Provider {
     /// The bid that we made before the journal was lost, which the chain shows this seal of. Its price and
     /// its salt are what they were; what was promised of time is found by trying.
     pub(super) fn bid_sealed_as(&self, snapshot: &TaskSnapshot, seal: H256) -> Option<Bid<Balance>> {
-        let (price, _) = self.price_of(snapshot)?;
+        let price = self.config.policy.offer(&snapshot.task.spec)?.price;
         let tried = (0..=self.config.commit_seconds.min(SECONDS_MAX))
             .map(|seconds| self.bid(snapshot, price, seconds));
         let mut tried = tried.filter(|bid| bid.seal(snapshot.id, &self.config.stash) == seal);
         tried.next()
-    }
-
-    /// What we ask for a task, if its client pays that much, and the seconds it takes besides computing.
-    fn price_of(&self, snapshot: &TaskSnapshot) -> Option<(Balance, u32)> {
-        let spec = &snapshot.task.spec;
-        let offer = self.config.policy.offer(spec)?;
-        let shared_out = snapshot.task.cap.checked_div(spec.redundancy.into())?;
-        let limit = snapshot.price_limit.unwrap_or(shared_out);
-        (offer.price <= limit).then_some((offer.price, offer.seconds_ahead))
     }
 
     fn bid(&self, snapshot: &TaskSnapshot, price: Balance, seconds: u32) -> Bid<Balance> {

@@ -14,13 +14,13 @@ use surety_types::{
 };
 
 use crate::{
-    BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
+    Balance, BlockNumber, Effect, EffectKind, Event, Failure, Purpose, Record, Step, TaskSnapshot,
     provider_task::{ProviderTask, SealedResult, Want, member, owes_opening},
     schedule::{Subject, undated},
     speed::Speeds,
     worker::{Duties, Worker},
 };
-use load::{Load, Stake};
+use load::Load;
 
 pub use replay::ReplayError;
 
@@ -31,7 +31,8 @@ pub type Provider = Worker<ProviderRole>;
 #[derive(Default)]
 pub struct ProviderRole {
     speeds: Speeds,
-    stake: Option<Stake>,
+    /// Stake that is free for locks, where that is known.
+    free_stake: Option<Balance>,
     /// The chain takes no bid before its clock has passed this.
     barred_until: Option<BlockNumber>,
 }
@@ -43,8 +44,8 @@ impl Duties for ProviderRole {
         worker.replay(record)
     }
 
-    fn see(worker: &mut Provider, tasks: Vec<TaskSnapshot>, step: &mut Step) {
-        worker.see(tasks, step);
+    fn see(worker: &mut Provider, tasks: Vec<TaskSnapshot>, unread: &[TaskId], step: &mut Step) {
+        worker.see(tasks, unread, step);
     }
 
     fn see_best(task: &mut ProviderTask, snapshot: TaskSnapshot, block: BlockNumber) {
@@ -126,10 +127,11 @@ impl Provider {
         step.effects.push(undated(Effect::Forget { task }));
     }
 
-    /// Takes finalised state in.
-    fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+    /// Takes finalised state in, and which tasks of it could not be read.
+    fn see(&mut self, tasks: Vec<TaskSnapshot>, unread: &[TaskId], step: &mut Step) {
         let (block, clock) = (self.block, self.clocks.finalized);
-        let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+        let read = tasks.iter().map(|task| task.id);
+        let listed: BTreeSet<_> = read.chain(unread.iter().copied()).collect();
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
             .retain(|task, at| *at > block || listed.contains(task));
@@ -148,6 +150,8 @@ impl Provider {
         for (task, entry) in &mut self.tasks {
             if !listed.contains(task) {
                 entry.absence.note(block);
+            } else if unread.contains(task) {
+                entry.absence.end(block);
             }
             entry.forget_best_before(block);
         }
@@ -274,9 +278,8 @@ impl Provider {
                 units,
                 millis,
             } => self.role.speeds.measure(model, operation, units, millis),
-            Event::Stake { free, lock_per_price } => {
-                self.role.stake = Some(Stake { free, lock_per_price });
-            }
+            Event::Stake { free } => self.role.free_stake = Some(free),
+            Event::CommitWindow { seconds } => self.config.commit_seconds = seconds,
             Event::Barred { until } => self.role.barred_until = until,
             // Taken before, and a verifier's.
             Event::Finalized { .. }

@@ -32,8 +32,8 @@ impl Duties for VerifierRole {
         worker.replay(record)
     }
 
-    fn see(worker: &mut Verifier, tasks: Vec<TaskSnapshot>, step: &mut Step) {
-        worker.see(tasks, step);
+    fn see(worker: &mut Verifier, tasks: Vec<TaskSnapshot>, unread: &[TaskId], step: &mut Step) {
+        worker.see(tasks, unread, step);
     }
 
     fn see_best(task: &mut AuditTask, snapshot: TaskSnapshot, block: BlockNumber) {
@@ -145,10 +145,11 @@ impl Verifier {
         Ok(())
     }
 
-    /// Takes finalised state in.
-    fn see(&mut self, tasks: Vec<TaskSnapshot>, step: &mut Step) {
+    /// Takes finalised state in, and which tasks of it could not be read.
+    fn see(&mut self, tasks: Vec<TaskSnapshot>, unread: &[TaskId], step: &mut Step) {
         let (block, clock) = (self.block, self.clocks.finalized);
-        let listed: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+        let read = tasks.iter().map(|task| task.id);
+        let listed: BTreeSet<_> = read.chain(unread.iter().copied()).collect();
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
             .retain(|task, at| *at > block || listed.contains(task));
@@ -164,6 +165,8 @@ impl Verifier {
         for (task, entry) in &mut self.tasks {
             if !listed.contains(task) {
                 entry.absence.note(block);
+            } else if unread.contains(task) {
+                entry.absence.end(block);
             }
             entry.forget_best_before(block);
         }
@@ -280,6 +283,7 @@ impl Verifier {
             | Event::ComputeFailed { .. }
             | Event::Measured { .. }
             | Event::Stake { .. }
+            | Event::CommitWindow { .. }
             | Event::Barred { .. } => {}
         }
     }

@@ -103,3 +103,30 @@ fn what_was_taken_for_finished_is_taken_up_again_when_the_chain_waits_for_its_op
     let mut mistaken = provider(vec![Record::Finished { task: 1, at: 9 }]);
     assert_eq!(kinds(&see(&mut mistaken, 10, vec![seen])), [EffectKind::Fetch]);
 }
+
+#[test]
+fn what_cannot_be_read_is_not_over_however_long() {
+    let (mut provider, seen) = committed();
+    see(&mut provider, 10, vec![seen.clone()]);
+    let steps = (11..200).map(|block| see_part(&mut provider, block, Vec::new(), vec![1]));
+    assert_eq!(finished(steps.collect::<Vec<_>>()), 0);
+    let failed = Event::EffectFailed {
+        task: 1,
+        kind: EffectKind::Reveal,
+        failure: Failure::Failed,
+    };
+    provider.step(200, failed);
+    assert_eq!(kinds(&see(&mut provider, 202, vec![seen])), [EffectKind::Reveal]);
+}
+
+#[test]
+fn work_goes_on_while_a_task_cannot_be_read() {
+    let mut provider = provider(Vec::new());
+    see(&mut provider, 10, vec![working(1)]);
+    for block in 11..60 {
+        assert_eq!(
+            see_part(&mut provider, block, Vec::new(), vec![1]),
+            Step::default()
+        );
+    }
+}

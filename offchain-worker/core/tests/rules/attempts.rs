@@ -35,7 +35,15 @@ fn fail(provider: &mut Provider, block: u32, kind: EffectKind, failure: Failure)
 }
 
 fn at(provider: &mut Provider, block: u32, clock: u32, tasks: Vec<TaskSnapshot>) -> Step {
-    provider.step(block, Event::Finalized { block, clock, tasks })
+    provider.step(
+        block,
+        Event::Finalized {
+            block,
+            clock,
+            tasks,
+            unread: Vec::new(),
+        },
+    )
 }
 
 fn best(provider: &mut Provider, block: u32, clock: u32, tasks: Vec<TaskSnapshot>) -> Step {

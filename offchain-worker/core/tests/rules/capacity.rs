@@ -112,12 +112,32 @@ fn who_turns_out_to_be_slow_promises_less() {
 #[test]
 fn no_more_is_bid_than_stake_can_be_locked_for() {
     let mut provider = limited(10_000);
-    let stake = Event::Stake {
-        free: 3 * 500 * 40,
-        lock_per_price: 40,
-    };
+    let stake = Event::Stake { free: 3 * 500 * 40 };
     provider.step(9, stake);
     assert_eq!(bids(&see(&mut provider, 10, many(64))).len(), 3);
+}
+
+#[test]
+fn what_a_bid_needs_is_what_the_draw_asks_for_and_not_what_its_own_price_comes_to() {
+    let mut provider = limited(10_000);
+    provider.step(9, Event::Stake { free: 50_000 });
+    let mut risky = bidding(1);
+    risky.terms.as_mut().unwrap().lock = 50_001;
+    let mut dear = bidding(2);
+    dear.terms.as_mut().unwrap().lock = 50_000;
+    let step = see(&mut provider, 10, vec![risky, dear.clone()]);
+    assert_eq!(bids(&step).into_keys().collect::<Vec<_>>(), [2]);
+    // It counts until it is decided, also where the chain does not say it again.
+    dear.terms = None;
+    assert_eq!(bids(&see(&mut provider, 11, vec![dear, bidding(3)])).len(), 0);
+}
+
+#[test]
+fn the_time_to_commit_may_be_changed_and_nothing_is_bid_before_it_is_known() {
+    let mut provider = limited(0);
+    assert_eq!(bids(&see(&mut provider, 10, many(64))).len(), 0);
+    provider.step(10, Event::CommitWindow { seconds: 100 });
+    assert_eq!(bids(&see(&mut provider, 11, many(64))).len(), 13);
 }
 
 #[test]

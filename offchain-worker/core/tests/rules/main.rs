@@ -15,6 +15,7 @@ use surety_types::{
         TaskState, Verdict,
     },
     trust::FaultKind,
+    view::BidTerms,
 };
 use surety_worker_core::{
     AccountId, BidSeen, Config, Effect, EffectKind, Event, PriceList, Progress, Provider, Rate, Record,
@@ -65,7 +66,10 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
         },
         round: None,
         bid: None,
-        price_limit: None,
+        terms: Some(BidTerms {
+            price_limit: 1000,
+            lock: 500 * 40,
+        }),
         disputes: Vec::new(),
         demands: Vec::new(),
         committees: Vec::new(),
@@ -112,8 +116,17 @@ fn claim(output: u8) -> ResultClaim {
 }
 
 fn see(provider: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>) -> Step {
-    let clock = block;
-    provider.step(block, Event::Finalized { block, clock, tasks })
+    see_part(provider, block, tasks, Vec::new())
+}
+
+fn see_part(provider: &mut Provider, block: u32, tasks: Vec<TaskSnapshot>, unread: Vec<u64>) -> Step {
+    let event = Event::Finalized {
+        block,
+        clock: block,
+        tasks,
+        unread,
+    };
+    provider.step(block, event)
 }
 
 fn effects(step: &Step) -> Vec<Effect> {
@@ -142,13 +155,13 @@ fn a_bid_asks_for_the_listed_price_and_its_record_comes_with_it() {
 fn tasks_that_pay_too_little_or_come_too_late_are_left_to_others() {
     let mut provider = provider(Vec::new());
     let mut poor = bidding(1);
-    poor.task.cap = 999;
-    let mut poor_after_fee = bidding(2);
-    poor_after_fee.price_limit = Some(499);
+    poor.terms.as_mut().unwrap().price_limit = 499;
+    let mut unknown = bidding(2);
+    unknown.terms = None;
     let late = task(3, TaskState::Bidding { until: 10 });
     let mut foreign = bidding(4);
     foreign.task.spec.model = H256([9; 32]);
-    let step = see(&mut provider, 10, vec![poor, poor_after_fee, late, foreign]);
+    let step = see(&mut provider, 10, vec![poor, unknown, late, foreign]);
     assert_eq!(step, Step::default());
     assert_eq!(provider.progress().count(), 0);
 }

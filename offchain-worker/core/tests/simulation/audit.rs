@@ -285,7 +285,12 @@ impl Life {
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
             let (clock, tasks) = (block, self.said(snapshot));
-            self.feed(Event::Finalized { block, clock, tasks });
+            self.feed(Event::Finalized {
+                block,
+                clock,
+                tasks,
+                unread: Vec::new(),
+            });
         }
     }
 

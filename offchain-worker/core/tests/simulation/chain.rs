@@ -13,6 +13,7 @@ use surety_types::{
         TaskState, Verdict,
     },
     trust::FaultKind,
+    view::BidTerms,
 };
 use surety_worker_core::{
     AccountId, Balance, BidSeen, BlockNumber, EffectKind, Failure, RoundRecord, TaskRecord, TaskSnapshot,
@@ -397,7 +398,10 @@ impl State {
                 seal,
                 opened: sim.bid.is_some(),
             }),
-            price_limit: None,
+            terms: Some(BidTerms {
+                price_limit: 1_000_000,
+                lock: 0,
+            }),
             disputes: Vec::new(),
             demands: Vec::new(),
             committees: Vec::new(),

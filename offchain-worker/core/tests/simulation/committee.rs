@@ -258,7 +258,15 @@ impl Lives {
         let at = self.history.len().checked_sub(1 + LAG + behind);
         if let Some((block, snapshot)) = at.map(|at| self.history[at].clone()) {
             let (clock, tasks) = (block, vec![snapshot]);
-            self.feed(place, Event::Finalized { block, clock, tasks });
+            self.feed(
+                place,
+                Event::Finalized {
+                    block,
+                    clock,
+                    tasks,
+                    unread: Vec::new(),
+                },
+            );
         }
     }
 

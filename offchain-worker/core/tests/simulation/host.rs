@@ -196,7 +196,16 @@ impl Host {
     fn show(&mut self, behind: BlockNumber, chain: &mut Chain, random: &mut Random) {
         if let Some(seen) = chain.finalized(behind) {
             let (block, clock, tasks) = self.said(seen, chain);
-            self.feed(Event::Finalized { block, clock, tasks }, chain, random);
+            self.feed(
+                Event::Finalized {
+                    block,
+                    clock,
+                    tasks,
+                    unread: Vec::new(),
+                },
+                chain,
+                random,
+            );
         }
     }
 
@@ -398,7 +407,9 @@ fn brief(event: &Event) -> String {
         tasks.iter().map(brief).collect()
     };
     match event {
-        Event::Finalized { block, clock, tasks } => format!("finalised {block} {clock} {:?}", of(tasks)),
+        Event::Finalized {
+            block, clock, tasks, ..
+        } => format!("finalised {block} {clock} {:?}", of(tasks)),
         Event::Best { block, clock, tasks } => format!("best {block} {clock} {:?}", of(tasks)),
         other => format!("{other:?}"),
     }

@@ -113,7 +113,7 @@ pub fn auditing() -> TaskSnapshot {
         },
         round: Some(round),
         bid: None,
-        price_limit: None,
+        terms: None,
         disputes: Vec::new(),
         demands: Vec::new(),
         committees: Vec::new(),

@@ -111,9 +111,7 @@ async fn refused(input: &[u8]) -> String {
     let host = world.start();
     let task = post(&world, input).await;
     let page = read(&world, task, 0).await;
-    for _ in 0..5 {
-        world.chain.finalize();
-    }
+    world.pass(5).await;
     host.stop().await;
     assert!(commits(&world).is_empty());
     assert_eq!(world.engine_runs(), 1, "tried once, and never again");

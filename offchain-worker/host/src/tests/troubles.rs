@@ -1,14 +1,19 @@
 //! What chain and node do to a worker in bad times: nothing that was right is lost by it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use surety_chain_client::{Call, ChainError, Refusal};
+use surety_journal::{JournalError, RecordLog};
 use surety_types::{
     TaskId,
     model::Operation,
-    task::{MemberProgress, RoundPhase},
+    task::{MemberProgress, RoundPhase, TaskState},
     trust::OpenDispute,
 };
+use surety_worker_core::{Event, Record};
+use tokio::sync::{mpsc, watch};
+
+use crate::upkeep;
 
 use super::{
     commits,
@@ -169,43 +174,41 @@ fn dispute_unreadably(world: &World, task: TaskId) {
     });
 }
 
+/// Posts a task, gives it to the provider, and waits until it has committed to a result.
+async fn commit_to(world: &World, input: &[u8]) -> TaskId {
+    let before = commits(world).len();
+    let task = world.post(input).await;
+    world.bid_and_assign(task).await;
+    world
+        .until(|| {
+            world.chain.finalize();
+            commits(world).len() > before
+        })
+        .await;
+    task
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dispute_of_ones_own_that_cannot_be_read_keeps_nobody_from_other_work() {
     let world = World::new().await;
     let host = world.start();
-    let disputed = world.post(b"disputed\n").await;
-    world.bid_and_assign(disputed).await;
-    world.until(|| !commits(&world).is_empty()).await;
+    let disputed = commit_to(&world, b"disputed\n").await;
     dispute_unreadably(&world, disputed);
-    let task = world.post(b"one\n").await;
-    world.bid_and_assign(task).await;
-    world
-        .until(|| {
-            world.chain.finalize();
-            commits(&world).len() == 2
-        })
-        .await;
+    commit_to(&world, b"one\n").await;
     host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dispute_of_ones_own_that_was_never_read_keeps_nobody_from_other_work() {
+async fn a_dispute_of_ones_own_that_was_never_read_keeps_nobody_from_other_work_and_is_not_over() {
     let world = World::new().await;
     let host = world.start();
-    let disputed = world.post(b"disputed\n").await;
-    world.bid_and_assign(disputed).await;
-    world.until(|| !commits(&world).is_empty()).await;
+    let disputed = commit_to(&world, b"disputed\n").await;
     host.stop().await;
     dispute_unreadably(&world, disputed);
     let host = world.start();
-    let task = world.post(b"one\n").await;
-    world.bid_and_assign(task).await;
-    world
-        .until(|| {
-            world.chain.finalize();
-            commits(&world).len() == 2
-        })
-        .await;
+    commit_to(&world, b"one\n").await;
+    // What is gone for as long as this is over.
+    world.pass(40).await;
     assert!(!world.is_finished(disputed), "it is only not seen");
     host.stop().await;
 }
@@ -217,15 +220,86 @@ async fn a_dispute_of_others_that_cannot_be_read_keeps_nobody_from_working() {
     world.chain.assign(other, 9_999);
     dispute_unreadably(&world, other);
     let host = world.start();
+    commit_to(&world, b"one\n").await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_nobody_can_tell_the_price_of_keeps_nobody_from_bidding_for_others() {
+    let world = World::new().await;
+    let dark = world.post(b"dark\n").await;
+    world.chain.change(|state| state.without_terms.insert(dark));
+    let host = world.start();
     let task = world.post(b"one\n").await;
-    world.bid_and_assign(task).await;
+    world.until_bid(task, false).await;
+    let for_dark = |call: &Call| matches!(call, Call::Bid { task, .. } if *task == dark);
+    assert!(!world.chain.calls().iter().any(|(_, call)| for_dark(call)));
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bid_that_cannot_be_read_since_an_upgrade_is_opened_all_the_same() {
+    let world = World::new().await;
+    let host = world.start();
+    let task = world.post(b"one\n").await;
+    world.until_bid(task, false).await;
+    world.pass(2).await;
+    // The bids of another program are as they were; whoever asks for nobody's finds nothing wrong.
+    world.chain.change(|state| {
+        state.unreadable_bids.insert(task);
+        let until = state.clock + 100;
+        state.tasks.get_mut(&task).unwrap().state = TaskState::Revealing { until };
+    });
+    world.pass(1).await;
+    world.until_bid(task, true).await;
+    host.stop().await;
+    assert!(!world.is_finished(task));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_looked_after_again_and_the_rest_meanwhile() {
+    let world = World::new().await;
+    world.chain.change(|state| state.unreadable_funds = true);
+    world.chain.finalize();
+    let (sender, mut events) = mpsc::channel(16);
+    let upkeep = tokio::spawn(upkeep::see_to(Arc::new(world.tools()), sender));
+    for _ in 0..2 {
+        assert_eq!(events.recv().await, Some(Event::Stake { free: 1000 }));
+        assert_eq!(events.recv().await, Some(Event::Barred { until: None }));
+        assert_eq!(events.recv().await, Some(Event::CommitWindow { seconds: 600 }));
+        for _ in 0..10 {
+            world.chain.finalize();
+        }
+    }
+    upkeep.abort();
+}
+
+/// A disk on which there is no room.
+struct Full;
+
+impl RecordLog for Full {
+    fn append(&self, _: &[Record]) -> Result<(), JournalError> {
+        let path = "journal".into();
+        Err(JournalError::DiskFull { path })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_room_on_its_disk_can_be_stopped() {
+    let world = World::new().await;
+    let (stop, stopped) = watch::channel(false);
+    let host = tokio::spawn(world.host(Arc::new(Full), &[]).run(stopped));
+    world.post(b"one\n").await;
+    let vitals = world.vitals();
     world
         .until(|| {
-            world.chain.finalize();
-            !commits(&world).is_empty()
+            let report = vitals.health.report(tokio::time::Instant::now());
+            report.reasons.iter().any(|reason| reason.contains("journal"))
         })
         .await;
-    host.stop().await;
+    stop.send(true).unwrap();
+    let ended = tokio::time::timeout(Duration::from_millis(900), host).await;
+    assert!(ended.unwrap().unwrap().is_err(), "its records are not kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,9 +7,9 @@ use std::{
 };
 
 use surety_access::{Gate, OwnOutputs};
-use surety_chain_client::{Call, Chain, FakeChain, Hash, Signer, Until};
+use surety_chain_client::{Call, Chain, FakeChain, Hash, ProviderTerms, Signer, Until};
 use surety_engine::{Engine, EnginePool, PoolConfig};
-use surety_journal::Journal;
+use surety_journal::{Journal, RecordLog};
 use surety_network::{
     Bytes, DataPlane, Readers,
     memory::{MemoryNet, MemoryPlane},
@@ -23,10 +23,10 @@ use surety_types::{
     task::{MemberProgress, TaskSpec},
 };
 use surety_worker_core::{Config, NoBids, PriceList, Provider, Rate, Record, SecretSalts, Verifier};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use super::engine::{Puppet, manifest};
-use crate::{Audits, Beside, Engines, Host, Speeds, Tools, Traces, Vitals, machine};
+use crate::{Audits, Beside, Engines, Host, Registration, Speeds, Tools, Traces, Vitals, machine};
 
 /// The most that calls are tipped with.
 pub const TIP_MAX: u128 = 800;
@@ -189,10 +189,26 @@ impl World {
         heartbeat_blocks: u32,
         with: impl FnOnce(Host<Provider>) -> Host<Provider>,
     ) -> Running {
+        self.chain.change(|state| {
+            state.provider_terms = Some(ProviderTerms {
+                heartbeat_window: heartbeat_blocks * 3,
+                commit_window: 300,
+            });
+        });
         let journal = Journal::open(&self.journal_path()).unwrap();
         let records = journal.load().unwrap();
         let journal = Arc::new(journal);
         *self.journal.lock().unwrap() = Arc::downgrade(&journal);
+        let (stop, stopped) = watch::channel(false);
+        let host = with(self.host(journal, &records));
+        Running {
+            stop,
+            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
+    }
+
+    /// A provider that writes its records there.
+    pub fn host(&self, log: Arc<dyn RecordLog>, records: &[Record]) -> Host<Provider> {
         let rate = Rate {
             price_per_unit: 1,
             units_per_second: 1,
@@ -201,35 +217,44 @@ impl World {
         let prices = PriceList::new(1000, 1000)
             .with(manifest().id(), Operation::Embed, rate)
             .with(manifest().id(), Operation::Generate, rate);
-        let stash = self.stash.account().clone();
-        let config = Config::new(stash.clone(), prices, SecretSalts::new([7; 32]));
-        let core = Provider::new(config, records.clone()).unwrap();
+        let config = Config::new(self.stash().clone(), prices, SecretSalts::new([7; 32]));
+        let core = Provider::new(config, records.to_vec()).unwrap();
+        let tools = self.tools();
+        let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), tools.outputs.clone());
+        self.provider_plane.set_gate(Arc::new(gate));
+        *self.vitals.lock().unwrap() = Some(tools.vitals.clone());
+        let beside = Beside::Heartbeat(Registration {
+            device: machine::profile(1),
+            endpoints: vec![endpoint("provider")].try_into().unwrap(),
+        });
+        Host::new(tools, beside, core, log, records)
+    }
+
+    /// What a provider works with.
+    pub fn tools(&self) -> Tools {
         let pool = EnginePool::new(PoolConfig { threads: 1, queue: 4 });
         let engine: Arc<dyn Engine> = self.engine.clone();
-        let (vitals, outputs) = (Arc::new(Vitals::new().unwrap()), Arc::<OwnOutputs>::default());
-        let tools = Tools {
+        let vitals = Arc::new(Vitals::new().unwrap());
+        Tools {
             chain: Arc::new(self.chain.clone()),
             signer: self.agent.clone(),
-            stash,
+            stash: self.stash().clone(),
             plane: self.provider_plane.clone(),
             engines: Engines::new(pool.unwrap(), [engine], vitals.clone()),
             traces: Traces::default(),
             audits: Audits::default(),
-            outputs: outputs.clone(),
+            outputs: Arc::default(),
             tip_max: TIP_MAX,
             vitals,
-        };
-        let gate = Gate::of_provider(tools.chain.clone(), tools.stash.clone(), outputs);
-        self.provider_plane.set_gate(Arc::new(gate));
-        *self.vitals.lock().unwrap() = Some(tools.vitals.clone());
-        let beside = Beside::Heartbeat {
-            blocks: heartbeat_blocks,
-        };
-        let (stop, stopped) = watch::channel(false);
-        let host = with(Host::new(tools, beside, core, journal, &records));
-        Running {
-            stop,
-            host: tokio::spawn(async move { host.run(stopped).await.unwrap() }),
+        }
+    }
+
+    /// The provider has looked at so many further finalised blocks.
+    pub async fn pass(&self, blocks: u32) {
+        for _ in 0..blocks {
+            let number = self.chain.finalize().number;
+            let seen = || self.vitals().health.report(Instant::now()).finalized;
+            self.until(|| seen() >= Some(number)).await;
         }
     }
 
@@ -287,7 +312,7 @@ impl World {
         self.chain.finalize();
     }
 
-    async fn until_bid(&self, task: TaskId, opened: bool) {
+    pub async fn until_bid(&self, task: TaskId, opened: bool) {
         self.until(|| {
             let key = (task, self.stash.account().clone());
             let bid = self.chain.change(|state| state.bids.get(&key).cloned());

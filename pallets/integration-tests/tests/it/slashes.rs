@@ -272,7 +272,7 @@ fn an_idle_block_looks_at_few_records_and_all_have_their_turn() {
         pass(7);
         assert_eq!(Records::<Test>::iter_keys().collect::<Vec<_>>(), [back]);
         // A block without room does nothing.
-        Records::<Test>::mutate(gone.start, |record| record.missed = 1);
+        Records::<Test>::mutate(gone.end, |record| record.missed = 1);
         assert_eq!(TrustLock::on_idle(1, Weight::zero()), Weight::zero());
         assert_eq!(left(), 2);
     });
