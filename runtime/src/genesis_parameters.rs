@@ -139,7 +139,7 @@ overrides! {
     }
     disputes: Disputes {
         challenge_bond_multiple: ChallengeBondMultiple(u32),
-        defence_cost: DefenceCost(Balance),
+        defense_cost: DefenseCost(Balance),
         dispute_clock: DisputeClock(u32),
         decision_window: DecisionWindow(BlockNumber),
         seat_window: SeatWindow(u32),

@@ -242,7 +242,7 @@ pub mod dynamic {
 
         /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
         #[codec(index = 1)]
-        pub static DefenceCost: Balance = 100 * MILLI_SURE;
+        pub static DefenseCost: Balance = 100 * MILLI_SURE;
 
         /// Blocks that each side of a dispute has in all.
         #[codec(index = 2)]

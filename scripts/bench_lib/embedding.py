@@ -34,7 +34,7 @@ def starters(models, sentences, threads):
 
 
 def accuracy(models, sentences, folder, console):
-    """Cosines and nearest neighbours of everybody against candle's f32: `{name: {...}}`."""
+    """Cosines and nearest neighbors of everybody against candle's f32: `{name: {...}}`."""
     files = {}
     with all_of(starters(models, sentences, 1), console) as running:
         for name, contestant in running.items():

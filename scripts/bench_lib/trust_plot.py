@@ -4,7 +4,7 @@ from html import escape
 
 WIDTH, HEIGHT = 800, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 44, 56
-COLOURS = ("#1b6ca8", "#3a8f4d", "#c77d0a", "#b3261e")
+COLORS = ("#1b6ca8", "#3a8f4d", "#c77d0a", "#b3261e")
 
 
 def draw(curves):
@@ -19,7 +19,7 @@ def draw(curves):
         _text(WIDTH / 2, 22, "Profit of cheating beside honest work, over the lock", size=15),
         *axes.grid(),
     ]
-    for number, (curve, colour) in enumerate(zip(curves, COLOURS, strict=False)):
+    for number, (curve, colour) in enumerate(zip(curves, COLORS, strict=False)):
         parts += _curve(axes, curve, colour)
         parts += _legend(curve, colour, number)
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -138,7 +138,7 @@ impl Place {
     pub fn spoil(&self) {
         self.change(|attempt| {
             if let Some(attempt) = attempt {
-                attempt.is_spoilt = true;
+                attempt.is_spoiled = true;
             }
         });
     }
@@ -215,7 +215,7 @@ impl Place {
         let mut calls = self.calls();
         let attempts = calls.0.values_mut().filter_map(|record| record.attempt.as_mut());
         for attempt in attempts.filter(|attempt| attempt.bytes == bytes) {
-            attempt.is_spoilt = true;
+            attempt.is_spoiled = true;
         }
     }
 }
@@ -279,7 +279,7 @@ pub(super) struct Attempt {
     pub last_block: BlockNumber,
     pub landed: Option<(BlockRef, H256)>,
     spec_version: u32,
-    is_spoilt: bool,
+    is_spoiled: bool,
 }
 
 impl Attempt {
@@ -293,7 +293,7 @@ impl Attempt {
             last_block: terms.last_block(),
             landed: None,
             spec_version,
-            is_spoilt: false,
+            is_spoiled: false,
         }
     }
 
@@ -304,7 +304,7 @@ impl Attempt {
 
     /// Whether its last signature may get into a block after the best one.
     fn may_land(&self, spec_version: u32, best: BlockNumber) -> bool {
-        !self.is_spoilt && spec_version == self.spec_version && best < self.last_block
+        !self.is_spoiled && spec_version == self.spec_version && best < self.last_block
     }
 }
 

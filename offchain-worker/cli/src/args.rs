@@ -400,7 +400,7 @@ pub enum ModelCommand {
         /// What to call the result
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// How finely it is quantised; unless said int12 for encoders that are not too wide for it, else int8
+        /// How finely it is quantized; unless said int12 for encoders that are not too wide for it, else int8
         #[arg(long, value_enum)]
         precision: Option<PrecisionArg>,
     },
@@ -456,7 +456,7 @@ pub enum SourceArg {
     Pypi,
 }
 
-/// How finely a model is quantised.
+/// How finely a model is quantized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrecisionArg {
     /// One byte for each weight.

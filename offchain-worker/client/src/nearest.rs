@@ -6,7 +6,7 @@ use surety_engine::{Embeddings, InputError, input};
 
 /// A line and its nearest other line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// The line.
     pub line: String,
     /// The other line that is most like it.
@@ -35,7 +35,7 @@ pub enum NearestError {
 ///
 /// # Errors
 /// When text and embeddings do not belong together.
-pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbour>, NearestError> {
+pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec<Neighbor>, NearestError> {
     let items = input::items(text, u32::MAX)?;
     if items.len() != embeddings.len() {
         return Err(NearestError::Mismatch {
@@ -59,7 +59,7 @@ pub fn nearest(text: &[u8], embeddings: &Embeddings, count: usize) -> Result<Vec
                 .filter(|(other, (text, _))| *other != index && *text != line)
                 .map(|(_, (text, other))| (*text, cosine(row, other)))
                 .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-            Some(Neighbour {
+            Some(Neighbor {
                 line: line.trim().into(),
                 nearest: nearest.trim().into(),
                 cosine,

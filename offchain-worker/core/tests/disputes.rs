@@ -55,7 +55,7 @@ impl Shape for Words {
         (leaf < 20).then_some(RowsShape {
             rows: 1,
             row_bytes: 4,
-            quantised: None,
+            quantized: None,
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     kernels::{BLOCK, Floats, GRID_MAX, Kernels, Spans, fits, size},
 };
 
-/// Rows of queries, keys or values, quantised head by head; a buffer to be used again.
+/// Rows of queries, keys or values, quantized head by head; a buffer to be used again.
 #[derive(Debug)]
 pub struct Heads<M: GpuBackend> {
     /// `[rows][heads][head_dim]`: int16, with the bytes there is room for.
@@ -159,12 +159,12 @@ impl Round {
 }
 
 impl<M: GpuBackend> Kernels<M> {
-    /// `exact::quantise_heads` of every row of `heads * head_dim` values.
+    /// `exact::quantize_heads` of every row of `heads * head_dim` values.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when there are no whole rows or a head is too wide, or the machine's own.
     /// Checked later: [`ArithmeticError::NotFinite`].
-    pub fn quantise_heads(
+    pub fn quantize_heads(
         &mut self,
         rows: &Floats<M>,
         heads: usize,
@@ -192,7 +192,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
         ];
-        self.machine.launch("quantise_heads", shape, &arguments)
+        self.machine.launch("quantize_heads", shape, &arguments)
     }
 
     /// An empty cache for `capacity` positions.

@@ -26,7 +26,7 @@ typedef unsigned long long u64;
 #define ZERO_NORM 2u
 
 #define ROUNDER 12582912.0f
-// exact::quantise: groups that are smaller than this everywhere are zero.
+// exact::quantize: groups that are smaller than this everywhere are zero.
 #define VANISHING 1e-30f
 #define INT12_MAX 2047.0f
 #define WEIGHT_MAX 8191.0f
@@ -122,10 +122,10 @@ __device__ __forceinline__ u64 thread_index() { return (u64)blockIdx.x * blockDi
 // --- Products
 // -------------------------------------------------------------------------------------------------------
 
-// exact::quantise_group, a block of GROUP threads per group; before it exact::scale_row where there is `pre`.
+// exact::quantize_group, a block of GROUP threads per group; before it exact::scale_row where there is `pre`.
 // `q` rows are `padded` wide, zeros at the end: they add nothing to a dot product.
 template <typename Q>
-__device__ __forceinline__ void quantise_as(const float *rows, const float *pre, u32 width, u32 groups, float most,
+__device__ __forceinline__ void quantize_as(const float *rows, const float *pre, u32 width, u32 groups, float most,
                                             Q *q, float *scales, u32 *faults) {
   __shared__ u32 largest;
   u32 row = blockIdx.x / groups;
@@ -149,14 +149,14 @@ __device__ __forceinline__ void quantise_as(const float *rows, const float *pre,
   if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, most);
 }
 
-extern "C" __global__ void quantise(const float *rows, const float *pre, u32 width, u32 groups, i8 *q, float *scales,
+extern "C" __global__ void quantize(const float *rows, const float *pre, u32 width, u32 groups, i8 *q, float *scales,
                                     u32 *faults) {
-  quantise_as(rows, pre, width, groups, 127.0f, q, scales, faults);
+  quantize_as(rows, pre, width, groups, 127.0f, q, scales, faults);
 }
 
-extern "C" __global__ void quantise12(const float *rows, const float *pre, u32 width, u32 groups, i16 *q, float *scales,
+extern "C" __global__ void quantize12(const float *rows, const float *pre, u32 width, u32 groups, i16 *q, float *scales,
                                       u32 *faults) {
-  quantise_as(rows, pre, width, groups, INT12_MAX, q, scales, faults);
+  quantize_as(rows, pre, width, groups, INT12_MAX, q, scales, faults);
 }
 
 struct __align__(16) Quad {
@@ -237,7 +237,7 @@ extern "C" __global__ void flush(const int *dots, const float *s, const float *t
   out[(u64)(first + row) * outputs + output] = sum;
 }
 
-// A row of a quantised table per token: quantum * scale. `scales` is [groups][stride].
+// A row of a quantized table per token: quantum * scale. `scales` is [groups][stride].
 template <typename Q>
 __device__ __forceinline__ void embed_as(const Q *q, const float *scales, const u32 *tokens, u32 count, u32 width,
                                          u32 groups, u32 stride, float *out) {
@@ -399,8 +399,8 @@ extern "C" __global__ void rotate(float *rows, const u64 *turns, const u32 *posi
 // --- Attention
 // ------------------------------------------------------------------------------------------------------
 
-// exact::quantise_heads, a block of threads per head: `rows` and `q` are [][head_dim], `scales` [].
-extern "C" __global__ void quantise_heads(const float *rows, u32 head_dim, i16 *q, float *scales, u32 *faults) {
+// exact::quantize_heads, a block of threads per head: `rows` and `q` are [][head_dim], `scales` [].
+extern "C" __global__ void quantize_heads(const float *rows, u32 head_dim, i16 *q, float *scales, u32 *faults) {
   __shared__ u32 largest;
   const float *head = rows + (u64)blockIdx.x * head_dim;
   if (threadIdx.x == 0) largest = 0;
@@ -418,8 +418,8 @@ extern "C" __global__ void quantise_heads(const float *rows, u32 head_dim, i16 *
   if (threadIdx.x == 0) scales[blockIdx.x] = vanishing ? 0.0f : div(size, INT12_MAX);
 }
 
-// Puts rows of quantised heads at positions from `at`. Keys are kept [kv_head][pair of elements][position],
-// as `score` reads them with neighbouring threads at neighbouring positions; values [kv_head][position][d],
+// Puts rows of quantized heads at positions from `at`. Keys are kept [kv_head][pair of elements][position],
+// as `score` reads them with neighboring threads at neighboring positions; values [kv_head][position][d],
 // as `mix` does; scales [kv_head][position].
 extern "C" __global__ void append(const i16 *keys, const float *key_scales, const i16 *values,
                                   const float *value_scales, int *kept_keys, float *kept_key_scales,
@@ -476,7 +476,7 @@ extern "C" __global__ void score(const i16 *queries, const float *query_scales, 
 }
 
 // exact::softmax_block: a block of threads per block of BLOCK positions, head and query row. Scores become
-// quantised weights in place. `stats` is [rows of the launch][heads][blocks of the reach][largest, total,
+// quantized weights in place. `stats` is [rows of the launch][heads][blocks of the reach][largest, total,
 // scale of the weights].
 extern "C" __global__ void softmax(float *scores, const float *value_scales, const u32 *spans, u32 first, u32 step,
                                    u32 base, u32 heads, u32 kv_heads, u32 capacity, u32 reach, float *stats,
@@ -584,8 +584,8 @@ extern "C" __global__ void mean_pool(const float *rows, const u32 *spans, u32 co
   out[index] = sum;
 }
 
-// exact::l2_normalise, a block per row, of which the first LANES threads add up the squares.
-extern "C" __global__ void l2_normalise(float *rows, u32 width, u32 *faults) {
+// exact::l2_normalize, a block per row, of which the first LANES threads add up the squares.
+extern "C" __global__ void l2_normalize(float *rows, u32 width, u32 *faults) {
   __shared__ float partial[LANES];
   float *row = rows + (u64)blockIdx.x * width;
   if (threadIdx.x < LANES) {

@@ -32,12 +32,12 @@ impl<M: GpuBackend> Kernels<M> {
         Self::each(&mut self.machine, "mean_pool", out.len, &arguments)
     }
 
-    /// `exact::l2_normalise` of every row of a width, in place.
+    /// `exact::l2_normalize` of every row of a width, in place.
     ///
     /// # Errors
     /// [`surety_exact::ArithmeticError::Shape`] when there are no whole rows, or the machine's own. Checked
     /// later: not finite, zero.
-    pub fn l2_normalise(&mut self, rows: &mut Floats<M>, width: usize) -> Result<(), Error> {
+    pub fn l2_normalize(&mut self, rows: &mut Floats<M>, width: usize) -> Result<(), Error> {
         let shape = Shape {
             grid: [size(rows.rows(width)?)?, 1, 1],
             block: BLOCK,
@@ -47,6 +47,6 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::U32(size(width)?),
             Argument::Memory(&self.faults),
         ];
-        self.machine.launch("l2_normalise", shape, &arguments)
+        self.machine.launch("l2_normalize", shape, &arguments)
     }
 }

@@ -1,4 +1,4 @@
-//! Quantised matrix products.
+//! Quantized matrix products.
 
 use surety_exact::{ArithmeticError, GROUP, Precision, groups};
 
@@ -29,7 +29,7 @@ pub enum Path {
     Own,
 }
 
-/// Quantised values in the computer's memory.
+/// Quantized values in the computer's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Quanta<'a> {
     /// One byte each.
@@ -86,7 +86,7 @@ fn kernel(of_int8: &'static str, of_int12: &'static str, precision: Precision) -
     }
 }
 
-/// A quantised matrix or table in the computer's memory.
+/// A quantized matrix or table in the computer's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     /// Columns of `q`.
@@ -101,7 +101,7 @@ pub struct Weights<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// A quantised matrix or table on the machine.
+/// A quantized matrix or table on the machine.
 #[derive(Debug)]
 pub struct Packed<M: GpuBackend> {
     /// `[padded outputs][padded inputs]`, zeros where padded.
@@ -130,7 +130,7 @@ impl<M: GpuBackend> Packed<M> {
     }
 }
 
-/// Quantised activations on the machine; a buffer to be used again.
+/// Quantized activations on the machine; a buffer to be used again.
 #[derive(Debug)]
 pub struct Rows<M: GpuBackend> {
     /// `[count][padded width]`, with the bytes it has room for.
@@ -202,13 +202,13 @@ impl<M: GpuBackend> Kernels<M> {
         })
     }
 
-    /// Quantises rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`,
-    /// `exact::quantise_row`.
+    /// Quantizes rows of a width, after multiplying by `smoothing_scale`: `exact::scale_row`,
+    /// `exact::quantize_row`.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when the parts do not fit together, or the machine's own. Checked later:
     /// [`ArithmeticError::NotFinite`].
-    pub fn quantise(
+    pub fn quantize(
         &mut self,
         rows: &Floats<M>,
         width: usize,
@@ -241,7 +241,7 @@ impl<M: GpuBackend> Kernels<M> {
             Argument::Memory(scales),
             Argument::Memory(&self.faults),
         ];
-        let kernel = kernel("quantise", "quantise12", into.precision);
+        let kernel = kernel("quantize", "quantize12", into.precision);
         self.machine.launch(kernel, shape, &arguments)
     }
 

@@ -17,7 +17,7 @@ fn a_device_equals_the_definition() {
     );
     let mut kernels = Kernels::new(device).unwrap();
     suite::products_equal_the_definition(&mut kernels);
-    suite::a_row_does_not_depend_on_its_neighbours(&mut kernels);
+    suite::a_row_does_not_depend_on_its_neighbors(&mut kernels);
     suite::embedding_equals_the_definition(&mut kernels);
     suite::functions_equal_the_definition(&mut kernels);
     suite::norms_equal_the_definition(&mut kernels);

@@ -20,8 +20,8 @@ fn products_equal_the_definition() {
 }
 
 #[test]
-fn a_row_does_not_depend_on_its_neighbours() {
-    both_orders(suite::a_row_does_not_depend_on_its_neighbours);
+fn a_row_does_not_depend_on_its_neighbors() {
+    both_orders(suite::a_row_does_not_depend_on_its_neighbors);
 }
 
 #[test]

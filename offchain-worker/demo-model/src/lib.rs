@@ -4,7 +4,7 @@ mod error;
 mod files;
 mod network;
 mod ops;
-mod optimiser;
+mod optimizer;
 mod random;
 mod text;
 
@@ -21,7 +21,7 @@ pub use error::TrainError;
 pub use network::Dimensions;
 
 use network::Network;
-use optimiser::{Optimiser, learning_rate};
+use optimizer::{Optimizer, learning_rate};
 use random::Random;
 use text::{END_ID, Tokenizer, Windows};
 
@@ -40,7 +40,7 @@ const WINDOWS_MIN: usize = 4;
 pub struct TrainOptions {
     /// The network; of the vocabulary, the most it may have.
     pub dimensions: Dimensions,
-    /// Steps of the optimiser.
+    /// Steps of the optimizer.
     pub steps: usize,
     /// Sequences that a step looks at.
     pub batch: usize,
@@ -296,13 +296,13 @@ fn fit(
     let mut windows = Windows::new(stream, options.window + 1, Random::stream(options.seed, 1))
         .into_iter()
         .flatten();
-    let mut optimiser = Optimiser::new(network);
+    let mut optimizer = Optimizer::new(network);
     let mut losses = Vec::with_capacity(options.steps);
     for step in 0..options.steps {
         let batch: Vec<&[u32]> = windows.by_ref().take(options.batch).collect();
         let (loss, gradients) = gradients(network, &batch)?;
         let rate = learning_rate(options.learning_rate, step, options.steps);
-        optimiser.step(network, &gradients, rate)?;
+        optimizer.step(network, &gradients, rate)?;
         losses.push(loss);
         let event = TrainEvent::Step {
             done: step + 1,

@@ -157,7 +157,7 @@ impl Network {
         let queries = project("self_attn.q_proj", heads)?.apply_op1(rotate.clone())?;
         let keys = project("self_attn.k_proj", kv_heads)?.apply_op1(rotate)?;
         let values = by_head(project("self_attn.v_proj", kv_heads)?, kv_heads)?;
-        // Heads that share keys are neighbours: their rows stand below each other, and one product does for
+        // Heads that share keys are neighbors: their rows stand below each other, and one product does for
         // all.
         let together = (sequences, kv_heads, heads / kv_heads * positions, head_dim);
         let queries = by_head(queries, heads)?.reshape(together)?;

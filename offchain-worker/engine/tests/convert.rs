@@ -244,7 +244,7 @@ fn a_model_in_several_files_is_put_together() {
 }
 
 #[test]
-fn quantised_rows_are_near_the_published_ones() {
+fn quantized_rows_are_near_the_published_ones() {
     let published = Published::llama(false, true);
     let (_home, stored) = converted(&published);
     let weights = llama(&stored);
@@ -254,9 +254,9 @@ fn quantised_rows_are_near_the_published_ones() {
     for (row, values) in values.chunks(12).enumerate() {
         let (q, scale) = (layer.down.q.row(12, row).unwrap(), layer.down.scales[row]);
         for (column, value) in values.iter().enumerate() {
-            let quantised = f32::from(q[column]) * scale * smoothing_scale[column];
+            let quantized = f32::from(q[column]) * scale * smoothing_scale[column];
             // Half a step, in the units of this column.
-            assert!((quantised - value).abs() <= 0.51 * scale * smoothing_scale[column] + 0.13 * value.abs());
+            assert!((quantized - value).abs() <= 0.51 * scale * smoothing_scale[column] + 0.13 * value.abs());
         }
     }
     assert_eq!(layer.query.bias.as_ref().map(Vec::len), Some(8));
@@ -394,7 +394,7 @@ fn every_stage_is_reported_to_its_end() {
         &mut |event| events.push(event),
     )
     .unwrap();
-    for stage in [Stage::Quantising, Stage::Smoothing, Stage::Writing] {
+    for stage in [Stage::Quantizing, Stage::Smoothing, Stage::Writing] {
         let last = events.iter().rfind(|event| event.stage == stage).unwrap();
         assert_eq!(last.done, last.total, "{stage:?}");
     }

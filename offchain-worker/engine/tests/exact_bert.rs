@@ -20,7 +20,7 @@ use surety_engine::{
         kernels::{Heads, Rows, available, with_isa},
     },
 };
-use surety_model_trace::quantised_bytes;
+use surety_model_trace::quantized_bytes;
 use surety_models::{
     ModelError,
     tokens::TokensOf,
@@ -42,10 +42,10 @@ impl Probe for Recorder {
         self.0.0.entry(step).or_default().extend(rows);
     }
 
-    fn quantised(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
+    fn quantized(&mut self, step: Step, _: &[f32], _: usize, rows: &Rows) {
         let all = (0..rows.count()).map(|row| {
             let (q, scales) = rows.row(row).unwrap();
-            [quantised_bytes(rows.precision(), &q), bytes(scales)].concat()
+            [quantized_bytes(rows.precision(), &q), bytes(scales)].concat()
         });
         self.0.0.entry(step).or_default().extend(all);
     }

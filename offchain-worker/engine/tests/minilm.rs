@@ -56,7 +56,7 @@ fn paraphrases_are_nearer_than_unrelated_sentences() {
 }
 
 #[test]
-fn a_row_does_not_depend_on_its_neighbours() {
+fn a_row_does_not_depend_on_its_neighbors() {
     let engine = minilm();
     let together = Embeddings::decode(&run(&engine, 2, LINES).output).unwrap();
     for (line, row) in LINES.lines().zip(together.rows()) {

@@ -1,4 +1,4 @@
-//! Why there are kernels of our own: the test of theirs that a row does not depend on its neighbours, applied
+//! Why there are kernels of our own: the test of theirs that a row does not depend on its neighbors, applied
 //! to stock ones. One row takes a way of its own through their library, on every instruction set: a
 //! register's lanes along the inner dimension, added up at the end, where a product of many rows goes along
 //! it one by one.
@@ -35,7 +35,7 @@ fn first_row(rows: usize) -> Vec<u32> {
 
 /// The same numbers of rows that our own kernels are tested with.
 #[test]
-fn rows_of_a_stock_f32_product_depend_on_their_neighbours() {
+fn rows_of_a_stock_f32_product_depend_on_their_neighbors() {
     let alone = first_row(1);
     assert_eq!(alone, first_row(1), "the same product twice, at least");
     let different = |among: usize| {

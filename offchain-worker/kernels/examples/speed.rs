@@ -51,7 +51,7 @@ fn products(isa: Isa, precision: Precision, threads: usize) {
         let weights = packed(precision, inputs, outputs);
         for m in [8, 32, 128, 512] {
             let mut rows = Rows::new(precision);
-            rows.quantise(&values(m * inputs), inputs, None).unwrap();
+            rows.quantize(&values(m * inputs), inputs, None).unwrap();
             let mut out = vec![0.0; m * outputs];
             let time = seconds(|| product(&rows, &weights, &mut out).unwrap());
             let rate = (m * inputs * outputs) as f64 / time / 1e9;
@@ -65,7 +65,7 @@ fn products(isa: Isa, precision: Precision, threads: usize) {
     let weights: Vec<Packed> = (0..24).map(|_| packed(precision, 2048, 5632)).collect();
     for m in [1, 2, 4] {
         let mut rows = Rows::new(precision);
-        rows.quantise(&values(m * 2048), 2048, None).unwrap();
+        rows.quantize(&values(m * 2048), 2048, None).unwrap();
         let mut out = vec![0.0; m * 5632];
         let time = seconds(|| {
             weights
@@ -87,17 +87,17 @@ fn rows(isa: Isa) {
     let (m, n) = (64, 384);
     let input = values(m * n);
     let mut out = vec![0.0; m * n];
-    let mut quantised = Rows::default();
+    let mut quantized = Rows::default();
     per(
-        "quantise, per value",
+        "quantize, per value",
         m * n,
-        seconds(|| quantised.quantise(&input, n, None).unwrap()),
+        seconds(|| quantized.quantize(&input, n, None).unwrap()),
     );
     let smoothing_scale = values(n);
     per(
-        "quantise with factors, per value",
+        "quantize with factors, per value",
         m * n,
-        seconds(|| quantised.quantise(&input, n, Some(&smoothing_scale)).unwrap()),
+        seconds(|| quantized.quantize(&input, n, Some(&smoothing_scale)).unwrap()),
     );
     let norm = Norm {
         weight: values(n),
@@ -145,13 +145,13 @@ fn attentions(isa: Isa) {
         let (input, mut kept) = (values(n * kv_heads * d), Heads::default());
         let filled = seconds(|| {
             cache.clear();
-            kept.quantise(&input, kv_heads, d).unwrap();
+            kept.quantize(&input, kv_heads, d).unwrap();
             cache.append(kept.all(), kept.all()).unwrap();
         });
         let (input, mut queries) = (values(m * heads * d), Heads::default());
         let mut out = vec![0.0; input.len()];
         let time = seconds(|| {
-            queries.quantise(black_box(&input), heads, d).unwrap();
+            queries.quantize(black_box(&input), heads, d).unwrap();
             attention(queries.all(), &cache, Mask::Full, &mut out).unwrap();
         });
         let rate = (2 * m * n * heads * d) as f64 / time / 1e9;

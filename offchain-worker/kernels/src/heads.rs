@@ -1,4 +1,4 @@
-//! Queries, keys and values, quantised head by head.
+//! Queries, keys and values, quantized head by head.
 
 use std::ops::Range;
 
@@ -29,24 +29,24 @@ fn stride(head_dim: usize) -> usize {
 }
 
 per_isa! {
-    fn quantise_part(rows: &[f32], head_dim: usize, q: &mut [i16], scales: &mut [f32]) -> Result<(), ArithmeticError> {
+    fn quantize_part(rows: &[f32], head_dim: usize, q: &mut [i16], scales: &mut [f32]) -> Result<(), ArithmeticError> {
         let heads = rows.chunks_exact(head_dim).zip(q.chunks_exact_mut(stride(head_dim)));
         for ((values, q), scale) in heads.zip(scales.iter_mut()) {
             let (q, padding) = q.split_at_mut(head_dim);
             padding.fill(0);
-            exact::quantise_heads(values, head_dim, q, std::slice::from_mut(scale))?;
+            exact::quantize_heads(values, head_dim, q, std::slice::from_mut(scale))?;
         }
         Ok(())
     }
 }
 
 impl Heads {
-    /// Quantises rows of `heads * head_dim` values.
+    /// Quantizes rows of `heads * head_dim` values.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] for another number of values or too wide a head,
     /// [`ArithmeticError::NotFinite`] for a NaN or an infinity.
-    pub fn quantise(&mut self, rows: &[f32], heads: usize, head_dim: usize) -> Result<(), ArithmeticError> {
+    pub fn quantize(&mut self, rows: &[f32], heads: usize, head_dim: usize) -> Result<(), ArithmeticError> {
         let width = heads.checked_mul(head_dim).ok_or(ArithmeticError::Shape)?;
         if width == 0 || head_dim > exact::HEAD_MAX || !rows.len().is_multiple_of(width) {
             return Err(ArithmeticError::Shape);
@@ -57,13 +57,13 @@ impl Heads {
         self.scales.resize(all, 0.0);
         let isa: Isa = current();
         if rows.len() < 2 * TASK || rayon::current_num_threads() == 1 {
-            return quantise_part(isa, rows, head_dim, &mut self.q, &mut self.scales);
+            return quantize_part(isa, rows, head_dim, &mut self.q, &mut self.scales);
         }
         let each = TASK.div_ceil(head_dim);
         let into = self.q.par_chunks_mut(each * stride(head_dim));
         let parts = rows.par_chunks(each * head_dim).zip(into);
         let parts = parts.zip(self.scales.par_chunks_mut(each));
-        parts.try_for_each(|((rows, q), scales)| quantise_part(isa, rows, head_dim, q, scales))
+        parts.try_for_each(|((rows, q), scales)| quantize_part(isa, rows, head_dim, q, scales))
     }
 
     /// All rows.

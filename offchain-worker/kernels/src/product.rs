@@ -1,8 +1,8 @@
-//! Matrix products of quantised rows, each cell as [`surety_exact::product_cell`] gives it.
+//! Matrix products of quantized rows, each cell as [`surety_exact::product_cell`] gives it.
 //!
 //! A tile of some rows and one or two blocks of outputs stays in registers for a whole group; then its sums,
 //! which are exact, become `f32`, are scaled and added. The order within a cell is that of the groups,
-//! whatever the tile: so the result of a row depends neither on its neighbours nor on the machine.
+//! whatever the tile: so the result of a row depends neither on its neighbors nor on the machine.
 #![allow(unsafe_code)] // Pointers into the tile's rows; bounds are checked once per product.
 #![allow(clippy::needless_range_loop)] // An index runs over several arrays at once.
 
@@ -325,7 +325,7 @@ pub fn product(rows: &Rows, weights: &Packed, out: &mut [f32]) -> Result<(), Ari
     let isa = current();
     let mut widened = Vec::new();
     if isa == Isa::Avx2 && rows.wide().is_empty() {
-        // They were quantised with other instructions.
+        // They were quantized with other instructions.
         widen(isa, rows.bytes(), &mut widened);
     }
     let wide = match rows.wide() {

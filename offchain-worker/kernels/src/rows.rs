@@ -1,4 +1,4 @@
-//! Quantised activations.
+//! Quantized activations.
 
 use rayon::prelude::*;
 use surety_exact::{self as exact, ArithmeticError, GROUP, Precision, Quantum, groups};
@@ -14,7 +14,7 @@ const ROWS_PAD: usize = 16;
 /// Values that are worth a task of their own.
 const TASK: usize = 1 << 15;
 
-/// Quantised activations. Reuse one: it keeps its memory.
+/// Quantized activations. Reuse one: it keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     precision: Precision,
@@ -26,7 +26,7 @@ pub struct Rows {
     scales: Vec<f32>,
     /// `[count][groups]`: 128 times the sum of the values. Of int8 alone.
     offsets: Vec<i32>,
-    /// All of `lines` in 16 bits, if they are int8 and the machine that quantised them multiplies those.
+    /// All of `lines` in 16 bits, if they are int8 and the machine that quantized them multiplies those.
     wide: Vec<i16>,
 }
 
@@ -63,9 +63,9 @@ struct Part<'a> {
     offsets: &'a mut [i32],
 }
 
-/// Quantises rows that lie `stride` bytes apart, and notes `offset` of each group.
+/// Quantizes rows that lie `stride` bytes apart, and notes `offset` of each group.
 #[inline(always)]
-fn quantise_rows<Q: InLines + Quantum>(
+fn quantize_rows<Q: InLines + Quantum>(
     part: Part<'_>,
     offset: impl Fn(&[Q]) -> i32,
 ) -> Result<(), ArithmeticError> {
@@ -97,7 +97,7 @@ fn quantise_rows<Q: InLines + Quantum>(
                 }
                 None => values,
             };
-            *scale = exact::quantise_group(values, precision, q)?;
+            *scale = exact::quantize_group(values, precision, q)?;
             *into = offset(q);
         }
     }
@@ -105,12 +105,12 @@ fn quantise_rows<Q: InLines + Quantum>(
 }
 
 per_isa! {
-    fn quantise_part(part: Part<'_>) -> Result<(), ArithmeticError> {
+    fn quantize_part(part: Part<'_>) -> Result<(), ArithmeticError> {
         match part.precision {
             Precision::Int8 => {
-                quantise_rows(part, |q: &[i8]| 128 * q.iter().map(|q| i32::from(*q)).sum::<i32>())
+                quantize_rows(part, |q: &[i8]| 128 * q.iter().map(|q| i32::from(*q)).sum::<i32>())
             }
-            Precision::Int12 => quantise_rows(part, |_: &[i16]| 0),
+            Precision::Int12 => quantize_rows(part, |_: &[i16]| 0),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Rows {
         }
     }
 
-    /// What rows are quantised to from now on. Forgets those of another precision.
+    /// What rows are quantized to from now on. Forgets those of another precision.
     pub fn set_precision(&mut self, precision: Precision) {
         if self.precision != precision {
             self.count = 0;
@@ -150,12 +150,12 @@ impl Rows {
         }
     }
 
-    /// Quantises rows of `width` values, each multiplied by `smoothing_scale` first.
+    /// Quantizes rows of `width` values, each multiplied by `smoothing_scale` first.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] for another number of values or factors, [`ArithmeticError::NotFinite`] for
     /// a NaN or an infinity.
-    pub fn quantise(
+    pub fn quantize(
         &mut self,
         rows: &[f32],
         width: usize,
@@ -176,15 +176,15 @@ impl Rows {
         self.offsets.resize(self.count * groups, 0);
         let isa = current();
         self.wide.clear();
-        self.quantise_on(isa, rows, smoothing_scale)?;
+        self.quantize_on(isa, rows, smoothing_scale)?;
         if isa == Isa::Avx2 && self.precision == Precision::Int8 {
             widen(isa, values(&self.lines), &mut self.wide);
         }
         Ok(())
     }
 
-    /// Quantises into buffers that are large enough.
-    fn quantise_on(
+    /// Quantizes into buffers that are large enough.
+    fn quantize_on(
         &mut self,
         isa: Isa,
         rows: &[f32],
@@ -202,7 +202,7 @@ impl Rows {
                 scales,
                 offsets,
             };
-            quantise_part(isa, part)
+            quantize_part(isa, part)
         };
         let lines = &mut self.lines[..self.count * stride / 64];
         if rows.len() < 2 * TASK || rayon::current_num_threads() == 1 {

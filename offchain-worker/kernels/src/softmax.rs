@@ -66,7 +66,7 @@ unsafe fn largest<F: Floats, const Q: usize>(
     }
 }
 
-/// Exponentials to weights, before they are quantised: each times the scale of its value. Gives each query's
+/// Exponentials to weights, before they are quantized: each times the scale of its value. Gives each query's
 /// total and the largest weight.
 ///
 /// # Safety

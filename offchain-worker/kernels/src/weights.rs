@@ -2,7 +2,7 @@
 
 use surety_exact::{Precision, groups};
 
-/// The quantised values of a matrix, row by row.
+/// The quantized values of a matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quanta {
     /// One byte each.
@@ -57,7 +57,7 @@ impl Quanta {
     }
 }
 
-/// A linear layer: quantised rows, one per output, with a scale per group of inputs.
+/// A linear layer: quantized rows, one per output, with a scale per group of inputs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Linear {
     /// Width of an activation row.

@@ -1,5 +1,5 @@
 //! Every instruction set of this machine gives the cells of `surety_exact::product_cell`, bit for bit,
-//! whatever the shape, the neighbours of a row and the number of threads.
+//! whatever the shape, the neighbors of a row and the number of threads.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -25,10 +25,10 @@ fn layer(random: &mut Random, precision: Precision, inputs: usize, outputs: usiz
     }
 }
 
-fn quantised(rows: &[f32], precision: Precision, width: usize) -> Rows {
-    let mut quantised = Rows::new(precision);
-    quantised.quantise(rows, width, None).unwrap();
-    quantised
+fn quantized(rows: &[f32], precision: Precision, width: usize) -> Rows {
+    let mut quantized = Rows::new(precision);
+    quantized.quantize(rows, width, None).unwrap();
+    quantized
 }
 
 /// Cell by cell, from the definition.
@@ -85,9 +85,9 @@ proptest! {
         let mut random = Random::new(seed);
         let layer = layer(&mut random, precision, inputs, outputs);
         let rows = random.floats(m * inputs);
-        let quantised = || quantised(&rows, precision, inputs);
-        let expected = expected(&quantised(), &layer);
-        each_isa(|isa| assert_eq!(bits(&computed(&quantised(), &layer)), bits(&expected), "{isa:?}"));
+        let quantized = || quantized(&rows, precision, inputs);
+        let expected = expected(&quantized(), &layer);
+        each_isa(|isa| assert_eq!(bits(&computed(&quantized(), &layer)), bits(&expected), "{isa:?}"));
     }
 }
 
@@ -107,7 +107,7 @@ fn the_largest_sums_do_not_saturate() {
         for m in [1, 2, 3, 4, 5, 33] {
             let rows = vec![f32::from(-most); m * inputs];
             each_isa(|isa| {
-                let out = computed(&quantised(&rows, precision, inputs), &layer);
+                let out = computed(&quantized(&rows, precision, inputs), &layer);
                 let right = out.iter().all(|cell| *cell == sum as f32);
                 assert!(right, "{isa:?} {precision:?} {m} {inputs}");
             });
@@ -144,7 +144,7 @@ fn weights_beyond_the_precision_are_the_definitions() {
                     .skip(1)
                     .step_by(3)
                     .for_each(|x| *x = random.float() * 127.0);
-                let rows = quantised(&rows, precision, inputs);
+                let rows = quantized(&rows, precision, inputs);
                 let expected = expected(&rows, &layer);
                 each_isa(|isa| {
                     assert_eq!(
@@ -176,7 +176,7 @@ fn groups_of_zeros_and_negative_zeros_are_the_definitions() {
             let mut rows = random.floats(m * inputs);
             rows[GROUP..2 * GROUP].fill(0.0);
             rows[..7].fill(-0.0);
-            let rows = quantised(&rows, precision, inputs);
+            let rows = quantized(&rows, precision, inputs);
             let expected = expected(&rows, &layer);
             each_isa(|isa| assert_eq!(bits(&computed(&rows, &layer)), bits(&expected), "{isa:?}"));
         }
@@ -184,7 +184,7 @@ fn groups_of_zeros_and_negative_zeros_are_the_definitions() {
 }
 
 #[test]
-fn a_row_does_not_depend_on_its_neighbours_or_on_threads() {
+fn a_row_does_not_depend_on_its_neighbors_or_on_threads() {
     for precision in PRECISIONS {
         let mut random = Random::new(1);
         // Enough work for several tasks.
@@ -194,14 +194,14 @@ fn a_row_does_not_depend_on_its_neighbours_or_on_threads() {
         let rows = random.floats(65 * inputs);
         let alone: Vec<f32> = with_isa(Isa::Scalar, || {
             rows.chunks(inputs)
-                .flat_map(|row| computed(&quantised(row, precision, inputs), &layer))
+                .flat_map(|row| computed(&quantized(row, precision, inputs), &layer))
                 .collect()
         });
         each_isa(|isa| {
             for count in [1, 2, 3, 4, 7, 16] {
                 threads(count, || {
                     for m in [1, 2, 7, 32, 65] {
-                        let rows = quantised(&rows[..m * inputs], precision, inputs);
+                        let rows = quantized(&rows[..m * inputs], precision, inputs);
                         let mut out = vec![f32::NAN; m * outputs];
                         product(&rows, &packed, &mut out).unwrap();
                         assert_eq!(
@@ -222,27 +222,27 @@ fn a_reused_buffer_forgets_longer_rows() {
         let mut random = Random::new(5);
         let layer = layer(&mut random, precision, 70, 20);
         let mut rows = Rows::new(precision);
-        rows.quantise(&random.floats(40 * 300), 300, None).unwrap();
+        rows.quantize(&random.floats(40 * 300), 300, None).unwrap();
         let short = random.floats(7 * 70);
-        rows.quantise(&short, 70, None).unwrap();
+        rows.quantize(&short, 70, None).unwrap();
         each_isa(|_| {
             assert_eq!(
                 bits(&computed(&rows, &layer)),
-                bits(&expected(&quantised(&short, precision, 70), &layer))
+                bits(&expected(&quantized(&short, precision, 70), &layer))
             )
         });
     }
 }
 
 #[test]
-fn quantising_is_the_definition() {
+fn quantizing_is_the_definition() {
     for precision in PRECISIONS {
         let mut random = Random::new(2);
         for width in [1, 5, 63, GROUP, GROUP + 1, 3 * GROUP, 1200] {
             let (rows, smoothing_scale) = (random.floats(67 * width), random.floats(width));
             each_isa(|isa| {
-                let mut quantised = Rows::new(precision);
-                quantised.quantise(&rows, width, Some(&smoothing_scale)).unwrap();
+                let mut quantized = Rows::new(precision);
+                quantized.quantize(&rows, width, Some(&smoothing_scale)).unwrap();
                 for (i, row) in rows.chunks(width).enumerate() {
                     let scaled: Vec<f32> = row
                         .iter()
@@ -250,8 +250,8 @@ fn quantising_is_the_definition() {
                         .map(|(x, scale)| x * scale)
                         .collect();
                     let (mut q, mut scales) = (vec![0; width], vec![0.0; groups(width)]);
-                    surety_exact::quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
-                    let (got, got_scales) = quantised.row(i).unwrap();
+                    surety_exact::quantize_row(&scaled, precision, &mut q, &mut scales).unwrap();
+                    let (got, got_scales) = quantized.row(i).unwrap();
                     assert_eq!((got, bits(got_scales)), (q, bits(&scales)), "{isa:?}");
                 }
             });
@@ -270,7 +270,7 @@ fn what_is_not_finite_is_a_fault() {
                     let mut rows = vec![1.0; m * inputs];
                     *rows.last_mut().unwrap() = bad;
                     assert_eq!(
-                        Rows::new(precision).quantise(&rows, inputs, None),
+                        Rows::new(precision).quantize(&rows, inputs, None),
                         Err(ArithmeticError::NotFinite),
                         "{isa:?}"
                     );
@@ -284,7 +284,7 @@ fn what_is_not_finite_is_a_fault() {
         let packed = Packed::new(&layer).unwrap();
         each_isa(|isa| {
             for m in [1, 2, 3, 4, 5, 12, 33] {
-                let rows = quantised(&vec![1e6; m * inputs], precision, inputs);
+                let rows = quantized(&vec![1e6; m * inputs], precision, inputs);
                 let fault = product(&rows, &packed, &mut vec![0.0; m * outputs]);
                 assert_eq!(fault, Err(ArithmeticError::NotFinite), "{isa:?}");
             }
@@ -299,26 +299,26 @@ fn shapes_that_do_not_fit_are_faults() {
     for precision in PRECISIONS {
         let layer = layer(&mut Random::new(4), precision, 8, 3);
         let packed = Packed::new(&layer).unwrap();
-        let rows = quantised(&[1.0; 16], precision, 8);
+        let rows = quantized(&[1.0; 16], precision, 8);
         assert_eq!(
             product(&rows, &packed, &mut [0.0; 5]),
             Err(ArithmeticError::Shape)
         );
         assert_eq!(
-            product(&quantised(&[1.0; 14], precision, 7), &packed, &mut [0.0; 6]),
+            product(&quantized(&[1.0; 14], precision, 7), &packed, &mut [0.0; 6]),
             Err(ArithmeticError::Shape)
         );
         assert_eq!(
-            Rows::new(precision).quantise(&[1.0; 7], 2, None),
+            Rows::new(precision).quantize(&[1.0; 7], 2, None),
             Err(ArithmeticError::Shape)
         );
         assert_eq!(
-            Rows::new(precision).quantise(&[1.0; 8], 2, Some(&[1.0])),
+            Rows::new(precision).quantize(&[1.0; 8], 2, Some(&[1.0])),
             Err(ArithmeticError::Shape)
         );
         let other = PRECISIONS.into_iter().find(|other| *other != precision).unwrap();
         assert_eq!(
-            product(&quantised(&[1.0; 16], other, 8), &packed, &mut [0.0; 6]),
+            product(&quantized(&[1.0; 16], other, 8), &packed, &mut [0.0; 6]),
             Err(ArithmeticError::Shape)
         );
         let short = Linear {
@@ -347,7 +347,7 @@ fn a_table_gives_logits() {
             q: layer.q.clone(),
             scales: layer.scales.clone(),
         };
-        let rows = quantised(&Random::new(8).floats(200), precision, 200);
+        let rows = quantized(&Random::new(8).floats(200), precision, 200);
         let mut out = vec![0.0; 50];
         product(&rows, &Packed::from_table(&table).unwrap(), &mut out).unwrap();
         assert_eq!(bits(&out), bits(&expected(&rows, &layer)));

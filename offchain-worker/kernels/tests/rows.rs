@@ -106,7 +106,7 @@ fn rotating_is_the_definition() {
 
 fn heads(rows: &[f32], count: usize, d: usize) -> Heads {
     let mut heads = Heads::default();
-    heads.quantise(rows, count, d).unwrap();
+    heads.quantize(rows, count, d).unwrap();
     heads
 }
 
@@ -211,10 +211,10 @@ proptest! {
     }
 
     #[test]
-    fn heads_are_quantised_as_defined(seed: u64, rows in 1usize..40, count in 1usize..5, d in 1usize..200) {
+    fn heads_are_quantized_as_defined(seed: u64, rows in 1usize..40, count in 1usize..5, d in 1usize..200) {
         let values = Random::new(seed).floats(rows * count * d);
         let (mut q, mut scales) = (vec![0; values.len()], vec![0.0; rows * count]);
-        exact::quantise_heads(&values, d, &mut q, &mut scales).unwrap();
+        exact::quantize_heads(&values, d, &mut q, &mut scales).unwrap();
         each_isa(|isa| {
             let found = heads(&values, count, d);
             for (row, (q, scales)) in q.chunks(count * d).zip(scales.chunks(count)).enumerate() {
@@ -262,13 +262,13 @@ fn what_is_not_finite_or_does_not_fit_is_a_fault() {
         epsilon: 0.0,
     };
     let (shape, overflow) = (Err(ArithmeticError::Shape), Err(ArithmeticError::NotFinite));
-    let quantise = |rows: &[f32], count, d| Heads::default().quantise(rows, count, d);
-    assert_eq!(quantise(&[f32::NAN; 40], 2, 20), overflow);
-    assert_eq!(quantise(&[f32::INFINITY; 40], 2, 20), overflow);
-    assert_eq!(quantise(&[0.0; 41], 2, 20), shape);
-    assert_eq!(quantise(&[], 0, 20), shape);
+    let quantize = |rows: &[f32], count, d| Heads::default().quantize(rows, count, d);
+    assert_eq!(quantize(&[f32::NAN; 40], 2, 20), overflow);
+    assert_eq!(quantize(&[f32::INFINITY; 40], 2, 20), overflow);
+    assert_eq!(quantize(&[0.0; 41], 2, 20), shape);
+    assert_eq!(quantize(&[], 0, 20), shape);
     assert_eq!(
-        quantise(&[0.0; exact::HEAD_MAX + 1], 1, exact::HEAD_MAX + 1),
+        quantize(&[0.0; exact::HEAD_MAX + 1], 1, exact::HEAD_MAX + 1),
         shape
     );
 

@@ -89,7 +89,7 @@ pub mod pallet {
         type ChallengeBondMultiple: Get<u32>;
 
         /// What it costs to defend a result, in plancks. A challenger puts at least twice that on hold.
-        type DefenceCost: Get<Self::Balance>;
+        type DefenseCost: Get<Self::Balance>;
 
         /// Blocks that each side of a dispute has in all.
         type DisputeClock: Get<u32>;

@@ -139,7 +139,7 @@ impl surety_pallet_results::Config for Test {
 
 impl surety_pallet_disputes::Config for Test {
     type ChallengeBondMultiple = ChallengeBondMultiple;
-    type DefenceCost = DefenceCost;
+    type DefenseCost = DefenseCost;
     type DisputeClock = DisputeClock;
     type DecisionWindow = DecisionWindow;
     type DecideOrigin = EnsureRoot<AccountId>;

@@ -59,7 +59,7 @@ parameter_types! {
     pub const InsurancePool: AccountId = POOL;
     pub const AuditBondMultiple: u32 = 3;
     pub const ChallengeBondMultiple: u32 = 5;
-    pub const DefenceCost: Balance = 10;
+    pub const DefenseCost: Balance = 10;
     pub const DisputeClock: u32 = CLOCK;
     pub const DecisionWindow: BlockNumber = DECISION_WINDOW;
     pub const SupplyPrice: Balance = SUPPLY_PRICE;

@@ -161,7 +161,7 @@ impl Shape for ToyClaimReferee {
         (step < 2 && leaf < LEAVES).then_some(RowsShape {
             rows: 1,
             row_bytes,
-            quantised: None,
+            quantized: None,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A chain with nothing but this pallet and mocks of its neighbours.
+//! A chain with nothing but this pallet and mocks of its neighbors.
 
 #![allow(clippy::unwrap_used)]
 

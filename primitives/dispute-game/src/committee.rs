@@ -172,7 +172,7 @@ pub fn own_value<T: Trace>(
     let found = || {
         let range = rows.bytes_of(cell.cell)?;
         let bytes = row.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
-        value(bytes, rows.quantised.is_some_and(|values| cell.cell < values))
+        value(bytes, rows.quantized.is_some_and(|values| cell.cell < values))
     };
     Ok(found())
 }

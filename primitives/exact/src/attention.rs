@@ -7,17 +7,17 @@
 use crate::{
     ArithmeticError, exp, finite, lanes,
     product::dot,
-    quantise::{GROUP, Precision, quantise_to, scale_row},
+    quantize::{GROUP, Precision, quantize_to, scale_row},
 };
 
 /// Positions that share a softmax, and whose weights share a scale.
 pub const BLOCK: usize = GROUP;
 
-/// The largest quantised weight. Weights are not negative, so that they have two bits more than int12: with
+/// The largest quantized weight. Weights are not negative, so that they have two bits more than int12: with
 /// it the sum of a block's products still fits 32 bits, `128 * 8191 * 2047 < 2^31`.
 pub const WEIGHT_MAX: i16 = 8191;
 
-/// What a query, key or value is quantised to, whatever the precision of the weights.
+/// What a query, key or value is quantized to, whatever the precision of the weights.
 pub const HEAD_PRECISION: Precision = Precision::Int12;
 
 /// The widest head: its dot product of int12 still fits 32 bits, `512 * 2047^2 < 2^31`.
@@ -37,13 +37,13 @@ pub struct Head<'a> {
     pub scale: f32,
 }
 
-/// Quantises the heads of a row, `head_dim` values each, with a scale for each of them.
+/// Quantizes the heads of a row, `head_dim` values each, with a scale for each of them.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] unless they are whole heads of 1 to [`HEAD_MAX`] values, `q` as long as the row
 /// and `scales` one a head; [`ArithmeticError::NotFinite`] for a NaN or an infinity.
 #[inline(always)]
-pub fn quantise_heads(
+pub fn quantize_heads(
     row: &[f32],
     head_dim: usize,
     q: &mut [i16],
@@ -55,7 +55,7 @@ pub fn quantise_heads(
     }
     let heads = row.chunks(head_dim).zip(q.chunks_mut(head_dim));
     for ((values, q), scale) in heads.zip(scales) {
-        *scale = quantise_to(values, HEAD_PRECISION.max(), q)?;
+        *scale = quantize_to(values, HEAD_PRECISION.max(), q)?;
     }
     Ok(())
 }
@@ -82,14 +82,14 @@ pub fn largest_score(scores: &[f32]) -> Result<f32, ArithmeticError> {
         .fold(f32::MIN, |max, score| if *score > max { *score } else { max }))
 }
 
-/// Quantises a block's weights: each exponential times the scale of its position's value, to at most
+/// Quantizes a block's weights: each exponential times the scale of its position's value, to at most
 /// [`WEIGHT_MAX`]. Returns their scale.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] unless all three are of one length up to [`BLOCK`],
 /// [`ArithmeticError::NotFinite`] when a product is not.
 #[inline(always)]
-pub fn quantise_weights(
+pub fn quantize_weights(
     exponentials: &[f32],
     value_scales: &[f32],
     q: &mut [i16],
@@ -99,7 +99,7 @@ pub fn quantise_weights(
         .get_mut(..exponentials.len())
         .ok_or(ArithmeticError::Shape)?;
     scale_row(exponentials, value_scales, weights)?;
-    quantise_to(weights, WEIGHT_MAX, q)
+    quantize_to(weights, WEIGHT_MAX, q)
 }
 
 /// What blocks have found so far: to begin with, nothing.
@@ -150,7 +150,7 @@ pub fn merge_cell(before: f32, block: f32, (first, second): (f32, f32)) -> f32 {
 }
 
 /// A block's softmax: turns scores into `e^(score - largest)` in place, adds them up by [`lanes::sum`], and
-/// quantises the weights ([`quantise_weights`]). Returns largest and total, and the weights' scale.
+/// quantizes the weights ([`quantize_weights`]). Returns largest and total, and the weights' scale.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] for no scores or other lengths, [`ArithmeticError::NotFinite`] when a score is
@@ -166,7 +166,7 @@ pub fn softmax_block(
         *score = exp(*score - largest);
     }
     let total = lanes::sum(scores);
-    let scale = quantise_weights(scores, value_scales, weights)?;
+    let scale = quantize_weights(scores, value_scales, weights)?;
     Ok((Softmax { largest, total }, scale))
 }
 

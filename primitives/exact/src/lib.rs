@@ -19,24 +19,24 @@ mod lanes;
 mod norm;
 mod pooling;
 mod product;
-mod quantise;
+mod quantize;
 mod rotary;
 mod sampling;
 mod split_mix;
 
 pub use attention::{
     BLOCK, HEAD_MAX, HEAD_PRECISION, Head, Softmax, WEIGHT_MAX, attention_cell, attention_row, blocks,
-    largest_score, merge_cell, quantise_heads, quantise_weights, score_cell, softmax_block,
+    largest_score, merge_cell, quantize_heads, quantize_weights, score_cell, softmax_block,
 };
 pub use functions::{erf, exp, gelu, gelu_tanh, rsqrt, silu, sin_cos_turn, sqrt, tanh};
 pub use lanes::{LANES, fold, sum, sum_of_squares};
 pub use norm::{
     layer_norm_cell, layer_norm_row, layer_norm_stats, rms_norm_cell, rms_norm_row, rms_norm_scale,
 };
-pub use pooling::{l2_norm, l2_normalise, mean_cell, mean_pool};
+pub use pooling::{l2_norm, l2_normalize, mean_cell, mean_pool};
 pub use product::{dot, product_cell};
-pub use quantise::{
-    GROUP, Precision, Quantum, groups, quantise_group, quantise_row, round, scale_row, steps,
+pub use quantize::{
+    GROUP, Precision, Quantum, groups, quantize_group, quantize_row, round, scale_row, steps,
 };
 pub use rotary::{Turns, rotate_pair, rotate_row};
 pub use sampling::{Sampling, greedy, sample};

@@ -60,7 +60,7 @@ pub fn l2_norm(row: &[f32]) -> Result<f32, ArithmeticError> {
 ///
 /// # Errors
 /// Those of [`l2_norm`].
-pub fn l2_normalise(row: &mut [f32]) -> Result<(), ArithmeticError> {
+pub fn l2_normalize(row: &mut [f32]) -> Result<(), ArithmeticError> {
     let norm = l2_norm(row)?;
     for value in row.iter_mut() {
         *value /= norm;
@@ -82,7 +82,7 @@ mod tests {
         let rows = [0.1f32, -0.2, 0.3, 0.7, 1e-3, -5.5];
         let mut pooled = [0.0f32; 3];
         mean_pool(&rows, &mut pooled).unwrap();
-        l2_normalise(&mut pooled).unwrap();
+        l2_normalize(&mut pooled).unwrap();
         assert_eq!(pooled.map(f32::to_bits), [0x3e1b_9866, 0xbd1a_d13d, 0xbf7c_d7a5]);
     }
 
@@ -96,9 +96,9 @@ mod tests {
             mean_pool(&[f32::NAN, 1.0], &mut out),
             Err(ArithmeticError::NotFinite)
         );
-        assert_eq!(l2_normalise(&mut [0.0, 0.0]), Err(ArithmeticError::ZeroNorm));
+        assert_eq!(l2_normalize(&mut [0.0, 0.0]), Err(ArithmeticError::ZeroNorm));
         assert_eq!(
-            l2_normalise(&mut [f32::MAX, 1.0]),
+            l2_normalize(&mut [f32::MAX, 1.0]),
             Err(ArithmeticError::NotFinite)
         );
     }
@@ -107,7 +107,7 @@ mod tests {
         #[test]
         fn a_normalised_row_has_length_one(mut row in proptest::collection::vec(-100.0f32..100.0, 1..512)) {
             prop_assume!(row.iter().any(|value| value.abs() > 1e-3));
-            l2_normalise(&mut row).unwrap();
+            l2_normalize(&mut row).unwrap();
             let length: f64 = row.iter().map(|value| f64::from(*value).powi(2)).sum();
             prop_assert!((length - 1.0).abs() < 1e-4);
         }

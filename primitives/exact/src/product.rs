@@ -1,11 +1,11 @@
-//! One output of a quantised matrix product.
+//! One output of a quantized matrix product.
 
 use crate::{
     ArithmeticError, GROUP,
-    quantise::{Quantum, groups},
+    quantize::{Quantum, groups},
 };
 
-/// Dot product of quantised rows, modulo 2^32, so that the order of the terms makes no difference. Exact up
+/// Dot product of quantized rows, modulo 2^32, so that the order of the terms makes no difference. Exact up
 /// to 131,071 values of int8 whatever they are (-128 included), and 512 of int12.
 #[inline(always)]
 pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
@@ -19,7 +19,7 @@ pub fn dot<Q: Quantum>(a: &[Q], b: &[Q]) -> i32 {
 /// One output: `acc = ((0 + dot_0 * (s_0 * t_0)) + dot_1 * (s_1 * t_1)) + ...; acc + bias`.
 ///
 /// `q` with one scale `s` per group is the activation row, `w` with `t` the weight row. Of int8 a group's dot
-/// product is at most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantise_group`] never writes:
+/// product is at most 128 * 128 * 128 = 2^21, even for the -128 that [`crate::quantize_group`] never writes:
 /// `f32` holds it exactly. Of int12 it is below 2^29 and becomes the nearest `f32`, ties to even. Without a
 /// bias, pass 0.
 ///

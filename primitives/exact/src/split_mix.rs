@@ -6,7 +6,7 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Of this state. Those of neighbouring seeds are unrelated, but for seeds that are whole steps apart.
+    /// Of this state. Those of neighboring seeds are unrelated, but for seeds that are whole steps apart.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -156,7 +156,7 @@ def nearest(x) -> int:
     return int(numpy.rint(F(x)))
 
 
-def quantise_group(values, most):
+def quantize_group(values, most):
     size = max((abs(F(value)) for value in values), default=F(0))
     if size < F(1e-30):
         return [0] * len(values), F(0)
@@ -164,8 +164,8 @@ def quantise_group(values, most):
     return [nearest(F(value * inverse)) for value in values], F(size / F(most))
 
 
-def quantise_row(row, most):
-    groups = [quantise_group(row[at : at + GROUP], most) for at in range(0, len(row), GROUP)]
+def quantize_row(row, most):
+    groups = [quantize_group(row[at : at + GROUP], most) for at in range(0, len(row), GROUP)]
     return [q for group, _ in groups for q in group], [scale for _, scale in groups]
 
 
@@ -188,15 +188,15 @@ def one_by_one(terms):
     return total
 
 
-def quantise_heads(row, head_dim):
-    heads = [quantise_group(row[at : at + head_dim], 2047) for at in range(0, len(row), head_dim)]
+def quantize_heads(row, head_dim):
+    heads = [quantize_group(row[at : at + head_dim], 2047) for at in range(0, len(row), head_dim)]
     return [q for head, _ in heads for q in head], [scale for _, scale in heads]
 
 
 def softmax_block(scores, value_scales):
     top = max(scores)
     weights = [exp(F(score - top)) for score in scores]
-    q, scale = quantise_group([F(w * s) for w, s in zip(weights, value_scales, strict=True)], WEIGHT_MAX)
+    q, scale = quantize_group([F(w * s) for w, s in zip(weights, value_scales, strict=True)], WEIGHT_MAX)
     return top, weights, lane_sum(weights), q, scale
 
 
@@ -205,8 +205,8 @@ def merge(before, block, factors):
 
 
 def attention_row(query, keys, values, scale):
-    (q, q_scale), heads = quantise_group(query, 2047), [quantise_group(key, 2047) for key in keys]
-    values = [quantise_group(value, 2047) for value in values]
+    (q, q_scale), heads = quantize_group(query, 2047), [quantize_group(key, 2047) for key in keys]
+    values = [quantize_group(value, 2047) for value in values]
     scores = [F(F(dot(q, k)) * F(F(q_scale * F(scale)) * s)) for k, s in heads]
     top, total, out = from_bits(0xFF7FFFFF), F(0), [F(0)] * len(query)
     for at in range(0, len(keys), GROUP):
@@ -224,7 +224,7 @@ def mean_pool(rows):
     return [F(one_by_one(row[j] for row in rows) / F(len(rows))) for j in range(len(rows[0]))]
 
 
-def l2_normalise(row):
+def l2_normalize(row):
     norm = sqrt(sum_of_squares(row))
     return [F(value / norm) for value in row]
 
@@ -304,7 +304,7 @@ def rounded():
 
 def of_row(values):
     """Both precisions of a row."""
-    (q, scales), (fine, fine_scales) = quantise_row(values, 127), quantise_row(values, 2047)
+    (q, scales), (fine, fine_scales) = quantize_row(values, 127), quantize_row(values, 2047)
     return {
         "q": integers(q),
         "scales": floats(scales),
@@ -312,7 +312,7 @@ def of_row(values):
     }
 
 
-def quantised():
+def quantized():
     for n in (1, 31, 128, 129, 300):
         values, by = outlier_row(n), row(n, 1.5)
         scaled = [F(value * factor) for value, factor in zip(values, by, strict=True)]
@@ -354,8 +354,8 @@ def attentions():
         keys, values = ([outlier_row(width) for _ in range(positions)] for _ in range(2))
         scale = rsqrt(width)
         scores, value_scales = row(min(positions, GROUP), 20.0 * size), row(min(positions, GROUP), 0.01)
-        q, scales = quantise_heads(query + keys[0], width)
-        top, weights, total, quantised, weight_scale = softmax_block(scores, value_scales)
+        q, scales = quantize_heads(query + keys[0], width)
+        top, weights, total, quantized, weight_scale = softmax_block(scores, value_scales)
         yield {
             "query": floats(query),
             "keys": floats(k for key in keys for k in key),
@@ -368,7 +368,7 @@ def attentions():
             "largest": floats([top]),
             "exponentials": floats(weights),
             "total": floats([total]),
-            "weights": integers(quantised),
+            "weights": integers(quantized),
             "weight_scale": floats([weight_scale]),
         }
 
@@ -399,7 +399,7 @@ def pools():
         yield {
             "rows": floats(value for row in rows for value in row),
             "pooled": floats(pooled),
-            "normalised": floats(l2_normalise(pooled)),
+            "normalized": floats(l2_normalize(pooled)),
         }
 
 
@@ -427,7 +427,7 @@ def main():
         "functions": list(functions()),
         "sums": list(sums()),
         "norms": list(norms()),
-        "quantise": {"group": GROUP, "round": rounded(), "rows": list(quantised())},
+        "quantize": {"group": GROUP, "round": rounded(), "rows": list(quantized())},
         "product": list(products()),
         "attention": list(attentions()),
         "rotary": {"angles": angles(), "heads": list(rotations())},

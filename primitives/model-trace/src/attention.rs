@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use surety_exact::{
     ArithmeticError, BLOCK, HEAD_MAX, Head, Turns, attention_cell, blocks, dot, exp, largest_score,
-    quantise_heads, quantise_weights, rotate_pair, score_cell, sum,
+    quantize_heads, quantize_weights, rotate_pair, score_cell, sum,
 };
 use surety_types::model::ModelFamily;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 use surety_dispute_game::bisection::CellValue;
 
-/// A quantised head that was asked for.
+/// A quantized head that was asked for.
 struct ReadHead<'a> {
     q: Cow<'a, [i16]>,
     scale: f32,
@@ -55,12 +55,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         Ok(if place < half { low } else { high })
     }
 
-    /// A byte of a quantised head, or its scale: it depends on that head alone.
+    /// A byte of a quantized head, or its scale: it depends on that head alone.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    pub fn quantise_head(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+    pub fn quantize_head(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
         let (dims, family) = (self.plan.dims(), self.plan.family());
         let (of, values) = match (self.step.op, family) {
             (Op::QuantQuery, ModelFamily::Bert) => (Op::Query, dims.queries),
@@ -77,7 +77,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let head = self.numbers(from, self.row, start..start.saturating_add(dims.head_dim))?;
         let (mut q, mut found) = ([0; HEAD_MAX], [0.0]);
         let q = q.get_mut(..head.len()).ok_or(ArithmeticError::Shape)?;
-        quantise_heads(&head, head.len(), q, &mut found)?;
+        quantize_heads(&head, head.len(), q, &mut found)?;
         match (scale, found) {
             (Some(_), [scale]) => Ok(number(scale)),
             (None, _) => byte_of(q.get((value - start) as usize).copied(), cell),
@@ -216,7 +216,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    pub fn quantise_weight(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
+    pub fn quantize_weight(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
         let (dims, even, value) = (self.plan.dims(), self.plan.even(), cell / 2);
         let scale = cell.checked_sub(dims.heads.saturating_mul(even).saturating_mul(2));
         let position = value % even;
@@ -236,7 +236,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         let scales = self.numbers(from, head / dims.group, seen)?;
         let mut q = [0; BLOCK];
         let q = q.get_mut(..exponentials.len()).ok_or(ArithmeticError::Shape)?;
-        let found = quantise_weights(&exponentials, &scales, q)?;
+        let found = quantize_weights(&exponentials, &scales, q)?;
         match scale {
             Some(_) => Ok(number(found)),
             None => byte_of(q.get(place).copied(), cell),

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use core::ops::Range;
 
 use surety_exact::{
-    ArithmeticError, GROUP, gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantise_group,
+    ArithmeticError, GROUP, gelu, gelu_tanh, layer_norm_cell, layer_norm_stats, product_cell, quantize_group,
     rms_norm_cell, rms_norm_scale, scale_row, silu,
 };
 use surety_types::model::{Activation, ModelFamily};
@@ -110,13 +110,13 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn value(&mut self, cell: u32) -> Result<CellValue, Halt<I::Error>> {
         let dims = self.plan.dims();
         match (self.step.op, self.plan.family()) {
-            (Op::QuantQkv, _) => self.quantise(dims.width, Some(InLayer::AttentionSmoothing), cell),
-            (Op::QuantOutput, _) => self.quantise(dims.queries, Some(InLayer::OutputSmoothing), cell),
-            (Op::QuantMlp, _) => self.quantise(dims.width, Some(InLayer::InnerSmoothing), cell),
-            (Op::QuantDown, _) => self.quantise(dims.inner, Some(InLayer::DownSmoothing), cell),
-            (Op::FinalQuant, _) => self.quantise(dims.width, None, cell),
-            (Op::QuantQuery | Op::QuantKey | Op::QuantValue, _) => self.quantise_head(cell),
-            (Op::QuantWeights, _) => self.quantise_weight(cell),
+            (Op::QuantQkv, _) => self.quantize(dims.width, Some(InLayer::AttentionSmoothing), cell),
+            (Op::QuantOutput, _) => self.quantize(dims.queries, Some(InLayer::OutputSmoothing), cell),
+            (Op::QuantMlp, _) => self.quantize(dims.width, Some(InLayer::InnerSmoothing), cell),
+            (Op::QuantDown, _) => self.quantize(dims.inner, Some(InLayer::DownSmoothing), cell),
+            (Op::FinalQuant, _) => self.quantize(dims.width, None, cell),
+            (Op::QuantQuery | Op::QuantKey | Op::QuantValue, _) => self.quantize_head(cell),
+            (Op::QuantWeights, _) => self.quantize_weight(cell),
             (Op::ValuesTransposed, _) => self.value_column(cell),
             (Op::Record, _) => self.record(cell),
             (_, ModelFamily::Bert) => self.encoder(cell).map(number),
@@ -127,7 +127,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
     fn is_byte(&self, cell: u32) -> bool {
         let step = self.plan.number(self.step.layer, self.step.op);
         let shape = step.and_then(|step| self.plan.rows_of(step));
-        let bytes = shape.and_then(|shape| shape.quantised);
+        let bytes = shape.and_then(|shape| shape.quantized);
         bytes.is_some_and(|bytes| cell < bytes)
     }
 
@@ -247,7 +247,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         numbers.map_err(|error| Halt::Stop(Stop::Input(error)))
     }
 
-    /// Some of attention's quantised values of a row of a source.
+    /// Some of attention's quantized values of a row of a source.
     pub fn quanta(
         &mut self,
         from: Option<Source>,
@@ -293,8 +293,8 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         Ok(value.copied().ok_or(ArithmeticError::Shape)?)
     }
 
-    /// Where the input of a quantised row is.
-    fn to_quantise(&self) -> Option<Source> {
+    /// Where the input of a quantized row is.
+    fn to_quantize(&self) -> Option<Source> {
         let layer = self.step.layer;
         let op = match (self.step.op, self.plan.family()) {
             (Op::QuantQkv, ModelFamily::Bert) => return self.plan.state_before(layer),
@@ -308,12 +308,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         self.plan.source(layer, op)
     }
 
-    /// A byte of a value, or a scale, of a quantised row: it depends on its group alone.
+    /// A byte of a value, or a scale, of a quantized row: it depends on its group alone.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "dimensions that divide are at least 1 in a layout"
     )]
-    fn quantise(
+    fn quantize(
         &mut self,
         width: u32,
         smoothing_scale: Option<InLayer>,
@@ -328,7 +328,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         };
         let start = group.saturating_mul(each);
         let end = start.saturating_add(each).min(width);
-        let from = self.to_quantise();
+        let from = self.to_quantize();
         let values = self.numbers(from, self.row, start..end)?;
         let mut scaled = [0.0; GROUP];
         let scaled = scaled.get_mut(..values.len()).ok_or(ArithmeticError::Shape)?;
@@ -342,7 +342,7 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         }
         let mut q = [0i16; GROUP];
         let q = q.get_mut(..values.len()).ok_or(ArithmeticError::Shape)?;
-        let scale = quantise_group(scaled, precision, q)?;
+        let scale = quantize_group(scaled, precision, q)?;
         if cell >= bytes {
             return Ok(number(scale));
         }
@@ -366,12 +366,12 @@ impl<'a, I: Inputs<'a>> Work<'_, '_, I> {
         }
     }
 
-    fn product(&mut self, quantised: Op, by: Tensor, cell: u32) -> Found<I::Error> {
+    fn product(&mut self, quantized: Op, by: Tensor, cell: u32) -> Found<I::Error> {
         let step = self
             .plan
-            .number(self.step.layer, quantised)
+            .number(self.step.layer, quantized)
             .ok_or(ArithmeticError::Shape)?;
-        let input = self.inputs.quantised(step, self.row);
+        let input = self.inputs.quantized(step, self.row);
         let input = input.map_err(|error| Halt::Stop(Stop::Input(error)))?;
         let by = self.weights(by, cell)?;
         let bias = by.bias.unwrap_or(0.0);

@@ -64,13 +64,13 @@ impl<'a, R: Records> Inputs<'a> for View<'a, R> {
     }
 
     fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'a, [i16]>, Missing> {
-        let (q, _) = self.rows(from)?.quantised(row).ok_or(Missing)?;
+        let (q, _) = self.rows(from)?.quantized(row).ok_or(Missing)?;
         let values = q.get(values.start as usize..values.end as usize);
         values.map(Cow::Borrowed).ok_or(Missing)
     }
 
-    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
-        let (q, scales) = self.rows(Source::Step(step))?.quantised(row).ok_or(Missing)?;
+    fn quantized(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
+        let (q, scales) = self.rows(Source::Step(step))?.quantized(row).ok_or(Missing)?;
         Ok(QuantRow {
             q: q.into(),
             scales: scales.into(),

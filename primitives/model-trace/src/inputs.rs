@@ -19,7 +19,7 @@ pub enum Source {
 /// A row of weights, as it is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightRow<'a> {
-    /// Quantised values.
+    /// Quantized values.
     pub q: Cow<'a, [i16]>,
     /// A scale for each group of them; the numbers themselves where there are none.
     pub scales: Cow<'a, [f32]>,
@@ -27,10 +27,10 @@ pub struct WeightRow<'a> {
     pub bias: Option<f32>,
 }
 
-/// A row of quantised values.
+/// A row of quantized values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantRow<'a> {
-    /// Quantised values.
+    /// Quantized values.
     pub q: Cow<'a, [i16]>,
     /// A scale for each group of them.
     pub scales: Cow<'a, [f32]>,
@@ -42,7 +42,7 @@ pub trait Inputs<'a> {
     /// Why there is no such piece.
     type Error;
 
-    /// Numbers of a row, of those after its quantised values.
+    /// Numbers of a row, of those after its quantized values.
     ///
     /// # Errors
     /// When there are none to be had.
@@ -60,11 +60,11 @@ pub trait Inputs<'a> {
     /// When there are none to be had.
     fn quanta(&mut self, from: Source, row: u32, values: Range<u32>) -> Result<Cow<'a, [i16]>, Self::Error>;
 
-    /// A quantised row of a step of the cell's leaf.
+    /// A quantized row of a step of the cell's leaf.
     ///
     /// # Errors
     /// When there is none to be had.
-    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Self::Error>;
+    fn quantized(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Self::Error>;
 
     /// A row of weights.
     ///

@@ -380,7 +380,7 @@ impl Shape for Layout {
                 (long && length > 0).then_some(RowsShape {
                     rows: 1,
                     row_bytes: length,
-                    quantised: None,
+                    quantized: None,
                 })
             }
             (Part::Tokens | Part::Output, _) => None,
@@ -394,7 +394,7 @@ pub(super) fn words_of(rows: u32, words: u32) -> Option<RowsShape> {
     Some(RowsShape {
         rows,
         row_bytes: words.checked_mul(4)?,
-        quantised: None,
+        quantized: None,
     })
 }
 

@@ -44,7 +44,7 @@ pub use layout::{Layout, LayoutError, Part, TaskFacts};
 pub use output::{ClaimedOutput, GENERATION_WORDS, Truncated};
 pub use plan::LeafPlan;
 pub use player::{Player, PlayerError, Records};
-pub use quanta::quantised_bytes;
+pub use quanta::quantized_bytes;
 pub use referee::CellReferee;
 pub use rows::Rows;
 pub use sampling::sampling_random;

@@ -31,7 +31,7 @@ pub(super) enum Root {
     Output,
 }
 
-/// Neighbouring segments of a row, and the way from them to a root.
+/// Neighboring segments of a row, and the way from them to a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub root: Root,
@@ -70,7 +70,7 @@ impl Ground<'_> {
                 let rows = RowsShape {
                     rows: 1,
                     row_bytes,
-                    quantised: None,
+                    quantized: None,
                 };
                 (Root::Output, (0, 1), rows)
             }
@@ -90,28 +90,28 @@ impl Ground<'_> {
         })
     }
 
-    /// The piece with some words of a row, of those after its quantised values, and where in the row they
+    /// The piece with some words of a row, of those after its quantized values, and where in the row they
     /// are.
     pub fn words(&self, from: Source, row: u32, words: &Range<u32>) -> Option<(Piece, Range<u32>)> {
-        let first = self.rows(from)?.2.quantised.unwrap_or(0);
+        let first = self.rows(from)?.2.quantized.unwrap_or(0);
         let byte = |word: u32| word.checked_mul(4)?.checked_add(first);
         let bytes = byte(words.start)?..byte(words.end)?;
         Some((self.piece(from, row, bytes.clone())?, bytes))
     }
 
-    /// The piece with some of attention's quantised values, and where in the row they are.
+    /// The piece with some of attention's quantized values, and where in the row they are.
     pub fn quanta(&self, from: Source, row: u32, values: &Range<u32>) -> Option<(Piece, Range<u32>)> {
         let each = HEAD_PRECISION.bytes() as u32;
         let bytes = values.start.checked_mul(each)?..values.end.checked_mul(each)?;
         Some((self.piece(from, row, bytes.clone())?, bytes))
     }
 
-    /// A whole quantised row of a step, how many values it has, and what they are.
-    pub fn quantised(&self, step: u32, row: u32) -> Option<(Piece, u32, Precision)> {
+    /// A whole quantized row of a step, how many values it has, and what they are.
+    pub fn quantized(&self, step: u32, row: u32) -> Option<(Piece, u32, Precision)> {
         let plan = self.layout.plan(self.leaf, self.length?)?;
         let rows = plan.rows_of(step)?;
         let piece = self.piece(Source::Step(step), row, 0..rows.row_bytes)?;
-        let values = rows.quantised?.checked_div(plan.precision().bytes() as u32)?;
+        let values = rows.quantized?.checked_div(plan.precision().bytes() as u32)?;
         Some((piece, values, plan.precision()))
     }
 }

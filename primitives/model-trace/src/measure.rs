@@ -80,8 +80,8 @@ impl Inputs<'static> for Measure<'_> {
         Ok(vec![0; values.len()].into())
     }
 
-    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, TooLong> {
-        let (piece, values, _) = self.ground.quantised(step, row).ok_or(TooLong)?;
+    fn quantized(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, TooLong> {
+        let (piece, values, _) = self.ground.quantized(step, row).ok_or(TooLong)?;
         self.add(piece.size())?;
         Ok(QuantRow {
             q: vec![0; values as usize].into(),

@@ -14,17 +14,17 @@ use crate::{
 };
 use surety_dispute_game::bisection::RowsShape;
 
-/// So many rows of attention's quantised values, each with so many scales.
-fn quantised_heads(rows: u32, values: u32, scales: u32) -> Option<RowsShape> {
+/// So many rows of attention's quantized values, each with so many scales.
+fn quantized_heads(rows: u32, values: u32, scales: u32) -> Option<RowsShape> {
     let bytes = values.checked_mul(HEAD_PRECISION.bytes() as u32)?;
     Some(RowsShape {
         rows,
         row_bytes: scales.checked_mul(4)?.checked_add(bytes)?,
-        quantised: Some(bytes),
+        quantized: Some(bytes),
     })
 }
 
-/// Where the quantised heads of a position are.
+/// Where the quantized heads of a position are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heads {
     pub from: Source,
@@ -251,7 +251,7 @@ impl<'l> LeafPlan<'l> {
             from: Source::Leaf(leaf),
             row: position.checked_rem(cut.chunk)?,
             first: at.q.start / 2,
-            scales: at.scales.start.checked_sub(cut.quantised(stride)?)? / 4,
+            scales: at.scales.start.checked_sub(cut.quantized(stride)?)? / 4,
         })
     }
 
@@ -295,23 +295,23 @@ impl<'l> LeafPlan<'l> {
             Op::EmbedStats | Op::AttentionStats | Op::MlpStats | Op::Stats | Op::FinalStats => {
                 words_of(rows, self.stats())
             }
-            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => self.quantised(rows, dims.width),
-            Op::QuantOutput => self.quantised(rows, dims.queries),
-            Op::QuantDown => self.quantised(rows, dims.inner),
+            Op::QuantQkv | Op::QuantMlp | Op::FinalQuant => self.quantized(rows, dims.width),
+            Op::QuantOutput => self.quantized(rows, dims.queries),
+            Op::QuantDown => self.quantized(rows, dims.inner),
             Op::Query | Op::RotateQuery | Op::Attention => words_of(rows, dims.queries),
             Op::Key | Op::RotateKey | Op::Value => words_of(rows, dims.keys),
-            Op::QuantQuery => quantised_heads(rows, dims.queries, dims.heads),
+            Op::QuantQuery => quantized_heads(rows, dims.queries, dims.heads),
             Op::QuantKey | Op::QuantValue => {
-                quantised_heads(rows, dims.keys, dims.keys.checked_div(dims.head_dim)?)
+                quantized_heads(rows, dims.keys, dims.keys.checked_div(dims.head_dim)?)
             }
             Op::Scores | Op::Exps => words_of(rows, dims.heads.checked_mul(seen)?),
             Op::Maxima | Op::Totals => words_of(rows, dims.heads.checked_mul(self.blocks())?),
             Op::ValueScales => words_of(dims.keys.checked_div(dims.head_dim)?, seen),
             Op::QuantWeights => {
                 let scales = dims.heads.checked_mul(self.blocks())?;
-                quantised_heads(rows, dims.heads.checked_mul(self.even())?, scales)
+                quantized_heads(rows, dims.heads.checked_mul(self.even())?, scales)
             }
-            Op::ValuesTransposed => quantised_heads(dims.keys, self.even(), 0),
+            Op::ValuesTransposed => quantized_heads(dims.keys, self.even(), 0),
             Op::Partials => words_of(rows, dims.queries.checked_mul(self.blocks())?),
             Op::Gate | Op::Up | Op::Activation => words_of(rows, dims.inner),
             Op::StatesTransposed => words_of(dims.width, rows),
@@ -326,7 +326,7 @@ impl<'l> LeafPlan<'l> {
         self.layout.architecture.precision.into()
     }
 
-    /// That of a step's quantised values: attention's is always the same.
+    /// That of a step's quantized values: attention's is always the same.
     pub(super) fn precision_of(&self, op: Op) -> Precision {
         match op {
             Op::QuantQkv | Op::QuantOutput | Op::QuantMlp | Op::QuantDown | Op::FinalQuant => {
@@ -346,12 +346,12 @@ impl<'l> LeafPlan<'l> {
         blocks(self.positions.end as usize) as u32
     }
 
-    fn quantised(&self, rows: u32, values: u32) -> Option<RowsShape> {
+    fn quantized(&self, rows: u32, values: u32) -> Option<RowsShape> {
         let bytes = bytes_of(self.precision(), values);
         Some(RowsShape {
             rows,
             row_bytes: scales(values).checked_mul(4)?.checked_add(bytes)?,
-            quantised: Some(bytes),
+            quantized: Some(bytes),
         })
     }
 
@@ -372,7 +372,7 @@ impl<'l> LeafPlan<'l> {
                 Some(RowsShape {
                     rows,
                     row_bytes: cut.row_bytes(stride)?,
-                    quantised: cut.quantised(stride).filter(|bytes| *bytes > 0),
+                    quantized: cut.quantized(stride).filter(|bytes| *bytes > 0),
                 })
             }
             Part::Tokens | Part::Output => None,

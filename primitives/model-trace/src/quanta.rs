@@ -1,4 +1,4 @@
-//! Quantised values as the bytes of a row.
+//! Quantized values as the bytes of a row.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ pub(super) fn read(precision: Precision, bytes: &[u8]) -> Vec<i16> {
 }
 
 /// The bytes of these values, which are of that precision.
-pub fn quantised_bytes(precision: Precision, q: &[i16]) -> Vec<u8> {
+pub fn quantized_bytes(precision: Precision, q: &[i16]) -> Vec<u8> {
     let bytes = |value: &i16| value.to_le_bytes().into_iter().take(precision.bytes());
     q.iter().flat_map(bytes).collect()
 }

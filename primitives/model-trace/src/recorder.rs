@@ -16,7 +16,7 @@ use crate::{
     inputs::{Inputs, QuantRow, Source, WeightRow},
     locate::{Ground, Piece, Root},
     player::Records,
-    quanta::quantised_bytes,
+    quanta::quantized_bytes,
     span::prove,
     tensors::Tensor,
 };
@@ -79,7 +79,7 @@ impl<'a, R: Records> Recorder<'a, R> {
     fn record_weights(&mut self, tensor: Tensor, row: u32, found: &WeightRow<'_>) -> Result<(), Missing> {
         let place = self.view.records.weight_opening(tensor, row).ok_or(Missing)?;
         let shape = tensor.shape(self.ground.layout.architecture());
-        self.opening.extend(quantised_bytes(shape.precision, &found.q));
+        self.opening.extend(quantized_bytes(shape.precision, &found.q));
         let scales = found.scales.iter().flat_map(|scale| scale.to_le_bytes());
         self.opening.extend(scales);
         if shape.biased {
@@ -116,10 +116,10 @@ impl<'a, R: Records> Inputs<'a> for Recorder<'a, R> {
         self.view.quanta(from, row, values)
     }
 
-    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
-        let piece = self.ground.quantised(step, row).map(|(piece, ..)| piece);
+    fn quantized(&mut self, step: u32, row: u32) -> Result<QuantRow<'a>, Missing> {
+        let piece = self.ground.quantized(step, row).map(|(piece, ..)| piece);
         self.record(Source::Step(step), piece)?;
-        self.view.quantised(step, row)
+        self.view.quantized(step, row)
     }
 
     fn weights(&mut self, tensor: Tensor, row: u32) -> Result<WeightRow<'a>, Missing> {

@@ -256,8 +256,8 @@ impl Inputs<'static> for Reader<'_, '_> {
         Ok(read(HEAD_PRECISION, self.bytes(wanted)?).into())
     }
 
-    fn quantised(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, NotShown> {
-        let (piece, values, precision) = self.ground.quantised(step, row).ok_or(NotShown)?;
+    fn quantized(&mut self, step: u32, row: u32) -> Result<QuantRow<'static>, NotShown> {
+        let (piece, values, precision) = self.ground.quantized(step, row).ok_or(NotShown)?;
         let (bytes, _) = self.piece(Some(piece))?;
         let mut own = Reader { rest: bytes, ..*self };
         let (q, scales) = own.values(precision, values, scales(values))?;

@@ -8,7 +8,7 @@ use surety_exact::{HEAD_PRECISION, Precision};
 
 use crate::{
     NO_NUMBER,
-    quanta::{bytes_of, quantised_bytes, read},
+    quanta::{bytes_of, quantized_bytes, read},
 };
 use surety_dispute_game::bisection::{CellValue, RowsShape};
 use surety_proofs::{merkle_root, row_digest};
@@ -24,7 +24,7 @@ pub enum Rows {
         values: Vec<f32>,
     },
     /// Small integers, and then numbers: scales, and with what a decoder's leaf records a state.
-    Quantised {
+    Quantized {
         /// Values in each row.
         width: u32,
         /// int8 or int12.
@@ -57,11 +57,11 @@ fn part<T>(values: &[T], row: u32, width: u32) -> Option<&[T]> {
 }
 
 impl Rows {
-    /// Nothing yet, of this shape; `precision` of quantised values, `real` where words are `f32`.
+    /// Nothing yet, of this shape; `precision` of quantized values, `real` where words are `f32`.
     #[allow(clippy::arithmetic_side_effects, reason = "a precision has at least one byte")]
     pub(super) fn empty(shape: &RowsShape, precision: Precision, real: bool) -> Self {
-        match (shape.quantised, real) {
-            (Some(bytes), _) => Self::Quantised {
+        match (shape.quantized, real) {
+            (Some(bytes), _) => Self::Quantized {
                 width: bytes / precision.bytes() as u32,
                 precision,
                 q: vec![],
@@ -121,7 +121,7 @@ impl Rows {
     fn push_bytes(&mut self, bytes: &[u8]) {
         match self {
             Self::Real { values, .. } => values.extend(words(bytes)),
-            Self::Quantised {
+            Self::Quantized {
                 width,
                 precision,
                 q,
@@ -142,7 +142,7 @@ impl Rows {
     pub fn count(&self) -> u32 {
         let (len, width) = match self {
             Self::Real { width, values } => (values.len(), *width),
-            Self::Quantised { width, q, .. } => (q.len(), *width),
+            Self::Quantized { width, q, .. } => (q.len(), *width),
             Self::Bytes { row_bytes, bytes } => (bytes.len(), *row_bytes),
         };
         let rows = len.checked_div(width as usize).unwrap_or(0);
@@ -153,23 +153,23 @@ impl Rows {
     pub fn row_bytes(&self) -> u32 {
         match self {
             Self::Real { width, .. } => width.saturating_mul(4),
-            Self::Quantised { words, .. } => words.saturating_mul(4).saturating_add(self.quantised_bytes()),
+            Self::Quantized { words, .. } => words.saturating_mul(4).saturating_add(self.quantized_bytes()),
             Self::Bytes { row_bytes, .. } => *row_bytes,
         }
     }
 
-    /// Bytes of each row that are of quantised values.
-    fn quantised_bytes(&self) -> u32 {
+    /// Bytes of each row that are of quantized values.
+    fn quantized_bytes(&self) -> u32 {
         match self {
-            Self::Quantised { width, precision, .. } => bytes_of(*precision, *width),
+            Self::Quantized { width, precision, .. } => bytes_of(*precision, *width),
             _ => 0,
         }
     }
 
-    /// Some of a row's numbers, of those after its quantised values.
+    /// Some of a row's numbers, of those after its quantized values.
     pub(super) fn words(&self, row: u32, words: Range<u32>) -> Option<&[f32]> {
         let all = match self {
-            Self::Quantised { .. } => self.quantised(row)?.1,
+            Self::Quantized { .. } => self.quantized(row)?.1,
             _ => self.numbers(row)?,
         };
         all.get(words.start as usize..words.end as usize)
@@ -194,10 +194,10 @@ impl Rows {
         Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
     }
 
-    /// The values and scales of a row; nothing unless rows are quantised and there is such a row.
-    pub fn quantised(&self, row: u32) -> Option<(&[i16], &[f32])> {
+    /// The values and scales of a row; nothing unless rows are quantized and there is such a row.
+    pub fn quantized(&self, row: u32) -> Option<(&[i16], &[f32])> {
         match self {
-            Self::Quantised {
+            Self::Quantized {
                 width,
                 q,
                 words,
@@ -213,9 +213,9 @@ impl Rows {
         let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
         match self {
             Self::Real { .. } => self.numbers(row).map(bytes),
-            Self::Quantised { precision, .. } => {
-                let (q, scales) = self.quantised(row)?;
-                let mut row = quantised_bytes(*precision, q);
+            Self::Quantized { precision, .. } => {
+                let (q, scales) = self.quantized(row)?;
+                let mut row = quantized_bytes(*precision, q);
                 row.extend::<Vec<u8>>(bytes(scales));
                 Some(row)
             }
@@ -256,7 +256,7 @@ impl Rows {
                     .get_mut(at..at.checked_add(new.len())?)?
                     .copy_from_slice(&new);
             }
-            Self::Quantised {
+            Self::Quantized {
                 width,
                 precision,
                 q,
@@ -286,7 +286,7 @@ impl Rows {
 
     /// The first byte of the first number of a row that has no value.
     pub(super) fn lacking(&self, row: &[u8]) -> Option<usize> {
-        let first = self.quantised_bytes() as usize;
+        let first = self.quantized_bytes() as usize;
         let (words, _) = row.get(first..)?.as_chunks::<4>();
         let word = words.iter().position(|word| *word == NO_NUMBER.to_le_bytes())?;
         word.checked_mul(4)?.checked_add(first)

@@ -1,4 +1,4 @@
-//! That neighbouring leaves stand at their place under a root.
+//! That neighboring leaves stand at their place under a root.
 //!
 //! For a single one the hashes are those of a [`Proof`](surety_proofs::Proof), in another order: from left to
 //! right. How many there are follows from the place, so none are counted in an opening.

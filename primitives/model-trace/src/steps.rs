@@ -2,7 +2,7 @@
 
 use surety_types::model::ModelFamily;
 
-/// What a step does. A `Quant` step's rows are quantised; all others' are words.
+/// What a step does. A `Quant` step's rows are quantized; all others' are words.
 ///
 /// `P` are the positions that are visible at the end of the leaf's chunk, `B` their blocks of 128, `R` the
 /// chunk's own. Steps have `R` rows but where something else is said. What is about later positions than a
@@ -48,17 +48,17 @@ pub enum Op {
     Totals,
     /// One row of `P` for each head of values: the scales of all positions, turned round.
     ValueScales,
-    /// `[heads][P]` quantised weights, exponentials times the values' scales, and `[heads][B]` scales. An odd
+    /// `[heads][P]` quantized weights, exponentials times the values' scales, and `[heads][B]` scales. An odd
     /// `P` is made even by a 0.
     QuantWeights,
-    /// One row of `P` for each number of a value: the quantised values of all positions, turned round.
+    /// One row of `P` for each number of a value: the quantized values of all positions, turned round.
     /// Likewise.
     ValuesTransposed,
     /// `[queries][B]`: each block's mix of values.
     Partials,
     /// The same of all blocks.
     Attention,
-    /// The same, quantised.
+    /// The same, quantized.
     QuantOutput,
     /// The same, back at the state's width.
     Output,
@@ -78,7 +78,7 @@ pub enum Op {
     Up,
     /// The activation function; with Llama, gated.
     Activation,
-    /// The same, quantised.
+    /// The same, quantized.
     QuantDown,
     /// The same, back at the state's width.
     Down,
@@ -98,7 +98,7 @@ pub enum Op {
     FinalStats,
     /// Llama: the last state, normalised.
     FinalInput,
-    /// The same, quantised.
+    /// The same, quantized.
     FinalQuant,
     /// A number for each token.
     Logits,

@@ -7,7 +7,7 @@ use alloc::{format, string::String};
 use surety_exact::{Precision, groups};
 use surety_types::model::{Architecture, ModelFamily};
 
-/// Values in a committed row of a vector; the last may have fewer. As many as a group of quantised values, so
+/// Values in a committed row of a vector; the last may have fewer. As many as a group of quantized values, so
 /// that a group's factors are one row.
 pub const VECTOR_ROW: u32 = 128;
 
@@ -96,9 +96,9 @@ const IN_LAYER: [InLayer; 15] = [
 pub struct WeightShape {
     /// Number of rows.
     pub rows: u32,
-    /// Quantised values of a row.
+    /// Quantized values of a row.
     pub values: u32,
-    /// int8 or int12, of quantised rows.
+    /// int8 or int12, of quantized rows.
     pub precision: Precision,
     /// `f32` scales of a row; those of a vector are its values, and its last row may have fewer.
     pub scales: u32,

@@ -17,7 +17,7 @@ use crate::{
     layout::{Layout, Part},
     output::ClaimedOutput,
     player::Records,
-    quanta::quantised_bytes,
+    quanta::quantized_bytes,
     tensors::{Tensor, tensors},
 };
 use surety_dispute_game::bisection::{Length, Shape};
@@ -96,7 +96,7 @@ impl MemoryModel {
                 leaves.push(weight_row_leaf(
                     name.as_bytes(),
                     number,
-                    &quantised_bytes(precision, &row.q),
+                    &quantized_bytes(precision, &row.q),
                     &row.scales,
                     row.bias,
                 ));

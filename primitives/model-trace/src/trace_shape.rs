@@ -84,7 +84,7 @@ impl TraceShape {
         }
     }
 
-    /// Of a decoder: states, and the quantised keys and values that later positions look at.
+    /// Of a decoder: states, and the quantized keys and values that later positions look at.
     pub const fn llama(layers: u32, hidden: u32, kv_heads: u32, head_dim: u32) -> Self {
         Self {
             family: ModelFamily::Llama,
@@ -140,7 +140,7 @@ impl TraceShape {
         first..first.saturating_add(each).min(rows)
     }
 
-    /// Bytes of a row of a stride: for each of its layers the quantised key and value; the state after the
+    /// Bytes of a row of a stride: for each of its layers the quantized key and value; the state after the
     /// last; for each layer the scales.
     pub fn row_bytes(&self, stride: u32) -> Option<u32> {
         let layers = self.layers_of(stride).len() as u32;
@@ -149,14 +149,14 @@ impl TraceShape {
             .checked_add(layers.checked_mul(self.pair_scales()?)?)
     }
 
-    /// Bytes of a row's quantised values, which come first.
-    pub fn quantised(&self, stride: u32) -> Option<u32> {
+    /// Bytes of a row's quantized values, which come first.
+    pub fn quantized(&self, stride: u32) -> Option<u32> {
         (self.layers_of(stride).len() as u32).checked_mul(self.pair_bytes()?)
     }
 
     /// Where in a row of a stride the state is.
     pub fn state(&self, stride: u32) -> Option<Range<u32>> {
-        let start = self.quantised(stride)?;
+        let start = self.quantized(stride)?;
         Some(start..start.checked_add(self.hidden.checked_mul(NUMBER)?)?)
     }
 
@@ -187,7 +187,7 @@ impl TraceShape {
         })
     }
 
-    /// Bytes of the quantised key and value of a layer.
+    /// Bytes of the quantized key and value of a layer.
     fn pair_bytes(&self) -> Option<u32> {
         let width = self.kv_heads.checked_mul(self.head_dim)?;
         width.checked_mul(2)?.checked_mul(HEAD_PRECISION.bytes() as u32)

@@ -113,7 +113,7 @@ impl ModelManifest {
     }
 }
 
-/// How finely a model's rows are quantised, weights and activations alike: [`surety_exact::Precision`].
+/// How finely a model's rows are quantized, weights and activations alike: [`surety_exact::Precision`].
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
@@ -155,7 +155,7 @@ pub enum Activation {
     SwiGlu,
 }
 
-/// Which inputs of a layer's products are scaled channel by channel before they are quantised; the same in
+/// Which inputs of a layer's products are scaled channel by channel before they are quantized; the same in
 /// all layers.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
@@ -195,11 +195,11 @@ pub struct Architecture {
     pub epsilon: u32,
     /// Between a layer's last products.
     pub activation: Activation,
-    /// Which inputs are scaled before they are quantised.
+    /// Which inputs are scaled before they are quantized.
     pub smoothed: Smoothed,
     /// Llama: the tokens' vectors also make the logits.
     pub tied: bool,
-    /// Of all quantised rows.
+    /// Of all quantized rows.
     pub precision: Precision,
 }
 

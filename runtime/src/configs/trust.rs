@@ -99,7 +99,7 @@ impl surety_pallet_disputes::Config for Runtime {
     // As for vetoes.
     type DecideOrigin = EnsureRoot<AccountId>;
     type ChallengeBondMultiple = dynamic::disputes::ChallengeBondMultiple;
-    type DefenceCost = dynamic::disputes::DefenceCost;
+    type DefenseCost = dynamic::disputes::DefenseCost;
     type DisputeClock = dynamic::disputes::DisputeClock;
     type DecisionWindow = dynamic::disputes::DecisionWindow;
     type SeatWindow = dynamic::disputes::SeatWindow;

@@ -22,11 +22,11 @@ def similarities(found):
     return cosines
 
 
-# Who leads the next by less than this has neighbours that are as good as equal.
+# Who leads the next by less than this has neighbors that are as good as equal.
 CLEAR = 0.01
 
 
-def neighbours(reference, found):
+def neighbors(reference, found):
     """Whether everybody's nearest is still the nearest, and what it means where not.
 
     The reference's lead is how much nearer its nearest is than its second. What is lost is how much nearer the
@@ -59,7 +59,7 @@ def main():
             {
                 "mean_cosine": float(cosines.mean()),
                 "min_cosine": float(cosines.min()),
-                **neighbours(reference, found),
+                **neighbors(reference, found),
                 "count": len(cosines),
             }
         )

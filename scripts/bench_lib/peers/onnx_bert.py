@@ -1,5 +1,5 @@
 """Writes the BERT encoder as ONNX, for the bench's peer: with onnxruntime's own fused operators, as its optimizer
-would leave them, and quantised by its own tool.
+would leave them, and quantized by its own tool.
 
     onnx_bert.py MODEL_FOLDER OUTPUT_FOLDER
 

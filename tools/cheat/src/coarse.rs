@@ -22,7 +22,7 @@ pub fn open_coarse(mut files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError
     Ok(Arc::new(Swapped { engine, manifest }))
 }
 
-/// Leaves four bits of every quantised weight of a safetensors file.
+/// Leaves four bits of every quantized weight of a safetensors file.
 fn coarsen(file: &mut [u8]) -> Option<()> {
     let header_bytes = usize::try_from(u64::from_le_bytes(*file.first_chunk()?)).ok()?;
     let data = header_bytes.checked_add(8)?;

@@ -16,7 +16,7 @@ type Case = fn(&mut Stream);
 /// The digest of what the canonical numbers give for arguments that depend on the seed alone.
 pub fn digest(seed: u64) -> u64 {
     let cases: [Case; 9] = [
-        functions, angles, sums, norms, quantised, products, attention, pooling, sampling,
+        functions, angles, sums, norms, quantized, products, attention, pooling, sampling,
     ];
     let mut stream = Stream::new(seed);
     for _ in 0..ROUNDS {
@@ -104,7 +104,7 @@ fn norms(stream: &mut Stream) {
     put_outcome(stream, outcome, &out[..n]);
 }
 
-fn quantised(stream: &mut Stream) {
+fn quantized(stream: &mut Stream) {
     let (mut buffer, mut by, mut scaled) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     by.fill_with(|| stream.plain());
     let row = row(stream, &mut buffer);
@@ -114,13 +114,13 @@ fn quantised(stream: &mut Stream) {
     let (mut q, mut scales) = ([0i16; WIDTH], [0.0; WIDTH / GROUP]);
     let scales = &mut scales[..exact::groups(n)];
     for precision in [Precision::Int8, Precision::Int12] {
-        let outcome = exact::quantise_row(&scaled[..n], precision, &mut q[..n], scales);
+        let outcome = exact::quantize_row(&scaled[..n], precision, &mut q[..n], scales);
         put_outcome(stream, outcome, scales);
         if outcome.is_ok() {
             q[..n].iter().for_each(|q| stream.put(*q as u64));
         }
         let first = n.min(GROUP);
-        match exact::quantise_group(&row[..first], precision, &mut q[..first]) {
+        match exact::quantize_group(&row[..first], precision, &mut q[..first]) {
             Ok(scale) => stream.put_float(scale),
             Err(fault) => stream.put_fault(fault),
         }
@@ -193,7 +193,7 @@ fn attention(stream: &mut Stream) {
 /// One head of each row, and their scales.
 fn heads<const N: usize>(stream: &mut Stream, rows: &[[f32; HEAD]; N]) -> ([[i16; HEAD]; N], [f32; N]) {
     let (mut q, mut scales) = ([[0; HEAD]; N], [0.0; N]);
-    let outcome = exact::quantise_heads(rows.as_flattened(), HEAD, q.as_flattened_mut(), &mut scales);
+    let outcome = exact::quantize_heads(rows.as_flattened(), HEAD, q.as_flattened_mut(), &mut scales);
     put_outcome(stream, outcome, &scales);
     (q, scales)
 }
@@ -212,7 +212,7 @@ fn pooling(stream: &mut Stream) {
     let width = n / rows;
     let outcome = exact::mean_pool(&buffer[..rows * width], &mut out[..width]);
     put_outcome(stream, outcome, &out[..width]);
-    let outcome = exact::l2_normalise(&mut buffer[..n]);
+    let outcome = exact::l2_normalize(&mut buffer[..n]);
     put_outcome(stream, outcome, &buffer[..n]);
 }
 

@@ -61,7 +61,7 @@ impl Shape for OneLeaf {
         (leaf == 0).then_some(RowsShape {
             rows: 1,
             row_bytes: 4,
-            quantised: None,
+            quantized: None,
         })
     }
 }

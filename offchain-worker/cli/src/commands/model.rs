@@ -215,7 +215,7 @@ impl Bars {
 
     fn converting(&mut self, event: ConvertEvent) {
         let what = match event.stage {
-            Stage::Quantising => "quantising",
+            Stage::Quantizing => "quantizing",
             Stage::Calibrating => "calibrating",
             Stage::Smoothing => "smoothing",
             Stage::Writing => "writing",

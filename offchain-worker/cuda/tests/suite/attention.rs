@@ -41,15 +41,15 @@ impl Case {
             head_dim,
             ..
         } = *self;
-        let quantised = |rows: &[f32]| {
+        let quantized = |rows: &[f32]| {
             let (mut q, mut scales) = (vec![0; rows.len()], vec![0.0; rows.len() / head_dim]);
-            exact::quantise_heads(rows, head_dim, &mut q, &mut scales).unwrap();
+            exact::quantize_heads(rows, head_dim, &mut q, &mut scales).unwrap();
             (q, scales)
         };
         let (queries, keys, values) = (
-            quantised(&self.queries),
-            quantised(&self.keys),
-            quantised(&self.values),
+            quantized(&self.queries),
+            quantized(&self.keys),
+            quantized(&self.values),
         );
         fn head((q, scales): &(Vec<i16>, Vec<f32>), head: usize) -> Head<'_> {
             let width = q.len() / scales.len();
@@ -84,11 +84,11 @@ impl Case {
                 continue;
             }
             let cells = part.start * width..part.end * width;
-            let keys = quantised(kernels, &self.keys[cells.clone()], self.kv_heads, self.head_dim);
-            let values = quantised(kernels, &self.values[cells], self.kv_heads, self.head_dim);
+            let keys = quantized(kernels, &self.keys[cells.clone()], self.kv_heads, self.head_dim);
+            let values = quantized(kernels, &self.values[cells], self.kv_heads, self.head_dim);
             kernels.append(&mut cache, &keys, &values).unwrap();
         }
-        let queries = quantised(kernels, &self.queries, self.heads, self.head_dim);
+        let queries = quantized(kernels, &self.queries, self.heads, self.head_dim);
         let mut out = kernels.floats(self.queries.len()).unwrap();
         kernels.attention(&queries, &cache, mask, &mut out).unwrap();
         values(kernels, &out)
@@ -96,14 +96,14 @@ impl Case {
 }
 
 /// Rows of heads on the machine.
-pub fn quantised<M: GpuBackend>(
+pub fn quantized<M: GpuBackend>(
     kernels: &mut Kernels<M>,
     rows: &[f32],
     heads: usize,
     head_dim: usize,
 ) -> Heads<M> {
     let (rows, mut into) = (kernels.upload(rows).unwrap(), Heads::default());
-    kernels.quantise_heads(&rows, heads, head_dim, &mut into).unwrap();
+    kernels.quantize_heads(&rows, heads, head_dim, &mut into).unwrap();
     into
 }
 

@@ -3,14 +3,14 @@
 use surety_cuda::{Error, GpuBackend, Heads, Kernels, Mask, Quanta, Rows, Weights};
 use surety_exact::{ArithmeticError, Precision};
 
-use super::attention::quantised;
+use super::attention::quantized;
 
 pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let not_finite = Err(Error::Arithmetic(ArithmeticError::NotFinite));
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = kernels.upload(&[1.0, bad, 2.0]).unwrap();
         kernels
-            .quantise(&rows, 3, None, &mut Rows::new(Precision::Int8))
+            .quantize(&rows, 3, None, &mut Rows::new(Precision::Int8))
             .unwrap();
         assert_eq!(kernels.check(), not_finite, "{bad}");
         assert_eq!(kernels.check(), Ok(()), "a fault is reported once");
@@ -27,7 +27,7 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     };
     let packed = kernels.pack(&weights).unwrap();
     let mut rows = Rows::new(Precision::Int8);
-    kernels.quantise(&large, 2, None, &mut rows).unwrap();
+    kernels.quantize(&large, 2, None, &mut rows).unwrap();
     let mut out = kernels.floats(1).unwrap();
     kernels.product(&rows, &packed, &mut out).unwrap();
     assert_eq!(
@@ -53,12 +53,12 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.layer_norm(&apart, &one, &one, 1e-5, &mut out).unwrap();
     assert_eq!(kernels.check(), not_finite, "squares that overflow, about a mean");
 
-    quantised(kernels, &[f32::MAX, f32::INFINITY], 1, 2);
+    quantized(kernels, &[f32::MAX, f32::INFINITY], 1, 2);
     assert_eq!(kernels.check(), not_finite, "a head of an infinity");
     let mut cache = kernels.cache(1, 2, 4).unwrap();
     let (large_head, one_head) = (
-        quantised(kernels, &[f32::MAX; 2], 1, 2),
-        quantised(kernels, &[1.0; 2], 1, 2),
+        quantized(kernels, &[f32::MAX; 2], 1, 2),
+        quantized(kernels, &[1.0; 2], 1, 2),
     );
     kernels.append(&mut cache, &large_head, &one_head).unwrap();
     kernels
@@ -67,10 +67,10 @@ pub fn each_fault_is_reported_once<M: GpuBackend>(kernels: &mut Kernels<M>) {
     assert_eq!(kernels.check(), not_finite, "a score that overflows");
 
     let mut zeros = kernels.upload(&[0.0; 2]).unwrap();
-    kernels.l2_normalise(&mut zeros, 2).unwrap();
+    kernels.l2_normalize(&mut zeros, 2).unwrap();
     assert_eq!(kernels.check(), Err(Error::Arithmetic(ArithmeticError::ZeroNorm)));
     let mut large = kernels.upload(&[f32::MAX; 2]).unwrap();
-    kernels.l2_normalise(&mut large, 2).unwrap();
+    kernels.l2_normalize(&mut large, 2).unwrap();
     assert_eq!(kernels.check(), not_finite, "squares that overflow");
 
     shapes(kernels);
@@ -119,16 +119,16 @@ fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut rows = Rows::new(Precision::Int8);
     let mut out = kernels.floats(6).unwrap();
     assert_eq!(
-        kernels.quantise(&four, 3, None, &mut rows),
+        kernels.quantize(&four, 3, None, &mut rows),
         shape,
         "no whole rows"
     );
     assert_eq!(
         kernels.product(&rows, &packed, &mut out),
         shape,
-        "nothing quantised"
+        "nothing quantized"
     );
-    kernels.quantise(&four, 2, None, &mut rows).unwrap();
+    kernels.quantize(&four, 2, None, &mut rows).unwrap();
     let mut small = kernels.floats(5).unwrap();
     assert_eq!(
         kernels.product(&rows, &packed, &mut small),
@@ -155,13 +155,13 @@ fn shapes<M: GpuBackend>(kernels: &mut Kernels<M>) {
     );
 
     let mut cache = kernels.cache(1, 2, 3).unwrap();
-    let four = quantised(kernels, &[1.0; 4], 1, 2);
+    let four = quantized(kernels, &[1.0; 4], 1, 2);
     kernels.append(&mut cache, &four, &four).unwrap();
     assert_eq!(kernels.append(&mut cache, &four, &four), shape, "a full cache");
     assert_eq!(
         kernels.append(&mut cache, &Heads::default(), &four),
         shape,
-        "nothing quantised"
+        "nothing quantized"
     );
     assert_eq!(
         kernels.attention(&four, &cache, Mask::Causal { first: 1 }, &mut out),

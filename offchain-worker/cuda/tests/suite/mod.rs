@@ -14,7 +14,7 @@ pub use attention::{
     attention_equals_the_definition, rotating_equals_the_definition, rounds_of_queries_do_not_show,
 };
 pub use faults::each_fault_is_reported_once;
-pub use products::{a_row_does_not_depend_on_its_neighbours, embedding_equals_the_definition};
+pub use products::{a_row_does_not_depend_on_its_neighbors, embedding_equals_the_definition};
 pub use products::{products_equal_the_definition, rounds_of_rows_do_not_show};
 pub use rows::{functions_equal_the_definition, norms_equal_the_definition, pooling_equals_the_definition};
 

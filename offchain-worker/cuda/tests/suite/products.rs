@@ -1,4 +1,4 @@
-//! Quantised products and tables.
+//! Quantized products and tables.
 
 use surety_cuda::{GpuBackend, Kernels, Path, Quanta, Rows, Weights};
 use surety_exact as exact;
@@ -62,7 +62,7 @@ impl Case {
                 exact::scale_row(&row.clone(), smoothing_scale, &mut row).unwrap();
             }
             let (mut q, mut s) = (vec![0; self.inputs], vec![0.0; groups]);
-            exact::quantise_row(&row, self.precision, &mut q, &mut s).unwrap();
+            exact::quantize_row(&row, self.precision, &mut q, &mut s).unwrap();
             for output in 0..self.outputs {
                 let w = &self.q[output * self.inputs..][..self.inputs];
                 let t = &self.scales[output * groups..][..groups];
@@ -81,17 +81,17 @@ impl Case {
             .as_ref()
             .map(|smoothing_scale| kernels.upload(smoothing_scale).unwrap());
         let rows = kernels.upload(rows).unwrap();
-        let mut quantised = Rows::new(self.precision);
+        let mut quantized = Rows::new(self.precision);
         kernels
-            .quantise(&rows, self.inputs, smoothing_scale.as_ref(), &mut quantised)
+            .quantize(&rows, self.inputs, smoothing_scale.as_ref(), &mut quantized)
             .unwrap();
         let mut out = kernels.floats(count * self.outputs).unwrap();
-        kernels.product(&quantised, &packed, &mut out).unwrap();
+        kernels.product(&quantized, &packed, &mut out).unwrap();
         values(kernels, &out)
     }
 }
 
-/// Rows with what makes quantising hard: groups of zeros, of vanishing and of large values, and ties in
+/// Rows with what makes quantizing hard: groups of zeros, of vanishing and of large values, and ties in
 /// rounding.
 fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
     let mut rows = random.activations(count * width);
@@ -146,7 +146,7 @@ pub fn products_equal_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
     kernels.take(Path::Auto);
 }
 
-pub fn a_row_does_not_depend_on_its_neighbours<M: GpuBackend>(kernels: &mut Kernels<M>) {
+pub fn a_row_does_not_depend_on_its_neighbors<M: GpuBackend>(kernels: &mut Kernels<M>) {
     let mut random = Random::new(2);
     let case = Case::new(&mut random, exact::Precision::Int12, (256, 48), true);
     let rows = random.activations(65 * 256);

@@ -111,9 +111,9 @@ pub fn pooling_equals_the_definition<M: GpuBackend>(kernels: &mut Kernels<M>) {
         assert_same(&values(kernels, &out), &expected, "mean");
 
         for row in expected.chunks_mut(width) {
-            exact::l2_normalise(row).unwrap();
+            exact::l2_normalize(row).unwrap();
         }
-        kernels.l2_normalise(&mut out, width).unwrap();
+        kernels.l2_normalize(&mut out, width).unwrap();
         assert_same(&values(kernels, &out), &expected, "length");
 
         let numbers = [39, 0, 7];

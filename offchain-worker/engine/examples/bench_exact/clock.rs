@@ -17,7 +17,7 @@ impl Probe for Blind {
     fn real(&mut self, _: Step, _: &[f32], _: usize) {}
 
     #[inline(always)]
-    fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
+    fn quantized(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
 
     #[inline(always)]
     fn heads(&mut self, _: Step, _: &Heads) {}
@@ -96,7 +96,7 @@ impl Probe for Clock {
         self.book(format!("{:?}", step.op));
     }
 
-    fn quantised(&mut self, step: Step, _: &[f32], _: usize, _: &Rows) {
+    fn quantized(&mut self, step: Step, _: &[f32], _: usize, _: &Rows) {
         self.book(format!("{:?}", step.op));
     }
 

@@ -1,7 +1,7 @@
 //! BERT-style encoders on candle: sentence embeddings.
 //!
 //! Items are computed one at a time, each in a batch of one and without padding, so that a row never depends
-//! on its neighbours. Threads share items between them, never the sums within one.
+//! on its neighbors. Threads share items between them, never the sums within one.
 
 mod config;
 mod weights;
@@ -107,7 +107,7 @@ impl BertEngine {
         // Without padding every token counts: the mask is all ones.
         let mut row = vec![0.0; self.width];
         surety_exact::mean_pool(&states, &mut row)
-            .and_then(|()| surety_exact::l2_normalise(&mut row))
+            .and_then(|()| surety_exact::l2_normalize(&mut row))
             .map_err(|fault| match fault {
                 ArithmeticError::Shape => {
                     EngineError::Compute("the model's states are not of its own width".into())

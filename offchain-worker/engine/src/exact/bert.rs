@@ -199,7 +199,7 @@ impl BertModel {
             probe,
         };
 
-        pass.quantise(Op::QuantQkv, state, width, layer.attention_smoothing.as_deref())?;
+        pass.quantize(Op::QuantQkv, state, width, layer.attention_smoothing.as_deref())?;
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
@@ -210,7 +210,7 @@ impl BertModel {
         let attended = sized(attended, query.len());
         self.attention(sequences, (queries, keys, values), cache, attended)?;
         pass.real(Op::Attention, attended, width);
-        pass.quantise(
+        pass.quantize(
             Op::QuantOutput,
             attended,
             width,
@@ -222,14 +222,14 @@ impl BertModel {
         pass.real(Op::AttentionSum, state, width);
 
         let inner_width = layer.up.outputs();
-        pass.quantise(Op::QuantMlp, state, width, layer.up_smoothing.as_deref())?;
+        pass.quantize(Op::QuantMlp, state, width, layer.up_smoothing.as_deref())?;
         pass.product(Op::Up, &layer.up, inner)?;
         match self.0.activation {
             Activation::Gelu => kernels::gelu(inner),
             Activation::GeluTanh => kernels::gelu_tanh(inner),
         }
         pass.real(Op::Activation, inner, inner_width);
-        pass.quantise(Op::QuantDown, inner, inner_width, layer.down_smoothing.as_deref())?;
+        pass.quantize(Op::QuantDown, inner, inner_width, layer.down_smoothing.as_deref())?;
         pass.product(Op::Down, &layer.down, sum)?;
         kernels::add(sum, state)?;
         kernels::layer_norm(sum, &layer.norm, state)?;
@@ -273,7 +273,7 @@ impl BertModel {
             let range = start..start + tokens.ids.len() * width;
             start = range.end;
             surety_exact::mean_pool(part(state, &range)?, row)?;
-            surety_exact::l2_normalise(row)?;
+            surety_exact::l2_normalize(row)?;
         }
         Ok(pooled)
     }

@@ -20,7 +20,7 @@ impl Probe for Inputs {
 
     fn heads(&mut self, _: Step, _: &Heads) {}
 
-    fn quantised(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
+    fn quantized(&mut self, step: Step, input: &[f32], width: usize, _: &Rows) {
         let number = step.layer as usize;
         if self.layers.len() <= number {
             self.layers.resize_with(number + 1, LayerInputs::default);

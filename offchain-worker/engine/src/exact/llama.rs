@@ -263,7 +263,7 @@ impl LlamaModel {
         let normed = sized(&mut sequence.normed, state.len());
         kernels::rms_norm(state, &layer.attention_norm, normed)?;
         pass.real(Op::AttentionInput, normed, width);
-        pass.quantise(Op::QuantQkv, normed, width, layer.attention_smoothing.as_deref())?;
+        pass.quantize(Op::QuantQkv, normed, width, layer.attention_smoothing.as_deref())?;
         pass.product(Op::Query, &layer.query, query)?;
         pass.product(Op::Key, &layer.key, key)?;
         pass.product(Op::Value, &layer.value, value)?;
@@ -283,7 +283,7 @@ impl LlamaModel {
             attended,
         )?;
         pass.real(Op::Attention, attended, queries);
-        pass.quantise(
+        pass.quantize(
             Op::QuantOutput,
             attended,
             queries,
@@ -312,12 +312,12 @@ impl LlamaModel {
         let normed = sized(&mut sequence.normed, state.len());
         kernels::rms_norm(state, &layer.mlp_norm, normed)?;
         pass.real(Op::MlpInput, normed, width);
-        pass.quantise(Op::QuantMlp, normed, width, layer.mlp_smoothing.as_deref())?;
+        pass.quantize(Op::QuantMlp, normed, width, layer.mlp_smoothing.as_deref())?;
         pass.product(Op::Gate, &layer.gate, gate)?;
         pass.product(Op::Up, &layer.up, &mut sequence.up)?;
         kernels::swiglu(gate, &sequence.up)?;
         pass.real(Op::Activation, gate, inner);
-        pass.quantise(Op::QuantDown, gate, inner, layer.down_smoothing.as_deref())?;
+        pass.quantize(Op::QuantDown, gate, inner, layer.down_smoothing.as_deref())?;
         pass.product(Op::Down, &layer.down, &mut sequence.sum)?;
         kernels::add(state, &sequence.sum)?;
         pass.real(Op::Sum, state, width);
@@ -333,7 +333,7 @@ impl LlamaModel {
         let mut normed = vec![0.0; states.len()];
         kernels::rms_norm(states, &self.weights.norm, &mut normed)?;
         let mut rows = Rows::new(self.weights.tokens.q.precision());
-        rows.quantise(&normed, width, None)?;
+        rows.quantize(&normed, width, None)?;
         let head = self.weights.head.as_ref().or(self.tied.as_ref());
         let head = head.ok_or(ArithmeticError::Shape)?;
         kernels::product(&rows, head, sized(logits, rows.count() * head.outputs()))

@@ -1,4 +1,4 @@
-//! Models of the exact tier: quantised weights, canonical arithmetic, the same bits on every device.
+//! Models of the exact tier: quantized weights, canonical arithmetic, the same bits on every device.
 //!
 //! The published float weights are converted once; what is served, hashed and disputed is the converted file.
 

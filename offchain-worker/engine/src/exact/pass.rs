@@ -9,7 +9,7 @@ use surety_models::weights::{Linear, Quanta, Table};
 
 use super::probe::Probe;
 
-/// One layer's pass: its quantised input, and who looks on.
+/// One layer's pass: its quantized input, and who looks on.
 pub(super) struct Pass<'a, P> {
     pub(super) layer: usize,
     pub(super) rows: &'a mut Rows,
@@ -22,21 +22,21 @@ impl<P: Probe> Pass<'_, P> {
         self.probe.real(step(self.layer, op), rows, width);
     }
 
-    /// Quantises the input of the products that follow.
-    pub(super) fn quantise(
+    /// Quantizes the input of the products that follow.
+    pub(super) fn quantize(
         &mut self,
         op: Op,
         input: &[f32],
         width: usize,
         smoothing_scale: Option<&[f32]>,
     ) -> Result<(), ArithmeticError> {
-        self.rows.quantise(input, width, smoothing_scale)?;
+        self.rows.quantize(input, width, smoothing_scale)?;
         self.probe
-            .quantised(step(self.layer, op), input, width, self.rows);
+            .quantized(step(self.layer, op), input, width, self.rows);
         Ok(())
     }
 
-    /// Quantises queries, keys or values.
+    /// Quantizes queries, keys or values.
     pub(super) fn heads(
         &mut self,
         op: Op,
@@ -44,12 +44,12 @@ impl<P: Probe> Pass<'_, P> {
         (heads, head_dim): (usize, usize),
         into: &mut Heads,
     ) -> Result<(), ArithmeticError> {
-        into.quantise(input, heads, head_dim)?;
+        into.quantize(input, heads, head_dim)?;
         self.probe.heads(step(self.layer, op), into);
         Ok(())
     }
 
-    /// A product of what was quantised last.
+    /// A product of what was quantized last.
     pub(super) fn product(&mut self, op: Op, by: &Packed, out: &mut Vec<f32>) -> Result<(), ArithmeticError> {
         let out = sized(out, self.rows.count() * by.outputs());
         kernels::product(self.rows, by, out)?;

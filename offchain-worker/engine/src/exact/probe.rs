@@ -10,10 +10,10 @@ pub trait Probe {
     /// A step gave these rows of `width` numbers.
     fn real(&mut self, step: Step, rows: &[f32], width: usize);
 
-    /// A step quantised `input`, rows of `width` numbers, to `rows`. The layer's `smoothing_scale` is not in
+    /// A step quantized `input`, rows of `width` numbers, to `rows`. The layer's `smoothing_scale` is not in
     /// `input`.
-    fn quantised(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows);
+    fn quantized(&mut self, step: Step, input: &[f32], width: usize, rows: &Rows);
 
-    /// A step quantised queries, keys or values.
+    /// A step quantized queries, keys or values.
     fn heads(&mut self, step: Step, heads: &Heads);
 }

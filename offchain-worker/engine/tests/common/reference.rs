@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use surety_engine::exact::{Op, Step};
 use surety_exact::{
-    GROUP, Head, Precision, attention_row, gelu, gelu_tanh, groups, l2_normalise, layer_norm_row, mean_pool,
-    product_cell, quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu,
+    GROUP, Head, Precision, attention_row, gelu, gelu_tanh, groups, l2_normalize, layer_norm_row, mean_pool,
+    product_cell, quantize_heads, quantize_row, rms_norm_row, rotate_row, rsqrt, scale_row, silu,
 };
-use surety_model_trace::quantised_bytes;
+use surety_model_trace::quantized_bytes;
 use surety_models::weights::{Activation, BertWeights, Linear, LlamaWeights, Norm, Table};
 
 pub type Rows = Vec<Vec<f32>>;
 
-/// What every step gave, each row as its bytes: numbers, or quantised values and then their scales.
+/// What every step gave, each row as its bytes: numbers, or quantized values and then their scales.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps(pub BTreeMap<Step, Vec<Vec<u8>>>);
 
@@ -22,7 +22,7 @@ impl Steps {
         self.0.insert(step(layer, op), rows);
     }
 
-    /// Products of quantised rows.
+    /// Products of quantized rows.
     fn linears<const N: usize>(
         &mut self,
         (layer, quant): (usize, Op),
@@ -31,19 +31,19 @@ impl Steps {
         by: [(Op, &Linear); N],
     ) -> [Rows; N] {
         let precision = by[0].1.q.precision();
-        let quantised = rows
+        let quantized = rows
             .iter()
-            .map(|row| quantised(row, precision, smoothing_scale.as_deref()));
-        let quantised: Vec<_> = quantised.collect();
+            .map(|row| quantized(row, precision, smoothing_scale.as_deref()));
+        let quantized: Vec<_> = quantized.collect();
         let as_bytes =
-            |(q, scales): &(Vec<i16>, Vec<f32>)| [quantised_bytes(precision, q), bytes(scales)].concat();
+            |(q, scales): &(Vec<i16>, Vec<f32>)| [quantized_bytes(precision, q), bytes(scales)].concat();
         self.0
-            .insert(step(layer, quant), quantised.iter().map(as_bytes).collect());
+            .insert(step(layer, quant), quantized.iter().map(as_bytes).collect());
         by.map(|(op, linear)| {
             let cells = |(q, scales): &(Vec<i16>, Vec<f32>)| {
                 (0..linear.outputs).map(|o| cell(q, scales, linear, o)).collect()
             };
-            let rows = quantised.iter().map(cells).collect();
+            let rows = quantized.iter().map(cells).collect();
             self.real(layer, op, &rows);
             rows
         })
@@ -59,7 +59,7 @@ struct Heads {
 impl Heads {
     fn new(row: &[f32], head_dim: usize) -> Self {
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; row.len() / head_dim]);
-        quantise_heads(row, head_dim, &mut q, &mut scales).unwrap();
+        quantize_heads(row, head_dim, &mut q, &mut scales).unwrap();
         Self { q, scales }
     }
 
@@ -81,13 +81,13 @@ pub fn bytes(row: &[f32]) -> Vec<u8> {
     row.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-pub fn quantised(row: &[f32], precision: Precision, smoothing_scale: Option<&[f32]>) -> (Vec<i16>, Vec<f32>) {
+pub fn quantized(row: &[f32], precision: Precision, smoothing_scale: Option<&[f32]>) -> (Vec<i16>, Vec<f32>) {
     let mut scaled = row.to_vec();
     if let Some(smoothing_scale) = smoothing_scale {
         scale_row(row, smoothing_scale, &mut scaled).unwrap();
     }
     let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-    quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+    quantize_row(&scaled, precision, &mut q, &mut scales).unwrap();
     (q, scales)
 }
 
@@ -227,7 +227,7 @@ pub fn bert(weights: &BertWeights, ids: &[u32], types: &[u32]) -> (Vec<f32>, Ste
     }
     let mut pooled = vec![0.0; state[0].len()];
     mean_pool(&state.concat(), &mut pooled).unwrap();
-    l2_normalise(&mut pooled).unwrap();
+    l2_normalize(&mut pooled).unwrap();
     steps.real(weights.layers.len() - 1, Op::Pool, &vec![pooled.clone()]);
     (pooled, steps)
 }
@@ -291,7 +291,7 @@ pub fn llama(weights: &LlamaWeights, tokens: &[u32]) -> (Rows, Steps) {
     };
     let head = weights.head.as_ref().unwrap_or(&table);
     let logits = rms_normed(&state, &weights.norm).into_iter().map(|row| {
-        let (q, scales) = quantised(&row, head.q.precision(), None);
+        let (q, scales) = quantized(&row, head.q.precision(), None);
         (0..head.outputs).map(|o| cell(&q, &scales, head, o)).collect()
     });
     (logits.collect(), steps)

@@ -77,7 +77,7 @@ fn check_rows(trace: &mut OwnTrace, layout: &Layout, (leaf, length, step): (u32,
 pub fn value(shape: &RowsShape, row: &[u8], cell: u32) -> CellValue {
     let at = shape.bytes_of(cell).unwrap();
     let bytes = &row[at.start as usize..at.end as usize];
-    if shape.quantised.is_some_and(|values| cell < values) {
+    if shape.quantized.is_some_and(|values| cell < values) {
         CellValue::Byte(bytes[0])
     } else {
         let mut word = [0; 4];

@@ -6,7 +6,7 @@ use super::{
     ConvertError, Recipe, Step,
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     layers,
-    quantise::{Chosen, Site, norm, sharing, table},
+    quantize::{Chosen, Site, norm, sharing, table},
     source::Source,
 };
 use crate::{
@@ -43,7 +43,7 @@ impl Recipe for BertConfig {
         calibrator.bert(weights, text)
     }
 
-    fn quantise(
+    fn quantize(
         &self,
         source: &mut Source,
         precision: Precision,

@@ -23,7 +23,7 @@ pub struct Sequences {
     pub made_up: Vec<Vec<u32>>,
 }
 
-/// Runs a model that was quantised without smoothing over the calibration text, in the exact arithmetic, and
+/// Runs a model that was quantized without smoothing over the calibration text, in the exact arithmetic, and
 /// says what its linear layers were given. An engine does this; the conversion's bytes rest on it, so that
 /// every implementation has to give the same bits.
 pub trait Calibrator: Sync {
@@ -134,7 +134,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Looks at rows of `width` values. What is not finite is refused by quantisation, not here.
+    /// Looks at rows of `width` values. What is not finite is refused by quantization, not here.
     ///
     /// # Errors
     /// [`ArithmeticError::Shape`] when earlier rows were of another width.

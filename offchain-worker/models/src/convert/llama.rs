@@ -6,7 +6,7 @@ use super::{
     ConvertError, Recipe, Step,
     calibration::{self, Calibrator, Inputs, LayerInputs, Sequences},
     layers,
-    quantise::{Chosen, Site, norm, sharing, table},
+    quantize::{Chosen, Site, norm, sharing, table},
     rotary,
     source::Source,
 };
@@ -39,7 +39,7 @@ impl Recipe for LlamaConfig {
         calibrator.llama(weights, text)
     }
 
-    fn quantise(
+    fn quantize(
         &self,
         source: &mut Source,
         precision: Precision,

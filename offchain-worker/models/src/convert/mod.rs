@@ -1,18 +1,18 @@
 //! From published float weights to an exact model.
 //!
-//! 1. Every matrix is quantised as it is. With int12 that is all.
+//! 1. Every matrix is quantized as it is. With int12 that is all.
 //! 2. That model reads the calibration text; the size of each channel of each input is noted, and a sample of
 //!    rows.
-//! 3. Every matrix is quantised again, with the inputs' channels smoothed as suits what was seen.
+//! 3. Every matrix is quantized again, with the inputs' channels smoothed as suits what was seen.
 //!
 //! The same source gives the same bytes on every machine: only IEEE basic operations, `libm`'s own functions,
-//! and the exact arithmetic itself. Weights are read row by row; what is in memory is the quantised model,
+//! and the exact arithmetic itself. Weights are read row by row; what is in memory is the quantized model,
 //! never the float one.
 
 mod bert;
 pub mod calibration;
 mod llama;
-mod quantise;
+mod quantize;
 mod rotary;
 mod rounding;
 mod smooth;
@@ -50,16 +50,16 @@ pub enum ConvertError {
     /// The store refused, or a file of the source is too large.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Numbers that cannot be quantised.
-    #[error("{stem} cannot be quantised: {fault:?}")]
+    /// Numbers that cannot be quantized.
+    #[error("{stem} cannot be quantized: {fault:?}")]
     Arithmetic {
         /// The tensor's stem.
         stem: String,
         /// Why the arithmetic gives no value.
         fault: ArithmeticError,
     },
-    /// The quantised model cannot read the calibration text.
-    #[error("the quantised model does not compute with the calibration text: {0:?}")]
+    /// The quantized model cannot read the calibration text.
+    #[error("the quantized model does not compute with the calibration text: {0:?}")]
     Calibration(ArithmeticError),
     /// There is another model of that name.
     #[error("there is another model in {}; choose another name", path.display())]
@@ -92,11 +92,11 @@ impl ConvertError {
 /// What a conversion is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Quantising every matrix as it is.
-    Quantising,
+    /// Quantizing every matrix as it is.
+    Quantizing,
     /// Reading the calibration text.
     Calibrating,
-    /// Quantising with smoothed inputs.
+    /// Quantizing with smoothed inputs.
     Smoothing,
     /// Writing and hashing the result.
     Writing,
@@ -229,7 +229,7 @@ pub fn convert_into(
         .map_err(|_| ConvertError::NameTooLong(name.into()))?;
     let small = |file: ModelFile| read_bounded(&folder.join(file.name()), file.bytes_max());
     let (config, tokenizer) = (small(ModelFile::Config)?, small(ModelFile::Tokenizer)?);
-    let weights = quantise(folder, &config, &tokenizer, precision, calibrator, on_event)?;
+    let weights = quantize(folder, &config, &tokenizer, precision, calibrator, on_event)?;
     let mut step = Step {
         stage: Stage::Writing,
         total: 1,
@@ -282,20 +282,20 @@ fn write_weights(weights: &Weights, path: &Path) -> Result<(ContentHash, u64), C
 
 /// A family's part of a conversion, which its configuration can do.
 trait Recipe {
-    /// The quantised model in memory.
+    /// The quantized model in memory.
     type Weights;
 
     /// What fixes the model's size.
     fn dims(&self) -> &Dimensions;
 
-    /// The file with the names that [`Self::quantise`] asks for.
+    /// The file with the names that [`Self::quantize`] asks for.
     fn named(source: Source) -> Source;
 
     /// The calibration text in the model's tokens.
     fn calibration(&self, tokenizer: &[u8]) -> Result<Sequences, ModelError>;
 
-    /// Quantises every matrix; with smoothed inputs where it is known what they are like.
-    fn quantise(
+    /// Quantizes every matrix; with smoothed inputs where it is known what they are like.
+    fn quantize(
         &self,
         source: &mut Source,
         precision: Precision,
@@ -328,7 +328,7 @@ fn layers<L>(
     Ok(layers)
 }
 
-fn quantise(
+fn quantize(
     folder: &Path,
     config: &[u8],
     tokenizer: &[u8],
@@ -353,7 +353,7 @@ fn quantise(
     }
 }
 
-/// Quantises; with int8 it then looks, and quantises again. The first model is dropped before the second is
+/// Quantizes; with int8 it then looks, and quantizes again. The first model is dropped before the second is
 /// made.
 fn passes<R: Recipe>(
     recipe: &R,
@@ -369,11 +369,11 @@ fn passes<R: Recipe>(
     // The tables of vectors count as one layer.
     let total = recipe.dims().num_hidden_layers + 1;
     let mut step = Step {
-        stage: Stage::Quantising,
+        stage: Stage::Quantizing,
         total,
         on_event,
     };
-    let plain = recipe.quantise(&mut source, precision, None, &mut step)?;
+    let plain = recipe.quantize(&mut source, precision, None, &mut step)?;
     if precision == Precision::Int12 {
         // Smoothing and rounding would gain what is already below everything else.
         return Ok(plain);
@@ -385,5 +385,5 @@ fn passes<R: Recipe>(
     drop(plain);
     step.stage = Stage::Smoothing;
     step.total = total;
-    recipe.quantise(&mut source, precision, Some(&seen), &mut step)
+    recipe.quantize(&mut source, precision, Some(&seen), &mut step)
 }

@@ -7,7 +7,7 @@
 //! rounding.
 
 use rayon::prelude::*;
-use surety_exact::{ArithmeticError, GROUP, Precision, quantise_row, round};
+use surety_exact::{ArithmeticError, GROUP, Precision, quantize_row, round};
 
 use super::calibration::Seen;
 
@@ -60,12 +60,12 @@ impl Rounding {
         }
     }
 
-    /// Quantises one row.
+    /// Quantizes one row.
     ///
     /// # Errors
-    /// Those of [`quantise_row`].
+    /// Those of [`quantize_row`].
     pub(super) fn row(&self, row: &[f32], q: &mut [i8], scales: &mut [f32]) -> Result<(), ArithmeticError> {
-        quantise_row(row, PRECISION, q, scales)?;
+        quantize_row(row, PRECISION, q, scales)?;
         let parts = row.chunks(BLOCK).zip(q.chunks_mut(BLOCK));
         let parts = parts.zip(scales.chunks(BLOCK / GROUP)).zip(&self.blocks);
         for (((row, q), scales), block) in parts {
@@ -285,7 +285,7 @@ mod tests {
         for _ in 0..20 {
             let row = dice.rows(1, &[0.1; WIDTH]);
             let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-            quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
+            quantize_row(&row, PRECISION, &mut q, &mut scales).unwrap();
             let of_plain = scales.clone();
             plain += error(&others, &row, &q, &scales);
             rounding.row(&row, &mut q, &mut scales).unwrap();
@@ -306,7 +306,7 @@ mod tests {
         for _ in 0..20 {
             let row = dice.rows(1, &[0.1; WIDTH]);
             let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-            quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
+            quantize_row(&row, PRECISION, &mut q, &mut scales).unwrap();
             plain += error(&others, &row, &q, &scales);
             rounding.row(&row, &mut q, &mut scales).unwrap();
             made += error(&others, &row, &q, &scales);
@@ -321,7 +321,7 @@ mod tests {
         let dice = &mut Dice(5);
         let row = dice.rows(1, &[1.0; WIDTH]);
         let (mut q, mut scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);
-        quantise_row(&row, PRECISION, &mut q, &mut scales).unwrap();
+        quantize_row(&row, PRECISION, &mut q, &mut scales).unwrap();
         for input in [0.0, f32::INFINITY, f32::NAN] {
             let rounding = Rounding::new(&seen(&[input; WIDTH]), None);
             let (mut found, mut found_scales) = (vec![0; WIDTH], vec![0.0; groups(WIDTH)]);

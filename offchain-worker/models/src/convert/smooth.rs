@@ -1,5 +1,5 @@
-//! How much the channels of an input are scaled before quantisation, so that one with large values does not
-//! take the precision of its neighbours: some of its range goes to the weights (SmoothQuant,
+//! How much the channels of an input are scaled before quantization, so that one with large values does not
+//! take the precision of its neighbors: some of its range goes to the weights (SmoothQuant,
 //! <https://arxiv.org/abs/2211.10438>).
 //!
 //! A group's share of the error of all outputs is foretold from what was seen, as if each rounding erred by
@@ -156,7 +156,7 @@ fn divided(squares: &[f64], weights: &[f32], exponent: f64) -> Vec<f32> {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use surety_exact::{Precision, quantise_row};
+    use surety_exact::{Precision, quantize_row};
 
     use super::*;
 
@@ -181,7 +181,7 @@ pub(super) mod tests {
     fn rounded(row: &[f32], by: &[f32]) -> Vec<f64> {
         let row: Vec<f32> = row.iter().zip(by).map(|(value, by)| value * by).collect();
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-        quantise_row(&row, Precision::Int8, &mut q, &mut scales).unwrap();
+        quantize_row(&row, Precision::Int8, &mut q, &mut scales).unwrap();
         let value = |(index, q): (usize, &i8)| f64::from(*q) * f64::from(scales[index / GROUP]);
         q.iter().enumerate().map(value).collect()
     }
@@ -190,14 +190,14 @@ pub(super) mod tests {
     fn error(inputs: &[f32], weights: &[f32], smoothing_scale: &[f32]) -> f64 {
         let width = smoothing_scale.len();
         let inverse: Vec<f32> = smoothing_scale.iter().map(|scale| 1.0 / scale).collect();
-        let quantised: Vec<_> = weights.chunks(width).map(|row| rounded(row, &inverse)).collect();
+        let quantized: Vec<_> = weights.chunks(width).map(|row| rounded(row, &inverse)).collect();
         let mut error = 0.0;
         for input in inputs.chunks(width) {
             let near = rounded(input, smoothing_scale);
-            for (weights, quantised) in weights.chunks(width).zip(&quantised) {
+            for (weights, quantized) in weights.chunks(width).zip(&quantized) {
                 let products = input.iter().zip(weights);
                 let right: f64 = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                let found: f64 = near.iter().zip(quantised).map(|(a, b)| a * b).sum();
+                let found: f64 = near.iter().zip(quantized).map(|(a, b)| a * b).sum();
                 error += (right - found) * (right - found);
             }
         }

@@ -1,4 +1,4 @@
-//! The exact form of a model as a file: safetensors with quantised rows.
+//! The exact form of a model as a file: safetensors with quantized rows.
 //!
 //! The metadata says `"format": "surety-exact"`. What a name stands for:
 //!

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use surety_exact::Turns;
-use surety_model_trace::quantised_bytes;
+use surety_model_trace::quantized_bytes;
 use surety_proofs::{merkle_root, weight_row_leaf};
 use surety_types::ContentHash;
 
@@ -182,7 +182,7 @@ impl<L: LinearRows + Sync> Parts<'_, L> {
 
 fn leaf(name: &str, row: usize, weights: &WeightRow) -> Option<ContentHash> {
     let WeightRow { scales, bias, .. } = weights;
-    let q = quantised_bytes(weights.precision, &weights.q);
+    let q = quantized_bytes(weights.precision, &weights.q);
     Some(weight_row_leaf(
         name.as_bytes(),
         u32::try_from(row).ok()?,

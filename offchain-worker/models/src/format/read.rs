@@ -62,7 +62,7 @@ pub fn read(file: Vec<u8>, config: &[u8], family: ModelFamily) -> Result<Weights
 }
 
 enum Values {
-    Quantised(Quanta),
+    Quantized(Quanta),
     Real(Vec<f32>),
     Whole(Vec<u64>),
 }
@@ -70,8 +70,8 @@ enum Values {
 impl Values {
     fn dtype(&self) -> Dtype {
         match self {
-            Self::Quantised(Quanta::Int8(_)) => Dtype::I8,
-            Self::Quantised(Quanta::Int12(_)) => Dtype::I16,
+            Self::Quantized(Quanta::Int8(_)) => Dtype::I8,
+            Self::Quantized(Quanta::Int12(_)) => Dtype::I16,
             Self::Real(_) => Dtype::F32,
             Self::Whole(_) => Dtype::U64,
         }
@@ -81,7 +81,7 @@ impl Values {
 /// The tensors of a file, to be taken out one by one.
 pub(super) struct Tensors {
     left: BTreeMap<String, (Vec<usize>, Values)>,
-    /// That of the file's first quantised tensor; all must be of one.
+    /// That of the file's first quantized tensor; all must be of one.
     precision: Precision,
 }
 
@@ -113,7 +113,7 @@ impl Tensors {
             tensors.insert(name, (entry.shape, values));
         }
         let precision = tensors.values().find_map(|(_, values)| match values {
-            Values::Quantised(values) => Some(values.precision()),
+            Values::Quantized(values) => Some(values.precision()),
             _ => None,
         });
         Ok(Self {
@@ -148,9 +148,9 @@ impl Tensors {
         Ok(values)
     }
 
-    fn quantised(&mut self, name: &str, shape: &[usize]) -> Result<Quanta, ModelError> {
+    fn quantized(&mut self, name: &str, shape: &[usize]) -> Result<Quanta, ModelError> {
         match self.take(name, shape)? {
-            Values::Quantised(values) if values.precision() == self.precision => Ok(values),
+            Values::Quantized(values) if values.precision() == self.precision => Ok(values),
             other => {
                 let expected = match self.precision {
                     Precision::Int8 => Dtype::I8,
@@ -202,7 +202,7 @@ impl Tensors {
         Ok(Table {
             rows,
             width,
-            q: self.quantised(&format!("{stem}.q"), &[rows, width])?,
+            q: self.quantized(&format!("{stem}.q"), &[rows, width])?,
             scales: self.scales(&format!("{stem}.scales"), &[rows, groups(width)])?,
         })
     }
@@ -262,8 +262,8 @@ fn wrong_type(name: &str, expected: Dtype, actual: Dtype) -> ModelError {
 
 fn values(name: &str, dtype: Dtype, data: &[u8]) -> Result<Values, ModelError> {
     Ok(match dtype {
-        Dtype::I8 => Values::Quantised(Quanta::Int8(data.iter().map(|byte| byte.cast_signed()).collect())),
-        Dtype::I16 => Values::Quantised(Quanta::Int12(
+        Dtype::I8 => Values::Quantized(Quanta::Int8(data.iter().map(|byte| byte.cast_signed()).collect())),
+        Dtype::I16 => Values::Quantized(Quanta::Int12(
             data.as_chunks()
                 .0
                 .iter()

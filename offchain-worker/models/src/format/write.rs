@@ -15,7 +15,7 @@ const CHUNK: usize = 64 * 1024;
 enum Values<'a> {
     Whole(&'a [surety_exact::Turns]),
     Real(&'a [f32]),
-    Quantised(&'a Quanta),
+    Quantized(&'a Quanta),
 }
 
 impl Values<'_> {
@@ -24,8 +24,8 @@ impl Values<'_> {
         match self {
             Self::Whole(_) => ("U64", 8),
             Self::Real(_) => ("F32", 4),
-            Self::Quantised(Quanta::Int8(_)) => ("I8", 1),
-            Self::Quantised(Quanta::Int12(_)) => ("I16", 2),
+            Self::Quantized(Quanta::Int8(_)) => ("I8", 1),
+            Self::Quantized(Quanta::Int12(_)) => ("I16", 2),
         }
     }
 
@@ -33,7 +33,7 @@ impl Values<'_> {
         let count = match self {
             Self::Whole(values) => values.len(),
             Self::Real(values) => values.len(),
-            Self::Quantised(values) => values.len(),
+            Self::Quantized(values) => values.len(),
         };
         count * self.dtype().1
     }
@@ -42,8 +42,8 @@ impl Values<'_> {
         match self {
             Self::Whole(values) => chunks(values, into, |value| value.0.to_le_bytes()),
             Self::Real(values) => chunks(values, into, |value| value.to_le_bytes()),
-            Self::Quantised(Quanta::Int8(values)) => chunks(values, into, |value| value.to_le_bytes()),
-            Self::Quantised(Quanta::Int12(values)) => chunks(values, into, |value| value.to_le_bytes()),
+            Self::Quantized(Quanta::Int8(values)) => chunks(values, into, |value| value.to_le_bytes()),
+            Self::Quantized(Quanta::Int12(values)) => chunks(values, into, |value| value.to_le_bytes()),
         }
     }
 }
@@ -112,7 +112,7 @@ fn tensors<'a>(name: &str, part: Part<'a>) -> Vec<Tensor<'a>> {
     };
     let rows = |rows: usize, width: usize, q: &'a Quanta, scales: &'a [f32]| {
         vec![
-            tensor(format!("{name}.q"), &[rows, width], Values::Quantised(q)),
+            tensor(format!("{name}.q"), &[rows, width], Values::Quantized(q)),
             tensor(
                 format!("{name}.scales"),
                 &[rows, groups(width)],

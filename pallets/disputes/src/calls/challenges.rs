@@ -15,7 +15,7 @@ impl<T: Config> Pallet<T> {
     /// dearer by the first one's bond, so that whoever wants to use up the challenges of others pays for it.
     pub fn challenge_bond(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
-        let of_cost = T::DefenceCost::get().saturating_mul(2u32.into());
+        let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
         let number = round.challenges.saturating_add(1);
         of_price.max(of_cost).saturating_mul(number.into())
     }

@@ -8,7 +8,7 @@ use sp_core::H256;
 use super::CHILDREN_MAX;
 use surety_proofs::{leaf_hash, merkle_root, node_hash};
 
-/// Neighbouring leaves of one tree that have a node of their own.
+/// Neighboring leaves of one tree that have a node of their own.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]

@@ -407,7 +407,7 @@ impl Game {
             let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
             let value = value(
                 bytes.get(from..to)?,
-                rows.quantised.is_some_and(|values| cell < values),
+                rows.quantized.is_some_and(|values| cell < values),
             )?;
             Some((cell, value))
         };
@@ -455,8 +455,8 @@ impl Game {
 }
 
 /// The value in the bytes of a cell.
-pub(crate) fn value(bytes: &[u8], quantised: bool) -> Option<CellValue> {
-    if quantised {
+pub(crate) fn value(bytes: &[u8], quantized: bool) -> Option<CellValue> {
+    if quantized {
         return bytes.first().copied().map(CellValue::Byte);
     }
     let mut word = [0; 4];

@@ -31,7 +31,7 @@ pub enum CellValue {
     /// A word: the bytes of an `f32` or a `u32`, little-endian. Zeros stand for what is missing at the end of
     /// a row.
     Word([u8; 4]),
-    /// A quantised value, or one of its bytes.
+    /// A quantized value, or one of its bytes.
     Byte(u8),
 }
 

@@ -77,13 +77,13 @@ pub struct RowsShape {
     pub row_bytes: u32,
     /// Nothing where a row is words of four bytes, of which the last may be short. Else so many single bytes
     /// come before the words, a multiple of four, so that each word is in one segment.
-    pub quantised: Option<u32>,
+    pub quantized: Option<u32>,
 }
 
 impl RowsShape {
     /// Whether a game can be played over such rows.
     pub fn is_playable(&self) -> bool {
-        let values = self.quantised.unwrap_or(0);
+        let values = self.quantized.unwrap_or(0);
         let fits = |count, most| (1..=most).contains(&count);
         fits(self.rows, ROWS_MAX)
             && fits(self.segments(), SEGMENTS_MAX)
@@ -105,17 +105,17 @@ impl RowsShape {
     /// Cells of a row.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "quantised values are at most as many as a row has bytes"
+        reason = "quantized values are at most as many as a row has bytes"
     )]
     pub fn cells(&self) -> u32 {
-        let values = self.quantised.unwrap_or(0).min(self.row_bytes);
+        let values = self.quantized.unwrap_or(0).min(self.row_bytes);
         let words = (self.row_bytes - values).div_ceil(WORD);
         values + words
     }
 
     /// Where in a row cell `cell` is; nothing when there is no such cell.
     pub fn bytes_of(&self, cell: u32) -> Option<Range<u32>> {
-        let values = self.quantised.unwrap_or(0);
+        let values = self.quantized.unwrap_or(0);
         let (start, bytes) = match cell.checked_sub(values) {
             None => (cell, 1),
             Some(word) => (word.checked_mul(WORD)?.checked_add(values)?, WORD),
@@ -126,7 +126,7 @@ impl RowsShape {
 
     /// The cell with byte `byte` of a row; nothing when there is no such byte.
     pub fn cell_at(&self, byte: u32) -> Option<u32> {
-        let values = self.quantised.unwrap_or(0);
+        let values = self.quantized.unwrap_or(0);
         (byte < self.row_bytes).then(|| match byte.checked_sub(values) {
             None => byte,
             Some(offset) => values.saturating_add(offset / WORD),

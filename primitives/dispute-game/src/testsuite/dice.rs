@@ -8,7 +8,7 @@ use surety_exact::SplitMix64;
 pub struct Dice(SplitMix64);
 
 impl Dice {
-    /// Of this state itself: neighbouring seeds give sequences that overlap.
+    /// Of this state itself: neighboring seeds give sequences that overlap.
     pub const fn seeded(state: u64) -> Self {
         Self(SplitMix64::new(state))
     }
@@ -16,7 +16,7 @@ impl Dice {
     /// Of a run's seed and whatever it is used for. Different purposes give unrelated numbers.
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut dice = Self::seeded(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        // Neighbouring seeds are not to give neighbouring states.
+        // Neighboring seeds are not to give neighboring states.
         Self::seeded(dice.number() ^ purpose)
     }
 

@@ -58,7 +58,7 @@ impl Shape for Toy {
         Some(RowsShape {
             rows: ROWS,
             row_bytes: ROW_BYTES,
-            quantised: None,
+            quantized: None,
         })
     }
 }

@@ -4,7 +4,7 @@ use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
     ArithmeticError, BLOCK, HEAD_MAX, Head, Softmax, WEIGHT_MAX, attention_cell, attention_row, blocks, dot,
-    largest_score, quantise_heads, score_cell, softmax_block, sum,
+    largest_score, quantize_heads, score_cell, softmax_block, sum,
 };
 
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ struct Sequence {
     values: Vec<f32>,
 }
 
-/// Heads of one width, quantised.
+/// Heads of one width, quantized.
 struct Heads {
     q: Vec<i16>,
     scales: Vec<f32>,
@@ -23,7 +23,7 @@ struct Heads {
 impl Heads {
     fn new(rows: &[f32], width: usize) -> Result<Self, ArithmeticError> {
         let (mut q, mut scales) = (vec![0; rows.len()], vec![0.0; rows.len() / width]);
-        quantise_heads(rows, width, &mut q, &mut scales)?;
+        quantize_heads(rows, width, &mut q, &mut scales)?;
         Ok(Self { q, scales })
     }
 
@@ -125,10 +125,10 @@ fn faults_are_named() {
     let found = softmax_block(&mut vec![0.0; long], &vec![0.0; long], &mut vec![0; long]);
     assert_eq!(found, Err(ArithmeticError::Shape));
     assert_eq!(
-        quantise_heads(&[1.0; 4], 3, &mut [0; 4], &mut [0.0]),
+        quantize_heads(&[1.0; 4], 3, &mut [0; 4], &mut [0.0]),
         Err(ArithmeticError::Shape)
     );
-    assert_eq!(quantise_heads(&[f32::NAN], 1, &mut [0], &mut [0.0]), overflow);
+    assert_eq!(quantize_heads(&[f32::NAN], 1, &mut [0], &mut [0.0]), overflow);
 }
 
 #[test]
@@ -197,7 +197,7 @@ proptest! {
     #[test]
     fn attention_is_the_real_one_within_its_roundings(sequence in sequence(), positions in 1..=POSITIONS) {
         let width = sequence.query.len();
-        // From what the heads were quantised to: what is left are the weights' roundings.
+        // From what the heads were quantized to: what is left are the weights' roundings.
         let real = |rows: &[f32]| Heads::new(rows, width).unwrap().real();
         let (q, k, v) = (real(&sequence.query), real(&sequence.keys), real(&sequence.values));
         let scores: Vec<f64> = (0..positions)

@@ -1,16 +1,16 @@
-//! Quantised rows and their products.
+//! Quantized rows and their products.
 
 use super::{bits, row, wide};
 use proptest::{collection::vec, prelude::*};
 use surety_exact::{
     ArithmeticError, GROUP,
     Precision::{self, Int8, Int12},
-    dot, groups, product_cell, quantise_group, quantise_row, round, scale_row,
+    dot, groups, product_cell, quantize_group, quantize_row, round, scale_row,
 };
 
-fn quantised(row: &[f32], precision: Precision) -> (Vec<i16>, Vec<f32>) {
+fn quantized(row: &[f32], precision: Precision) -> (Vec<i16>, Vec<f32>) {
     let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-    quantise_row(row, precision, &mut q, &mut scales).unwrap();
+    quantize_row(row, precision, &mut q, &mut scales).unwrap();
     (q, scales)
 }
 
@@ -18,7 +18,7 @@ fn precision() -> impl Strategy<Value = Precision> {
     prop_oneof![Just(Int8), Just(Int12)]
 }
 
-/// The real number that a quantised value stands for.
+/// The real number that a quantized value stands for.
 fn value((q, scales): &(Vec<i16>, Vec<f32>), k: usize) -> f64 {
     f64::from(q[k]) * f64::from(scales[k / GROUP])
 }
@@ -43,7 +43,7 @@ fn ties_go_to_the_even_integer() {
 fn what_is_not_finite_is_refused() {
     for bad in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         assert_eq!(
-            quantise_group(&[1.0, bad, 2.0], Int12, &mut [0i16; 3]),
+            quantize_group(&[1.0, bad, 2.0], Int12, &mut [0i16; 3]),
             Err(ArithmeticError::NotFinite)
         );
         assert_eq!(
@@ -68,15 +68,15 @@ fn what_is_not_finite_is_refused() {
 #[test]
 fn lengths_that_do_not_fit_are_refused() {
     assert_eq!(
-        quantise_group(&[1.0; 2], Int8, &mut [0i8; 3]),
+        quantize_group(&[1.0; 2], Int8, &mut [0i8; 3]),
         Err(ArithmeticError::Shape)
     );
     assert_eq!(
-        quantise_row(&[1.0; 2], Int8, &mut [0i8; 2], &mut [0.0; 2]),
+        quantize_row(&[1.0; 2], Int8, &mut [0i8; 2], &mut [0.0; 2]),
         Err(ArithmeticError::Shape)
     );
     assert_eq!(
-        quantise_row(&[1.0; 2], Int12, &mut [0i16; 1], &mut [0.0; 1]),
+        quantize_row(&[1.0; 2], Int12, &mut [0i16; 1], &mut [0.0; 1]),
         Err(ArithmeticError::Shape)
     );
     assert_eq!(
@@ -138,10 +138,10 @@ fn the_extremes_of_int12_fit_32_bits_and_are_rounded_to_the_nearest_float() {
 #[test]
 fn what_vanishes_is_zero_and_the_largest_floats_are_kept() {
     for (precision, max) in [(Int8, 127), (Int12, 2047)] {
-        let quantised = |row: &[f32]| quantised(row, precision);
-        assert_eq!(quantised(&[9.9e-31, -9.9e-31]), (vec![0, 0], vec![0.0]));
-        assert_eq!(quantised(&[1.1e-30, -0.0]).0, [max, 0]);
-        let (q, scales) = quantised(&[f32::MAX, f32::MIN, 1.0]);
+        let quantized = |row: &[f32]| quantized(row, precision);
+        assert_eq!(quantized(&[9.9e-31, -9.9e-31]), (vec![0, 0], vec![0.0]));
+        assert_eq!(quantized(&[1.1e-30, -0.0]).0, [max, 0]);
+        let (q, scales) = quantized(&[f32::MAX, f32::MIN, 1.0]);
         assert_eq!((q, scales[0]), (vec![max, -max, 0], f32::MAX / f32::from(max)));
     }
 }
@@ -155,13 +155,13 @@ proptest! {
     }
 
     #[test]
-    fn a_quantised_value_is_within_half_a_step(row in row(0..400), precision in precision()) {
-        let quantised = quantised(&row, precision);
+    fn a_quantized_value_is_within_half_a_step(row in row(0..400), precision in precision()) {
+        let quantized = quantized(&row, precision);
         for (k, x) in wide(&row).into_iter().enumerate() {
             // The inverse of the scale is rounded: some parts in a million more of the largest value.
-            let step = f64::from(quantised.1[k / GROUP]);
+            let step = f64::from(quantized.1[k / GROUP]);
             let half = 0.5 + 2e-7 * f64::from(precision.max());
-            prop_assert!((value(&quantised, k) - x).abs() <= step * half + 1e-30, "{}", k);
+            prop_assert!((value(&quantized, k) - x).abs() <= step * half + 1e-30, "{}", k);
         }
     }
 
@@ -169,7 +169,7 @@ proptest! {
     fn the_largest_of_a_group_is_the_precisions_and_nothing_is_beyond(
         row in row(1..400), precision in precision(),
     ) {
-        for (values, q) in row.chunks(GROUP).zip(quantised(&row, precision).0.chunks(GROUP)) {
+        for (values, q) in row.chunks(GROUP).zip(quantized(&row, precision).0.chunks(GROUP)) {
             let largest = q.iter().map(|q| q.abs()).max();
             prop_assert_eq!(largest, Some(if values.iter().all(|x| *x == 0.0) { 0 } else { precision.max() }));
         }
@@ -179,16 +179,16 @@ proptest! {
     fn groups_know_nothing_of_each_other(
         one in row(GROUP..GROUP + 1), other in row(1..GROUP), precision in precision(),
     ) {
-        let both = quantised(&[&one[..], &other[..]].concat(), precision);
-        let (one, other) = (quantised(&one, precision), quantised(&other, precision));
+        let both = quantized(&[&one[..], &other[..]].concat(), precision);
+        let (one, other) = (quantized(&one, precision), quantized(&other, precision));
         prop_assert_eq!(both.0, [one.0, other.0].concat());
         prop_assert_eq!(bits(&both.1), bits(&[one.1, other.1].concat()));
     }
 
     #[test]
     fn negation_is_exact(row in row(0..300), precision in precision()) {
-        let (q, scales) = quantised(&row, precision);
-        let (negated, same) = quantised(&row.iter().map(|x| -x).collect::<Vec<_>>(), precision);
+        let (q, scales) = quantized(&row, precision);
+        let (negated, same) = quantized(&row.iter().map(|x| -x).collect::<Vec<_>>(), precision);
         prop_assert_eq!(negated, q.iter().map(|q| -q).collect::<Vec<_>>());
         prop_assert_eq!(same, scales);
     }
@@ -206,7 +206,7 @@ proptest! {
         pairs in vec((-4.0f32..4.0, -0.5f32..0.5), 1..700), bias in -2.0f32..2.0, precision in precision(),
     ) {
         let (x, w): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
-        let (x, w) = (quantised(&x, precision), quantised(&w, precision));
+        let (x, w) = (quantized(&x, precision), quantized(&w, precision));
         let found = product_cell(&x.0, &x.1, &w.0, &w.1, bias).unwrap();
         let terms = || (0..x.0.len()).map(|k| value(&x, k) * value(&w, k));
         let size: f64 = terms().map(f64::abs).sum::<f64>() + f64::from(bias.abs());

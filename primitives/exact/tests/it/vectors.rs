@@ -99,8 +99,8 @@ fn norms() {
 }
 
 #[test]
-fn quantising() {
-    let vectors = read(include_str!("../../vectors/quantise.json"));
+fn quantizing() {
+    let vectors = read(include_str!("../../vectors/quantize.json"));
     assert_eq!(vectors["group"], GROUP);
     let rounded = &vectors["round"];
     let found: Vec<i32> = floats(&rounded["arguments"]).into_iter().map(round).collect();
@@ -112,11 +112,11 @@ fn quantising() {
         assert_eq!(bits(&scaled), bits(&floats(&case["scaled"])));
         for (precision, of) in [(Precision::Int8, case), (Precision::Int12, &case["int12"])] {
             let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
-            quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+            quantize_row(&scaled, precision, &mut q, &mut scales).unwrap();
             assert_eq!(q, integers::<i16>(&of["q"]));
             assert_eq!(bits(&scales), bits(&floats(&of["scales"])));
             if row.len() <= GROUP {
-                let scale = quantise_group(&scaled, precision, &mut q).unwrap();
+                let scale = quantize_group(&scaled, precision, &mut q).unwrap();
                 assert_eq!((q, scale), (integers(&of["q"]), float(&of["scales"])));
             }
         }
@@ -134,10 +134,10 @@ fn products() {
     }
 }
 
-/// Rows of heads, quantised.
+/// Rows of heads, quantized.
 fn heads(rows: &[f32], width: usize) -> (Vec<i16>, Vec<f32>) {
     let (mut q, mut scales) = (vec![0; rows.len()], vec![0.0; rows.len() / width]);
-    quantise_heads(rows, width, &mut q, &mut scales).unwrap();
+    quantize_heads(rows, width, &mut q, &mut scales).unwrap();
     (q, scales)
 }
 
@@ -212,8 +212,8 @@ fn pooling() {
         let mut pooled = vec![0.0; expected.len()];
         mean_pool(&floats(&case["rows"]), &mut pooled).unwrap();
         assert_eq!(bits(&pooled), bits(&expected));
-        l2_normalise(&mut expected).unwrap();
-        assert_eq!(bits(&expected), bits(&floats(&case["normalised"])));
+        l2_normalize(&mut expected).unwrap();
+        assert_eq!(bits(&expected), bits(&floats(&case["normalized"])));
     }
 }
 

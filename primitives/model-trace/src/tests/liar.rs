@@ -25,7 +25,7 @@ pub fn liar(honest: &mut Player<MemoryTrace>, at: &Cell) -> Player<MemoryTrace> 
     if at.step as usize != last {
         let record = &mut liar.unfolded.as_mut().unwrap().steps[last];
         let cells = match record {
-            Rows::Quantised { width, words, .. } => 2 * *width + *words,
+            Rows::Quantized { width, words, .. } => 2 * *width + *words,
             _ => record.row_bytes() / 4,
         };
         let row = record.count() - 1;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use surety_exact::{
-    Head, Sampling, Turns, attention_row, gelu, groups, l2_normalise, layer_norm_row, mean_pool,
-    product_cell, quantise_heads, quantise_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu,
+    Head, Sampling, Turns, attention_row, gelu, groups, l2_normalize, layer_norm_row, mean_pool,
+    product_cell, quantize_heads, quantize_row, rms_norm_row, rotate_row, rsqrt, sample, scale_row, silu,
 };
 
 use surety_types::model::{Architecture, ModelFamily, Precision};
@@ -19,12 +19,12 @@ use crate::{
 type Row = Vec<f32>;
 
 /// Values and scales.
-type Quantised = (Vec<i16>, Row);
+type Quantized = (Vec<i16>, Row);
 
-/// A row's heads, quantised.
-fn heads(row: &[f32], width: usize) -> Quantised {
+/// A row's heads, quantized.
+fn heads(row: &[f32], width: usize) -> Quantized {
     let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; row.len() / width]);
-    quantise_heads(row, width, &mut q, &mut scales).unwrap();
+    quantize_heads(row, width, &mut q, &mut scales).unwrap();
     (q, scales)
 }
 
@@ -47,18 +47,18 @@ impl Plain<'_> {
             .collect()
     }
 
-    fn quantise(&self, row: &[f32], smoothing_scale: Option<Tensor>) -> Quantised {
+    fn quantize(&self, row: &[f32], smoothing_scale: Option<Tensor>) -> Quantized {
         let mut scaled = row.to_vec();
         if let Some(smoothing_scale) = smoothing_scale {
             scale_row(row, &self.vector(smoothing_scale), &mut scaled).unwrap();
         }
         let (mut q, mut scales) = (vec![0; row.len()], vec![0.0; groups(row.len())]);
         let precision = self.0.model.architecture().precision.into();
-        quantise_row(&scaled, precision, &mut q, &mut scales).unwrap();
+        quantize_row(&scaled, precision, &mut q, &mut scales).unwrap();
         (q, scales)
     }
 
-    fn product(&self, (q, scales): &Quantised, by: Tensor) -> Row {
+    fn product(&self, (q, scales): &Quantized, by: Tensor) -> Row {
         let outputs = by.shape(self.0.model.architecture()).rows;
         let cell = |row| {
             let by = self.0.trace.weights(by, row).unwrap();
@@ -82,7 +82,7 @@ impl Plain<'_> {
     }
 
     /// All heads of one query over some positions.
-    fn attention(&self, query: &[f32], keys: &[Quantised], values: &[Quantised]) -> Row {
+    fn attention(&self, query: &[f32], keys: &[Quantized], values: &[Quantized]) -> Row {
         let architecture = self.0.model.architecture();
         let (width, group) = (
             architecture.head_dim as usize,
@@ -90,7 +90,7 @@ impl Plain<'_> {
         );
         let mut out = vec![0.0; query.len()];
         for (head, (query, out)) in query.chunks(width).zip(out.chunks_mut(width)).enumerate() {
-            fn of(row: &Quantised, head: usize, width: usize) -> Head<'_> {
+            fn of(row: &Quantized, head: usize, width: usize) -> Head<'_> {
                 Head {
                     q: &row.0[head * width..(head + 1) * width],
                     scale: row.1[head],
@@ -143,7 +143,7 @@ fn check_encoder(architecture: Architecture) {
         let mut states: Vec<Row> = (0..).zip(tokens).map(first).collect();
         for layer in 0..2 {
             let of = |part| Tensor::Layer(layer, part);
-            let qkv = |state: &Row| plain.quantise(state, Some(of(InLayer::AttentionSmoothing)));
+            let qkv = |state: &Row| plain.quantize(state, Some(of(InLayer::AttentionSmoothing)));
             let all = |part| -> Vec<Row> {
                 states
                     .iter()
@@ -151,23 +151,23 @@ fn check_encoder(architecture: Architecture) {
                     .collect()
             };
             let queries: Vec<Row> = all(InLayer::Query);
-            let quantised = |part| all(part).iter().map(|row| heads(row, 16)).collect();
-            let (keys, values): (Vec<_>, Vec<_>) = (quantised(InLayer::Key), quantised(InLayer::Value));
+            let quantized = |part| all(part).iter().map(|row| heads(row, 16)).collect();
+            let (keys, values): (Vec<_>, Vec<_>) = (quantized(InLayer::Key), quantized(InLayer::Value));
             for (state, query) in states.iter_mut().zip(&queries) {
                 let attended = plain.attention(query, &keys, &values);
-                let output = plain.product(&plain.quantise(&attended, None), of(InLayer::Output));
+                let output = plain.product(&plain.quantize(&attended, None), of(InLayer::Output));
                 let sum = add(&output, state);
                 let sum = plain.layer_norm(&sum, of(InLayer::AttentionNorm), of(InLayer::AttentionNormBias));
-                let up = plain.product(&plain.quantise(&sum, None), of(InLayer::Up));
+                let up = plain.product(&plain.quantize(&sum, None), of(InLayer::Up));
                 let up: Row = up.into_iter().map(gelu).collect();
-                let quantised = plain.quantise(&up, Some(of(InLayer::DownSmoothing)));
-                let down = plain.product(&quantised, of(InLayer::Down));
+                let quantized = plain.quantize(&up, Some(of(InLayer::DownSmoothing)));
+                let down = plain.product(&quantized, of(InLayer::Down));
                 *state = plain.layer_norm(&add(&down, &sum), of(InLayer::Norm), of(InLayer::NormBias));
             }
         }
         let mut pooled = vec![0.0; 32];
         mean_pool(&states.concat(), &mut pooled).unwrap();
-        l2_normalise(&mut pooled).unwrap();
+        l2_normalize(&mut pooled).unwrap();
         let leaf = work.layout.leaf_of(Part::Rows {
             sequence: item,
             chunk: 0,
@@ -223,7 +223,7 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
         for layer in 0..2u32 {
             let of = |part| Tensor::Layer(layer, part);
             let normed = plain.rms_norm(&state, of(InLayer::AttentionNorm));
-            let qkv = plain.quantise(&normed, None);
+            let qkv = plain.quantize(&normed, None);
             let rotated = |part| {
                 let mut row = plain.product(&qkv, of(part));
                 row.chunks_mut(8)
@@ -235,10 +235,10 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
             keys.push(heads(&key, 8));
             values.push(heads(&plain.product(&qkv, of(InLayer::Value)), 8));
             let attended = plain.attention(&query, keys, values);
-            let attended = plain.quantise(&attended, Some(of(InLayer::OutputSmoothing)));
+            let attended = plain.quantize(&attended, Some(of(InLayer::OutputSmoothing)));
             state = add(&state, &plain.product(&attended, of(InLayer::Output)));
             let normed = plain.rms_norm(&state, of(InLayer::Norm));
-            let input = plain.quantise(&normed, Some(of(InLayer::InnerSmoothing)));
+            let input = plain.quantize(&normed, Some(of(InLayer::InnerSmoothing)));
             let (gate, up) = (
                 plain.product(&input, of(InLayer::Gate)),
                 plain.product(&input, of(InLayer::Up)),
@@ -250,7 +250,7 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
                 .collect();
             state = add(
                 &state,
-                &plain.product(&plain.quantise(&inner, None), of(InLayer::Down)),
+                &plain.product(&plain.quantize(&inner, None), of(InLayer::Down)),
             );
 
             let (chunk, row) = (position / 2, position % 2);
@@ -259,7 +259,7 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
                 chunk,
                 stride: layer,
             });
-            let (q, words) = work.trace.rows(leaf.unwrap()).unwrap().quantised(row).unwrap();
+            let (q, words) = work.trace.rows(leaf.unwrap()).unwrap().quantized(row).unwrap();
             let (key, value) = (keys.last().unwrap(), values.last().unwrap());
             assert_eq!(q, [&key.0[..], &value.0].concat(), "{position} {layer}");
             let expected = [&state[..], &key.1, &value.1].concat();
@@ -269,7 +269,7 @@ fn check_decoder(architecture: Architecture, prompt: &Prompt<'_>, count: u32) {
             continue;
         };
         let logits = plain.product(
-            &plain.quantise(&plain.rms_norm(&state, Tensor::FinalNorm), None),
+            &plain.quantize(&plain.rms_norm(&state, Tensor::FinalNorm), None),
             Tensor::Head,
         );
         let how = Sampling {

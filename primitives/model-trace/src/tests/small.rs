@@ -217,7 +217,7 @@ pub fn cell(
     let range = shape.bytes_of(cell).unwrap();
     let bytes = &bytes[range.start as usize..range.end as usize];
     let value = match bytes {
-        [byte] if shape.quantised.is_some_and(|values| cell < values) => CellValue::Byte(*byte),
+        [byte] if shape.quantized.is_some_and(|values| cell < values) => CellValue::Byte(*byte),
         bytes => {
             let mut word = [0; 4];
             word[..bytes.len()].copy_from_slice(bytes);
@@ -252,7 +252,7 @@ pub fn write(rows: &mut Rows, row: u32, cell: u32, value: CellValue) {
             values[shape_width(*width)] = f32::from_le_bytes(word);
         }
         (
-            Rows::Quantised {
+            Rows::Quantized {
                 width, precision, q, ..
             },
             CellValue::Byte(byte),
@@ -267,7 +267,7 @@ pub fn write(rows: &mut Rows, row: u32, cell: u32, value: CellValue) {
             };
         }
         (
-            Rows::Quantised {
+            Rows::Quantized {
                 width,
                 precision,
                 words,

@@ -62,7 +62,7 @@ fn a_llama_leaf_is_16_positions_of_one_layer() {
         (96..100, 100..100)
     );
     assert_eq!(
-        (TINY_LLAMA.quantised(3), TINY_LLAMA.row_bytes(3)),
+        (TINY_LLAMA.quantized(3), TINY_LLAMA.row_bytes(3)),
         (Some(2 * 512), Some(2 * (512 + 16) + 8192))
     );
     let cached = |q, scales| Some(CachedHeads { q, scales });
@@ -126,7 +126,7 @@ proptest! {
         let (width, heads) = (2 * (shape.kv_heads * shape.head_dim) as usize, 4 * shape.kv_heads as usize);
         for stride in 0..shape.strides() {
             let state = shape.state(stride).unwrap();
-            prop_assert_eq!((Some(state.start), state.len()), (shape.quantised(stride), 4 * shape.hidden as usize));
+            prop_assert_eq!((Some(state.start), state.len()), (shape.quantized(stride), 4 * shape.hidden as usize));
             let (mut values, mut scales) = (0, state.end);
             for layer in shape.layers_of(stride) {
                 for cached in [shape.key(layer).unwrap(), shape.value(layer).unwrap()] {

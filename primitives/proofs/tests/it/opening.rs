@@ -180,11 +180,11 @@ proptest! {
         other.segment.segment ^= 1;
         prop_assert_eq!(found(&other), None);
 
-        // Its neighbour is another row, unless it holds the same bytes: then it is shown that it does.
+        // Its neighbor is another row, unless it holds the same bytes: then it is shown that it does.
         let mut other = opening.clone();
         other.row.row ^= 1;
-        let neighbour = rows.get(other.row.row as usize).filter(|neighbour| **neighbour == rows[row as usize]);
-        prop_assert_eq!(found(&other), neighbour.map(|neighbour| vec![neighbour[byte as usize]]));
+        let neighbor = rows.get(other.row.row as usize).filter(|neighbor| **neighbor == rows[row as usize]);
+        prop_assert_eq!(found(&other), neighbor.map(|neighbor| vec![neighbor[byte as usize]]));
 
         for sibling in 0..opening.segment.proof.0.len() {
             let mut other = opening.clone();

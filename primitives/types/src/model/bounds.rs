@@ -5,7 +5,7 @@ use core::fmt;
 use super::{Activation, Architecture, ModelFamily, Precision, Smoothed};
 use crate::limits;
 
-/// Quantised values come before their scales in a row, and a word must not lie across two of its segments.
+/// Quantized values come before their scales in a row, and a word must not lie across two of its segments.
 const WORD: u32 = 4;
 
 /// Why there can be no model of these dimensions.

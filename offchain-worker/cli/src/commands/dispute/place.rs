@@ -76,8 +76,8 @@ pub fn cell_text(layout: Option<&Layout>, cell: &Cell) -> String {
 /// Which of a row's numbers, or bytes of one.
 fn number_text(layout: Option<&Layout>, cell: &Cell) -> String {
     let plan = layout.and_then(|layout| layout.plan(cell.leaf, cell.length));
-    let quantised = plan.and_then(|plan| Some((plan.rows_of(cell.step)?.quantised?, plan.precision())));
-    match quantised {
+    let quantized = plan.and_then(|plan| Some((plan.rows_of(cell.step)?.quantized?, plan.precision())));
+    match quantized {
         Some((bytes, _)) if cell.cell >= bytes => format!("scale {}", cell.cell - bytes),
         Some((_, Precision::Int12)) => {
             let byte = if cell.cell.is_multiple_of(2) {
@@ -178,35 +178,35 @@ fn op_text(op: Op) -> &'static str {
         Op::Embed => "the embeddings",
         Op::AttentionStats => "mean and deviation before attention",
         Op::AttentionInput => "the input of attention",
-        Op::QuantQkv => "the quantised input of attention",
+        Op::QuantQkv => "the quantized input of attention",
         Op::Query => "the queries",
         Op::Key => "the keys",
         Op::Value => "the values",
         Op::RotateQuery => "the rotated queries",
         Op::RotateKey => "the rotated keys",
-        Op::QuantQuery => "the quantised queries",
-        Op::QuantKey => "the quantised keys",
-        Op::QuantValue => "the quantised values",
+        Op::QuantQuery => "the quantized queries",
+        Op::QuantKey => "the quantized keys",
+        Op::QuantValue => "the quantized values",
         Op::Scores => "the attention scores",
         Op::Maxima => "the largest scores of blocks",
         Op::Exps => "the attention's exponentials",
         Op::Totals => "the attention's totals",
         Op::ValueScales => "the scales of values",
-        Op::QuantWeights => "the quantised attention weights",
+        Op::QuantWeights => "the quantized attention weights",
         Op::ValuesTransposed => "the columns of values",
         Op::Partials => "the attention of blocks",
         Op::Attention => "the attention",
-        Op::QuantOutput => "the quantised attention",
+        Op::QuantOutput => "the quantized attention",
         Op::Output => "the attention's output",
         Op::AttentionAdd => "the attention added to the state",
         Op::AttentionSum => "the state after attention",
         Op::MlpStats => "the deviation before the inner layer",
         Op::MlpInput => "the input of the inner layer",
-        Op::QuantMlp => "the quantised input of the inner layer",
+        Op::QuantMlp => "the quantized input of the inner layer",
         Op::Gate => "the gate",
         Op::Up => "the inner layer",
         Op::Activation => "the activation function",
-        Op::QuantDown => "the quantised activations",
+        Op::QuantDown => "the quantized activations",
         Op::Down => "the product back to the state",
         Op::Add => "the sum with the state",
         Op::Stats => "mean and deviation of the sum",
@@ -216,7 +216,7 @@ fn op_text(op: Op) -> &'static str {
         Op::Pool => "the vector",
         Op::FinalStats => "the deviation of the last state",
         Op::FinalInput => "the last state, normalised,",
-        Op::FinalQuant => "the last state, quantised,",
+        Op::FinalQuant => "the last state, quantized,",
         Op::Logits => "the logits",
         Op::Record => "what is recorded",
     }
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantised_number_of_two_bytes_is_named_by_the_byte() {
+    fn a_quantized_number_of_two_bytes_is_named_by_the_byte() {
         let manifest = known::all_minilm_l6_v2_exact().manifest;
         let facts = TaskFacts {
             family: manifest.family,
@@ -243,7 +243,7 @@ mod tests {
         };
         let layout = Layout::new(&manifest.exact.unwrap().architecture, facts).unwrap();
         let plan = layout.plan(1, 3).unwrap();
-        let step = (0..plan.steps()).find(|step| plan.rows_of(*step).unwrap().quantised == Some(768));
+        let step = (0..plan.steps()).find(|step| plan.rows_of(*step).unwrap().quantized == Some(768));
         let named = |cell, byte| {
             let value = if byte {
                 CellValue::Byte(0)
@@ -260,7 +260,7 @@ mod tests {
             };
             cell_text(Some(&layout), &cell)
         };
-        let what = "row 2 of the quantised input of attention of layer 0, item 0";
+        let what = "row 2 of the quantized input of attention of layer 0, item 0";
         assert_eq!(named(0, true), format!("the low byte of number 0 of {what}"));
         assert_eq!(named(767, true), format!("the high byte of number 383 of {what}"));
         assert_eq!(named(769, false), format!("scale 1 of {what}"));

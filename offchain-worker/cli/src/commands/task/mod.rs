@@ -17,7 +17,7 @@ use surety_client::{
     follow::Follow,
     grants::Grants,
     inputs::Supplier,
-    nearest::{Neighbour, nearest},
+    nearest::{Neighbor, nearest},
     record::ClientRecord,
     serve::welcome,
     words, write_atomically,
@@ -168,7 +168,7 @@ struct Fetched {
     output_bytes: u64,
     from: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    nearest: Vec<Neighbour>,
+    nearest: Vec<Neighbor>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
 }
@@ -201,7 +201,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
             task: args.task,
             attempts,
         })?;
-    let neighbours = match args.nearest {
+    let neighbors = match args.nearest {
         Some(count) => {
             let text = match args.input.as_deref() {
                 Some(path) => input_from_file(path, &info)?,
@@ -225,7 +225,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
         output_path: args.out.as_ref().map(|path| path.display().to_string()),
         output_bytes: delivery.bytes.len() as u64,
         from: delivery.from,
-        nearest: neighbours,
+        nearest: neighbors,
         generation,
     };
     let about = format!(
@@ -243,7 +243,7 @@ async fn result(context: &Context, args: &ResultArgs) -> Result<()> {
             Ok(())
         }
         _ => context.out.result(&fetched, || {
-            format!("{about}\n{}", neighbours_text(&fetched.nearest))
+            format!("{about}\n{}", neighbors_text(&fetched.nearest))
         }),
     }
 }
@@ -365,15 +365,15 @@ async fn list(context: &Context, args: &ListArgs) -> Result<()> {
 fn nearest_lines(context: &Context, args: &NearestArgs) -> Result<()> {
     let text = fs::read(&args.input).map_err(CliError::file(&args.input))?;
     let blob = fs::read(&args.output).map_err(CliError::file(&args.output))?;
-    let neighbours = nearest(&text, &Embeddings::decode(&blob)?, args.count)?;
-    context.out.result(&neighbours, || neighbours_text(&neighbours))
+    let neighbors = nearest(&text, &Embeddings::decode(&blob)?, args.count)?;
+    context.out.result(&neighbors, || neighbors_text(&neighbors))
 }
 
-fn neighbours_text(neighbours: &[Neighbour]) -> String {
-    let lines = neighbours.iter().map(|neighbour| {
+fn neighbors_text(neighbors: &[Neighbor]) -> String {
+    let lines = neighbors.iter().map(|neighbor| {
         format!(
             "\n{}\n  {:.3}  {}\n",
-            neighbour.line, neighbour.cosine, neighbour.nearest
+            neighbor.line, neighbor.cosine, neighbor.nearest
         )
     });
     lines.collect()

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use surety_dispute_game::bisection::RowsShape;
-use surety_kernels::{Heads, Rows as Quantised};
+use surety_kernels::{Heads, Rows as Quantized};
 use surety_model_trace::{Rows, Step, TraceShape};
 
 use crate::exact::{
@@ -41,7 +41,7 @@ impl Capture {
         let shape = RowsShape {
             rows: u32::try_from(bytes.len()).ok()?.checked_div(row_bytes)?,
             row_bytes,
-            quantised: self.shape.quantised(stride).filter(|bytes| *bytes > 0),
+            quantized: self.shape.quantized(stride).filter(|bytes| *bytes > 0),
         };
         Rows::recorded(&shape, &bytes)
     }
@@ -78,7 +78,7 @@ impl Probe for Capture {
         }
     }
 
-    fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Quantised) {}
+    fn quantized(&mut self, _: Step, _: &[f32], _: usize, _: &Quantized) {}
 
     fn heads(&mut self, step: Step, heads: &Heads) {
         let Some((stride, at)) = place_of_heads(&self.shape, step) else {

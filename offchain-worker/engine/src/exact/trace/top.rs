@@ -106,7 +106,7 @@ impl Probe for TopLevel {
         self.pending.clear();
     }
 
-    fn quantised(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
+    fn quantized(&mut self, _: Step, _: &[f32], _: usize, _: &Rows) {}
 
     fn heads(&mut self, step: Step, heads: &Heads) {
         let Some((stride, at)) = place_of_heads(&self.shape, step) else {
@@ -131,7 +131,7 @@ pub(crate) fn place(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32
     is_recorded.then_some((stride, shape.state(stride)?))
 }
 
-/// The same of quantised keys and values.
+/// The same of quantized keys and values.
 pub(crate) fn place_of_heads(shape: &TraceShape, Step { layer, op }: Step) -> Option<(u32, CachedHeads)> {
     let stride = shape.stride_of(layer)?;
     let at = match op {

@@ -98,11 +98,11 @@ fn number() -> impl Strategy<Value = u32> {
 }
 
 fn rows() -> impl Strategy<Value = RowsShape> {
-    let quantised = prop::option::of(number());
-    (number(), number(), quantised).prop_map(|(rows, row_bytes, quantised)| RowsShape {
+    let quantized = prop::option::of(number());
+    (number(), number(), quantized).prop_map(|(rows, row_bytes, quantized)| RowsShape {
         rows,
         row_bytes,
-        quantised,
+        quantized,
     })
 }
 
@@ -240,8 +240,8 @@ proptest! {
 
     #[test]
     fn cells_divide_a_row_without_gaps(shape in rows(), small in 1u32..3000, quarter in 0u32..800) {
-        let quantised = shape.quantised.map(|_| 4 * quarter.min(small / 4));
-        let row = RowsShape { row_bytes: small, quantised, ..shape };
+        let quantized = shape.quantized.map(|_| 4 * quarter.min(small / 4));
+        let row = RowsShape { row_bytes: small, quantized, ..shape };
         let mut next = 0;
         for cell in 0..row.cells() {
             let bytes = row.bytes_of(cell).unwrap();

@@ -38,7 +38,7 @@ impl Shape for Largest {
         Some(RowsShape {
             rows: ROWS_MAX,
             row_bytes: SEGMENTS_MAX * SEGMENT_BYTES,
-            quantised: None,
+            quantized: None,
         })
     }
 }

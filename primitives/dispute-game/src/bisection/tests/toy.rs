@@ -107,7 +107,7 @@ impl Toy {
         RowsShape {
             rows,
             row_bytes: 4 * self.width,
-            quantised: None,
+            quantized: None,
         }
     }
 
@@ -213,7 +213,7 @@ impl Shape for Toy {
         let given = |rows, row_bytes| RowsShape {
             rows,
             row_bytes,
-            quantised: None,
+            quantized: None,
         };
         if leaf == 0 {
             return (step == 0).then(|| given(self.items, 4 * (2 + self.positions)));
@@ -226,7 +226,7 @@ impl Shape for Toy {
             Kind::Quant => RowsShape {
                 rows: length,
                 row_bytes: 2 * self.width,
-                quantised: Some(self.width),
+                quantized: Some(self.width),
             },
             Kind::Record => self.record(leaf, length),
             Kind::Pool => self.words(1),

@@ -2,7 +2,7 @@
 
 use crate::{ArithmeticError, functions::ROUNDER};
 
-/// How finely a model's rows are quantised, weights and activations alike.
+/// How finely a model's rows are quantized, weights and activations alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// -127 to 127, one byte each.
@@ -13,7 +13,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The largest quantised value; the one below its negative is not used, so negation is exact.
+    /// The largest quantized value; the one below its negative is not used, so negation is exact.
     pub const fn max(self) -> i16 {
         match self {
             Self::Int8 => 127,
@@ -21,7 +21,7 @@ impl Precision {
         }
     }
 
-    /// Bytes of a quantised value.
+    /// Bytes of a quantized value.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Int8 => 1,
@@ -30,7 +30,7 @@ impl Precision {
     }
 }
 
-/// What holds a quantised value.
+/// What holds a quantized value.
 pub trait Quantum: Copy + Into<i32> {
     /// Of an integer that fits.
     fn of(value: i32) -> Self;
@@ -50,7 +50,7 @@ impl Quantum for i16 {
     }
 }
 
-/// Values that share one scale. Short enough for an outlier to spoil few neighbours, long enough for the
+/// Values that share one scale. Short enough for an outlier to spoil few neighbors, long enough for the
 /// scales to cost little: four steps of a 512-bit dot product per lane, one round of an int8 tensor core.
 pub const GROUP: usize = 128;
 
@@ -70,7 +70,7 @@ pub fn round(x: f32) -> i32 {
 
 /// `out[k] = row[k] * by[k]`: channels with large values give some of their range to the weights.
 ///
-/// A product that overflows becomes an infinity here, which [`quantise_group`] refuses.
+/// A product that overflows becomes an infinity here, which [`quantize_group`] refuses.
 ///
 /// # Errors
 /// [`ArithmeticError::Shape`] unless all three are of one length.
@@ -85,24 +85,24 @@ pub fn scale_row(row: &[f32], by: &[f32], out: &mut [f32]) -> Result<(), Arithme
     Ok(())
 }
 
-/// Quantises at most [`GROUP`] values: `scale = max|x| / max`, `q = round(x * (max / max|x|))`, with the
+/// Quantizes at most [`GROUP`] values: `scale = max|x| / max`, `q = round(x * (max / max|x|))`, with the
 /// precision's largest value as `max`. Returns the scale.
 ///
 /// # Errors
 /// [`ArithmeticError::NotFinite`] for a NaN or an infinity, [`ArithmeticError::Shape`] unless `q` is as long
 /// as `values`.
 #[inline(always)]
-pub fn quantise_group<Q: Quantum>(
+pub fn quantize_group<Q: Quantum>(
     values: &[f32],
     precision: Precision,
     q: &mut [Q],
 ) -> Result<f32, ArithmeticError> {
-    quantise_to(values, precision.max(), q)
+    quantize_to(values, precision.max(), q)
 }
 
-/// [`quantise_group`] of any number of values, to at most `max` in size.
+/// [`quantize_group`] of any number of values, to at most `max` in size.
 #[inline(always)]
-pub(crate) fn quantise_to<Q: Quantum>(values: &[f32], max: i16, q: &mut [Q]) -> Result<f32, ArithmeticError> {
+pub(crate) fn quantize_to<Q: Quantum>(values: &[f32], max: i16, q: &mut [Q]) -> Result<f32, ArithmeticError> {
     if values.len() != q.len() {
         return Err(ArithmeticError::Shape);
     }
@@ -120,7 +120,7 @@ pub(crate) fn quantise_to<Q: Quantum>(values: &[f32], max: i16, q: &mut [Q]) -> 
     Ok(scale)
 }
 
-/// How values of which the largest has this size are quantised: what they are multiplied by, and the scale.
+/// How values of which the largest has this size are quantized: what they are multiplied by, and the scale.
 /// Nothing where they vanish: all are 0 then, and so is the scale.
 ///
 /// # Errors
@@ -134,12 +134,12 @@ pub fn steps(size: f32, max: i16) -> Result<Option<(f32, f32)>, ArithmeticError>
     Ok((size >= VANISHING).then(|| (max / size, size / max)))
 }
 
-/// Quantises a row group by group: `q` as long as the row, `scales` one per group.
+/// Quantizes a row group by group: `q` as long as the row, `scales` one per group.
 ///
 /// # Errors
-/// Those of [`quantise_group`].
+/// Those of [`quantize_group`].
 #[inline(always)]
-pub fn quantise_row<Q: Quantum>(
+pub fn quantize_row<Q: Quantum>(
     row: &[f32],
     precision: Precision,
     q: &mut [Q],
@@ -149,7 +149,7 @@ pub fn quantise_row<Q: Quantum>(
         return Err(ArithmeticError::Shape);
     }
     for ((values, q), scale) in row.chunks(GROUP).zip(q.chunks_mut(GROUP)).zip(scales) {
-        *scale = quantise_group(values, precision, q)?;
+        *scale = quantize_group(values, precision, q)?;
     }
     Ok(())
 }

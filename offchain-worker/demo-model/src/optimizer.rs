@@ -47,12 +47,12 @@ enum Memory {
     AdamW { mean: Vec<f32>, squares: Vec<f32> },
 }
 
-pub(super) struct Optimiser {
+pub(super) struct Optimizer {
     memories: Vec<Memory>,
     steps: i32,
 }
 
-impl Optimiser {
+impl Optimizer {
     pub(super) fn new(network: &Network) -> Self {
         let memories = network.parameters.iter().map(|(name, parameter)| {
             let mean = vec![0.0; parameter.elem_count()];

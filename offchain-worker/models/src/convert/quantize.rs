@@ -1,7 +1,7 @@
-//! Float weights to quantised rows.
+//! Float weights to quantized rows.
 
 use rayon::prelude::*;
-use surety_exact::{ArithmeticError, Precision, groups, quantise_row};
+use surety_exact::{ArithmeticError, Precision, groups, quantize_row};
 
 use super::{
     ConvertError,
@@ -53,7 +53,7 @@ impl Site<'_> {
         })
     }
 
-    /// Quantises, as suits the input.
+    /// Quantizes, as suits the input.
     pub(super) fn linear(&self, source: &mut Source, chosen: Chosen<'_>) -> Result<Linear, ConvertError> {
         let Table {
             rows,
@@ -76,10 +76,10 @@ impl Site<'_> {
     }
 }
 
-/// Rows that are quantised at once, by all threads.
+/// Rows that are quantized at once, by all threads.
 const BATCH: usize = 256;
 
-/// Quantises a matrix, a batch of rows after the other. Its columns are divided by `smoothing_scale` first.
+/// Quantizes a matrix, a batch of rows after the other. Its columns are divided by `smoothing_scale` first.
 pub(super) fn table(
     source: &mut Source,
     stem: &str,
@@ -112,7 +112,7 @@ pub(super) fn table(
         batch.extend_from_slice(row);
         left -= 1;
         if left.is_multiple_of(BATCH) {
-            quantise_rows(&batch, &mut table, chosen.rounding).map_err(|fault| refused(stem, fault))?;
+            quantize_rows(&batch, &mut table, chosen.rounding).map_err(|fault| refused(stem, fault))?;
             batch.clear();
         }
         Ok(())
@@ -120,16 +120,16 @@ pub(super) fn table(
     Ok(table)
 }
 
-/// Adds rows to a table. Each is quantised by itself: threads change nothing.
-fn quantise_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), ArithmeticError> {
+/// Adds rows to a table. Each is quantized by itself: threads change nothing.
+fn quantize_rows(rows: &[f32], into: &mut Table, rounding: Option<&Rounding>) -> Result<(), ArithmeticError> {
     let Table { width, q, scales, .. } = into;
     match q {
         Quanta::Int8(q) => add_rows(rows, *width, q, scales, |row, q, scales| match rounding {
             Some(rounding) => rounding.row(row, q, scales),
-            None => quantise_row(row, Precision::Int8, q, scales),
+            None => quantize_row(row, Precision::Int8, q, scales),
         }),
         Quanta::Int12(q) => add_rows(rows, *width, q, scales, |row, q, scales| {
-            quantise_row(row, Precision::Int12, q, scales)
+            quantize_row(row, Precision::Int12, q, scales)
         }),
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn norm(
     })
 }
 
-/// Quantises the layers that share one input, with the smoothing and the rounding that suit them all.
+/// Quantizes the layers that share one input, with the smoothing and the rounding that suit them all.
 ///
 /// Where nothing has been seen there is nothing to go by: no `smoothing_scale`, and plain rounding.
 pub(super) fn sharing<const N: usize>(
