@@ -24,8 +24,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// The same for best blocks where there are other nodes to follow: they come every few seconds. Whether
 /// another node is asked by now is looked at as often.
 const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
-/// The running clock is no further ahead of its finalised state than this while finality stands still: what it
-/// counts is what becomes final. Half a minute.
+/// The running clock is no further ahead of its finalised state than this while finality stands still: what
+/// it counts is what becomes final. Half a minute.
 const CLOCK_AHEAD_MAX: BlockNumber = 15;
 
 type Header = SubstrateHeader<H256>;

@@ -75,7 +75,8 @@ impl Inner {
         arguments: &[u8],
     ) -> Result<T, ChainError> {
         let question = |at: BlockRef| async move {
-            // At the block of an upgrade a new runtime would read what the old one wrote, which is not moved over yet.
+            // At the block of an upgrade the new runtime would read what the old one wrote and nobody has
+            // moved over yet.
             let hash = self.writer_of(at.hash).await?;
             let runtime = self.runtime_after(hash).await?;
             // Before it is called: of a function that is not there nodes say what they say of one that fails.
