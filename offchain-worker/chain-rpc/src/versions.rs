@@ -67,8 +67,8 @@ impl Inner {
         }
     }
 
-    /// As [`Self::writer_of`]: mostly the block itself. Its parent's state is asked for only where it differs,
-    /// because nodes drop states, the parent's first.
+    /// As [`Self::writer_of`]: mostly the block itself. Its parent's state is asked for only where it
+    /// differs, because nodes drop states, the parent's first.
     async fn writer(&self, hash: H256) -> Result<H256, ChainError> {
         let (after, wrote) = tokio::try_join!(self.version_after(hash), self.link.last_upgrade(hash))?;
         let writer = match wrote {
