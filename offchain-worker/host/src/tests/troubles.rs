@@ -229,6 +229,7 @@ async fn a_task_that_nobody_can_tell_the_price_of_keeps_nobody_from_bidding_for_
     let world = World::new().await;
     let dark = world.post(b"dark\n").await;
     world.chain.change(|state| state.without_terms.insert(dark));
+    world.chain.finalize();
     let host = world.start();
     let task = world.post(b"one\n").await;
     world.until_bid(task, false).await;
