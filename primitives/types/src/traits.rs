@@ -1,6 +1,7 @@
 //! Glue between pallets, each named for the need it serves. The runtime wires them in `src/configs`.
 
 use alloc::vec::Vec;
+use sp_core::H256;
 use sp_runtime::{DispatchError, DispatchResult};
 
 use crate::{
@@ -96,6 +97,22 @@ impl<AccountId> Jail<AccountId> for () {
     fn is_suspended(_: &AccountId) -> bool {
         false
     }
+}
+
+/// Blocks without entropy after which nobody waits for it any longer. Every block of the chain has some: so
+/// many without mean that something is broken.
+pub const ENTROPY_PATIENCE_BLOCKS: u32 = 100;
+
+/// What authors of blocks give for draws: the output of their own VRF, which nobody can grind. Provided by
+/// block-entropy.
+pub trait BlockEntropy<BlockNumber> {
+    /// The output in the first block after `block` that has one and is still kept, and that block. Whoever
+    /// asks, and whenever, gets the same for as long as it is kept.
+    fn first_after(block: BlockNumber) -> Option<(H256, BlockNumber)>;
+
+    /// Makes what is kept as hard to search as it can be, with something younger than `block` in it.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn fill_for_benchmark(block: BlockNumber);
 }
 
 /// Checks that somebody drew itself. Provided by the runtime, which knows what an account is.

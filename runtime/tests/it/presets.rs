@@ -166,6 +166,8 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("Grandpa", 9),
         ("Parameters", 17),
         ("Sudo", 18),
+        ("FinalityClock", 20),
+        ("BlockEntropy", 21),
         ("Staking", 50),
         ("ProviderRegistry", 51),
         ("ModelRegistry", 52),
