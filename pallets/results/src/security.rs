@@ -15,24 +15,12 @@ use surety_types::{
     traits::StakeLedger,
 };
 
-use crate::{Config, Error, Pallet, RoundOf};
+use crate::{Config, Error, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Auditors expected for a result of `provider` in a task that is watched at `level`.
     pub fn auditors_expected(provider: &T::AccountId, level: SecurityLevel) -> FixedU128 {
         Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks)
-    }
-
-    /// The same in a round as it stands. When auditors are drawn again because some did not show, that is at
-    /// the high level: who is drawn then is no longer blind, and somebody may be keeping auditors away.
-    pub fn auditors_wanted(round: &RoundOf<T>, provider: &T::AccountId) -> FixedU128 {
-        let again = round.draw.as_ref().is_some_and(|draw| draw.tranche > 0);
-        let level = if again {
-            SecurityLevel::High
-        } else {
-            round.security.level
-        };
-        Self::auditors_expected(provider, level)
     }
 
     /// The level for a task. Without a value at risk that is what was asked for: the usual lock covers it.

@@ -6,8 +6,8 @@ use sp_runtime::TryRuntimeError;
 use surety_types::{TaskId, limits, traits::Escrow};
 
 use crate::{
-    Agenda, AgendaSweptTo, AssignmentOf, Balance, BidCount, BidCounts, Bids, Config, Draws, NextTaskId,
-    OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    Agenda, AgendaSweptTo, AssignmentOf, AwaitingEntropy, Balance, BidCount, BidCounts, Bids, Config,
+    NextTaskId, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
 };
 
 impl<T: Config> Pallet<T> {
@@ -68,12 +68,15 @@ impl<T: Config> Pallet<T> {
 
     fn auc_4_every_task_is_on_the_agenda() -> Result<(), TryRuntimeError> {
         let swept = AgendaSweptTo::<T>::get();
-        let mut awaited: BTreeSet<TaskId> = Draws::<T>::iter_keys().collect();
+        let mut awaited: BTreeSet<TaskId> = AwaitingEntropy::<T>::iter_keys().collect();
         for id in &awaited {
             let state = Tasks::<T>::get(id).map(|task| task.state);
             ensure!(
-                matches!(state, Some(TaskStateOf::<T>::Drawing { .. })),
-                "AUC-4: a draw that nobody waits for"
+                matches!(
+                    state,
+                    Some(TaskStateOf::<T>::Drawing { .. } | TaskStateOf::<T>::Running { .. })
+                ),
+                "AUC-4: entropy that nobody waits for"
             );
         }
         for (time, id) in Agenda::<T>::iter_keys() {

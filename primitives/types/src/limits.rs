@@ -21,8 +21,13 @@ pub const OPERATIONS_MAX: u32 = 8;
 /// Most unbonding chunks a stash may have open at once.
 pub const UNLOCKING_MAX: u32 = 32;
 
-/// Most audits of one task, of all its providers and all tranches.
-pub const AUDITS_MAX: u32 = 64;
+/// Most audits of one provider's result. So many are practically never drawn: of many verifiers of whom 3 are
+/// expected, the most that a level or a newcomer asks for by default, 25 or more are with a probability of
+/// 3 * 10^-15 (Poisson's tail; fewer verifiers make it less).
+pub const AUDITS_PER_MEMBER_MAX: u32 = 24;
+
+/// Most audits of one task, of all its providers.
+pub const AUDITS_MAX: u32 = AUDITS_PER_MEMBER_MAX * REDUNDANCY_MAX;
 
 /// Most disputes of one task that are open at once.
 pub const DISPUTES_MAX: u32 = 32;
@@ -37,9 +42,6 @@ pub const DEMANDS_MAX: u32 = 32;
 /// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its
 /// own cannot use up those of another, and each moves the round's deadline on.
 pub const INPUT_DEMANDS_MAX: u32 = 2;
-
-/// How often auditors are drawn again for a task because some did not show.
-pub const TRANCHES_MAX: u8 = 2;
 
 /// Most verifiers that take part in one vote of all. With more of them those with most stake do.
 pub const VOTERS_MAX: u32 = 100;

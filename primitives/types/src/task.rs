@@ -283,16 +283,6 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
         self.standing_claim()
     }
 
-    /// What auditors draw themselves with for its result: its commitment, or the trace root once that is open
-    /// and auditors are drawn again.
-    pub const fn drawn_for(&self, tranche: u8) -> Option<H256> {
-        match &self.progress {
-            MemberProgress::Committed(commitment) => Some(*commitment),
-            MemberProgress::Revealed(claim) if tranche > 0 => Some(claim.trace_root),
-            MemberProgress::Working | MemberProgress::Revealed(_) => None,
-        }
-    }
-
     /// Whether a commitment is still to be opened.
     pub const fn owes_opening(&self) -> bool {
         matches!((&self.progress, self.fault), (MemberProgress::Committed(_), None))
@@ -317,7 +307,8 @@ pub enum RoundPhase<AccountId, BlockNumber> {
     },
     /// All commitments are in; auditors may work until this time has passed.
     Auditing {
-        /// Last time of the audit window.
+        /// Last time of the audit window. It begins when it is known what auditors draw themselves with;
+        /// as long as the round [awaits that](Round::awaits_seed), this says nothing.
         until: BlockNumber,
     },
     /// Commitments are opened, up to and including this time.
@@ -334,18 +325,20 @@ pub enum RoundPhase<AccountId, BlockNumber> {
     },
 }
 
-/// What auditors of a round draw themselves with. Fixed when all providers have committed.
+/// What auditors of a round draw themselves with. All but the seed is fixed when all providers have
+/// committed; the seed comes from a later block.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct AuditDraw<Balance> {
+pub struct AuditDraw<Balance, BlockNumber> {
+    /// Block (not the clock's time) in which auditing began. The author of a later one gives the seed.
+    pub begun_at: BlockNumber,
+    /// Stake and key of a verifier must be older than this block.
+    pub settled_before: BlockNumber,
     /// Randomness of the epoch in which auditing began.
-    pub seed: H256,
+    pub epoch_randomness: H256,
     /// Bonded stake of all verifiers, in plancks.
     pub verifier_stake: Balance,
-    /// How often auditors have been drawn again because some did not show. From 1 on they are no longer
-    /// blind.
-    pub tranche: u8,
-    /// Whether an auditor of this tranche never opened its seal about a result that counts: others are drawn.
-    pub is_short: bool,
+    /// What verifiers draw themselves with, once it is known.
+    pub seed: Option<H256>,
 }
 
 /// The checking of one task.
@@ -359,8 +352,8 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub dropped: PerMember<AccountId>,
     /// How far it is.
     pub phase: RoundPhase<AccountId, BlockNumber>,
-    /// What auditors draw themselves with, from the audit window on.
-    pub draw: Option<AuditDraw<Balance>>,
+    /// What auditors draw themselves with, from when commitments are closed.
+    pub draw: Option<AuditDraw<Balance, BlockNumber>>,
     /// Who audits.
     pub audits: BoundedVec<Audit<AccountId, Balance>, ConstU32<{ limits::AUDITS_MAX }>>,
     /// Disputes that are open.
@@ -404,5 +397,11 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
     /// How many equal results are asked for (k).
     pub fn redundancy(&self) -> u32 {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether auditing has begun, and it is not known yet what auditors draw themselves with.
+    pub fn awaits_seed(&self) -> bool {
+        let is_auditing = matches!(self.phase, RoundPhase::Auditing { .. });
+        is_auditing && self.draw.as_ref().is_some_and(|draw| draw.seed.is_none())
     }
 }

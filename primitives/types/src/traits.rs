@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use sp_core::H256;
-use sp_runtime::{DispatchError, DispatchResult};
+use sp_runtime::{DispatchError, DispatchResult, Weight};
 
 use crate::{
     ContentHash, ModelId, TaskId,
@@ -238,8 +238,12 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 
-    /// Carries out what is due by time for `task`. Does nothing when nothing is.
-    fn advance(task: TaskId) -> DispatchResult;
+    /// Carries out what is due by time for `task`. Does nothing when nothing is. Returns the most that it
+    /// cost, with what [`TaskOutcome`] said that its part did.
+    ///
+    /// # Errors
+    /// Whatever kept it from being carried out; nothing changes then.
+    fn advance(task: TaskId) -> Result<Weight, DispatchError>;
 }
 
 /// Hears how checking went. Provided by task-auction.
@@ -247,16 +251,23 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Up to `count` further providers for `task`, best first. They are not offered again.
     fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
 
-    /// The verdict is final: move the money. `audits` are those of its majority that stand.
-    fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
-    -> DispatchResult;
+    /// The verdict is final: move the money. `audits` are those of its majority that stand. Returns the most
+    /// that it cost.
+    ///
+    /// # Errors
+    /// When the task is not running, or the money cannot be moved; nothing changes then.
+    fn decided(
+        task: TaskId,
+        verdict: Verdict<AccountId>,
+        audits: &[AuditToPay<AccountId>],
+    ) -> Result<Weight, DispatchError>;
 
     /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is
-    /// paid.
+    /// paid. Returns the most that it cost.
     ///
     /// # Errors
     /// When the task is not running; nothing changes then.
-    fn withheld(task: TaskId, providers: &[AccountId]) -> DispatchResult;
+    fn withheld(task: TaskId, providers: &[AccountId]) -> Result<Weight, DispatchError>;
 
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;
@@ -273,6 +284,11 @@ pub trait TaskOutcome<AccountId, Balance> {
 pub trait TaskClock<BlockNumber> {
     /// Has `task` advanced soon after time `until` of the clock has passed.
     fn wake_after(task: TaskId, until: BlockNumber);
+
+    /// Has `task` advanced as soon as there is entropy younger than block `since`, or nobody waits for it any
+    /// longer ([`ENTROPY_PATIENCE_BLOCKS`]). That takes blocks and no time: it may be while the clock stands
+    /// still.
+    fn wake_with_entropy(task: TaskId, since: BlockNumber);
 }
 
 /// Checks signatures of off-chain statements. Provided by the runtime, which knows what an account is.

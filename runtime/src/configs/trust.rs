@@ -30,8 +30,8 @@ use surety_types::{
 
 use super::consensus::RunningClock;
 use crate::{
-    AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
-    TaskAuction, params::dynamic, weights,
+    AccountId, Balance, Balances, BlockEntropy, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason,
+    Staking, TaskAuction, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -40,8 +40,8 @@ mod benchmark;
 parameter_types! {
     /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
     pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
-    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage,
-    /// because what a verifier draws from it is known to its key alone.
+    /// Randomness of the present epoch: known since the one before it began. What a verifier draws from it is
+    /// known to its key alone.
     pub EpochRandomness: H256 = H256(pallet_babe::Randomness::<Runtime>::get());
 }
 
@@ -74,6 +74,9 @@ impl surety_pallet_results::Config for Runtime {
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
     type EpochRandomness = EpochRandomness;
+    type Entropy = BlockEntropy;
+    // An author knows what its blocks will give as early as anybody knows the randomness of their epoch.
+    type VerifierSeasoning = dynamic::disputes::SeatSeasoning;
     type CommitWindow = dynamic::results::CommitWindow;
     type AuditWindow = dynamic::results::AuditWindow;
     type RevealWindow = dynamic::results::RevealWindow;
@@ -278,7 +281,7 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
 /// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
     match Rounds::<Runtime>::get(task) {
-        Some(round) => Results::auditors_wanted(&round, provider),
+        Some(round) => Results::auditors_expected(provider, round.security.level),
         None => Results::auditors_expected(provider, Default::default()),
     }
 }

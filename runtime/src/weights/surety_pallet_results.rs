@@ -42,7 +42,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -59,20 +59,38 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:0 w:1)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
-	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9256`
 		//  Estimated: `15642`
 		// Minimum execution time: 235_850_000 picoseconds.
-		Weight::from_parts(258_486_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(658_486_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Recorded` (r:1 w:0)
+	/// Proof: `BlockEntropy::Recorded` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
+	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
+	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
+	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
+	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
+	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
+	fn seed_auditors() -> Weight {
+		Weight::from_parts(520_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
+			.saturating_add(T::DbWeight::get().reads(13))
+			.saturating_add(T::DbWeight::get().writes(2))
+	}
+	/// Storage: `Results::Rounds` (r:1 w:1)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
@@ -90,13 +108,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `8741`
 		//  Estimated: `15642`
 		// Minimum execution time: 130_508_000 picoseconds.
-		Weight::from_parts(139_089_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(539_089_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(10))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
@@ -104,12 +122,12 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `7553`
 		//  Estimated: `15642`
 		// Minimum execution time: 18_346_000 picoseconds.
-		Weight::from_parts(20_232_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(220_232_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:12 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:79 w:30)
@@ -125,14 +143,14 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `11128`
 		//  Estimated: `256476`
 		// Minimum execution time: 1_551_360_000 picoseconds.
-		Weight::from_parts(1_648_692_000, 0)
+		Weight::from_parts(2_048_692_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(108))
 			.saturating_add(T::DbWeight::get().writes(47))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
-	/// Storage: `Staking::Ledgers` (r:80 w:80)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
+	/// Storage: `Staking::Ledgers` (r:400 w:400)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
@@ -146,15 +164,16 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:0 w:1)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	fn close() -> Weight {
-		// Proof Size summary in bytes:
-		//  Measured:  `20298`
-		//  Estimated: `259710`
-		// Minimum execution time: 972_529_000 picoseconds.
-		Weight::from_parts(1_053_976_000, 0)
-			.saturating_add(Weight::from_parts(0, 259710))
-			.saturating_add(T::DbWeight::get().reads(100))
-			.saturating_add(T::DbWeight::get().writes(115))
+	/// The range of component `a` is `[1, 384]`.
+	fn close(a: u32, ) -> Weight {
+		Weight::from_parts(900_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 52740))
+			.saturating_add(Weight::from_parts(11_000_000, 0).saturating_mul(a.into()))
+			.saturating_add(T::DbWeight::get().reads(36))
+			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
+			.saturating_add(T::DbWeight::get().writes(51))
+			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(a.into())))
+			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(a.into()))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
@@ -167,7 +186,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn convict_silent() -> Weight {
@@ -175,7 +194,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `644`
 		//  Estimated: `21318`
 		// Minimum execution time: 108_387_000 picoseconds.
-		Weight::from_parts(115_590_000, 0)
+		Weight::from_parts(515_590_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -189,7 +208,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
 	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
 	fn convict_absent() -> Weight {
@@ -197,7 +216,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `653`
 		//  Estimated: `21318`
 		// Minimum execution time: 133_460_000 picoseconds.
-		Weight::from_parts(149_431_000, 0)
+		Weight::from_parts(549_431_000, 0)
 			.saturating_add(Weight::from_parts(0, 21318))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(18))
@@ -209,7 +228,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Records` (r:2 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -219,13 +238,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `8430`
 		//  Estimated: `16056`
 		// Minimum execution time: 472_650_000 picoseconds.
-		Weight::from_parts(542_209_000, 0)
+		Weight::from_parts(942_209_000, 0)
 			.saturating_add(Weight::from_parts(0, 16056))
 			.saturating_add(T::DbWeight::get().reads(12))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
@@ -245,13 +264,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `9395`
 		//  Estimated: `15642`
 		// Minimum execution time: 60_738_000 picoseconds.
-		Weight::from_parts(69_043_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(469_043_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_audit() -> Weight {
@@ -259,12 +278,12 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `10774`
 		//  Estimated: `15642`
 		// Minimum execution time: 15_796_000 picoseconds.
-		Weight::from_parts(18_328_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(218_328_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -284,8 +303,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `9881`
 		//  Estimated: `15642`
 		// Minimum execution time: 126_419_000 picoseconds.
-		Weight::from_parts(141_075_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(541_075_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
@@ -294,7 +313,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
 	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -312,13 +331,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `9747`
 		//  Estimated: `15642`
 		// Minimum execution time: 123_302_000 picoseconds.
-		Weight::from_parts(142_420_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(342_420_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:1 w:0)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -350,8 +369,8 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `23084`
 		//  Estimated: `15642`
 		// Minimum execution time: 206_927_000 picoseconds.
-		Weight::from_parts(236_924_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(636_924_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(15))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
@@ -360,7 +379,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -378,13 +397,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `8233`
 		//  Estimated: `15642`
 		// Minimum execution time: 201_544_000 picoseconds.
-		Weight::from_parts(222_089_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(622_089_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -398,13 +417,13 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `7760`
 		//  Estimated: `15642`
 		// Minimum execution time: 180_562_000 picoseconds.
-		Weight::from_parts(204_346_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+		Weight::from_parts(604_346_000, 0)
+			.saturating_add(Weight::from_parts(0, 51841))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
@@ -420,7 +439,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 		//  Measured:  `9722`
 		//  Estimated: `256476`
 		// Minimum execution time: 329_184_000 picoseconds.
-		Weight::from_parts(363_540_000, 0)
+		Weight::from_parts(763_540_000, 0)
 			.saturating_add(Weight::from_parts(0, 256476))
 			.saturating_add(T::DbWeight::get().reads(82))
 			.saturating_add(T::DbWeight::get().writes(36))

@@ -162,8 +162,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Draws` (r:0 w:1)
-	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:0 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
@@ -200,8 +200,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
-	/// Storage: `Babe::AuthorVrfRandomness` (r:1 w:0)
-	/// Proof: `Babe::AuthorVrfRandomness` (`max_values`: Some(1), `max_size`: Some(33), added: 528, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Recorded` (r:1 w:0)
+	/// Proof: `BlockEntropy::Recorded` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
+	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:14 w:0)
@@ -222,8 +224,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Draws` (r:0 w:1)
-	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Facts` (r:0 w:1)
 	/// Proof: `TrustLock::Facts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[16, 64]`.
@@ -236,7 +238,7 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(Weight::from_parts(0, 36144))
 			// Standard Error: 225_715
 			.saturating_add(Weight::from_parts(21_535_968, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(20))
+			.saturating_add(T::DbWeight::get().reads(29))
 			.saturating_add(T::DbWeight::get().reads((4_u64).saturating_mul(b.into())))
 			.saturating_add(T::DbWeight::get().writes(21))
 			.saturating_add(Weight::from_parts(0, 3377).saturating_mul(b.into()))
@@ -287,10 +289,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::OpenTasks` (r:0 w:1)
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
-	/// Storage: `TaskAuction::Draws` (r:0 w:1)
-	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
-	/// The range of component `a` is `[0, 64]`.
+	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7742 + a * (86 ±0) + m * (63 ±0)`
@@ -359,8 +361,8 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 2640).saturating_mul(b.into()))
 	}
-	/// Storage: `TaskAuction::Draws` (r:1 w:0)
-	/// Proof: `TaskAuction::Draws` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:1 w:0)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AgendaSweptTo` (r:1 w:1)
@@ -385,6 +387,19 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		Weight::from_parts(17_187_000, 0)
 			.saturating_add(Weight::from_parts(0, 41038))
 			.saturating_add(T::DbWeight::get().reads(16))
+	}
+	/// Storage: `TaskAuction::AwaitingEntropy` (r:1 w:0)
+	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Recorded` (r:1 w:0)
+	/// Proof: `BlockEntropy::Recorded` (`max_values`: Some(1), `max_size`: Some(8), added: 503, mode: `MaxEncodedLen`)
+	/// Storage: `BlockEntropy::Outputs` (r:9 w:0)
+	/// Proof: `BlockEntropy::Outputs` (`max_values`: None, `max_size`: Some(48), added: 2523, mode: `MaxEncodedLen`)
+	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
+	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	fn sweep_entropy() -> Weight {
+		Weight::from_parts(60_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 23697))
+			.saturating_add(T::DbWeight::get().reads(12))
 	}
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)

@@ -82,6 +82,9 @@ fn a_stall_of_finality_while_a_task_is_audited_slashes_nobody_and_everybody_is_p
     all_ok(chain.block(all_members(&members, |member| member.commits(task, &right()))));
     stand_still(&mut chain);
     assert!(chain.query(|| phase_is(task, |phase| matches!(phase, RoundPhase::Auditing { .. }))));
+    // Entropy comes with blocks, and takes no time.
+    let round = chain.query(|| surety_pallet_results::Rounds::<Runtime>::get(task));
+    assert!(round.is_some_and(|round| !round.awaits_seed()));
     wait_for_reveals(&mut chain, task);
     // Once more while commitments are opened.
     stand_still(&mut chain);

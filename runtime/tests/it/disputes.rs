@@ -242,21 +242,17 @@ fn play_out(chain: &mut Chain, world: &World, players: &mut [(AccountId, Side_)]
 
 /// What the verifier's agent says of itself: its VRF, as the chain asks for it.
 fn proof(chain: &mut Chain, task: TaskId, provider: &AccountId, signer: Sr25519Keyring) -> AuditProof {
-    use surety_types::task::MemberProgress::Committed;
-
-    let round = chain.query(|| Rounds::<Runtime>::get(task)).unwrap();
-    let draw_of_round = round.draw.unwrap();
-    let mut members = round.members.iter();
-    let member = members.find(|member| member.provider == *provider).unwrap();
-    let Committed(commitment) = member.progress else {
-        panic!("not committed")
-    };
+    let seeded = || Rounds::<Runtime>::get(task).is_some_and(|round| !round.awaits_seed());
+    chain.run_until(3, seeded);
+    let draw_of_round = chain
+        .query(|| Rounds::<Runtime>::get(task))
+        .unwrap()
+        .draw
+        .unwrap();
     let input = AuditInput {
-        seed: draw_of_round.seed,
+        seed: draw_of_round.seed.unwrap(),
         task,
         provider: provider.clone(),
-        commitment,
-        tranche: draw_of_round.tranche,
     };
     let transcript = vrf::VrfTranscript::new(draw::LABEL, &draw::borrowed(&input.fields()));
     let signed = signer.pair().vrf_sign(&transcript.into_sign_data());

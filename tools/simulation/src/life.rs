@@ -34,7 +34,7 @@ pub struct Tally {
     pub convicted: u64,
     /// Slashes, and bonds lost, of somebody who had done nothing wrong.
     pub honest_slashes: u64,
-    /// Honest auditors fined for not showing up.
+    /// Honest auditors that were kept off the network until their bonds were lost.
     pub honest_fines: u64,
     /// Disputes played.
     pub disputes: u64,
@@ -182,19 +182,26 @@ impl<'a> Life<'a> {
 
     /// Draws auditors.
     pub fn draw(&mut self) -> Drawn {
-        let threshold = AuditThreshold::equal(self.expected, self.market.verifiers);
-        let mut drawn = Drawn::default();
-        for verifier in 0..self.market.verifiers {
-            if threshold.draws(&self.draws.vrf_output()) {
-                if verifier < self.cronies {
-                    drawn.cronies += 1
-                } else {
-                    drawn.honest += 1
-                }
-            }
-        }
+        let drawn = self.draw_of_names(1);
         self.tally.audited |= u64::from(drawn.honest > 0);
         drawn
+    }
+
+    /// The same when each corrupt verifier has split its stake among so many names.
+    pub fn draw_of_names(&mut self, names: u32) -> Drawn {
+        let total = u128::from(self.market.verifiers) * u128::from(names);
+        Drawn {
+            cronies: self.drawn_of(self.cronies * names, (1, total)),
+            honest: self.drawn_of(self.market.verifiers - self.cronies, (names.into(), total)),
+        }
+    }
+
+    /// How many of `verifiers` are drawn, each of whom has so much of all stake.
+    fn drawn_of(&mut self, verifiers: u32, (stake, total): (u128, u128)) -> u32 {
+        let threshold = AuditThreshold::weighted(self.expected, stake, total);
+        (0..verifiers)
+            .map(|_| u32::from(threshold.draws(&self.draws.vrf_output())))
+            .sum()
     }
 
     /// Plays a dispute, in which honest moves may be censored. The winner.
@@ -362,8 +369,14 @@ impl<'a> Life<'a> {
 
     /// The provider gives a wrong result. Whether it is convicted; `finder` gets the finder's part.
     pub fn wrong_result(&mut self, cronies: Cronies, finder: Role) -> bool {
-        let sealed = self.commit(Role::Provider, self.claim(false));
         let drawn = self.draw();
+        self.wrong_result_before(drawn, cronies, finder)
+    }
+
+    /// The same before auditors that are drawn already.
+    pub fn wrong_result_before(&mut self, drawn: Drawn, cronies: Cronies, finder: Role) -> bool {
+        self.tally.audited = u64::from(drawn.honest > 0);
+        let sealed = self.commit(Role::Provider, self.claim(false));
         self.books.pay(Role::World, Role::Provider, self.market.outside);
         let opened = self.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
         let convicted = self.found(drawn.honest) && opened;

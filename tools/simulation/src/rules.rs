@@ -4,7 +4,6 @@ use sp_arithmetic::{FixedU128, Permill, Perquintill};
 use surety_audit_economics::{
     AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
-use surety_types::limits;
 
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;
@@ -33,10 +32,8 @@ pub struct Rules {
     pub bid_deposit: u128,
     /// What a demand for one segment pays its supplier, in plancks.
     pub demand_price: u128,
-    /// How often auditors are drawn again after some did not show.
-    pub tranches: u32,
-    /// How closely a task is watched then; as before when nothing is said.
-    pub tranche_level: Option<SecurityLevel>,
+    /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
+    pub seasoned: bool,
     /// Windows in blocks.
     pub blocks: Blocks,
     /// A lock that is not planned, in plancks: for trying others.
@@ -66,8 +63,7 @@ impl Default for Rules {
             },
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
-            tranches: u32::from(limits::TRANCHES_MAX),
-            tranche_level: Some(SecurityLevel::High),
+            seasoned: true,
             blocks: Blocks::default(),
             lock: None,
         }
@@ -77,7 +73,7 @@ impl Default for Rules {
 /// Windows, in blocks. The defaults are the runtime's in production; `scripts/bench trust` reads them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// Between the last commitment and the first reveal.
+    /// For audits, before the first reveal.
     pub audit: u32,
     /// For opening commitments.
     pub reveal: u32,
@@ -112,13 +108,12 @@ impl Default for Blocks {
 
 impl Blocks {
     /// From the last commitment until a slash for it is carried out, at the latest: it is opened late, then
-    /// its audit, auditors are drawn again as often as can be, it is challenged in the last block, both sides
-    /// use up their clocks, no block can compute the cell, and nobody vetoes.
+    /// its audit, it is challenged in the last block, both sides use up their clocks, no block can compute
+    /// the cell, and nobody vetoes.
     pub const fn slashed_within(&self) -> u32 {
         let opened = self.audit + self.reveal + 2 * self.opening + self.challenge;
-        let drawn_again = limits::TRANCHES_MAX as u32 * (self.challenge + self.opening);
         let disputed = 2 * self.clock + self.decision;
-        opened + drawn_again + disputed + self.veto
+        opened + disputed + self.veto
     }
 }
 
@@ -135,6 +130,9 @@ pub struct Market {
     pub audit: u128,
     /// What a transaction costs.
     pub transaction: u128,
+    /// What it costs to keep one auditor, and whoever could carry its opening, off the network for as long as
+    /// openings are taken.
+    pub silence: u128,
     /// Stake of each provider, the lock included.
     pub stake: u128,
     /// Providers.
@@ -159,6 +157,7 @@ impl Market {
             worth: REWARD * 130 / 100,
             audit: REWARD * 10 / 100,
             transaction: REWARD / 1_000,
+            silence: REWARD * 12,
             stake: REWARD * 400,
             providers: 100,
             verifiers: 100,

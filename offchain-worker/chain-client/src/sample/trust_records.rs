@@ -11,12 +11,13 @@ use super::{HASH, account, claim};
 use crate::{Balance, BlockNumber, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
 
 /// What auditors draw themselves with.
-pub(super) fn draw() -> AuditDraw<Balance> {
+pub(super) fn draw() -> AuditDraw<Balance, BlockNumber> {
     AuditDraw {
-        seed: HASH,
+        begun_at: 1,
+        settled_before: 1,
+        epoch_randomness: HASH,
         verifier_stake: 1,
-        tranche: 1,
-        is_short: false,
+        seed: Some(HASH),
     }
 }
 

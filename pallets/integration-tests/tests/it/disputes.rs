@@ -26,7 +26,7 @@ fn different_results_open_a_dispute_in_which_the_fewer_defend() {
         assert_eq!(pairs(), [(3, 1)]);
         let (id, dispute) = disputes().remove(0);
         assert_eq!(dispute.claim, claim(8));
-        assert_eq!((dispute.opened_at, dispute.bond, dispute.moves), (5, 0, 0));
+        assert_eq!((dispute.opened_at, dispute.bond, dispute.moves), (7, 0, 0));
         let listed = round().unwrap().disputes;
         assert_eq!((listed[0].id, listed[0].seats), (id, Some((2, 0))));
     });
@@ -104,7 +104,7 @@ fn a_side_that_lets_its_time_run_out_loses() {
 #[test]
 fn the_agenda_ends_what_nobody_plays() {
     after(&[9, 9, 8], || {
-        assert_eq!(MockClock::last_wake(TASK), Some(5));
+        assert_eq!(MockClock::last_wake(TASK), Some(7));
         pass(u64::from(CLOCK) + 1);
         assert_eq!(disputes(), []);
         assert_eq!(faults(), [(3, FaultKind::LostDispute)]);
@@ -142,7 +142,7 @@ fn finality_that_jumps_back_gives_no_time_and_takes_none() {
         assert_ok!(play(agent_of(3), 0, next_move(0, 8)));
         let dispute = DisputeStorage::<Test>::get(0).unwrap();
         assert_eq!(dispute.game.clocks().defender, CLOCK);
-        assert_eq!(dispute.ticked_at, 5);
+        assert_eq!(dispute.ticked_at, 7);
     });
 }
 

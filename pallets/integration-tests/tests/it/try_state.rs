@@ -3,8 +3,9 @@
 use frame_support::{assert_ok, traits::fungible::MutateHold};
 use sp_core::H256;
 use surety_types::{
-    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
-    trust::{AuditState, FaultKind},
+    limits::AUDITS_PER_MEMBER_MAX,
+    task::{AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
+    trust::{Audit, AuditState, FaultKind},
 };
 
 use surety_pallet_integration_tests::*;
@@ -140,6 +141,47 @@ fn an_audit_twice_and_a_bond_that_nothing_needs_are_noticed() {
     });
     assert_noticed("RESULTS-5", audited, |round| {
         round.audits[0].state = AuditState::Over
+    });
+}
+
+#[test]
+fn more_audits_of_a_provider_than_it_has_places_for_are_noticed() {
+    assert_noticed("RESULTS-5", all_committed, |round| {
+        for verifier in 0..=AccountId::from(AUDITS_PER_MEMBER_MAX) {
+            let audit = Audit {
+                verifier,
+                provider: 1,
+                bond: 0,
+                state: AuditState::Confirmed,
+            };
+            round.audits.try_push(audit).unwrap();
+        }
+    });
+}
+
+#[test]
+fn auditors_that_nothing_was_drawn_with_are_noticed() {
+    let unseeded = |round: &mut RoundOf<Test>| round.draw.as_mut().unwrap().seed = None;
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("RESULTS-12", audited, unseeded);
+    assert_noticed("RESULTS-12", revealing, unseeded);
+    assert_noticed("RESULTS-12", challengeable, unseeded);
+    assert_noticed("RESULTS-12", all_committed, |round| round.draw = None);
+    assert_noticed("RESULTS-12", all_committed, |round| {
+        let draw = round.draw.as_mut().unwrap();
+        draw.settled_before = draw.begun_at + 1;
+    });
+    assert_noticed("RESULTS-12", fresh, |round| {
+        round.draw = Some(AuditDraw {
+            begun_at: 1,
+            settled_before: 1,
+            epoch_randomness: H256::zero(),
+            verifier_stake: 1,
+            seed: None,
+        });
     });
 }
 

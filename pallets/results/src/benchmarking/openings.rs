@@ -71,15 +71,15 @@ pub(super) fn differing_audit<T: Config>() -> Call<T> {
 
 /// Of the last of the most audits that a full round takes, of its last member.
 pub(super) fn last_audit<T: Config>() -> Call<T> {
-    let provider: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
+    let provider = |place: u32| account::<T::AccountId>("provider", place % REDUNDANCY_MAX, 0);
     let verifier = |place: u32| account::<T::AccountId>("auditor", place, 0);
     let mut round = challengeable::<T>(&claim(0), |_| None);
     round.audits.clear();
     for place in 0..AUDITS_MAX {
-        let seal = audit_seal(TASK, &provider, &verifier(place), &claim(0), &SALT);
+        let seal = audit_seal(TASK, &provider(place), &verifier(place), &claim(0), &SALT);
         assert_ok!(round.audits.try_push(Audit {
             verifier: verifier(place),
-            provider: provider.clone(),
+            provider: provider(place),
             bond: One::one(),
             state: AuditState::Sealed(seal),
         }));
@@ -87,7 +87,7 @@ pub(super) fn last_audit<T: Config>() -> Call<T> {
     Rounds::<T>::insert(TASK, round);
     Call::reveal_audit {
         task: TASK,
-        provider,
+        provider: provider(AUDITS_MAX - 1),
         verifier: verifier(AUDITS_MAX - 1),
         claim: claim(0),
         salt: SALT,

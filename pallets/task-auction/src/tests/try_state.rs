@@ -4,8 +4,8 @@ use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
 
 use crate::{
-    Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks, Pallet,
-    Substitutes, TaskStateOf, Tasks, mock::*,
+    Agenda, AgendaSweptTo, AwaitingEntropy, BidCount, BidCounts, BidRecord, Bids, NextTaskId, OpenTasks,
+    Pallet, Substitutes, TaskStateOf, Tasks, mock::*,
 };
 
 /// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in
@@ -78,7 +78,7 @@ fn auc_4_notices_forgotten_tasks() {
         }
     });
     noticed("AUC-4", |_, _| AgendaSweptTo::<Test>::put(1_000));
-    noticed("AUC-4", |running, _| Draws::<Test>::insert(running, ()));
+    noticed("AUC-4", |_, bidding| AwaitingEntropy::<Test>::insert(bidding, 1));
 }
 
 #[test]

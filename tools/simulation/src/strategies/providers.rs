@@ -1,9 +1,5 @@
 //! Providers that cheat.
 
-use codec::Encode;
-use sp_core::H256;
-use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{AuditThreshold, draw::AuditInput};
 use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
 
@@ -13,7 +9,6 @@ use crate::{
     life::{Cronies, Drawn, Life},
     rules::REWARD,
 };
-use surety_dispute_game::testsuite::dice::Dice;
 
 /// Does no work and says anything: a smaller model, an altered number.
 pub fn wrong_result(life: &mut Life) {
@@ -160,49 +155,6 @@ pub fn equivocates(life: &mut Life) {
         return;
     }
     life.settle(Role::Provider, true);
-}
-
-/// Tries four salts, and takes the commitment for which most of its own verifiers are drawn, who confirm it.
-pub fn grinds_commitments(life: &mut Life) {
-    let claim = life.claim(false);
-    let threshold = AuditThreshold::equal(life.plan.expected, life.market.verifiers);
-    let seed = life.dice.hash();
-    let drawn_of = |life: &Life, committed: H256, verifiers: std::ops::Range<u32>| {
-        let input = AuditInput {
-            seed,
-            task: life.task,
-            provider: Role::Provider.account(),
-            commitment: committed,
-            tranche: 0,
-        };
-        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows
-        // it.
-        let [a, b, c, d, e, f, g, h, ..] = blake2_256(&input.encode());
-        let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let draws = |verifier: &u32| threshold.draws(&Dice::new(hash, u64::from(*verifier)).vrf_output());
-        u32::try_from(verifiers.filter(draws).count()).unwrap_or(u32::MAX)
-    };
-    let mut best = (H256::zero(), H256::zero(), 0);
-    for _ in 0..4 {
-        let salt = life.dice.hash();
-        let committed = commitment(life.task, &Role::Provider.account(), &claim, &salt);
-        let cronies = drawn_of(life, committed, 0..life.cronies);
-        if best.2 <= cronies {
-            best = (committed, salt, cronies);
-        }
-    }
-    life.transact(Role::Provider);
-    let (committed, salt, cronies) = best;
-    let honest = drawn_of(life, committed, life.cronies..life.market.verifiers);
-    life.tally.audited = u64::from(honest > 0);
-    life.books.pay(Role::World, Role::Provider, life.market.outside);
-    let convicted = life.opens(Role::Provider, &committed, &claim, &salt) && life.found(honest);
-    life.judged(
-        convicted,
-        Drawn { honest, cronies },
-        Cronies::Confirm,
-        Role::Verifier,
-    );
 }
 
 /// Unbonds as soon as it has committed: the lock stays, the rest is free when its time has come.
