@@ -17,13 +17,16 @@ use super::{
     connections::Connected,
     link::{Rpc, narrow},
 };
-use surety_chain_client::{BlockRef, BlockStream, Chain, ChainError, When};
+use surety_chain_client::{BlockNumber, BlockRef, BlockStream, Chain, ChainError, When};
 
 /// After this long without a block, the subscription is made anew: it may be dead without a sign.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// The same for best blocks where there are other nodes to follow: they come every few seconds. Whether
 /// another node is asked by now is looked at as often.
 const SILENCE_MAX_OF_SEVERAL: Duration = Duration::from_secs(8);
+/// The running clock is no further ahead of its finalised state than this while finality stands still: what
+/// it counts is what becomes final. Half a minute.
+const CLOCK_AHEAD_MAX: BlockNumber = 15;
 
 type Header = SubstrateHeader<H256>;
 
@@ -87,12 +90,24 @@ impl Blocks {
 
     /// No block came for too long. Finality may stand still on all nodes: that is no reason to leave one, nor
     /// to break the connection that everything else goes over.
-    fn fall_silent(&mut self) {
+    async fn fall_silent(&mut self) {
         match self.when {
+            When::Finalized if is_left_behind(self.chain.clone()).await => {
+                self.leave("the chain finalises and it does not")
+            }
             When::Finalized => self.subscription = None,
             When::Best | When::At(_) => self.leave("no block came for a while"),
         }
     }
+}
+
+/// Whether blocks become final that the node, one of several, does not take for final: the clock says so.
+async fn is_left_behind(chain: RpcChain) -> bool {
+    if chain.0.link.nodes() < 2 {
+        return false;
+    }
+    let clocks = tokio::try_join!(chain.clock(When::Best), chain.clock(When::Finalized));
+    clocks.is_ok_and(|(best, finalized)| best.saturating_sub(finalized) > CLOCK_AHEAD_MAX)
 }
 
 fn block_of(header: &Header) -> Result<BlockRef, ChainError> {
@@ -148,7 +163,7 @@ impl BlockStream for Blocks {
                 None => {
                     silent = silent.saturating_add(patience);
                     if silent >= self.silence_max {
-                        self.fall_silent();
+                        self.fall_silent().await;
                     }
                 }
             }

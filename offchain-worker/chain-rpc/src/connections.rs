@@ -169,7 +169,7 @@ impl Nodes {
         for step in 0..nodes {
             let node = first.saturating_add(step);
             let node = node.checked_rem(nodes).unwrap_or_default();
-            match self.try_node(node, node::CONNECT_PATIENCE).await {
+            match self.try_node(node, node::connect_patience(nodes > 1)).await {
                 Ok(connected) => return Ok(connected),
                 Err(Distrust::OtherChain(error)) => foreign = Some(error),
                 Err(Distrust::For(reason)) if nodes == 1 => troubles.push(reason),

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use backon::{ExponentialBuilder, Retryable};
@@ -121,11 +121,11 @@ impl Link {
             .with_jitter()
             .with_min_delay(PAUSES.0)
             .with_max_delay(PAUSES.1)
-            .without_max_times()
-            .with_total_delay(Some(self.patience));
+            .without_max_times();
+        let began = Instant::now();
         let outcome = attempt
             .retry(pauses)
-            .when(|trouble| matches!(trouble, Trouble::Link(_)))
+            .when(|trouble| matches!(trouble, Trouble::Link(_)) && began.elapsed() < self.patience)
             .notify(|trouble, pause| {
                 if let Trouble::Link(reason) = trouble {
                     tracing::debug!(urls = self.nodes.urls(), ?pause, reason, "no node answers");

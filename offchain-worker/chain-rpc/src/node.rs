@@ -11,8 +11,10 @@ use subxt::{
 use super::link::{Rpc, narrow};
 use surety_chain_client::{BlockNumber, ChainError, Refusal};
 
-/// How long connecting may take.
-pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long connecting may take where there is no other node to connect to.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// The same where there is.
+const CONNECT_PATIENCE_OF_SEVERAL: Duration = Duration::from_secs(3);
 /// How long connecting may take while another node answers.
 pub(super) const RETURN_PATIENCE: Duration = Duration::from_secs(2);
 /// How long one request may take where there is no other node to ask.
@@ -55,6 +57,14 @@ pub(super) fn refusal(error: &UserError) -> Refusal {
 /// Whether a JSON-RPC error says that the node has too much to do, and nothing of what it was asked.
 pub(super) fn is_overloaded(error: &UserError) -> bool {
     matches!(refusal(error), Refusal::RateLimited | Refusal::NodeBusy)
+}
+
+/// How long connecting may take.
+pub(super) fn connect_patience(is_one_of_several: bool) -> Duration {
+    match is_one_of_several {
+        true => CONNECT_PATIENCE_OF_SEVERAL,
+        false => CONNECT_PATIENCE,
+    }
 }
 
 /// How long one request may take.

@@ -75,11 +75,14 @@ impl Inner {
         arguments: &[u8],
     ) -> Result<T, ChainError> {
         let question = |at: BlockRef| async move {
-            let runtime = self.runtime_after(at.hash).await?;
+            // At the block of an upgrade the new runtime would read what the old one wrote and nobody has
+            // moved over yet.
+            let hash = self.writer_of(at.hash).await?;
+            let runtime = self.runtime_after(hash).await?;
             // Before it is called: of a function that is not there nodes say what they say of one that fails.
             let reader = runtime.answer(api, method)?;
             let function = format!("{api}_{method}");
-            let answer = self.link.state_call(at.hash, &function, arguments).await?;
+            let answer = self.link.state_call(hash, &function, arguments).await?;
             reader.read(&answer)
         };
         self.believed(when, question).await

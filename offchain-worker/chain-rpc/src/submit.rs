@@ -278,7 +278,8 @@ impl Inner {
                     self.link.drop_connection(&pooled.connected);
                     return Step::Quiet;
                 }
-                Err(_) if future_since.is_some() => return Step::Stuck,
+                // At the end of its own time, nothing is gained by what may be cured behind it.
+                Err(_) if future_since.is_some() && Instant::now() < until => return Step::Stuck,
                 Err(_) => return Step::Quiet,
             };
             match status {

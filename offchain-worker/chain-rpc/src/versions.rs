@@ -43,12 +43,17 @@ impl Versions {
 impl Inner {
     /// The runtime that wrote a block: what its events and its storage are read by.
     pub(super) async fn runtime_of(&self, hash: H256) -> Result<Arc<Runtime>, ChainError> {
-        let known = locked(&self.versions.writers).get(&hash).copied();
-        let writer = match known {
-            Some(writer) => writer,
-            None => self.writer(hash).await?,
-        };
+        let writer = self.writer_of(hash).await?;
         self.runtime_after(writer).await
+    }
+
+    /// The block in whose state the runtime is that wrote block `hash`.
+    pub(super) async fn writer_of(&self, hash: H256) -> Result<H256, ChainError> {
+        let known = locked(&self.versions.writers).get(&hash).copied();
+        match known {
+            Some(writer) => Ok(writer),
+            None => self.writer(hash).await,
+        }
     }
 
     /// The runtime in a block's state: it answers what is asked of that state by calling it, and makes the
@@ -62,8 +67,8 @@ impl Inner {
         }
     }
 
-    /// The block in whose state the runtime is that wrote block `hash`: mostly itself. Its parent's state is
-    /// asked for only where it differs, because nodes drop states, the parent's first.
+    /// As [`Self::writer_of`]: mostly the block itself. Its parent's state is asked for only where it
+    /// differs, because nodes drop states, the parent's first.
     async fn writer(&self, hash: H256) -> Result<H256, ChainError> {
         let (after, wrote) = tokio::try_join!(self.version_after(hash), self.link.last_upgrade(hash))?;
         let writer = match wrote {

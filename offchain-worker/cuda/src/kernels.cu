@@ -19,8 +19,9 @@ typedef unsigned long long u64;
 #define NORM_ROWS (BLOCK / LANES)
 // Activation rows that share one read of a weight.
 #define TILE 8
-// Threads of a block, where the number does not matter; and attention's positions that share a softmax.
-#define BLOCK 128
+// Attention's positions that share a softmax, a group as `exact` has it; and threads of a block, where the
+// number does not matter.
+#define BLOCK GROUP
 
 #define NOT_FINITE 1u
 #define ZERO_NORM 2u

@@ -31,6 +31,13 @@ struct Contest {
     committees: Vec<(DisputeId, CommitteeRecord)>,
 }
 
+/// A task, and what was read anew for it.
+struct Look {
+    snapshot: TaskSnapshot,
+    contest: Option<Contest>,
+    terms: Option<BidTerms>,
+}
+
 /// Reads blocks' states.
 struct Reader<'a> {
     tools: &'a Tools,
@@ -93,16 +100,23 @@ impl Reader<'_> {
         let (clock, open) = tokio::try_join!(chain.clock(when), open)?;
         let (open, mut unread) = self.memory.complete(open);
         // Over a slow line each question takes seconds.
-        let looks: Vec<_> = open.into_iter().map(|open| self.look(when, open)).collect();
+        let takes_bids = self.takes_bids(when).await?;
+        let looks: Vec<_> = open
+            .into_iter()
+            .map(|open| self.look(block, takes_bids, open))
+            .collect();
         let looks: Vec<_> = stream::iter(looks).buffered(TASKS_AT_ONCE).collect().await;
         let mut tasks = Vec::with_capacity(looks.len());
         for (id, look) in looks {
             match look {
-                Ok((snapshot, contest)) => {
-                    if let Some(contest) = contest {
+                Ok(look) => {
+                    if let Some(contest) = look.contest {
                         self.memory.keep(id, contest, self.tools);
                     }
-                    tasks.push(snapshot);
+                    if let Some(terms) = look.terms {
+                        self.memory.keep_terms(id, block.number, terms);
+                    }
+                    tasks.push(look.snapshot);
                 }
                 Err(e) if spoils_block(&e) => return Err(e),
                 Err(e) => {
@@ -123,17 +137,34 @@ impl Reader<'_> {
         })
     }
 
-    /// A task as the block shows it, with what was read anew of what is fought over in it.
+    /// Whether new bids of ours are taken: not of who is off the list. Best blocks are no reason to bid.
+    async fn takes_bids(&self, when: When) -> Result<bool, ChainError> {
+        if !self.bids || self.seen == Seen::Best {
+            return Ok(false);
+        }
+        match self.tools.chain.provider(when, &self.tools.stash).await {
+            Err(e) if spoils_block(&e) => Err(e),
+            Err(e) => {
+                tracing::warn!(error = %e, "whether this provider is on the chain's list cannot be read");
+                Ok(true)
+            }
+            Ok(record) => Ok(record.is_some()),
+        }
+    }
+
+    /// A task as the block shows it.
     async fn look(
         &self,
-        when: When,
+        block: BlockRef,
+        takes_bids: bool,
         open: OpenTask,
-    ) -> (TaskId, Result<(TaskSnapshot, Option<Contest>), ChainError>) {
-        let id = open.id;
-        let answers = tokio::try_join!(self.terms(when, &open), self.contest(when, &open));
-        let look = answers.map(|(terms, (contest, is_new))| {
-            let new = is_new.then(|| contest.clone());
-            let snapshot = TaskSnapshot {
+    ) -> (TaskId, Result<Look, ChainError>) {
+        let (id, when) = (open.id, When::At(block.hash));
+        let answers = tokio::try_join!(self.terms(block, takes_bids, &open), self.contest(when, &open));
+        let look = answers.map(|(terms, (contest, is_new))| Look {
+            contest: is_new.then(|| contest.clone()),
+            terms,
+            snapshot: TaskSnapshot {
                 id,
                 task: open.task,
                 round: open.round,
@@ -145,15 +176,18 @@ impl Reader<'_> {
                 disputes: contest.disputes,
                 demands: contest.demands,
                 committees: contest.committees,
-            };
-            (snapshot, new)
+            },
         });
         (id, look)
     }
 
-    /// What a bid for a task comes to, while that is undecided. Governance may change it with any block.
-    async fn terms(&self, when: When, open: &OpenTask) -> Result<Option<BidTerms>, ChainError> {
-        // Nothing is bid because of a best block.
+    /// What a bid for a task comes to, while that is undecided.
+    async fn terms(
+        &self,
+        block: BlockRef,
+        takes_bids: bool,
+        open: &OpenTask,
+    ) -> Result<Option<BidTerms>, ChainError> {
         if !self.bids || self.seen == Seen::Best {
             return Ok(None);
         }
@@ -161,7 +195,7 @@ impl Reader<'_> {
         let asks = match open.task.state {
             TaskState::Bidding { .. } if open.bid.is_none() => {
                 let mut offered = self.tools.engines.offered();
-                offered.any(|offered| offered == (spec.model, spec.operation))
+                takes_bids && offered.any(|offered| offered == (spec.model, spec.operation))
             }
             TaskState::Bidding { .. } | TaskState::Revealing { .. } | TaskState::Drawing { .. } => {
                 open.bid.is_some()
@@ -171,7 +205,10 @@ impl Reader<'_> {
         if !asks {
             return Ok(None);
         }
-        match self.tools.chain.bid_terms(when, open.id).await {
+        if let Some(terms) = self.memory.terms(open.id, block.number) {
+            return Ok(Some(terms));
+        }
+        match self.tools.chain.bid_terms(When::At(block.hash), open.id).await {
             Err(e @ ChainError::Unreachable { .. }) => Err(e),
             Err(e) => {
                 tracing::warn!(task = open.id, error = %e, "nothing is bid for a task in this block");
@@ -190,7 +227,8 @@ impl Reader<'_> {
             Err(e) if spoils_block(&e) => Err(e),
             Err(e) => {
                 let before = self.memory.contest(open.id);
-                if before.is_none() && concerns(open, &self.tools.stash) {
+                // A seat on a committee is in none of the records that tell whom a task concerns.
+                if before.is_none() && (!self.bids || concerns(open, &self.tools.stash)) {
                     return Err(e);
                 }
                 tracing::error!(task = open.id, error = %e, "a dispute, a demand or a committee cannot be read");

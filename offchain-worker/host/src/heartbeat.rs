@@ -10,6 +10,9 @@ use surety_types::{multiaddr::Endpoints, provider::DeviceProfile};
 
 use super::{Tools, retry::Backoff};
 
+/// A sign of life is due within so many blocks, as far as is known where the chain cannot say it.
+const WINDOW_UNKNOWN: BlockNumber = 300;
+
 /// Blocks after which the chain's parameters are read again: a minute.
 const TERMS_EVERY: BlockNumber = 30;
 
@@ -90,7 +93,14 @@ impl Keeper<'_> {
             let window = match terms {
                 Some((at, window)) if now.saturating_sub(at) < TERMS_EVERY => window,
                 _ => {
-                    let window = chain.provider_terms(When::Best).await?.heartbeat_window;
+                    let window = match chain.provider_terms(When::Best).await {
+                        Ok(terms) => terms.heartbeat_window,
+                        Err(e @ ChainError::Outgrown { .. }) => {
+                            tracing::warn!(error = %e, "how often to give signs of life cannot be read");
+                            WINDOW_UNKNOWN
+                        }
+                        Err(e) => return Err(e),
+                    };
                     terms = Some((now, window));
                     window
                 }

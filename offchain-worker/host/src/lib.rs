@@ -258,21 +258,31 @@ impl<C: Core> Host<C> {
     }
 
     /// One turn: step, records, effects.
-    async fn take(&mut self, event: Event, stop: &mut Stop) -> Result<()> {
+    async fn take(&mut self, mut event: Event, stop: &mut Stop) -> Result<()> {
+        if let Event::Finalized { tasks, .. } = &mut event
+            && self.is_short_of_room()
+        {
+            // Nothing is bid without them.
+            tasks.iter_mut().for_each(|task| task.terms = None);
+        }
         match &event {
             Event::Finalized {
-                block, clock, tasks, ..
+                block,
+                clock,
+                tasks,
+                unread,
             } => {
                 self.block = self.block.max(*block);
                 self.tools.vitals.block(Seen::Finalized, *block);
                 self.tools.vitals.metrics.clock(*clock);
                 self.outputs.see(&self.tools, tasks).await;
-                if !std::mem::replace(&mut self.is_restored, true) {
+                if !self.is_restored {
                     let (outputs, stash) = (&self.outputs, &self.tools.stash);
                     let ours = tasks
                         .iter()
                         .filter(|task| outputs.has(task.id) || outputs::is_member(task, stash));
                     self.jobs.restore(ours).await;
+                    self.is_restored = unread.is_empty();
                 }
             }
             Event::Best { block, .. } => {
@@ -329,6 +339,14 @@ impl<C: Core> Host<C> {
         Ok(())
     }
 
+    /// Whether the journal is down to its reserve. Says so.
+    fn is_short_of_room(&self) -> bool {
+        let is_short = self.journal.is_short_of_room();
+        let why = "no space left: it is down to its reserve, and nothing new is promised";
+        self.tools.vitals.journal_works(is_short.then_some(why));
+        is_short
+    }
+
     /// Nothing may be done before this is through. A full disk is waited for, until we are told to stop: the
     /// chain's deadlines go on, but ending would not meet them either.
     async fn make_durable(&self, records: &[Record], stop: &mut Stop) -> Result<()> {
@@ -338,17 +356,19 @@ impl<C: Core> Host<C> {
             match tokio::task::block_in_place(|| self.journal.append(records)) {
                 Err(e @ JournalError::DiskFull { .. }) => {
                     tracing::error!(error = %e, "nothing goes on until there is room");
-                    self.tools.vitals.journal(Some(e.to_string()));
+                    self.tools.vitals.journal_failed(&e);
                     tokio::select! {
                         () = backoff.wait() => {}
                         _ = stop.wait_for(|stop| *stop) => return Err(e.into()),
                     }
                 }
-                other => {
-                    self.tools
-                        .vitals
-                        .journal(other.as_ref().err().map(ToString::to_string));
-                    return Ok(other?);
+                Err(e) => {
+                    self.tools.vitals.journal_failed(&e);
+                    return Err(e.into());
+                }
+                Ok(()) => {
+                    self.is_short_of_room();
+                    return Ok(());
                 }
             }
         }

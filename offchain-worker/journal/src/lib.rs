@@ -9,9 +9,14 @@
 //!
 //! Opening checks the whole file. A journal that is damaged is refused rather than repaired by guessing: a
 //! promise that got lost could be broken. The functions block for as long as the disk does.
+//!
+//! Beside the file lies a reserve of 1 MiB. On a full disk it is given up, once, so that what was promised
+//! can still be kept; [`Journal::is_short_of_room`] says so, and nothing new should be promised until it is
+//! there again.
 
 mod error;
 mod format;
+mod reserve;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -25,6 +30,7 @@ use surety_worker_core::Record;
 
 pub use error::JournalError;
 
+use reserve::Reserve;
 use storage::{Opener, Storage};
 
 /// Where a worker makes its records durable: a [`Journal`], or something that stands around one.
@@ -34,11 +40,18 @@ pub trait RecordLog: Send + Sync {
     /// # Errors
     /// Those of [`Journal::append`].
     fn append(&self, records: &[Record]) -> Result<(), JournalError>;
+
+    /// As [`Journal::is_short_of_room`].
+    fn is_short_of_room(&self) -> bool;
 }
 
 impl RecordLog for Journal {
     fn append(&self, records: &[Record]) -> Result<(), JournalError> {
         Journal::append(self, records)
+    }
+
+    fn is_short_of_room(&self) -> bool {
+        Journal::is_short_of_room(self)
     }
 }
 
@@ -47,6 +60,7 @@ pub struct Journal {
     opener: Opener,
     /// Nothing after a failed write: the next use opens the file anew, which undoes what was half written.
     storage: Mutex<Option<Storage>>,
+    reserve: Reserve,
 }
 
 impl Journal {
@@ -56,15 +70,18 @@ impl Journal {
     /// When another process has it open, when it is damaged, or of a version we do not know, or when the disk
     /// fails.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Self::with(Opener::file(path))
+        Self::with(Opener::file(path), path)
     }
 
-    fn with(opener: Opener) -> Result<Self, JournalError> {
+    fn with(opener: Opener, path: &Path) -> Result<Self, JournalError> {
         let storage = opener.open()?;
-        Ok(Self {
+        let journal = Self {
             opener,
             storage: Mutex::new(Some(storage)),
-        })
+            reserve: Reserve::of(path),
+        };
+        journal.keep_reserve();
+        Ok(journal)
     }
 
     /// Writes records, all or none, and returns when they are durable.
@@ -76,7 +93,27 @@ impl Journal {
         if records.is_empty() {
             return Ok(());
         }
-        self.with_storage(|storage| storage.append(records))
+        let appended = self.with_storage(|storage| storage.append(records));
+        match appended {
+            Err(JournalError::DiskFull { path }) if self.reserve.give_up() => {
+                tracing::warn!(path = %path.display(), "no space left: the reserve is used up now");
+                self.with_storage(|storage| storage.append(records))
+            }
+            appended => appended,
+        }
+    }
+
+    /// Whether the disk was full and has no room for the reserve yet. Looks again each time.
+    pub fn is_short_of_room(&self) -> bool {
+        !self.reserve.is_there() && !self.keep_reserve()
+    }
+
+    fn keep_reserve(&self) -> bool {
+        let kept = self.reserve.keep();
+        if let Err(error) = &kept {
+            tracing::debug!(%error, "no room for the journal's reserve");
+        }
+        kept.is_ok()
     }
 
     /// Everything a restart has to know, each task's records in the order in which they were written.

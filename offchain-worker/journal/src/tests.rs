@@ -381,24 +381,32 @@ impl StorageBackend for SmallDisk {
 
 #[test]
 fn a_full_disk_is_named_and_loses_nothing_and_the_journal_goes_on_when_there_is_space() {
+    let (folder, path) = folder();
     let disk = SmallDisk::new();
     let on_disk = disk.clone();
-    let opener = Opener::new(Path::new("small"), move |_| {
-        Ok(builder().create_with_backend(on_disk.clone())?)
-    });
-    let journal = Journal::with(opener).unwrap();
+    let opener = Opener::new(
+        &path,
+        move |_| Ok(builder().create_with_backend(on_disk.clone())?),
+    );
+    let journal = Journal::with(opener, &path).unwrap();
     journal.append(&[bid(1)]).unwrap();
+    assert!(!journal.is_short_of_room());
+    let reserve = || fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(reserve(), 1);
 
     disk.bytes_max.store(0, Ordering::Relaxed);
     for _ in 0..3 {
         let error = journal.append(&[result(1)]).unwrap_err();
         assert!(matches!(error, JournalError::DiskFull { .. }), "{error:?}");
+        assert_eq!(reserve(), 0, "it was given up for this");
     }
 
     disk.bytes_max.store(u64::MAX, Ordering::Relaxed);
     assert_eq!(journal.load().unwrap(), vec![bid(1)]);
     journal.append(&[result(1)]).unwrap();
     assert_eq!(journal.load().unwrap(), vec![bid(1), result(1)]);
+    assert!(!journal.is_short_of_room(), "it is taken up again");
+    assert_eq!(reserve(), 1);
 }
 
 const CHILD: &str = "SURETY_JOURNAL_TEST_CHILD";

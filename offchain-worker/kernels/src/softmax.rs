@@ -104,8 +104,7 @@ unsafe fn weigh<F: Floats, const Q: usize>(
 }
 
 /// [`exact::softmax_block`] of the first `counts` of each query's scores, which become something else.
-/// Weights behind them are 0 for one register at least. Of a query without any scores what is found means
-/// nothing.
+/// Of a query without any scores what is found means nothing.
 ///
 /// # Safety
 /// The machine has the instructions.
@@ -149,9 +148,6 @@ pub(crate) unsafe fn softmax<F: Floats, const Q: usize>(
                     scaled.store_rounded(weights[part..].as_mut_ptr());
                 }
             }
-        }
-        if let Some(behind) = weights[q].get_mut(chunks) {
-            *behind = [0; LANES];
         }
     }
     Ok(found)

@@ -129,18 +129,24 @@ fn head(heads: &Heads, row: usize, head: usize) -> (Vec<i16>, f32) {
 impl Sequence {
     fn new(random: &mut Random, n: usize, kv_heads: usize, d: usize) -> Self {
         let width = kv_heads * d;
-        let mut cache = Cache::new(kv_heads, d, n + 9);
-        let before = heads(&random.floats((n + 9) * width), kv_heads, d);
+        let (keys, values) = (random.floats(n * width), random.floats(n * width));
+        Self::of(random, &keys, &values, kv_heads, d)
+    }
+
+    fn of(random: &mut Random, keys: &[f32], values: &[f32], kv_heads: usize, d: usize) -> Self {
+        let width = kv_heads * d;
+        let room = keys.len() / width + 9;
+        let mut cache = Cache::new(kv_heads, d, room);
+        let before = heads(&random.floats(room * width), kv_heads, d);
         cache.append(before.all(), before.all()).unwrap();
         cache.clear();
-        let (keys, values) = (random.floats(n * width), random.floats(n * width));
         for (keys, values) in keys.chunks(7 * width).zip(values.chunks(7 * width)) {
             let (keys, values) = (heads(keys, kv_heads, d), heads(values, kv_heads, d));
             cache.append(keys.all(), values.all()).unwrap();
         }
         Self {
-            keys: heads(&keys, kv_heads, d),
-            values: heads(&values, kv_heads, d),
+            keys: heads(keys, kv_heads, d),
+            values: heads(values, kv_heads, d),
             kv_heads,
             d,
             cache,
@@ -222,6 +228,27 @@ proptest! {
                 assert_eq!(found_q.collect::<Vec<_>>(), q, "{isa:?}");
                 assert_eq!(bits(found_scales), bits(scales), "{isa:?}");
             }
+        });
+    }
+}
+
+#[test]
+fn integer_sums_at_their_bounds_do_not_overflow() {
+    let mut random = Random::new(5);
+    let (n, d) = (2 * exact::BLOCK + 1, exact::HEAD_MAX);
+    // All alike: every score and every weight is the largest there is, and so are the sums over them.
+    let (high, low) = (vec![3.0; n * d], vec![-3.0; n * d]);
+    let queries = [vec![3.0; d], vec![-3.0; d], vec![0.0; d], vec![1e-29; d]].concat();
+    let queries = heads(&queries, 1, d);
+    for (keys, values) in [(&high, &high), (&high, &low), (&low, &high), (&low, &low)] {
+        let sequence = Sequence::of(&mut random, keys, values, 1, d);
+        let expected = sequence.attend(&queries, Mask::Full);
+        let found = expected.iter().zip(values.iter().cycle());
+        assert!(found.clone().all(|(out, value)| (out - value).abs() < 1e-2));
+        each_isa(|isa| {
+            let mut out = vec![f32::NAN; expected.len()];
+            attention(queries.all(), &sequence.cache, Mask::Full, &mut out).unwrap();
+            assert_eq!(bits(&out), bits(&expected), "{isa:?}");
         });
     }
 }

@@ -26,7 +26,7 @@ use frame_support::{
     construct_runtime, derive_impl,
     dispatch::DispatchResult,
     traits::{Hooks, UnfilteredDispatchable},
-    weights::Weight,
+    weights::{Weight, constants::RocksDbWeight},
 };
 use frame_system::EnsureRoot;
 use sp_core::H256;
@@ -80,6 +80,7 @@ impl frame_system::Config for Test {
     type AccountId = AccountId;
     type Lookup = IdentityLookup<AccountId>;
     type AccountData = pallet_balances::AccountData<Balance>;
+    type DbWeight = RocksDbWeight;
 }
 
 #[derive_impl(pallet_balances::config_preludes::TestDefaultConfig)]

@@ -57,7 +57,7 @@ pub const JAIL_TERMS_MAX: u32 = 32;
 // every model within them can be disputed; how large a task may be follows from the model and is the trace's
 // affair. Nothing that a node evaluates may take longer because one of them is large.
 
-/// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 33 steps
+/// Most layers of a model. A leaf of its trace may hold 96 of them where the model is narrow, at 32 steps
 /// each: of 4,096.
 pub const LAYERS_MAX: u32 = 160;
 
@@ -68,7 +68,7 @@ pub const WIDTH_MAX: u32 = 16_384;
 pub const HEADS_MAX: u32 = 256;
 
 /// Most numbers of one head: attention's integer sums over it fit 32 bits.
-pub const HEAD_DIM_MAX: u32 = 512;
+pub const HEAD_DIM_MAX: u32 = surety_exact::HEAD_MAX as u32;
 
 /// Most numbers of all heads together. Keys and values of 96 layers may stand in one row of a trace: of 64
 /// MiB.

@@ -45,6 +45,10 @@ impl RecordLog for CrashingLog {
             None => Ok(()),
         }
     }
+
+    fn is_short_of_room(&self) -> bool {
+        self.log.is_short_of_room()
+    }
 }
 
 #[cfg(test)]

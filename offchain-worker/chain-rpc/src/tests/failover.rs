@@ -374,6 +374,54 @@ async fn best_and_finalized_blocks_are_followed_from_one_node_to_the_next() {
     assert_eq!(finalized.next().await.unwrap().number, 103);
 }
 
+/// What the running clock shows on every block of a node.
+fn with_clock(node: &Node, clock: impl Fn(u32) -> u32) {
+    let key = runtime().key(Entry::Elapsed, &[]).unwrap();
+    node.change(|state| {
+        for number in 90..=state.best {
+            let value = clock(number).encode();
+            state.changed.insert((number, key.clone()), value);
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_see_what_others_finalise_is_left() {
+    let (behind, good) = (Node::start(1).await, Node::start(1).await);
+    behind.change(|state| state.best = 160);
+    good.change(|state| (state.best, state.finalized) = (160, 158));
+    for node in [&behind, &good] {
+        with_clock(node, |number| number - 50);
+    }
+    let chain = connect(&[&behind, &good]).await;
+    let mut finalized = Blocks::new(chain.clone(), When::Finalized);
+    finalized.silence_max = Duration::from_millis(50);
+    assert_eq!(finalized.next().await.unwrap().number, 98);
+    assert_eq!(finalized.next().await.unwrap().number, 158);
+}
+
+#[tokio::test]
+async fn no_node_is_left_while_finality_stands_still() {
+    let (first, second) = (Node::start(1).await, Node::start(1).await);
+    for node in [&first, &second] {
+        node.change(|state| state.best = 160);
+        with_clock(node, |number| number.min(100));
+    }
+    let chain = connect(&[&first, &second]).await;
+    let mut finalized = Blocks::new(chain.clone(), When::Finalized);
+    finalized.silence_max = Duration::from_millis(50);
+    assert_eq!(finalized.next().await.unwrap().number, 98);
+    let resumed = async {
+        while first.asked("chain_subscribeFinalizedHeads") < 4 {
+            tokio::task::yield_now().await;
+        }
+        first.change(|state| state.finalized = 99);
+    };
+    let (next, ()) = tokio::join!(finalized.next(), resumed);
+    assert_eq!(next.unwrap().number, 99);
+    assert_eq!(second.asked("system_health"), 0, "not turned to");
+}
+
 #[tokio::test]
 async fn a_stall_of_finality_breaks_no_connection() {
     let node = Node::start(1).await;

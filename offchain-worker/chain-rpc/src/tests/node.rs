@@ -46,7 +46,11 @@ pub struct State {
     pub older: Option<Older>,
     /// What functions of the runtime answer.
     pub functions: BTreeMap<&'static str, Vec<u8>>,
+    /// Which of them were called, and in the state of which block.
+    pub called: Vec<(&'static str, u32)>,
     pub storage: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What is under a key in one block's state alone.
+    pub changed: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
     /// Extrinsics by block.
     pub blocks: BTreeMap<u32, Vec<Vec<u8>>>,
     /// What happens to the extrinsics to come; afterwards they are taken.
@@ -105,7 +109,9 @@ impl Node {
             runtime: fixture::metadata(fixture::pallets(scale_info::meta_type::<fixture::AuctionCall>())),
             older: None,
             functions: BTreeMap::new(),
+            called: Vec::new(),
             storage: BTreeMap::new(),
+            changed: BTreeMap::new(),
             blocks: BTreeMap::new(),
             answers: VecDeque::new(),
             limited: 0,
@@ -215,7 +221,8 @@ impl State {
         if key.starts_with(&runtime.prefix(Entry::Account)) {
             return Some((self.nonce, [0u32; 3], [0u128; 4]).encode());
         }
-        self.storage.get(key).cloned()
+        let changed = self.changed.get(&(number, key.to_vec()));
+        changed.or_else(|| self.storage.get(key)).cloned()
     }
 
     /// Version and metadata of the runtime that made a block.
@@ -294,7 +301,7 @@ impl State {
         }
     }
 
-    fn answer_of_state(&self, method: &str, params: &Value) -> Answered {
+    fn answer_of_state(&mut self, method: &str, params: &Value) -> Answered {
         Ok(match method {
             "state_getRuntimeVersion" => {
                 let number = self.check_state(hash_at(params, 0))?;
@@ -306,7 +313,7 @@ impl State {
             }
             "state_call" => {
                 let number = self.check_state(hash_at(params, 2))?;
-                to_hex(&self.called(params[0].as_str().unwrap_or_default(), number)?)
+                to_hex(&self.call(params[0].as_str().unwrap_or_default(), number)?)
             }
             "state_getStorage" => {
                 let number = self.check_state(hash_at(params, 1))?;
@@ -333,12 +340,16 @@ impl State {
     }
 
     /// What a function of the runtime answers.
-    fn called(&self, function: &str, number: u32) -> Result<Vec<u8>, ErrorObjectOwned> {
+    fn call(&mut self, function: &str, number: u32) -> Result<Vec<u8>, ErrorObjectOwned> {
         self.check_working(function)?;
         if function == "Metadata_metadata_at_version" {
             return Ok(Some(self.runtime_after(number).1).encode());
         }
-        let answer = self.functions.get(function).cloned();
+        let found = self.functions.get_key_value(function);
+        let answer = found.map(|(name, answer)| {
+            self.called.push((*name, number));
+            answer.clone()
+        });
         answer.ok_or_else(|| {
             client_error(&format!(
                 "Execution failed: Exported method {function} is not found"

@@ -251,7 +251,7 @@ async fn the_block_of_an_upgrade_is_read_as_the_runtime_before_it_wrote_it() {
 }
 
 #[tokio::test]
-async fn the_state_of_an_upgrades_block_is_called_and_signed_for_as_the_new_runtime_takes_it() {
+async fn a_call_at_the_block_of_an_upgrade_is_signed_as_the_new_runtime_takes_it() {
     let node = upgraded_at_100().await;
     let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
     node.change(|state| {
@@ -265,6 +265,27 @@ async fn the_state_of_an_upgrades_block_is_called_and_signed_for_as_the_new_runt
     let sent = node.state().handed_over[0].clone();
     let arguments = [vec![60, 4], 7u64.encode()].concat();
     assert!(sent.ends_with(&arguments), "{sent:?}");
+}
+
+#[tokio::test]
+async fn functions_are_called_in_the_state_before_an_upgrade_whose_runtime_they_are_of() {
+    let node = upgraded_at_100().await;
+    let chain = RpcChain::connect(RpcConfig::new(&node.url)).await.unwrap();
+    let function = "TaskApi_price_limit";
+    node.change(|state| {
+        state.functions.insert(function, Some(40u128).encode());
+    });
+    let called = || {
+        let state = node.state();
+        state.called.last().copied()
+    };
+    let at = chain.block(When::Best).await.unwrap();
+    assert_eq!(chain.price_limit(When::At(at.hash), 100, 2).await, Ok(Some(40)));
+    // What every block of this node has for a parent.
+    assert_eq!(called(), Some((function, 0)));
+    node.change(|state| state.best = 101);
+    assert_eq!(chain.price_limit(When::Best, 100, 2).await, Ok(Some(40)));
+    assert_eq!(called(), Some((function, 101)));
 }
 
 #[tokio::test]

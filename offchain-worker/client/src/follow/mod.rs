@@ -110,6 +110,9 @@ struct Run<S> {
     steps: Steps,
     block_seen: u32,
     unreachable_since: Option<Instant>,
+    /// Whether the task was there, and since when it is not.
+    was_seen: bool,
+    missing_since: Option<Instant>,
     fetching: Option<JoinHandle<std::result::Result<Delivery, String>>>,
     next_fetch: Instant,
     last_attempts: String,
@@ -142,6 +145,8 @@ impl<S: Screen + Clone + 'static> Run<S> {
             steps: Steps::default(),
             block_seen: 0,
             unreachable_since: None,
+            was_seen: false,
+            missing_since: None,
             fetching: None,
             next_fetch: Instant::now(),
             last_attempts: String::new(),
@@ -199,8 +204,10 @@ impl<S: Screen + Clone + 'static> Run<S> {
                 self.say(&texts);
             }
         }
-        let info = chain.task(When::Best, task).await?;
-        let info = info.ok_or(ClientError::UnknownTask(task))?;
+        let Some(info) = chain.task(When::Best, task).await? else {
+            return self.miss();
+        };
+        (self.was_seen, self.missing_since) = (true, None);
         let texts = self.steps.state(&info, clock);
         self.say(&texts);
         self.see_to_input(&info).await?;
@@ -235,6 +242,16 @@ impl<S: Screen + Clone + 'static> Run<S> {
     /// Whether the output is fetched at all.
     fn fetches(&self) -> bool {
         self.follow.operation == Operation::Generate || self.follow.output_path.is_some()
+    }
+
+    /// The best block does not have the task. It was there: the block that had it was replaced, and another
+    /// will have it.
+    fn miss(&mut self) -> Result<Option<Report>> {
+        let since = *self.missing_since.get_or_insert_with(Instant::now);
+        if self.was_seen && since.elapsed() <= NODE_PATIENCE {
+            return Ok(None);
+        }
+        Err(ClientError::UnknownTask(self.follow.task))
     }
 
     /// Lets providers read the input, and shows what is demanded of it.

@@ -131,10 +131,8 @@ impl Provider {
     /// its salt are what they were; what was promised of time is found by trying.
     pub(super) fn bid_sealed_as(&self, snapshot: &TaskSnapshot, seal: H256) -> Option<Bid<Balance>> {
         let price = self.config.policy.offer(&snapshot.task.spec)?.price;
-        let tried = (0..=self.config.commit_seconds.min(SECONDS_MAX))
-            .map(|seconds| self.bid(snapshot, price, seconds));
-        let mut tried = tried.filter(|bid| bid.seal(snapshot.id, &self.config.stash) == seal);
-        tried.next()
+        let mut tried = (0..=SECONDS_MAX).map(|seconds| self.bid(snapshot, price, seconds));
+        tried.find(|bid| bid.seal(snapshot.id, &self.config.stash) == seal)
     }
 
     fn bid(&self, snapshot: &TaskSnapshot, price: Balance, seconds: u32) -> Bid<Balance> {

@@ -3,16 +3,22 @@
 
 use std::collections::{HashMap, HashSet};
 
-use surety_chain_client::{DisputeRecord, OpenTask, OpenTasks, PartlyRead};
+use surety_chain_client::{BidTerms, BlockNumber, DisputeRecord, OpenTask, OpenTasks, PartlyRead};
 use surety_types::{TaskId, trust::DisputeId};
 
 use super::{Contest, Tools};
+
+/// Blocks after which the terms of a task are asked for again: a minute. Governance may change them with any
+/// block.
+const TERMS_EVERY: BlockNumber = 30;
 
 /// Of the tasks that are open.
 #[derive(Default)]
 pub(super) struct Memory {
     open: HashMap<TaskId, OpenTask>,
     contests: HashMap<TaskId, Contest>,
+    /// And the block at which they were read.
+    terms: HashMap<TaskId, (BlockNumber, BidTerms)>,
     /// Disputes of which neither party is ours. That does not change.
     strange: HashSet<DisputeId>,
 }
@@ -36,8 +42,9 @@ impl Memory {
             open.extend(self.open.remove_entry(id));
         }
         self.open = open;
-        self.contests
-            .retain(|id, _| self.open.contains_key(id) || missing.contains(id));
+        let is_open = |id: &TaskId| self.open.contains_key(id) || missing.contains(id);
+        self.contests.retain(|id, _| is_open(id));
+        self.terms.retain(|id, _| is_open(id));
         if !self.strange.is_empty() {
             let rounds = self.open.values().filter_map(|task| task.round.as_ref());
             let disputes: HashSet<_> = rounds
@@ -59,6 +66,19 @@ impl Memory {
         let strange = contest.disputes.iter().filter(|(_, record)| is_strange(record));
         self.strange.extend(strange.map(|(id, _)| *id));
         self.contests.insert(task, contest);
+    }
+
+    /// Remembers what a bid for a task comes to.
+    pub(super) fn keep_terms(&mut self, task: TaskId, block: BlockNumber, terms: BidTerms) {
+        if self.terms(task, block).is_none() {
+            self.terms.insert(task, (block, terms));
+        }
+    }
+
+    /// What a bid for a task comes to, if that was asked not long before this block.
+    pub(super) fn terms(&self, task: TaskId, block: BlockNumber) -> Option<BidTerms> {
+        let (read, terms) = self.terms.get(&task)?;
+        (block.saturating_sub(*read) < TERMS_EVERY).then_some(*terms)
     }
 
     /// What was fought over in a task.

@@ -282,6 +282,41 @@ impl RecordLog for Full {
         let path = "journal".into();
         Err(JournalError::DiskFull { path })
     }
+
+    fn is_short_of_room(&self) -> bool {
+        false
+    }
+}
+
+/// A disk that filled up: what is written goes into the reserve.
+struct Reserve;
+
+impl RecordLog for Reserve {
+    fn append(&self, _: &[Record]) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn is_short_of_room(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_down_to_its_journals_reserve_bids_for_nothing_and_says_why() {
+    let world = World::new().await;
+    let (stop, stopped) = watch::channel(false);
+    let host = tokio::spawn(world.host(Arc::new(Reserve), &[]).run(stopped));
+    world.post(b"one\n").await;
+    world.pass(20).await;
+    let calls = world.chain.calls();
+    assert!(!calls.iter().any(|(_, call)| matches!(call, Call::Bid { .. })));
+    let report = world.vitals().health.report(tokio::time::Instant::now());
+    assert!(
+        report.reasons.iter().any(|reason| reason.contains("reserve")),
+        "{report:?}"
+    );
+    stop.send(true).unwrap();
+    host.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ pub(super) mod server;
 use health::Health;
 use metrics::Metrics;
 pub use metrics::Seen;
+use surety_journal::JournalError;
 use tokio::time::Instant;
 
 use crate::error::{HostError, Result};
@@ -58,11 +59,14 @@ impl Vitals {
         self.metrics.part_restarts.with_label_values(&[part]).inc();
     }
 
-    /// How the journal took what was written last.
-    pub(super) fn journal(&self, failure: Option<String>) {
-        if failure.is_some() {
-            self.metrics.journal_failures.inc();
-        }
-        self.health.journal(failure);
+    /// The journal did not take what was to be written.
+    pub(super) fn journal_failed(&self, why: &JournalError) {
+        self.metrics.journal_failures.inc();
+        self.health.journal(Some(why.to_string()));
+    }
+
+    /// The journal takes what is written, if only for now.
+    pub(super) fn journal_works(&self, but: Option<&str>) {
+        self.health.journal(but.map(Into::into));
     }
 }
