@@ -42,7 +42,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -64,15 +64,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9256`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 235_850_000 picoseconds.
 		Weight::from_parts(258_486_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(11))
 			.saturating_add(T::DbWeight::get().writes(6))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
@@ -84,32 +84,32 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TaskAuction::Agenda` (r:0 w:4)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:4)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `8741`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 130_508_000 picoseconds.
 		Weight::from_parts(139_089_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(8))
 			.saturating_add(T::DbWeight::get().writes(10))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7553`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 18_346_000 picoseconds.
 		Weight::from_parts(20_232_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:12 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:79 w:30)
@@ -131,7 +131,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 			.saturating_add(T::DbWeight::get().writes(47))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:80 w:80)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
@@ -167,9 +167,9 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:1 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_silent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
@@ -189,9 +189,9 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:0 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_absent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `653`
@@ -209,7 +209,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TrustLock::Records` (r:2 w:0)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Parameters::Parameters` (r:6 w:0)
@@ -225,46 +225,48 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Records` (r:1 w:1)
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:1 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9395`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 60_738_000 picoseconds.
-		Weight::from_parts(69_043_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
-			.saturating_add(T::DbWeight::get().reads(6))
-			.saturating_add(T::DbWeight::get().writes(6))
+		Weight::from_parts(94_043_000, 0)
+			.saturating_add(Weight::from_parts(0, 15770))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	fn authorize_reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `10774`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 15_796_000 picoseconds.
 		Weight::from_parts(18_328_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(2))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -282,10 +284,10 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn demand() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9881`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 126_419_000 picoseconds.
 		Weight::from_parts(141_075_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(10))
 			.saturating_add(T::DbWeight::get().writes(7))
 	}
@@ -294,7 +296,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:0)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Demands` (r:1 w:1)
 	/// Proof: `Results::Demands` (`max_values`: None, `max_size`: Some(120), added: 2595, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
@@ -310,15 +312,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9747`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 123_302_000 picoseconds.
 		Weight::from_parts(142_420_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `Results::CommitNotes` (r:1 w:0)
 	/// Proof: `Results::CommitNotes` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Agents` (r:1 w:0)
@@ -333,7 +335,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
@@ -344,23 +346,23 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `23084`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 206_927_000 picoseconds.
-		Weight::from_parts(236_924_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
-			.saturating_add(T::DbWeight::get().reads(15))
-			.saturating_add(T::DbWeight::get().writes(7))
+		Weight::from_parts(241_924_000, 0)
+			.saturating_add(Weight::from_parts(0, 15770))
+			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:0)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -376,15 +378,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `8233`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 201_544_000 picoseconds.
 		Weight::from_parts(222_089_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(9))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
@@ -396,15 +398,15 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7760`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 180_562_000 picoseconds.
 		Weight::from_parts(204_346_000, 0)
-			.saturating_add(Weight::from_parts(0, 15642))
+			.saturating_add(Weight::from_parts(0, 15770))
 			.saturating_add(T::DbWeight::get().reads(6))
 			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:1)
-	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12177), added: 14652, mode: `MaxEncodedLen`)
+	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(12305), added: 14780, mode: `MaxEncodedLen`)
 	/// Storage: `System::Account` (r:1 w:1)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)

@@ -14,3 +14,4 @@ mod lives;
 mod market;
 mod openings;
 mod presets;
+mod sharing;

@@ -27,6 +27,7 @@ pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
         AuditState::Confirmed,
         AuditState::Differs,
         AuditState::Disputed(1),
+        AuditState::Defends(1),
         AuditState::Over,
     ];
     let audit = |state| Audit {
@@ -79,7 +80,6 @@ pub fn disputes() -> Vec<DisputeRecord> {
             defender: Party::Provider(account()),
             challenger,
             claim: claim(),
-            proven: false,
             game: Game::new(HASH, &OneLeaf, Clocks::equal(5)).ok()?,
             bond: 1,
             moves: 1,
@@ -120,6 +120,7 @@ pub fn slash() -> SlashRecord {
         kind: FaultKind::LostDispute,
         lock: 1,
         part: Default::default(),
+        finders: vec![account()].try_into().unwrap_or_default(),
         finder: Some(account()),
         client: None,
         proven_at: 1,
