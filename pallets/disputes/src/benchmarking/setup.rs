@@ -90,7 +90,10 @@ pub(super) fn dispute_about<T: Config>(
         frame_support::assert_ok!(game.step(side, played.clone(), &referee, &referee));
     }
     let bond = match challenger {
-        Party::Account(_) => T::Balance::from(2u32),
+        Party::Account(_) => {
+            round.challenges = round.challenges.saturating_add(1);
+            T::Balance::from(2u32)
+        }
         _ => Zero::zero(),
     };
     let now = TrustLock::<T>::now();
