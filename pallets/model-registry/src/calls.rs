@@ -1,13 +1,16 @@
 //! What the calls do, once their origin is known.
 
-use frame_support::{ensure, traits::Get};
+use frame_support::{
+    ensure,
+    traits::{Defensive, Get},
+};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{Config, Error, Event, Model, Models, Pallet, asset};
+use crate::{Config, Error, Event, Model, ModelUse, Models, Pallet, Uses, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -36,15 +39,30 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_retire(owner: T::AccountId, model: ModelId) -> DispatchResult {
         let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
         ensure!(entry.owner == owner, Error::<T>::NotOwner);
-        let deposit = entry.deposit;
-        asset::release::<T>(&owner, deposit)?;
-        Models::<T>::remove(model);
-        Self::deposit_event(Event::Retired {
-            model,
+        let used = Uses::<T>::get(model).unwrap_or_default();
+        ensure!(!used.retired, Error::<T>::AlreadyRetired);
+        let tasks = used.tasks;
+        Self::deposit_event(Event::Retired { model, owner, tasks });
+        if tasks > 0 {
+            Uses::<T>::insert(model, ModelUse { retired: true, tasks });
+        } else {
+            Self::remove(&model);
+        }
+        Ok(())
+    }
+
+    /// Takes a model out that nobody uses any more.
+    pub(crate) fn remove(model: &ModelId) {
+        let Some(Model { owner, deposit, .. }) = Models::<T>::take(model) else {
+            return;
+        };
+        // It was put on hold when the model was registered. Should it be gone all the same, the log says so.
+        asset::release::<T>(&owner, deposit).defensive_unwrap_or_default();
+        Self::deposit_event(Event::Removed {
+            model: *model,
             owner,
             deposit,
         });
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     TaskId,
-    task::{RoundMember, RoundPhase},
+    task::RoundMember,
     traits::TaskClock,
     trust::{AuditState, FaultKind},
 };
@@ -45,11 +45,7 @@ impl<T: Config> Pallet<T> {
                 .max(Some(TrustLock::<T>::window_end(T::OpeningWindow::get())));
         }
         if Self::update_verdict(task, round) {
-            let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
-            if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
-                *until = window.max(*until);
-            }
-            T::Clock::wake_after(task, window);
+            Self::reopen_challenges(task, round);
         }
         T::Disputes::match_up(task, round);
         T::Clock::wake_after(task, TrustLock::<T>::now());

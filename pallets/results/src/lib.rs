@@ -337,7 +337,7 @@ pub mod pallet {
             /// Whether that is what the provider said.
             agrees: bool,
         },
-        /// Somebody was found at fault.
+        /// Somebody was found at fault. Of somebody who was before, it is a graver fault.
         FaultFound {
             /// Task id.
             task: TaskId,
@@ -487,7 +487,7 @@ pub mod pallet {
         WrongSigner,
         /// The signature is not of this statement for this chain.
         BadSignature,
-        /// The provider was found at fault before.
+        /// The provider was found at fault before, as gravely.
         AlreadyAtFault,
         /// The task's input has no such piece.
         NoSuchSegment,
@@ -566,7 +566,8 @@ pub mod pallet {
         /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like
         /// [`Pallet::reveal`]. Possible once the provider has revealed, until
         /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the
-        /// provider's opens a dispute.
+        /// provider's opens a dispute. After the provider has lost it gets the verifier a share of the slash,
+        /// and the same result can be challenged.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`,

@@ -55,6 +55,13 @@ impl<T: Config> Pallet<T> {
             .max(lock.into())
     }
 
+    /// What a provider that is paid `price` really loses of its lock at least, in plancks: the part that is
+    /// burned.
+    pub fn burned_lock(price: T::Balance, security: &Security) -> u128 {
+        let lock = Self::do_lock_for(price, security);
+        Self::audit_policy().burned.mul_ceil(lock.into())
+    }
+
     fn audit_rates() -> AuditRates {
         AuditRates {
             basic: T::AuditorsBasic::get(),

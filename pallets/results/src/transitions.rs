@@ -42,7 +42,6 @@ use surety_types::{
         SecurityLevel, Verdict,
     },
     traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
-    trust::FaultKind,
 };
 
 use crate::{
@@ -298,10 +297,7 @@ impl<T: Config> Pallet<T> {
 
     /// Pays the client as much as the dearest of those who told it a wrong result would have got.
     fn insure(task: TaskId, round: &RoundOf<T>) {
-        let at_fault = round
-            .members
-            .iter()
-            .filter(|member| member.fault.is_some_and(FaultKind::is_grave));
+        let at_fault = round.members.iter().filter(|member| member.has_lost());
         let price = at_fault.map(|member| member.price).max();
         let (Some(price), Some(client)) = (price, T::Outcome::client(task)) else {
             return;

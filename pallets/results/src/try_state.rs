@@ -30,7 +30,8 @@ impl<T: Config> Pallet<T> {
             results_5_audits_are_one_of_a_pair::<T>(&round)?;
             results_10_input_is_demanded_by_who_waits_for_it::<T>(&round)?;
             results_11_who_was_late_owes_its_opening::<T>(&round)?;
-            results_12_auditors_are_drawn_with_a_seed::<T>(&round)
+            results_12_auditors_are_drawn_with_a_seed::<T>(&round)?;
+            results_13_a_lock_is_lost_once::<T>(&round)
         })?;
         results_7_holds_are_prices_of_demands::<T>()?;
         results_8_contexts_are_of_rounds::<T>()?;
@@ -229,6 +230,17 @@ fn results_11_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Re
         ensure!(
             late || member.fault != Some(FaultKind::NoReveal),
             "RESULTS-11: a provider is convicted of silence that was not late"
+        );
+    }
+    Ok(())
+}
+
+fn results_13_a_lock_is_lost_once<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    for member in &round.members {
+        let loses = member.fault.is_some_and(|fault| fault.cost().lock);
+        ensure!(
+            member.slash.is_some() == loses && (!loses || member.lock.is_zero()),
+            "RESULTS-13: a slash without a fault that costs the lock, or a lock that is left beside it"
         );
     }
     Ok(())

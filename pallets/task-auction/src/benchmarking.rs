@@ -110,7 +110,11 @@ fn client<T: Config>() -> T::AccountId {
 
 fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
     let id = NextTaskId::<T>::get();
-    Pallet::<T>::do_post(client::<T>(), spec::<T>()?, CAP)?;
+    let spec = spec::<T>()?;
+    let model = spec.model;
+    Pallet::<T>::do_post(client::<T>(), spec, CAP)?;
+    // It goes with the task.
+    T::Models::retire_for_benchmark(&model);
     Ok(id)
 }
 

@@ -19,7 +19,7 @@ use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
 use surety_types::{
     TaskId, limits,
     task::FailureReason,
-    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow, StakeLedger, TaskClock, TaskTrust},
+    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow, ModelCatalog, StakeLedger, TaskClock, TaskTrust},
 };
 
 use crate::{
@@ -174,6 +174,7 @@ impl<T: Config> Pallet<T> {
         Substitutes::<T>::remove(id);
         OpenTasks::<T>::remove(id);
         AwaitingEntropy::<T>::remove(id);
+        T::Models::release(&task.spec.model);
         Tasks::<T>::insert(id, task);
         Self::wake_after(id, Self::now().saturating_add(T::FinishedRetention::get()));
     }

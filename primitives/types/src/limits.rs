@@ -32,9 +32,13 @@ pub const AUDITS_MAX: u32 = AUDITS_PER_MEMBER_MAX * REDUNDANCY_MAX;
 /// Most disputes of one task that are open at once.
 pub const DISPUTES_MAX: u32 = 32;
 
-/// Most challenges of one task by accounts that are neither its providers nor its auditors. Each is dearer
-/// than the one before, so that nobody can use them up cheaply.
+/// Most challenges of one task that are played at once by accounts that are neither its providers nor its
+/// auditors. Their bonds are such that taking all these places costs as much as losing the dearest lock.
+/// They are places of their own among [`DISPUTES_MAX`].
 pub const CHALLENGES_MAX: u32 = 16;
+
+/// Most verifiers that share in the finder's part of one slash.
+pub const FINDERS_MAX: u32 = 24;
 
 /// Most pieces of output that others than its client demand of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;

@@ -9,7 +9,7 @@ use crate::{
     ContentHash, ModelId, TaskId, limits,
     model::Operation,
     multiaddr::Endpoints,
-    trust::{Audit, FaultKind, InputDemand, OpenDispute},
+    trust::{Audit, FaultKind, InputDemand, OpenDispute, SlashId},
 };
 
 /// A list with one entry per provider of a task.
@@ -243,8 +243,13 @@ pub struct RoundMember<AccountId, Balance> {
     pub lock: Balance,
     /// How far it is.
     pub progress: MemberProgress,
-    /// What it was found to have done, if anything. Its result no longer counts then.
+    /// What it was found to have done, if anything: the gravest. Its result no longer counts then.
     pub fault: Option<FaultKind>,
+    /// What it is to be slashed with for that, if anything.
+    pub slash: Option<SlashId>,
+    /// After a dispute that nobody could decide another provider has played it, and nobody could decide that
+    /// either: no third one does, so that it takes the pay of one other at most.
+    pub undecided_again: bool,
     /// Pieces of the input that it has demanded so far.
     pub input_demands: u32,
     /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later;
@@ -261,6 +266,8 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             lock,
             progress: MemberProgress::Working,
             fault: None,
+            slash: None,
+            undecided_again: false,
             input_demands: 0,
             missed_reveal: false,
         }
@@ -272,6 +279,20 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             (MemberProgress::Revealed(claim), None) => Some(claim),
             _ => None,
         }
+    }
+
+    /// Whether it has lost, or was found to have cheated in another way.
+    pub const fn has_lost(&self) -> bool {
+        matches!(self.fault, Some(fault) if fault.is_grave())
+    }
+
+    /// What it says the answer is, if it still has to answer for that. A lesser fault ends its pay, and is no
+    /// shield from a graver one.
+    pub const fn disputable_claim(&self) -> Option<&ResultClaim> {
+        if self.has_lost() {
+            return None;
+        }
+        self.claim()
     }
 
     /// What it says the answer is, if it said so in time and no fault was found: what can be paid,
@@ -358,7 +379,7 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub audits: BoundedVec<Audit<AccountId, Balance>, ConstU32<{ limits::AUDITS_MAX }>>,
     /// Disputes that are open.
     pub disputes: BoundedVec<OpenDispute<BlockNumber>, ConstU32<{ limits::DISPUTES_MAX }>>,
-    /// Challenges so far by accounts that are neither providers nor auditors of the round.
+    /// Challenges that are played now by accounts that are neither providers nor auditors of the round.
     pub challenges: u32,
     /// Pieces of output that others than the client have demanded so far.
     pub demands: u32,

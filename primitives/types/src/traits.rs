@@ -152,15 +152,30 @@ pub trait ProviderDirectory<AccountId> {
 
 /// Which models can be asked for. Provided by model-registry.
 pub trait ModelCatalog {
-    /// Whether the model is registered, and offers the operation.
+    /// Whether a new task may ask for `operation` of the model.
     ///
     /// # Errors
-    /// The catalogue's own error for an unknown model or an operation that the model lacks.
+    /// The catalogue's own error for an unknown model, one that takes no new tasks, or an operation that the
+    /// model lacks.
     fn check(model: &ModelId, operation: Operation) -> DispatchResult;
+
+    /// A new task asks for the model, which [`Self::check`] has allowed: it stays known until that is over,
+    /// whatever its owner does.
+    fn acquire(model: &ModelId);
+
+    /// A task that had acquired the model is over.
+    fn release(model: &ModelId);
+
+    /// How many tasks have acquired the model and not released it.
+    fn uses(model: &ModelId) -> u32;
 
     /// Registers a model offering `operation` for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(operation: Operation) -> ModelId;
+
+    /// Has its owner retire a model for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn retire_for_benchmark(model: &ModelId);
 }
 
 /// The client's money. Provided by billing, which alone moves escrow.

@@ -288,9 +288,10 @@ pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128
 
 /// What challenging a provider's result would put on hold now.
 pub(crate) fn challenge_bond(task: TaskId, provider: &AccountId) -> Option<Balance> {
+    use surety_types::trust::Party;
+
     let round = Rounds::<Runtime>::get(task)?;
-    let mut members = round.members.iter();
-    let member = members.find(|member| member.provider == *provider)?;
-    member.standing_claim()?;
-    Some(Disputes::challenge_bond(&round, member.price))
+    // Whoever it is.
+    Disputes::matchup_of(&round, provider, Party::Account(InsurancePool::get()))?;
+    Some(Disputes::challenge_bond(&round))
 }

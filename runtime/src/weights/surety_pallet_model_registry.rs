@@ -57,14 +57,16 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Uses` (r:1 w:0)
+	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	fn retire() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `513`
 		//  Estimated: `3818`
 		// Minimum execution time: 41_651_000 picoseconds.
-		Weight::from_parts(47_715_000, 0)
+		Weight::from_parts(52_715_000, 0)
 			.saturating_add(Weight::from_parts(0, 3818))
-			.saturating_add(T::DbWeight::get().reads(2))
+			.saturating_add(T::DbWeight::get().reads(3))
 			.saturating_add(T::DbWeight::get().writes(2))
 	}
 }

@@ -64,7 +64,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn commit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9256`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 235_850_000 picoseconds.
 		Weight::from_parts(658_486_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -102,11 +102,11 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TaskAuction::Agenda` (r:0 w:4)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:4)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
 	fn reveal() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `8741`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 130_508_000 picoseconds.
 		Weight::from_parts(539_089_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -120,7 +120,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn authorize_reveal() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7553`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 18_346_000 picoseconds.
 		Weight::from_parts(220_232_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -188,7 +188,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::Rounds` (r:0 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_silent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `644`
@@ -210,7 +210,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `Results::Rounds` (r:0 w:1)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:8)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn convict_absent() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `653`
@@ -251,23 +251,25 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TrustLock::Records` (`max_values`: None, `max_size`: Some(66), added: 2541, mode: `MaxEncodedLen`)
 	/// Storage: `Results::DisputeContexts` (r:1 w:0)
 	/// Proof: `Results::DisputeContexts` (`max_values`: None, `max_size`: Some(125), added: 2600, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:1 w:0)
+	/// Storage: `Parameters::Parameters` (r:2 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::NextDisputeId` (r:1 w:1)
 	/// Proof: `Disputes::NextDisputeId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Agenda` (r:0 w:2)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `Disputes::Disputes` (r:0 w:1)
-	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1413), added: 3888, mode: `MaxEncodedLen`)
+	/// Proof: `Disputes::Disputes` (`max_values`: None, `max_size`: Some(1412), added: 3887, mode: `MaxEncodedLen`)
+	/// Storage: `TrustLock::Slashes` (r:1 w:1)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9395`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 60_738_000 picoseconds.
 		Weight::from_parts(469_043_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
-			.saturating_add(T::DbWeight::get().reads(6))
-			.saturating_add(T::DbWeight::get().writes(6))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Results::Rounds` (r:1 w:0)
 	/// Proof: `Results::Rounds` (`max_values`: None, `max_size`: Some(48376), added: 50851, mode: `MaxEncodedLen`)
@@ -276,7 +278,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn authorize_reveal_audit() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `10774`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 15_796_000 picoseconds.
 		Weight::from_parts(218_328_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -301,7 +303,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn demand() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9881`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 126_419_000 picoseconds.
 		Weight::from_parts(541_075_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -329,7 +331,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn supply() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `9747`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 123_302_000 picoseconds.
 		Weight::from_parts(342_420_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -352,7 +354,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:1)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
-	/// Storage: `Parameters::Parameters` (r:4 w:0)
+	/// Storage: `Parameters::Parameters` (r:5 w:0)
 	/// Proof: `Parameters::Parameters` (`max_values`: None, `max_size`: Some(36), added: 2511, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
@@ -363,16 +365,16 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	/// Storage: `TaskAuction::Agenda` (r:0 w:1)
 	/// Proof: `TaskAuction::Agenda` (`max_values`: None, `max_size`: Some(28), added: 2503, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:0 w:1)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn report_equivocation() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `23084`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 206_927_000 picoseconds.
 		Weight::from_parts(636_924_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
-			.saturating_add(T::DbWeight::get().reads(15))
-			.saturating_add(T::DbWeight::get().writes(7))
+			.saturating_add(T::DbWeight::get().reads(16))
+			.saturating_add(T::DbWeight::get().writes(8))
 	}
 	/// Storage: `Staking::Agents` (r:1 w:0)
 	/// Proof: `Staking::Agents` (`max_values`: None, `max_size`: Some(80), added: 2555, mode: `MaxEncodedLen`)
@@ -395,7 +397,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn demand_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `8233`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 201_544_000 picoseconds.
 		Weight::from_parts(622_089_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))
@@ -415,7 +417,7 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 	fn supply_input() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `7760`
-		//  Estimated: `15642`
+		//  Estimated: `15770`
 		// Minimum execution time: 180_562_000 picoseconds.
 		Weight::from_parts(604_346_000, 0)
 			.saturating_add(Weight::from_parts(0, 51841))

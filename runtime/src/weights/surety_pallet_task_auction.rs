@@ -61,15 +61,17 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Tasks` (r:0 w:1)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
+	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
 	fn post() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `1528`
 		//  Estimated: `43677`
 		// Minimum execution time: 163_555_000 picoseconds.
-		Weight::from_parts(206_195_000, 0)
+		Weight::from_parts(212_195_000, 0)
 			.saturating_add(Weight::from_parts(0, 43677))
-			.saturating_add(T::DbWeight::get().reads(25))
-			.saturating_add(T::DbWeight::get().writes(8))
+			.saturating_add(T::DbWeight::get().reads(26))
+			.saturating_add(T::DbWeight::get().writes(9))
 	}
 	/// Storage: `TaskAuction::Tasks` (r:1 w:0)
 	/// Proof: `TaskAuction::Tasks` (`max_values`: None, `max_size`: Some(4783), added: 7258, mode: `MaxEncodedLen`)
@@ -166,19 +168,23 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::Substitutes` (r:0 w:1)
 	/// Proof: `TaskAuction::Substitutes` (`max_values`: None, `max_size`: Some(3090), added: 5565, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
+	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Models` (r:1 w:1)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
 	/// The range of component `b` is `[0, 64]`.
 	fn cancel(b: u32, ) -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `2408 + b * (241 ±0)`
 		//  Estimated: `8248 + b * (3234 ±0)`
 		// Minimum execution time: 148_148_000 picoseconds.
-		Weight::from_parts(181_941_004, 0)
+		Weight::from_parts(226_941_004, 0)
 			.saturating_add(Weight::from_parts(0, 8248))
 			// Standard Error: 56_920
 			.saturating_add(Weight::from_parts(16_466_061, 0).saturating_mul(b.into()))
-			.saturating_add(T::DbWeight::get().reads(9))
+			.saturating_add(T::DbWeight::get().reads(13))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(b.into())))
-			.saturating_add(T::DbWeight::get().writes(9))
+			.saturating_add(T::DbWeight::get().writes(13))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(b.into())))
 			.saturating_add(Weight::from_parts(0, 3234).saturating_mul(b.into()))
 	}
@@ -291,6 +297,10 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 	/// Proof: `TaskAuction::OpenTasks` (`max_values`: None, `max_size`: Some(16), added: 2491, mode: `MaxEncodedLen`)
 	/// Storage: `TaskAuction::AwaitingEntropy` (r:0 w:1)
 	/// Proof: `TaskAuction::AwaitingEntropy` (`max_values`: None, `max_size`: Some(20), added: 2495, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Uses` (r:1 w:1)
+	/// Proof: `ModelRegistry::Uses` (`max_values`: None, `max_size`: Some(53), added: 2528, mode: `MaxEncodedLen`)
+	/// Storage: `ModelRegistry::Models` (r:1 w:1)
+	/// Proof: `ModelRegistry::Models` (`max_values`: None, `max_size`: Some(353), added: 2828, mode: `MaxEncodedLen`)
 	/// The range of component `m` is `[1, 16]`.
 	/// The range of component `a` is `[0, 384]`.
 	fn decided(m: u32, a: u32, ) -> Weight {
@@ -298,16 +308,16 @@ impl<T: frame_system::Config> surety_pallet_task_auction::WeightInfo for WeightI
 		//  Measured:  `7742 + a * (86 ±0) + m * (63 ±0)`
 		//  Estimated: `18567 + a * (1824 ±134) + m * (4496 ±510)`
 		// Minimum execution time: 312_413_000 picoseconds.
-		Weight::from_parts(335_337_000, 0)
+		Weight::from_parts(380_337_000, 0)
 			.saturating_add(Weight::from_parts(0, 18567))
 			// Standard Error: 2_607_650
 			.saturating_add(Weight::from_parts(77_881_418, 0).saturating_mul(m.into()))
 			// Standard Error: 651_615
 			.saturating_add(Weight::from_parts(28_095_297, 0).saturating_mul(a.into()))
-			.saturating_add(T::DbWeight::get().reads(17))
+			.saturating_add(T::DbWeight::get().reads(21))
 			.saturating_add(T::DbWeight::get().reads((2_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().reads((1_u64).saturating_mul(a.into())))
-			.saturating_add(T::DbWeight::get().writes(12))
+			.saturating_add(T::DbWeight::get().writes(16))
 			.saturating_add(T::DbWeight::get().writes((2_u64).saturating_mul(m.into())))
 			.saturating_add(T::DbWeight::get().writes((1_u64).saturating_mul(a.into())))
 			.saturating_add(Weight::from_parts(0, 1824).saturating_mul(a.into()))

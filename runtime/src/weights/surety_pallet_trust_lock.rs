@@ -38,7 +38,7 @@ use core::marker::PhantomData;
 pub struct WeightInfo<T>(PhantomData<T>);
 impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInfo<T> {
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
 	/// Proof: `Staking::Ledgers` (`max_values`: None, `max_size`: Some(759), added: 3234, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Convictions` (r:1 w:1)
@@ -60,7 +60,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 			.saturating_add(T::DbWeight::get().writes(5))
 	}
 	/// Storage: `TrustLock::Slashes` (r:1 w:1)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	/// Storage: `FinalityClock::Elapsed` (r:1 w:0)
 	/// Proof: `FinalityClock::Elapsed` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::Ledgers` (r:1 w:1)
@@ -71,7 +71,7 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	/// Proof: `TrustLock::Convictions` (`max_values`: Some(1), `max_size`: Some(13314), added: 13809, mode: `MaxEncodedLen`)
 	/// Storage: `Staking::BondedInAll` (r:1 w:1)
 	/// Proof: `Staking::BondedInAll` (`max_values`: None, `max_size`: Some(29), added: 2504, mode: `MaxEncodedLen`)
-	/// Storage: `System::Account` (r:3 w:3)
+	/// Storage: `System::Account` (r:26 w:26)
 	/// Proof: `System::Account` (`max_values`: None, `max_size`: Some(128), added: 2603, mode: `MaxEncodedLen`)
 	/// Storage: `Balances::Holds` (r:1 w:1)
 	/// Proof: `Balances::Holds` (`max_values`: None, `max_size`: Some(175), added: 2650, mode: `MaxEncodedLen`)
@@ -88,19 +88,19 @@ impl<T: frame_system::Config> surety_pallet_trust_lock::WeightInfo for WeightInf
 	fn carry_out_slash() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `15955`
-		//  Estimated: `14799`
+		//  Estimated: `68668`
 		// Minimum execution time: 621_168_000 picoseconds.
-		Weight::from_parts(675_153_000, 0)
-			.saturating_add(Weight::from_parts(0, 14799))
-			.saturating_add(T::DbWeight::get().reads(14))
-			.saturating_add(T::DbWeight::get().writes(12))
+		Weight::from_parts(1_365_153_000, 0)
+			.saturating_add(Weight::from_parts(0, 68668))
+			.saturating_add(T::DbWeight::get().reads(37))
+			.saturating_add(T::DbWeight::get().writes(35))
 	}
 	/// Storage: `TrustLock::SlashesSweptTo` (r:1 w:1)
 	/// Proof: `TrustLock::SlashesSweptTo` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::NextSlashId` (r:1 w:0)
 	/// Proof: `TrustLock::NextSlashId` (`max_values`: Some(1), `max_size`: Some(4), added: 499, mode: `MaxEncodedLen`)
 	/// Storage: `TrustLock::Slashes` (r:1 w:0)
-	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(151), added: 2626, mode: `MaxEncodedLen`)
+	/// Proof: `TrustLock::Slashes` (`max_values`: None, `max_size`: Some(920), added: 3395, mode: `MaxEncodedLen`)
 	fn sweep_base() -> Weight {
 		// Proof Size summary in bytes:
 		//  Measured:  `69`

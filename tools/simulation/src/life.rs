@@ -367,6 +367,44 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Verifiers that confirmed what lost are played by `finder`, and lose: they have computed nothing.
+    pub fn confirmed_wrong(&mut self, confirmed: u32, finder: Role) {
+        let bonds = REWARD * self.rules.audit_rewards * u128::from(confirmed);
+        self.slash(Role::Crony, bonds, finder, true);
+    }
+
+    /// The provider gives a wrong result. Its auditors have found it, and before they have won, it loses to a
+    /// friend, or lets its time run out if it has none; or nobody has found it. Its own verifiers confirm it,
+    /// or open their seals when that is over.
+    pub fn lost_on_purpose(&mut self, friend: Option<Role>) -> bool {
+        let sealed = self.commit(Role::Provider, self.claim(false));
+        let drawn = self.draw();
+        self.books.pay(Role::World, Role::Provider, self.market.outside);
+        self.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+        let convicted = self.found(drawn.honest);
+        if !convicted {
+            self.judged(false, drawn, Cronies::Confirm, Role::Verifier);
+            return false;
+        }
+        let finder = match friend {
+            Some(friend) => {
+                // It gets its bond back.
+                self.transact(friend);
+                if self.rules.pursuit.seals_first {
+                    Role::Verifier
+                } else {
+                    friend
+                }
+            }
+            None => Role::Verifier,
+        };
+        self.convict(Role::Provider, finder, true);
+        if self.rules.pursuit.confirmers {
+            self.confirmed_wrong(drawn.cronies, Role::Verifier);
+        }
+        true
+    }
+
     /// The provider gives a wrong result. Whether it is convicted; `finder` gets the finder's part.
     pub fn wrong_result(&mut self, cronies: Cronies, finder: Role) -> bool {
         let drawn = self.draw();
@@ -393,8 +431,7 @@ impl<'a> Life<'a> {
         };
         if convicted {
             self.convict(Role::Provider, finder, true);
-            let bonds = REWARD * self.rules.audit_rewards * u128::from(confirmed);
-            self.slash(Role::Crony, bonds, finder, true);
+            self.confirmed_wrong(confirmed, finder);
             return;
         }
         self.settle(Role::Provider, false);

@@ -6,7 +6,7 @@ use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,
-    rules::{Blocks, Market, REWARD, Rules},
+    rules::{Blocks, Market, Pursuit, REWARD, Rules},
     run::{Outcome, run},
     strategies::{HONEST, STRATEGIES, Strategy},
 };
@@ -204,12 +204,22 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         },
         ..rules.clone()
     };
+    let judged_only = Rules {
+        pursuit: Pursuit::OF_JUDGED_ONLY,
+        ..rules.clone()
+    };
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
     let cheap = Market {
         silence: REWARD,
         ..basic.clone()
     };
     let tries = [
+        (
+            "a fault that nobody could decide about shields from others",
+            "lesser fault",
+            &judged_only,
+            &standard,
+        ),
         (
             "an audit that confirms is not paid",
             "lazy auditor, hides",

@@ -24,6 +24,10 @@ pub struct Rules {
     pub client_lock: Perquintill,
     /// A challenger's bond is no less than this many rewards.
     pub challenge_rewards: u128,
+    /// Challenges of one task that are played at once.
+    pub places: u32,
+    /// Who answers for a wrong result beside its provider, and to whom.
+    pub pursuit: Pursuit,
     /// An auditor's bond, in rewards.
     pub audit_rewards: u128,
     /// What an auditor gets for an audit that confirms, out of what the provider earns.
@@ -56,6 +60,8 @@ impl Default for Rules {
             fee: Perquintill::from_percent(5),
             client_lock: Perquintill::from_percent(25),
             challenge_rewards: 5,
+            places: limits::CHALLENGES_MAX,
+            pursuit: Pursuit::FULL,
             audit_rewards: 20,
             audit_pay: AuditPay {
                 each: Permill::from_percent(12),
@@ -68,6 +74,37 @@ impl Default for Rules {
             lock: None,
         }
     }
+}
+
+/// What a provider cannot save by choosing how it loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pursuit {
+    /// Who confirmed what it said answers for that, however it lost, and whenever the seal was opened.
+    pub confirmers: bool,
+    /// Verifiers whose seals differ get the finder's part before whoever it lost to.
+    pub seals_first: bool,
+    /// A fault that nobody could decide about is no shield from a graver one.
+    pub graver: bool,
+    /// A place for challenges that is freed can be taken again, and there is time for that.
+    pub places_return: bool,
+}
+
+impl Pursuit {
+    /// As it is.
+    pub const FULL: Self = Self {
+        confirmers: true,
+        seals_first: true,
+        graver: true,
+        places_return: true,
+    };
+
+    /// As it was once: only who had confirmed what was judged wrong was asked.
+    pub const OF_JUDGED_ONLY: Self = Self {
+        confirmers: false,
+        seals_first: false,
+        graver: false,
+        places_return: false,
+    };
 }
 
 /// Windows, in blocks. The defaults are the runtime's in production; `scripts/bench trust` reads them there.
@@ -235,9 +272,14 @@ impl Rules {
         rules
     }
 
-    /// A challenger's bond, in plancks: five rewards, or twice what a dispute costs the defender.
+    /// A challenger's bond, in plancks: five rewards, twice what a dispute costs the defender, or so much
+    /// that taking all places burns as much as losing the lock does.
     pub fn challenge_bond(&self, market: &Market) -> u128 {
+        let lock = self.plan(market).map_or(0, |plan| plan.lock);
+        let burned = self.policy.burned.mul_ceil(lock);
         // A defender computes again what it has computed once.
-        (REWARD * self.challenge_rewards).max(2 * market.work)
+        (REWARD * self.challenge_rewards)
+            .max(2 * market.work)
+            .max((2 * burned).div_ceil(self.places.into()))
     }
 }

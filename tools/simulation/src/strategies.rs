@@ -204,6 +204,22 @@ pub const STRATEGIES: &[Strategy] = &[
         ..provider("grind", "grind", providers::grinds_seats)
     },
     ring("flood", "flood", challengers::floods),
+    ring(
+        "conceding to a friend",
+        "losing on purpose",
+        providers::concedes_to_a_friend,
+    ),
+    ring(
+        "running out of time",
+        "losing on purpose",
+        providers::runs_out_of_time,
+    ),
+    ring("late confirmer", "losing on purpose", providers::confirmed_late),
+    provider(
+        "lesser fault",
+        "a lesser fault as a shield",
+        providers::shields_itself_by_a_lesser_fault,
+    ),
 ];
 
 /// The one whose profit theory gives: a provider that saves its work and is its own finder and client.

@@ -6,7 +6,7 @@ use sp_arithmetic::Permill;
 use surety_audit_economics::AuditPay;
 use surety_simulation::{
     report::CORRUPT,
-    rules::{Blocks, Market, REWARD, Rules},
+    rules::{Blocks, Market, Pursuit, REWARD, Rules},
     run::{Outcome, run, total},
     strategies::{HONEST, STRATEGIES, Strategy, THEORY},
 };
@@ -354,6 +354,66 @@ fn withholding_a_bid_to_turn_the_draw_costs_its_deposit() {
 #[test]
 fn flooding_a_result_with_challenges_does_not_keep_out_the_honest_one() {
     loses("flood");
+}
+
+#[test]
+fn taking_all_places_for_challenges_burns_what_the_lie_would_cost() {
+    let rules = Rules::default();
+    for outside in [0, 1, 5, 10, 50, 100] {
+        let market = Market {
+            outside: REWARD * outside,
+            ..Market::with_corrupt(33)
+        };
+        let lock = rules.plan(&market).unwrap().lock;
+        let bond = rules.challenge_bond(&market);
+        // Half of each goes to the provider, who is a friend.
+        let burned = (bond - bond / 2) * u128::from(rules.places);
+        assert!(burned >= rules.policy.burned.mul_floor(lock), "{outside}");
+    }
+}
+
+/// What a strategy costs more than it did when only those were pursued that had confirmed what was judged
+/// wrong.
+fn costs_more_than_before(name: &str, market: &Market) -> (Outcome, f64) {
+    let before = Rules {
+        pursuit: Pursuit::OF_JUDGED_ONLY,
+        ..Rules::default()
+    };
+    let before = run(find(name), &before, market, 7, 20_000).unwrap();
+    let now = run(find(name), &Rules::default(), market, 7, 20_000).unwrap();
+    // The same draws, so that nearly all of the chance is in both.
+    let more = before.profit() - now.profit();
+    assert!(
+        more > 3.0 * now.error() / 2.0,
+        "{name}: {more} of {}",
+        now.profit()
+    );
+    (before, more)
+}
+
+#[test]
+fn giving_up_to_a_friend_saves_neither_the_finders_part_nor_the_bonds_of_confirmers() {
+    loses("conceding to a friend");
+    costs_more_than_before("conceding to a friend", &Market::with_corrupt(33));
+}
+
+#[test]
+fn running_out_of_time_saves_no_bond_of_a_confirmer() {
+    loses("running out of time");
+    costs_more_than_before("running out of time", &Market::with_corrupt(33));
+}
+
+#[test]
+fn confirming_late_saves_no_bond() {
+    loses("late confirmer");
+    costs_more_than_before("late confirmer", &Market::with_corrupt(33));
+}
+
+#[test]
+fn a_dispute_with_a_friend_that_nobody_decides_shields_nobody() {
+    loses("lesser fault");
+    let (before, _) = costs_more_than_before("lesser fault", &Market::with_corrupt(33));
+    assert!(before.profit() > 3.0 * before.error(), "{}", before.profit());
 }
 
 #[test]

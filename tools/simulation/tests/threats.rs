@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 26] = [
+const THREATS: [&str; 28] = [
     "wrong result",
     "copying",
     "lazy auditor",
@@ -38,6 +38,8 @@ const THREATS: [&str; 26] = [
     "griefing by failed assignment",
     "grind",
     "flood",
+    "losing on purpose",
+    "a lesser fault as a shield",
 ];
 
 fn root() -> PathBuf {

@@ -28,6 +28,7 @@ pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
         AuditState::Confirmed,
         AuditState::Differs,
         AuditState::Disputed(1),
+        AuditState::Defends(1),
         AuditState::Over,
     ];
     let audit = |state| Audit {
@@ -80,7 +81,6 @@ pub fn disputes() -> Vec<DisputeRecord> {
             defender: Party::Provider(account()),
             challenger,
             claim: claim(),
-            proven: false,
             game: Game::new(HASH, &OneLeaf, Clocks::equal(5)).ok()?,
             bond: 1,
             moves: 1,
@@ -121,6 +121,7 @@ pub fn slash() -> SlashRecord {
         kind: FaultKind::LostDispute,
         lock: 1,
         part: Default::default(),
+        finders: vec![account()].try_into().unwrap_or_default(),
         finder: Some(account()),
         client: None,
         proven_at: 1,

@@ -62,7 +62,6 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
             provider: provider(),
         },
         claim,
-        proven: false,
         game: Game::new(root, &Toy, Clocks::equal(CLOCK)).unwrap(),
         bond: 0,
         moves: 0,

@@ -28,7 +28,8 @@ fn different_results_open_a_dispute_in_which_the_fewer_defend() {
         assert_eq!(dispute.claim, claim(8));
         assert_eq!((dispute.opened_at, dispute.bond, dispute.moves), (7, 0, 0));
         let listed = round().unwrap().disputes;
-        assert_eq!((listed[0].id, listed[0].seats), (id, Some((2, 0))));
+        let seats = (listed[0].defender, listed[0].challenger);
+        assert_eq!((listed[0].id, seats), (id, (Some(2), Some(0))));
     });
 }
 
@@ -292,7 +293,7 @@ fn a_dispute_is_moot_when_one_of_its_parties_has_lost_elsewhere() {
         assert_ok!(challenge(one, 1));
         assert_ok!(challenge(other, 1));
         let held = |account| MONEY - money(account);
-        assert_eq!((held(one), held(other)), (CHALLENGE_BOND, 2 * CHALLENGE_BOND));
+        assert_eq!((held(one), held(other)), (CHALLENGE_BOND, CHALLENGE_BOND));
         // The first finds the lie, and goes on against the second provider.
         while pairs()[0] == (1, one) {
             let (id, _) = disputes()[0];

@@ -390,8 +390,10 @@ fn a_verdict_that_a_late_opening_changes_can_be_challenged_for_the_whole_window(
 #[test]
 fn who_was_convicted_of_silence_opens_nothing_any_more() {
     late(&[9, 9, 9], &[1, 2], || {
-        Rounds::<Test>::mutate_extant(TASK, |round| round.members[2].fault = Some(FaultKind::NoReveal));
+        let fault = |fault| Rounds::<Test>::mutate_extant(TASK, |round| round.members[2].fault = fault);
+        fault(Some(FaultKind::NoReveal));
         assert_noop!(reveal(3, 9), ResultsError::AlreadyAtFault);
+        fault(None);
     });
 }
 

@@ -143,7 +143,7 @@ fn false_disputes_and_delay_are_paid_by_who_makes_them() {
         }
         assert_eq!(phase(), None);
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
-        let bonds = CHALLENGE_BOND * (1 + 2 + 3);
+        let bonds = 3 * CHALLENGE_BOND;
         let left: Balance = (0..3).map(|number| money(STRANGER + number)).sum();
         assert_eq!(left, 3 * MONEY - bonds);
         assert_eq!(money(1), 1 + bonds / 2);

@@ -231,6 +231,30 @@ fn holds_that_are_not_bonds_or_prices_are_noticed() {
 }
 
 #[test]
+fn places_and_audits_of_no_dispute_are_noticed() {
+    assert_noticed("DISPUTES-5", challengeable, |round| round.challenges = 1);
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        assert_ok!(reveal_audit(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("DISPUTES-6", audited, |round| {
+        round.audits[0].state = AuditState::Disputed(0);
+    });
+    assert_noticed("DISPUTES-6", audited, |round| {
+        round.audits[0].state = AuditState::Defends(0);
+    });
+}
+
+#[test]
+fn a_slash_without_a_fault_and_a_lock_beside_a_slash_are_noticed() {
+    assert_noticed("RESULTS-12", fresh, |round| round.members[0].slash = Some(0));
+    assert_noticed("RESULTS-12", convicted, |round| round.members[2].lock = 1);
+}
+
+#[test]
 fn slashes_that_the_sweep_has_lost_are_noticed() {
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(2));
     assert_damage_noticed("TRUST-1", convicted, || SlashesSweptTo::<Test>::put(1));

@@ -81,7 +81,8 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
         let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
-        let convicted = Self::member(&mut round, provider)?.fault.is_some();
+        let member = Self::member(&mut round, provider)?;
+        let (has_lost, slash) = (member.has_lost(), member.slash);
         if let Some(audit) = Self::audit(&mut round, verifier, provider) {
             audit.state = if agrees {
                 AuditState::Confirmed
@@ -97,8 +98,11 @@ impl<T: Config> Pallet<T> {
             claim,
             agrees,
         });
-        if !agrees && convicted {
-            Self::release_audit(&mut round, verifier, provider);
+        match slash {
+            Some(slash) if !agrees => TrustLock::<T>::add_finder(slash, verifier),
+            // It answers for what it says, and nobody could challenge it before.
+            _ if agrees && has_lost => Self::reopen_challenges(task, &mut round),
+            _ => {}
         }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             T::Disputes::match_up(task, &mut round);

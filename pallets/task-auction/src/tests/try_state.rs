@@ -2,6 +2,8 @@
 
 use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
+use surety_pallet_test_kit::MockModels;
+use surety_types::traits::ModelCatalog;
 
 use crate::{
     Agenda, AgendaSweptTo, AwaitingEntropy, BidCount, BidCounts, BidRecord, Bids, NextTaskId, OpenTasks,
@@ -155,4 +157,10 @@ fn auc_9_notices_tasks_that_are_listed_wrongly() {
         assert_ok!(TaskAuction::cancel(signed(CLIENT), bidding));
         OpenTasks::<Test>::insert(bidding, ());
     });
+}
+
+#[test]
+fn auc_10_notices_models_of_no_task_and_tasks_of_no_model() {
+    noticed("AUC-10", |_, _| MockModels::acquire(&MODEL));
+    noticed("AUC-10", |_, _| MockModels::release(&MODEL));
 }

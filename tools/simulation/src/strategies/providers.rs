@@ -209,3 +209,38 @@ pub fn grinds_seats(life: &mut Life) {
         life.right_result(Role::Provider, Cronies::Work);
     }
 }
+
+/// As soon as it is found out it gives up to a friend, who is to be the finder and to let off the verifiers
+/// that confirmed.
+pub fn concedes_to_a_friend(life: &mut Life) {
+    let convicted = life.lost_on_purpose(Some(Role::Challenger));
+    sold_on(life, convicted);
+}
+
+/// As soon as it is found out it does not play, so that nothing is judged.
+pub fn runs_out_of_time(life: &mut Life) {
+    let convicted = life.lost_on_purpose(None);
+    sold_on(life, convicted);
+}
+
+/// Its verifiers open what they confirm when whoever found it out has won and gone. Until then they risk
+/// nothing.
+pub fn confirmed_late(life: &mut Life) {
+    let convicted = life.lost_on_purpose(None);
+    // As late as that, and once more.
+    life.transact(Role::Crony);
+    sold_on(life, convicted);
+}
+
+/// Has a friend on the same task contradict it in what no block can compute, and nobody decides that. Neither
+/// is paid.
+pub fn shields_itself_by_a_lesser_fault(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    let convicted = life.found(drawn.honest) && life.rules.pursuit.graver;
+    if convicted {
+        life.convict(Role::Provider, Role::Verifier, true);
+    }
+}
