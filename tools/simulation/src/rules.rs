@@ -4,6 +4,7 @@ use sp_arithmetic::{FixedU128, Permill, Perquintill};
 use surety_audit_economics::{
     AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
+use surety_types::limits;
 
 /// Plancks of one reward: the unit in which profits are reported.
 pub const REWARD: u128 = 1_000_000_000_000;
