@@ -37,8 +37,8 @@ pub const DISPUTES_MAX: u32 = 32;
 /// They are places of their own among [`DISPUTES_MAX`].
 pub const CHALLENGES_MAX: u32 = 16;
 
-/// Most verifiers that share in the finder's part of one slash.
-pub const FINDERS_MAX: u32 = 24;
+/// Most verifiers that share in the finder's part of one slash: all auditors of the result.
+pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 
 /// Most pieces of output that others than its client demand of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;
