@@ -110,7 +110,7 @@ impl Gate {
         let Some(stake) = self.verifier_stake(stash).await? else {
             return Ok(false);
         };
-        if stake.settled_at >= draw.settled_before {
+        if stake.settled_at > draw.settled_by {
             return Ok(false);
         }
         let expected = self

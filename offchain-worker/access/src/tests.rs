@@ -73,9 +73,10 @@ fn world() -> World {
         phase: RoundPhase::Auditing { until: 9 },
         draw: Some(AuditDraw {
             begun_at: 5,
-            settled_before: 4,
+            settled_by: 4,
             epoch_randomness: Hash::repeat_byte(6),
             verifier_stake: 1,
+            expected: Default::default(),
             seed: Some(Hash::repeat_byte(5)),
         }),
         ..RoundRecord::new(1, 9)
@@ -176,11 +177,11 @@ async fn nobody_is_drawn_before_the_seed_is_known_or_with_a_key_that_is_too_youn
     let world = world();
     let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
     world.chain.change(|state| {
-        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 4;
+        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 5;
     });
     assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
     world.chain.change(|state| {
-        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 3;
+        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 4;
     });
     assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
     world.chain.change(|state| {

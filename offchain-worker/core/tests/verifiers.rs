@@ -50,9 +50,10 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
         phase: RoundPhase::Auditing { until },
         draw: Some(AuditDraw {
             begun_at: 1,
-            settled_before: 1,
+            settled_by: 1,
             epoch_randomness: H256([8; 32]),
             verifier_stake: 1,
+            expected: Default::default(),
             seed: Some(H256([5; 32])),
         }),
         ..RoundRecord::new(50, 0)

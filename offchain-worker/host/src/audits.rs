@@ -73,9 +73,9 @@ pub(super) async fn draw(
     tools: &Tools,
     of: Task,
     input: AuditInput<AccountId>,
-    (verifier_stake, settled_before): (u128, BlockNumber),
+    (verifier_stake, settled_by): (u128, BlockNumber),
 ) -> Event {
-    match try_draw(tools, &input, verifier_stake, settled_before).await {
+    match try_draw(tools, &input, verifier_stake, settled_by).await {
         Ok(proof) => {
             tracing::info!(task = of.id, ours = proof.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
@@ -99,14 +99,14 @@ async fn try_draw(
     tools: &Tools,
     input: &AuditInput<AccountId>,
     verifier_stake: u128,
-    settled_before: BlockNumber,
+    settled_by: BlockNumber,
 ) -> Result<Option<AuditProof>, ChainError> {
     let chain = &*tools.chain;
     let expected = chain
         .auditors_expected(When::Finalized, input.task, &input.provider)
         .await?;
     let stake = chain.stake(When::Finalized, &tools.stash).await?;
-    let settled = stake.filter(|stake| stake.settled_at < settled_before);
+    let settled = stake.filter(|stake| stake.settled_at <= settled_by);
     let bonded = settled.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_audit(input)?;
     let threshold = AuditThreshold::weighted(expected, bonded, verifier_stake);

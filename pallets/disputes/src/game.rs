@@ -12,7 +12,10 @@
 //! in the next blocks.
 
 use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
-use sp_runtime::{SaturatedConversion, traits::Saturating};
+use sp_runtime::{
+    SaturatedConversion,
+    traits::{Saturating, Zero},
+};
 use surety_dispute_game::bisection::{GameError, Move, Outcome, Reason, Side, State};
 use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf, Rounds, asset};
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -255,12 +258,16 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    /// Nobody loses stake. Of providers that contradict each other or their auditor neither is paid: nobody
+    /// Nobody loses stake: of a challenger's bond half is burned where all places are taken, since others
+    /// have their whole window again then, and nobody is to move it on for nothing. Of providers that contradict each other or their auditor neither is paid: nobody
     /// knows who is right. A challenge by anybody else does not take away a provider's pay, or it would be
     /// too cheap; nor does an auditor that defends itself, because its provider has lost already.
     fn leave_undecided(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
         let task = dispute.task;
         match (&dispute.defender, &dispute.challenger) {
+            (_, Party::Account(challenger)) if Self::are_places_taken(round) => {
+                Self::halve_bond(round, id, dispute, challenger);
+            }
             (_, Party::Account(challenger)) => Self::release_challenger(round, id, dispute, challenger),
             (Party::Provider(one), Party::Provider(other)) => {
                 Self::discredit(task, round, one, other);
@@ -315,6 +322,24 @@ impl<T: Config> Pallet<T> {
             }
             None => Self::release_challenger(round, id, &dispute, challenger),
         }
+    }
+
+    /// Burns half of a challenger's bond.
+    fn halve_bond(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, challenger: &T::AccountId) {
+        let (burned, amount) = bond::halve::<T>(challenger, dispute.bond);
+        Self::deposit_event(Event::BondForfeited {
+            dispute: id,
+            challenger: challenger.clone(),
+            defender: dispute.defender.account().clone(),
+            awarded: Zero::zero(),
+            burned,
+        });
+        Self::deposit_event(Event::BondReturned {
+            dispute: id,
+            challenger: challenger.clone(),
+            amount,
+        });
+        Self::free_place(dispute.task, round);
     }
 
     /// Gives a challenger its bond back.

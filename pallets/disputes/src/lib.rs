@@ -198,7 +198,7 @@ pub mod pallet {
             /// elsewhere.
             outcome: Option<Outcome>,
         },
-        /// A challenger lost its bond.
+        /// A challenger lost its bond, or half of it.
         BondForfeited {
             /// Dispute id.
             dispute: DisputeId,
@@ -211,7 +211,7 @@ pub mod pallet {
             /// Part that was burned, in plancks.
             burned: T::Balance,
         },
-        /// A challenger got its bond back.
+        /// A challenger got its bond back, or what is left of it.
         BondReturned {
             /// Dispute id.
             dispute: DisputeId,

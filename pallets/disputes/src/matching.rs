@@ -4,8 +4,8 @@
 //!   stand say the same. The one whose result fewer stand by defends.
 //! - An auditor whose result differs, and a challenger, play whoever stands by what they contradict, one
 //!   after the other: the provider that they named, other providers that say the same, and when no provider
-//!   answers for it any more, the auditors that confirmed it. A provider that says something else plays
-//!   those as well.
+//!   answers for it any more, the auditors that confirmed it. A provider that says something else does not:
+//!   it may challenge them, and has then a bond to lose instead of its lock.
 //!
 //! So who confirmed a wrong result is pursued however its provider came to lose, and whenever it opens its
 //! seal. **Losing is personal**: what a defender shows below a leaf of its trace is its own, so its defeat
@@ -72,7 +72,7 @@ impl<T: Config> Pallet<T> {
         if of_members.is_none() && Self::match_up_audit(task, round) {
             return true;
         }
-        let Some((matchup, game)) = of_members.or_else(|| Self::next_of_confirmers(task, round)) else {
+        let Some((matchup, game)) = of_members else {
             return false;
         };
         Self::open_dispute(task, round, matchup, Zero::zero(), game);
@@ -169,35 +169,6 @@ impl<T: Config> Pallet<T> {
                 claim: defender.1.clone(),
             };
             Some((matchup, Self::new_game(task, defender.1)?))
-        })
-    }
-
-    /// The next auditor that confirmed what no provider answers for any more, and a provider that says
-    /// something else.
-    fn next_of_confirmers(task: TaskId, round: &RoundOf<T>) -> Option<(Matchup<T>, Game)> {
-        let mut confirmed = round
-            .audits
-            .iter()
-            .filter(|audit| audit.state == AuditState::Confirmed);
-        confirmed.find_map(|audit| {
-            let claim = Results::<T>::said(round, &audit.provider)?;
-            if is_answered::<T>(round, claim) {
-                return None;
-            }
-            let mut others = (0u8..).zip(&round.members);
-            let (_, challenger) = others.find(|(seat, member)| {
-                let contradicts = member.standing_claim().is_some_and(|said| said != claim);
-                contradicts && !is_busy::<T>(round, *seat)
-            })?;
-            let matchup = Matchup {
-                defender: Party::Auditor {
-                    verifier: audit.verifier.clone(),
-                    provider: audit.provider.clone(),
-                },
-                challenger: Party::Provider(challenger.provider.clone()),
-                claim: claim.clone(),
-            };
-            Some((matchup, Self::new_game(task, claim)?))
         })
     }
 
@@ -383,8 +354,8 @@ fn is_answered<T: Config>(round: &RoundOf<T>, claim: &ResultClaim) -> bool {
     members.any(|member| member.disputable_claim() == Some(claim))
 }
 
-/// Whether the provider in a seat plays another one, or an auditor that confirmed what it contradicts.
-/// Against auditors and challengers it defends itself besides.
+/// Whether the provider in a seat plays another one. Against auditors and challengers it defends itself
+/// besides.
 fn is_busy<T: Config>(round: &RoundOf<T>, seat: u8) -> bool {
     let mut open = round.disputes.iter();
     open.any(|open| {

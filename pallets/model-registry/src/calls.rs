@@ -10,7 +10,7 @@ use surety_types::{
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{Config, Error, Event, Model, ModelUse, Models, Pallet, Uses, asset};
+use crate::{Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -19,7 +19,20 @@ impl<T: Config> Pallet<T> {
     ) -> Result<ModelId, DispatchError> {
         check_manifest::<T>(&manifest)?;
         let model = manifest.id();
-        ensure!(!Models::<T>::contains_key(model), Error::<T>::AlreadyRegistered);
+        let used = Uses::<T>::get(model).unwrap_or_default();
+        let known = Models::<T>::get(model);
+        ensure!(known.is_none() || used.retired, Error::<T>::AlreadyRegistered);
+        // Otherwise whoever retires it could keep it from everybody with tasks of its own.
+        if let Some(retired) = known {
+            Self::return_deposit(model, retired);
+            Uses::<T>::insert(
+                model,
+                ModelUse {
+                    retired: false,
+                    ..used
+                },
+            );
+        }
         let deposit = T::ModelDeposit::get();
         asset::hold::<T>(&owner, deposit)?;
         let entry = Model {
@@ -53,13 +66,17 @@ impl<T: Config> Pallet<T> {
 
     /// Takes a model out that nobody uses any more.
     pub(crate) fn remove(model: &ModelId) {
-        let Some(Model { owner, deposit, .. }) = Models::<T>::take(model) else {
-            return;
-        };
+        if let Some(entry) = Models::<T>::take(model) {
+            Self::return_deposit(*model, entry);
+        }
+    }
+
+    fn return_deposit(model: ModelId, entry: ModelOf<T>) {
+        let Model { owner, deposit, .. } = entry;
         // It was put on hold when the model was registered. Should it be gone all the same, the log says so.
         asset::release::<T>(&owner, deposit).defensive_unwrap_or_default();
         Self::deposit_event(Event::Removed {
-            model: *model,
+            model,
             owner,
             deposit,
         });

@@ -125,7 +125,7 @@ pub mod pallet {
     /// Why a call, or a task, was refused.
     #[pallet::error]
     pub enum Error<T> {
-        /// The model is registered already, or it was retired and has tasks that are not over.
+        /// The model is registered already.
         AlreadyRegistered,
         /// The manifest offers no operation.
         NoOperations,

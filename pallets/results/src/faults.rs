@@ -91,7 +91,9 @@ impl<T: Config> Pallet<T> {
         let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
         if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
             *until = window.max(*until);
-            T::Clock::wake_after(task, *until);
+            let until = *until;
+            T::Clock::wake_after(task, until);
+            Self::deposit_event(Event::ChallengesReopened { task, until });
         }
     }
 
@@ -111,6 +113,11 @@ impl<T: Config> Pallet<T> {
         }
         audit.state = AuditState::Over;
         let lost = core::mem::take(&mut audit.bond);
+        if let Ok(member) = Self::member(round, provider)
+            && let Some(slash) = member.slash
+        {
+            TrustLock::<T>::remove_finder(slash, verifier);
+        }
         Self::wake_disputes(round);
         Self::deposit_event(Event::FaultFound {
             task,

@@ -272,6 +272,13 @@ pub mod pallet {
             /// Last time of that phase. Of the audit window, [`Event::AuditorsSeeded`] tells it.
             until: BlockNumberFor<T>,
         },
+        /// Everybody has the whole window for challenges again.
+        ChallengesReopened {
+            /// Task id.
+            task: TaskId,
+            /// Its last time.
+            until: BlockNumberFor<T>,
+        },
         /// A provider opened its commitment.
         Revealed {
             /// Task id.
@@ -551,7 +558,7 @@ pub mod pallet {
         /// seed is known, `Unsettled`, `NotMember`, `NotDisputable`, `AlreadyAuditing`, `TooManyAudits`,
         /// `NotDrawn`; staking's own when the bond cannot be locked.
         #[pallet::call_index(2)]
-        #[pallet::weight(<T as Config>::WeightInfo::announce_audit())]
+        #[pallet::weight((<T as Config>::WeightInfo::announce_audit(), DispatchClass::Operational))]
         pub fn announce_audit(
             origin: OriginFor<T>,
             task: TaskId,

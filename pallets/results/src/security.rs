@@ -10,6 +10,7 @@ use sp_runtime::{DispatchError, FixedU128, PerThing, traits::Saturating};
 use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
 use surety_pallet_trust_lock::{Records, quintillionths};
 use surety_types::{
+    limits,
     stake::Role,
     task::{Security, SecurityLevel},
     traits::StakeLedger,
@@ -20,7 +21,8 @@ use crate::{Config, Error, Pallet};
 impl<T: Config> Pallet<T> {
     /// Auditors expected for a result of `provider` in a task that is watched at `level`.
     pub fn auditors_expected(provider: &T::AccountId, level: SecurityLevel) -> FixedU128 {
-        Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks)
+        let expected = Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks);
+        expected.min(FixedU128::from_u32(limits::AUDITORS_EXPECTED_MAX))
     }
 
     /// The level for a task. Without a value at risk that is what was asked for: the usual lock covers it.

@@ -193,11 +193,14 @@ impl<T: Config> Pallet<T> {
     /// seed, whose stake counts, and how old keys have to be.
     pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
         let begun_at = frame_system::Pallet::<T>::block_number();
+        let expected = round.members.iter();
+        let expected = expected.map(|member| Self::auditors_expected(&member.provider, round.security.level));
         round.draw = Some(AuditDraw {
             begun_at,
-            settled_before: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
+            settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
             epoch_randomness: T::EpochRandomness::get(),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
+            expected: PerMember::truncate_from(expected.collect()),
             seed: None,
         });
         let until = TrustLock::<T>::window_end(T::AuditWindow::get());

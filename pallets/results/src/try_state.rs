@@ -207,7 +207,7 @@ fn results_12_auditors_are_drawn_with_a_seed<T: Config>(round: &RoundOf<T>) -> R
         "RESULTS-12: auditors that nothing was drawn with"
     );
     ensure!(
-        draw.is_none_or(|draw| draw.settled_before <= draw.begun_at),
+        draw.is_none_or(|draw| draw.settled_by <= draw.begun_at),
         "RESULTS-12: keys may be younger than the draw"
     );
     Ok(())

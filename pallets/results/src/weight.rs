@@ -29,13 +29,14 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being
-    /// late with it: moves, commitments, demands of input, pieces of data, openings.
+    /// late with it: moves, commitments, announcements, demands of input, pieces of data, openings.
     pub fn answer_weight() -> Weight {
         let reveal =
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
         let audit = <T as Config>::WeightInfo::reveal_audit()
             .saturating_add(<T as Config>::WeightInfo::authorize_reveal_audit());
         <T as Config>::WeightInfo::commit()
+            .max(<T as Config>::WeightInfo::announce_audit())
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())

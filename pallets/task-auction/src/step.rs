@@ -48,7 +48,11 @@ pub(crate) enum Step<BlockNumber> {
 impl<BlockNumber> Step<BlockNumber> {
     pub(crate) fn weight<T: Config>(&self) -> Weight {
         match self {
-            Self::Unknown | Self::Waits { .. } | Self::PhaseChanged => T::WeightInfo::open_reveals(),
+            Self::Unknown | Self::PhaseChanged => T::WeightInfo::open_reveals(),
+            // It may be entropy that was looked for.
+            Self::Waits { .. } => {
+                T::WeightInfo::open_reveals().saturating_add(T::WeightInfo::sweep_entropy())
+            }
             Self::Drawn { opened, unopened } => {
                 T::WeightInfo::draw(*opened).saturating_add(T::WeightInfo::forfeit(*unopened))
             }

@@ -34,9 +34,11 @@ use crate::{
 /// again.
 pub(crate) const LOOK_TASKS_MAX: u32 = 16;
 
-/// How many times as many that wait for entropy are looked at in one go: tasks that were posted together are
-/// drawn together.
-const ENTROPY_LOOKS: u32 = 4;
+/// Most tasks that wait for entropy and are looked at in one block.
+const AWAITED_MAX: u32 = 4 * LOOK_TASKS_MAX;
+
+/// What looking at them costs, in looks at the agenda: those read keys, and this what is kept at them, too.
+const AWAITED_LOOKS: u64 = 8;
 
 /// Time until a step that failed is tried again: some time for the cause to go away, without flooding the
 /// events.
@@ -70,12 +72,11 @@ impl<T: Config> Pallet<T> {
 
     /// Looks at what waits for entropy. Says whether there is room for more.
     fn sweep_awaiting(meter: &mut WeightMeter) -> bool {
-        let looks = T::WeightInfo::sweep_look().saturating_mul(ENTROPY_LOOKS.into());
+        let looks = T::WeightInfo::sweep_look().saturating_mul(AWAITED_LOOKS);
         if meter.try_consume(looks).is_err() {
             return false;
         }
-        let looked_at = LOOK_TASKS_MAX.saturating_mul(ENTROPY_LOOKS) as usize;
-        let waiting: Vec<_> = AwaitingEntropy::<T>::iter().take(looked_at).collect();
+        let waiting: Vec<_> = AwaitingEntropy::<T>::iter().take(AWAITED_MAX as usize).collect();
         let most = T::WeightInfo::sweep_entropy().saturating_add(Self::sweep_task_weight_max());
         for (id, since) in waiting {
             if !meter.can_consume(most) {
@@ -191,7 +192,7 @@ impl<T: Config> Pallet<T> {
             limits::REDUNDANCY_MAX
         );
         let one = T::WeightInfo::sweep_base()
-            .saturating_add(T::WeightInfo::sweep_look().saturating_mul(ENTROPY_LOOKS.into()))
+            .saturating_add(T::WeightInfo::sweep_look().saturating_mul(AWAITED_LOOKS))
             .saturating_add(T::WeightInfo::sweep_entropy())
             .saturating_add(Self::sweep_task_weight_max());
         let block = T::BlockWeights::get().max_block;

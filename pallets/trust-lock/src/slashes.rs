@@ -49,6 +49,11 @@ impl<T: Config> Pallet<T> {
         });
     }
 
+    /// Takes a verifier that was wrong itself out of those that share in a slash.
+    pub fn remove_finder(id: SlashId, verifier: &T::AccountId) {
+        Slashes::<T>::mutate_extant(id, |slash| slash.finders.retain(|finder| finder != verifier));
+    }
+
     /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.
     pub(crate) fn sweep_slashes(limit: Weight) -> Weight {
         let mut meter = WeightMeter::with_limit(limit);

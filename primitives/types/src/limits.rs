@@ -21,6 +21,9 @@ pub const OPERATIONS_MAX: u32 = 8;
 /// Most unbonding chunks a stash may have open at once.
 pub const UNLOCKING_MAX: u32 = 32;
 
+/// Most auditors that are expected for one provider's result, whatever the parameters say.
+pub const AUDITORS_EXPECTED_MAX: u32 = 4;
+
 /// Most audits of one provider's result. So many are practically never drawn: of many verifiers of whom 3 are
 /// expected, the most that a level or a newcomer asks for by default, 25 or more are with a probability of
 /// 3 * 10^-15 (Poisson's tail; fewer verifiers make it less).

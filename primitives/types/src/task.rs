@@ -3,7 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
-use sp_runtime::BoundedVec;
+use sp_runtime::{BoundedVec, FixedU128};
 
 use crate::{
     ContentHash, ModelId, TaskId, limits,
@@ -352,12 +352,14 @@ pub enum RoundPhase<AccountId, BlockNumber> {
 pub struct AuditDraw<Balance, BlockNumber> {
     /// Block (not the clock's time) in which auditing began. The author of a later one gives the seed.
     pub begun_at: BlockNumber,
-    /// Stake and key of a verifier must be older than this block.
-    pub settled_before: BlockNumber,
+    /// Stake and key of a verifier must be of this block or an earlier one.
+    pub settled_by: BlockNumber,
     /// Randomness of the epoch in which auditing began.
     pub epoch_randomness: H256,
     /// Bonded stake of all verifiers, in plancks.
     pub verifier_stake: Balance,
+    /// Auditors expected for each member's result, in their order.
+    pub expected: PerMember<FixedU128>,
     /// What verifiers draw themselves with, once it is known.
     pub seed: Option<H256>,
 }
@@ -392,6 +394,17 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and
     /// audits. Set with the verdict; only silence beyond it is a fault.
     pub openings_until: Option<BlockNumber>,
+}
+
+impl<AccountId: PartialEq, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
+    /// Auditors that were expected for a member's result when auditing began.
+    pub fn auditors_expected(&self, provider: &AccountId) -> Option<FixedU128> {
+        let seat = self
+            .members
+            .iter()
+            .position(|member| member.provider == *provider)?;
+        self.draw.as_ref()?.expected.get(seat).copied()
+    }
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {

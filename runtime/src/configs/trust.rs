@@ -280,10 +280,11 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
 
 /// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
-    match Rounds::<Runtime>::get(task) {
-        Some(round) => Results::auditors_expected(provider, round.security.level),
-        None => Results::auditors_expected(provider, Default::default()),
-    }
+    let Some(round) = Rounds::<Runtime>::get(task) else {
+        return Results::auditors_expected(provider, Default::default());
+    };
+    let drawn = round.auditors_expected(provider);
+    drawn.unwrap_or_else(|| Results::auditors_expected(provider, round.security.level))
 }
 
 /// What challenging a provider's result would put on hold now.

@@ -27,6 +27,7 @@ use surety_types::{
     TaskId,
     task::{RoundPhase, TaskState},
     traits::Jail,
+    trust::AuditProof,
 };
 
 use crate::{chain::Chain, market::*};
@@ -235,7 +236,7 @@ fn answers() -> Vec<RuntimeCall> {
         .into(),
         DisputesCall::reveal_vote {
             dispute: 0,
-            verifier: who,
+            verifier: who.clone(),
             value: salt,
             salt,
         }
@@ -254,6 +255,16 @@ fn answers() -> Vec<RuntimeCall> {
         .into(),
         ResultsCall::supply_input { task: 0, opening }.into(),
         provider.commits(0, &right()).1,
+        ResultsCall::announce_audit {
+            task: 0,
+            provider: who,
+            proof: AuditProof {
+                pre_output: [0; 32],
+                proof: [0; 64],
+            },
+            seal: salt,
+        }
+        .into(),
         ResultsCall::demand_input { task: 0, segment: 0 }.into(),
     ]
 }

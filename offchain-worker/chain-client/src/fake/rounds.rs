@@ -183,9 +183,10 @@ impl FakeState {
             round.phase = RoundPhase::Auditing { until };
             round.draw = Some(AuditDraw {
                 begun_at: self.number,
-                settled_before: self.number,
+                settled_by: self.number,
                 epoch_randomness: H256([6; 32]),
                 verifier_stake: 1,
+                expected: Default::default(),
                 seed: Some(H256([5; 32])),
             });
         }

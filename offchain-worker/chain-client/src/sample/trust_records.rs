@@ -14,9 +14,10 @@ use crate::{Balance, BlockNumber, DemandRecord, DisputeRecord, SlashRecord, Trus
 pub(super) fn draw() -> AuditDraw<Balance, BlockNumber> {
     AuditDraw {
         begun_at: 1,
-        settled_before: 1,
+        settled_by: 1,
         epoch_randomness: HASH,
         verifier_stake: 1,
+        expected: Default::default(),
         seed: Some(HASH),
     }
 }

@@ -86,7 +86,7 @@ pub enum Effect {
         /// Bonded stake of all verifiers, in plancks.
         verifier_stake: Balance,
         /// Our stake and key must be older than this block of the chain.
-        settled_before: BlockNumber,
+        settled_by: BlockNumber,
     },
     /// Fetch what an audit needs: the input, and the output that the provider has said where it matters.
     FetchAudit {

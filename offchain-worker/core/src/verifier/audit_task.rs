@@ -259,7 +259,7 @@ impl AuditTask {
         Some(Effect::Draw {
             input,
             verifier_stake: draw.verifier_stake,
-            settled_before: draw.settled_before,
+            settled_by: draw.settled_by,
         })
     }
 

@@ -166,9 +166,10 @@ fn a_commitment_stays_sealed_while_it_is_not_known_what_auditors_draw_themselves
     let seeded = auditing.clone();
     auditing.round.as_mut().unwrap().draw = Some(AuditDraw {
         begun_at: 10,
-        settled_before: 10,
+        settled_by: 10,
         epoch_randomness: H256::zero(),
         verifier_stake: 1,
+        expected: Default::default(),
         seed: None,
     });
     for block in 14..40 {

@@ -92,9 +92,10 @@ pub fn auditing() -> TaskSnapshot {
         phase: RoundPhase::Auditing { until: AUDIT_UNTIL },
         draw: Some(AuditDraw {
             begun_at: 1,
-            settled_before: 1,
+            settled_by: 1,
             epoch_randomness: H256([6; 32]),
             verifier_stake: 1,
+            expected: Default::default(),
             seed: None,
         }),
         ..RoundRecord::new(100, 0)

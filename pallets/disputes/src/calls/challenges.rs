@@ -33,10 +33,7 @@ impl<T: Config> Pallet<T> {
         let matchup = Self::matchup_of(&round, provider, Party::Account(challenger.clone()))
             .ok_or(Error::<T>::NotDisputable)?;
         let game = Self::new_game(task, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
-        ensure!(
-            round.challenges < limits::CHALLENGES_MAX,
-            Error::<T>::TooManyDisputes
-        );
+        ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
         let bond = Self::challenge_bond(&round);
         asset::hold::<T>(HoldReason::Challenge, &challenger, bond)?;
         round.challenges = round.challenges.saturating_add(1);
@@ -45,10 +42,15 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
+    /// Whether nobody else can challenge now.
+    pub(crate) fn are_places_taken(round: &RoundOf<T>) -> bool {
+        round.challenges >= limits::CHALLENGES_MAX
+    }
+
     /// Frees the place of a challenger that is done. While all were taken others could not come in: they have
     /// the whole window again.
     pub(crate) fn free_place(task: TaskId, round: &mut RoundOf<T>) {
-        let was_full = round.challenges >= limits::CHALLENGES_MAX;
+        let was_full = Self::are_places_taken(round);
         round.challenges = round.challenges.saturating_sub(1);
         if was_full {
             Results::<T>::reopen_challenges(task, round);

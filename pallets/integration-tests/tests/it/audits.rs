@@ -2,11 +2,11 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use sp_runtime::FixedU128;
+use sp_runtime::{FixedU128, traits::Zero};
 use surety_audit_economics::audit_seed;
 use surety_pallet_test_kit::{MockEntropy, MockStake};
 use surety_types::{
-    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
+    limits::{AUDITORS_EXPECTED_MAX, AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::SecurityLevel,
     traits::{ENTROPY_PATIENCE_BLOCKS, Jail, TaskTrust},
@@ -61,7 +61,7 @@ fn all_but_the_seed_is_fixed_with_the_last_commitment_and_the_seed_by_the_block_
         let stake = BOND * Balance::from(VERIFIERS as u32);
         let randomness = EpochRandomness::get();
         assert_eq!(
-            (draw.begun_at, draw.settled_before),
+            (draw.begun_at, draw.settled_by),
             (10, 10 - BlockNumber::from(AUDIT_SEASONING))
         );
         assert_eq!((draw.verifier_stake, draw.epoch_randomness), (stake, randomness));
@@ -162,8 +162,8 @@ fn keys_and_stake_have_to_be_older_than_the_draw_and_what_its_author_could_know(
         for (settled_for, refused) in [
             (0, true),
             (since_begun, true),
-            (since_begun + AUDIT_SEASONING, true),
-            (since_begun + AUDIT_SEASONING + 1, false),
+            (since_begun + AUDIT_SEASONING - 1, true),
+            (since_begun + AUDIT_SEASONING, false),
         ] {
             MockStake::settle(VERIFIER, settled_for);
             if refused {
@@ -176,10 +176,37 @@ fn keys_and_stake_have_to_be_older_than_the_draw_and_what_its_author_could_know(
 }
 
 #[test]
-fn only_who_drew_itself_audits() {
+fn how_many_auditors_are_expected_is_settled_when_auditing_begins() {
     auditing(|| {
+        let drawn = round().unwrap().auditors_expected(&1);
+        assert_eq!(
+            drawn,
+            Some(Results::auditors_expected(&1, SecurityLevel::Standard))
+        );
+        // Neither a parameter nor what the provider does elsewhere makes the work of who was drawn worthless.
+        AuditorsExpected::set(FixedU128::zero());
+        AuditorsNewcomer::set(FixedU128::zero());
+        assert_eq!(round().unwrap().auditors_expected(&1), drawn);
+        assert_ok!(announce(VERIFIER, 1, 9));
+    });
+}
+
+#[test]
+fn no_more_auditors_are_expected_than_there_are_places_for() {
+    auditing(|| {
+        AuditorsExpected::set(1_000.into());
+        AuditorsNewcomer::set(1_000.into());
+        let expected = Results::auditors_expected(&1, SecurityLevel::Standard);
+        assert_eq!(expected, FixedU128::from_u32(AUDITORS_EXPECTED_MAX));
+    });
+}
+
+#[test]
+fn only_who_drew_itself_audits() {
+    TestExt::new().round_of(1).execute_with(|| {
         AuditorsExpected::set(FixedU128::from_rational(15, 100));
         AuditorsNewcomer::set(FixedU128::from_rational(15, 100));
+        all_commit(&[(1, 9)]);
         let input = input_of(1);
         let announced = |agent: AccountId, proof_agent: AccountId, draw: u8| {
             let proof = proof_of(proof_agent, &input, draw);

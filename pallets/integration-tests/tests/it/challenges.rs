@@ -258,6 +258,35 @@ fn who_finds_all_places_taken_when_the_window_ends_has_its_chance_when_one_is_fr
 }
 
 #[test]
+fn an_undecided_challenge_that_moves_the_window_on_costs_half_its_bond() {
+    after(&[TOKENS + 1], || {
+        fill();
+        let (issued, before) = (Balances::total_issuance(), until());
+        let friends = STRANGER..LAST;
+        let mut players: Vec<_> = friends.clone().map(|friend| (friend, 9)).collect();
+        players.push((1, TOKENS + 1));
+        play_out(&players);
+        pass(DECISION_WINDOW + 1);
+        assert_eq!(disputes().len(), 0);
+        assert!(until() > before);
+        let left: Balance = friends.map(money).sum();
+        let places = Balance::from(CHALLENGES_MAX);
+        assert_eq!(left, places * MONEY - CHALLENGE_BOND / 2);
+        assert_eq!(Balances::total_issuance(), issued - CHALLENGE_BOND / 2);
+    });
+}
+
+#[test]
+fn an_undecided_challenge_beside_free_places_costs_nothing() {
+    after(&[TOKENS + 1], || {
+        assert_ok!(challenge(STRANGER, 1));
+        play_out(&[(1, TOKENS + 1), (STRANGER, 9)]);
+        pass(DECISION_WINDOW + 1);
+        assert_eq!((disputes().len(), money(STRANGER)), (0, MONEY));
+    });
+}
+
+#[test]
 fn a_place_that_is_freed_while_others_are_free_moves_no_window() {
     after(&[9], || {
         assert_ok!(challenge(STRANGER, 1));

@@ -165,6 +165,24 @@ fn a_slash_has_room_for_every_auditor_of_a_result() {
 }
 
 #[test]
+fn who_is_proven_wrong_itself_has_no_share() {
+    TestExt::new().round_of(2).execute_with(|| {
+        // One that seals anything else, and one that has computed; another lie and an honest result.
+        revealed_with(&[(VERIFIER, 1, 7), (VERIFIER + 1, 1, 9)], &[8, 9]);
+        assert_ok!(reveal_audit(VERIFIER, 1, 7));
+        assert_ok!(reveal_audit(VERIFIER + 1, 1, 9));
+        concede_to(STRANGER);
+        assert_eq!(slashes()[0].finders[..], [VERIFIER, VERIFIER + 1]);
+        let auditor = (&VERIFIER, &1);
+        Rounds::<Test>::mutate(TASK, |round| {
+            let round = round.as_mut().unwrap();
+            Results::convict_auditor(TASK, round, auditor, FaultKind::FalseAudit, None);
+        });
+        assert_eq!(slashes()[0].finders[..], [VERIFIER + 1]);
+    });
+}
+
+#[test]
 fn a_veto_takes_the_shares_with_it() {
     differing(2, 1, || {
         concede_to(STRANGER);

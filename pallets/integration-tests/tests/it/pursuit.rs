@@ -85,27 +85,37 @@ fn who_confirmed_a_lie_is_pursued_when_the_liar_lets_its_time_run_out() {
 
 #[test]
 fn who_confirmed_a_lie_is_pursued_when_the_liar_loses_as_a_challenger() {
-    opened(&[(CRONY, 2, 8), (CRONY + 1, 3, 8)], &[9, 8, 8], || {
-        // The honest one is alone and defends.
-        assert_eq!(pairs(), [(1, 2)]);
-        let results = [(1, 9), (2, 8), (3, 8), (CRONY, 8), (CRONY + 1, 8)];
-        play_out(&results);
-        let expected = [(2, LOST), (3, LOST), (CRONY, CONFIRMED), (CRONY + 1, CONFIRMED)];
-        assert_eq!(faults(), expected);
-        assert_eq!(MockStake::locked(1), LOCK);
-        pass(100);
-        assert_eq!(decision(), Some(agreed(9, &[1], &[2, 3], &[])));
-    });
+    opened(
+        &[(CRONY, 2, 8), (CRONY + 1, 3, 8), (HONEST, 3, 9)],
+        &[9, 8, 8],
+        || {
+            // The honest one is alone and defends.
+            assert!(pairs().contains(&(1, 2)));
+            let results = [(1, 9), (2, 8), (3, 8), (CRONY, 8), (CRONY + 1, 8), (HONEST, 9)];
+            play_out(&results);
+            let mut found = faults();
+            found.sort_unstable_by_key(|(offender, _)| *offender);
+            let third = (3, FaultKind::WrongResult);
+            let expected = [(2, LOST), third, (CRONY, CONFIRMED), (CRONY + 1, CONFIRMED)];
+            assert_eq!(found, expected);
+            assert_eq!(MockStake::locked(1), LOCK);
+            pass(100);
+            assert_eq!(decision(), Some(agreed(9, &[1], &[2, 3], &[])));
+        },
+    );
 }
 
 #[test]
-fn a_provider_plays_one_confirmer_after_the_other() {
-    // One lock is behind its games: it can be lost once.
-    opened(&[(CRONY, 2, 8), (CRONY + 1, 2, 8)], &[9, 8], || {
+fn no_provider_is_made_to_play_confirmers_and_it_can_challenge_them() {
+    opened(&[(CRONY, 2, 8)], &[9, 8], || {
         play_out(&[(1, 9), (2, 8)]);
-        assert_eq!(pairs(), [(CRONY, 1)]);
-        play_out(&[(1, 9), (CRONY, 8)]);
-        assert_eq!(pairs(), [(CRONY + 1, 1)]);
+        assert_eq!(faults(), [(2, LOST)]);
+        assert_eq!(pairs(), []);
+        assert_ok!(challenge(FRIEND, 2));
+        assert_eq!(pairs(), [(CRONY, FRIEND)]);
+        play_out(&[(CRONY, 8), (FRIEND, 9)]);
+        assert_eq!(faults(), [(2, LOST), (CRONY, CONFIRMED)]);
+        assert_eq!(MockStake::locked(1), LOCK);
     });
 }
 
@@ -317,11 +327,12 @@ fn who_confirmed_what_a_provider_withholds_answers_for_it_to_who_differs() {
 #[test]
 fn a_confirmer_that_nobody_could_decide_about_is_released_and_takes_nobodys_pay() {
     const WRONG: u8 = TOKENS + 1;
-    opened(&[(CRONY, 2, WRONG)], &[9, WRONG, 9], || {
+    opened(&[(CRONY, 2, WRONG), (HONEST, 2, 9)], &[9, WRONG, 9], || {
         // The liar gives up, its confirmer does not.
-        next_concedes();
-        assert_eq!(pairs(), [(CRONY, 1)]);
-        play_out(&[(CRONY, WRONG), (1, 9)]);
+        concede(agent_of(2), 0);
+        pass(1);
+        assert_eq!(pairs(), [(CRONY, HONEST)]);
+        play_out(&[(CRONY, WRONG), (HONEST, 9)]);
         pass(DECISION_WINDOW + 1);
         assert_eq!((pairs(), faults()), (vec![], vec![(2, LOST)]));
         assert_eq!(MockStake::locked(CRONY), 0);

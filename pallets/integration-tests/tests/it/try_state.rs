@@ -172,14 +172,15 @@ fn auditors_that_nothing_was_drawn_with_are_noticed() {
     assert_noticed("RESULTS-12", all_committed, |round| round.draw = None);
     assert_noticed("RESULTS-12", all_committed, |round| {
         let draw = round.draw.as_mut().unwrap();
-        draw.settled_before = draw.begun_at + 1;
+        draw.settled_by = draw.begun_at + 1;
     });
     assert_noticed("RESULTS-12", fresh, |round| {
         round.draw = Some(AuditDraw {
             begun_at: 1,
-            settled_before: 1,
+            settled_by: 1,
             epoch_randomness: H256::zero(),
             verifier_stake: 1,
+            expected: Default::default(),
             seed: None,
         });
     });

@@ -143,14 +143,34 @@ fn a_retired_model_takes_no_new_task_so_that_nobody_keeps_it() {
 }
 
 #[test]
-fn a_model_is_retired_once_and_registered_again_when_it_is_gone() {
+fn a_model_is_retired_once() {
     retired_under(1, |model| {
         let again = ModelRegistry::retire(signed(1), model);
         assert_noop!(again, Error::<Test>::AlreadyRetired);
-        let registered = ModelRegistry::register(signed(2), manifest("MiniLM"));
-        assert_noop!(registered, Error::<Test>::AlreadyRegistered);
         ModelRegistry::release(&model);
         assert_ok!(ModelRegistry::register(signed(2), manifest("MiniLM")));
+        assert_ok!(ModelRegistry::check(&model, Operation::Embed));
+    });
+}
+
+#[test]
+fn who_retired_a_model_cannot_keep_it_from_others_with_tasks_of_its_own() {
+    retired_under(1, |model| {
+        assert_ok!(ModelRegistry::register(signed(2), manifest("MiniLM")));
+        assert_eq!(Models::<Test>::get(model).unwrap().owner, 2);
+        assert_ok!(ModelRegistry::check(&model, Operation::Embed));
+        let again = ModelRegistry::register(signed(1), manifest("MiniLM"));
+        assert_noop!(again, Error::<Test>::AlreadyRegistered);
+        assert_noop!(ModelRegistry::retire(signed(1), model), Error::<Test>::NotOwner);
+        ModelRegistry::release(&model);
+        assert!(Models::<Test>::contains_key(model));
+    });
+}
+
+#[test]
+fn who_retired_a_model_by_mistake_registers_it_again() {
+    retired_under(1, |model| {
+        assert_ok!(ModelRegistry::register(signed(1), manifest("MiniLM")));
         assert_ok!(ModelRegistry::check(&model, Operation::Embed));
     });
 }

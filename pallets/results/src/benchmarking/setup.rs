@@ -1,12 +1,12 @@
 //! The rounds that cost most, for the benchmarks of pallets that build on this one, too.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use frame_benchmarking::v2::account;
 use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    Saturating,
+    FixedU128, Saturating,
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -73,9 +73,10 @@ pub fn full_round<T: Config>(
         phase,
         draw: Some(AuditDraw {
             begun_at: SETTLED.into(),
-            settled_before: SETTLED.into(),
+            settled_by: SETTLED.into(),
             epoch_randomness: H256::repeat_byte(3),
             verifier_stake: One::one(),
+            expected: BoundedVec::truncate_from(vec![FixedU128::one(); REDUNDANCY_MAX as usize]),
             seed: Some(H256::repeat_byte(4)),
         }),
         ..Round::new(u32::MAX, Zero::zero())

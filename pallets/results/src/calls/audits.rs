@@ -43,7 +43,7 @@ impl<T: Config> Pallet<T> {
             task,
             provider: provider.clone(),
         };
-        let expected = Self::auditors_expected(provider, round.security.level);
+        let expected = round.auditors_expected(provider).unwrap_or_default();
         let stake = T::Stake::bonded(&verifier, Role::Verifier);
         let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
         ensure!(
@@ -189,8 +189,8 @@ impl<T: Config> Pallet<T> {
     /// own output beforehand could try keys, and move stake to those names that are drawn.
     fn is_settled(verifier: &T::AccountId, draw: &AuditDrawOf<T>) -> bool {
         let now = frame_system::Pallet::<T>::block_number();
-        let since: u32 = now.saturating_sub(draw.settled_before).saturated_into();
-        T::Stake::settled_for(verifier) > since
+        let since: u32 = now.saturating_sub(draw.settled_by).saturated_into();
+        T::Stake::settled_for(verifier) >= since
     }
 
     /// Whether a verifier can get a place among a provider's auditors.

@@ -10,7 +10,7 @@ use crate::{
 fn room_for(tasks: u64) -> Weight {
     let per_task = Pallet::<Test>::step_weight_max() + <() as WeightInfo>::sweep_task();
     // Four looks for draws that wait, one for the agenda.
-    <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 5 + per_task * tasks
+    <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 9 + per_task * tasks
 }
 
 fn revealing(tasks: &[u64]) -> usize {
@@ -201,10 +201,8 @@ fn advance_gives_back_the_weight_it_did_not_need() {
         let info = TaskAuction::advance(signed(ANYBODY), task).unwrap();
         assert_eq!(info.actual_weight, Some(<() as WeightInfo>::open_reveals()));
         let error = TaskAuction::advance(signed(ANYBODY), task).unwrap_err();
-        assert_eq!(
-            error.post_info.actual_weight,
-            Some(<() as WeightInfo>::open_reveals())
-        );
+        let waits = <() as WeightInfo>::open_reveals() + <() as WeightInfo>::sweep_entropy();
+        assert_eq!(error.post_info.actual_weight, Some(waits));
     });
 }
 
@@ -271,7 +269,7 @@ fn a_round_takes_of_a_block_what_it_says_that_it_cost() {
         assert_eq!(MockTrust::advanced().len(), 1);
         let round = MockTrust::ADVANCE_WEIGHT + <() as WeightInfo>::take_reserves();
         // Four looks for what waits for entropy, one that finds the task and one that finds nothing more.
-        let looks = <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 6;
+        let looks = <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 10;
         assert_eq!(used, looks + round + <() as WeightInfo>::sweep_task());
     });
 }
