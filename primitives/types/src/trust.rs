@@ -84,6 +84,14 @@ impl<AccountId> Party<AccountId> {
             Self::Auditor { verifier, .. } => verifier,
         }
     }
+
+    /// Whose result it is about, and who serves it: an auditor has none of its own.
+    pub const fn claimant(&self) -> &AccountId {
+        match self {
+            Self::Provider(account) | Self::Account(account) => account,
+            Self::Auditor { provider, .. } => provider,
+        }
+    }
 }
 
 /// An open dispute, as its round knows it.
