@@ -261,8 +261,8 @@ impl<T: Config> Pallet<T> {
     /// Nobody loses stake. Half of a challenger's bond is burned where all places are taken: others have
     /// their whole window again then, and nobody is to move it on for nothing. Of providers that contradict
     /// each other or their auditor neither is paid: nobody knows who is right. A challenge by anybody else
-    /// does not take away a provider's pay, or it would be too cheap; nor does an auditor that defends itself,
-    /// because its provider has lost already.
+    /// does not take away a provider's pay, or it would be too cheap; nor does an auditor that defends
+    /// itself, because its provider has lost already.
     fn leave_undecided(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
         let task = dispute.task;
         match (&dispute.defender, &dispute.challenger) {
