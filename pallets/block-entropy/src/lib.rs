@@ -123,7 +123,7 @@ pub mod pallet {
         fn fill_for_benchmark(block: BlockNumberFor<T>) {
             for number in 1..=KEPT {
                 let (output, of) = (
-                    H256::from_low_u64_be(number.into()),
+                    H256(sp_core::U256::from(number).to_big_endian()),
                     block.saturating_add(number.into()),
                 );
                 Outputs::<T>::insert(Self::place(number.into()), (output, of));
