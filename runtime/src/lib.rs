@@ -188,6 +188,8 @@ mod runtime {
 
     #[runtime::pallet_index(20)]
     pub type FinalityClock = surety_pallet_finality_clock;
+    #[runtime::pallet_index(21)]
+    pub type BlockEntropy = surety_pallet_block_entropy;
 
     #[runtime::pallet_index(50)]
     pub type Staking = surety_pallet_staking;

@@ -169,7 +169,7 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static CommitWindow: BlockNumber = 10 * MINUTES;
 
-        /// Blocks for auditors, between the last commitment and the first reveal.
+        /// Blocks for auditors, from when they can draw themselves until the first reveal.
         #[codec(index = 1)]
         pub static AuditWindow: BlockNumber = 2 * MINUTES;
 
@@ -260,9 +260,9 @@ pub mod dynamic {
         #[codec(index = 5)]
         pub static VoteWindow: u32 = 10 * MINUTES;
 
-        /// Blocks of the chain, not of the clock, before a draw for seats in which a verifier's stake must
-        /// not have grown and its agent not have changed. An epoch's randomness is made in the one before the
-        /// last: three epochs.
+        /// Blocks of the chain, not of the clock, before a draw for seats or audits in which a verifier's
+        /// stake must not have grown and its agent not have changed. An epoch's randomness is made in the one
+        /// before the last: three epochs.
         #[codec(index = 6)]
         pub static SeatSeasoning: u32 = 3 * EPOCH_SLOTS as u32;
     }

@@ -17,6 +17,8 @@ NAMES = ("CommitWindow", "AuditWindow", "RevealWindow", "ChallengeWindow", "Open
 NAMES += ("DecisionWindow", "SeatWindow", "VoteWindow", "SlashDeferral", "UnbondingPeriod")
 # Most ballots of a committee: eight rounds, and the vote of all.
 BALLOTS_MAX = 9
+# From the last commitment until it is known what auditors draw themselves with.
+SEED_BLOCKS = 2
 
 _GROUP = re.compile(r"\n    pub mod (\w+) \{(.*?)\n    \}", re.DOTALL)
 _PARAMETER = re.compile(r"pub static (\w+): (?:BlockNumber|u32) =\s*([^;]+);")
@@ -64,10 +66,10 @@ def all_presets():
 def verdict_blocks(blocks):
     """From the last commitment: to the verdict, to settlement, and to the end of a dispute.
 
-    That is the longest without auditors that are drawn again: a commitment is opened as late as can be, then its audit,
+    That is the longest: a commitment is opened as late as can be, then its audit,
     a challenge comes in the last block, both sides use up their clocks, and no block can compute the cell.
     """
-    verdict = blocks["AuditWindow"] + blocks["RevealWindow"]
+    verdict = SEED_BLOCKS + blocks["AuditWindow"] + blocks["RevealWindow"]
     settled = verdict + blocks["ChallengeWindow"]
     ballots = BALLOTS_MAX * (blocks["SeatWindow"] + blocks["VoteWindow"])
     disputed = 2 * blocks["DisputeClock"] + max(blocks["DecisionWindow"], ballots)

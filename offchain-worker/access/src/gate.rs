@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codec::DecodeAll;
 use surety_audit_economics::{AuditInput, AuditThreshold};
 use surety_chain_client::{
-    AccountId, Chain, ChainError, RoundRecord, TaskRecord, When, checked_draw, is_hash_signed,
+    AccountId, Chain, ChainError, RoundRecord, StakeInfo, TaskRecord, When, checked_draw, is_hash_signed,
 };
 use surety_network::{AccessGate, Asked, Decision};
 use surety_types::{ContentHash, stake::Role, task::TaskState, trust::DisputeId};
@@ -41,7 +41,7 @@ impl Gate {
     }
 
     /// Whether the signer of a ticket may read a blob, by the best block's state. A fork is no way in: a draw
-    /// needs what all providers have committed to, and nobody else can tell beforehand who will be drawn.
+    /// needs a seed that comes after all commitments, and a key that was there before.
     async fn judge(&self, peer: &str, blob: ContentHash, body: &TicketBody) -> Result<bool, ChainError> {
         let hash = body.hash(&self.chain.info().genesis, peer);
         if !is_hash_signed(&body.agent, &hash, body.signature) {
@@ -88,33 +88,36 @@ impl Gate {
         let (Some((provider, proof)), Some(draw)) = (&body.draw, &round.draw) else {
             return Ok(false);
         };
+        let Some(seed) = draw.seed else {
+            return Ok(false);
+        };
         // An output is for those who audit it.
         if !is_input && self.provider.as_ref() != Some(provider) {
             return Ok(false);
         }
         let mut members = round.members.iter();
-        let member = members.find(|member| member.provider == *provider);
-        let Some(commitment) = member.and_then(|member| member.drawn_for(draw.tranche)) else {
+        if !members.any(|member| member.provider == *provider && member.owes_opening()) {
             return Ok(false);
-        };
+        }
         let input = AuditInput {
-            seed: draw.seed,
+            seed,
             task: body.task,
             provider: provider.clone(),
-            commitment,
-            tranche: draw.tranche,
         };
         let Some(output) = checked_draw(&body.agent, &input, proof) else {
             return Ok(false);
         };
-        let Some(bonded) = self.bonded_verifier(stash).await? else {
+        let Some(stake) = self.verifier_stake(stash).await? else {
             return Ok(false);
         };
+        if stake.settled_at > draw.settled_by {
+            return Ok(false);
+        }
         let expected = self
             .chain
             .auditors_expected(When::Best, body.task, provider)
             .await?;
-        let threshold = AuditThreshold::weighted(expected, bonded, draw.verifier_stake);
+        let threshold = AuditThreshold::weighted(expected, stake.bonded, draw.verifier_stake);
         Ok(threshold.draws(&output))
     }
 
@@ -132,14 +135,13 @@ impl Gate {
         if parties.iter().any(|party| *party == agent || *party == stash) {
             return Ok(true);
         }
-        Ok(found.referred_at.is_some() && self.bonded_verifier(stash).await?.is_some())
+        Ok(found.referred_at.is_some() && self.verifier_stake(stash).await?.is_some())
     }
 
-    /// What a verifier has bonded; nothing for anybody else.
-    async fn bonded_verifier(&self, stash: &AccountId) -> Result<Option<u128>, ChainError> {
+    /// The stake of a verifier that has some bonded; nothing for anybody else.
+    async fn verifier_stake(&self, stash: &AccountId) -> Result<Option<StakeInfo>, ChainError> {
         let stake = self.chain.stake(When::Best, stash).await?;
-        let bonded = stake.filter(|stake| stake.role == Role::Verifier && stake.bonded > 0);
-        Ok(bonded.map(|stake| stake.bonded))
+        Ok(stake.filter(|stake| stake.role == Role::Verifier && stake.bonded > 0))
     }
 }
 

@@ -72,10 +72,12 @@ fn world() -> World {
         .unwrap(),
         phase: RoundPhase::Auditing { until: 9 },
         draw: Some(AuditDraw {
-            seed: Hash::repeat_byte(5),
+            begun_at: 5,
+            settled_by: 4,
+            epoch_randomness: Hash::repeat_byte(6),
             verifier_stake: 1,
-            tranche: 0,
-            is_short: false,
+            expected: Default::default(),
+            seed: Some(Hash::repeat_byte(5)),
         }),
         ..RoundRecord::new(1, 9)
     };
@@ -108,13 +110,11 @@ fn world() -> World {
     }
 }
 
-fn draw(name: &str, tranche: u8) -> Option<(AccountId, AuditProof)> {
+fn draw(name: &str) -> Option<(AccountId, AuditProof)> {
     let input = AuditInput {
         seed: Hash::repeat_byte(5),
         task: TASK,
         provider: account("provider"),
-        commitment: COMMITMENT,
-        tranche,
     };
     let drawn = signer(name).draw_audit(&input).unwrap();
     Some((account("provider"), drawn.proof))
@@ -139,15 +139,15 @@ impl World {
 #[tokio::test]
 async fn who_is_drawn_may_read_and_who_only_says_so_may_not() {
     let world = world();
-    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
     assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
     assert!(world.lets_in(&world.provider, &drawn, INPUT).await);
     assert!(world.lets_in(&world.client, &drawn, INPUT).await);
     for stranger in [
         world.ticket("verifier//agent", None),
-        world.ticket("verifier//agent", draw("other//agent", 0)),
-        world.ticket("poser//agent", draw("poser//agent", 0)),
-        world.ticket("nobody", draw("nobody", 0)),
+        world.ticket("verifier//agent", draw("other//agent")),
+        world.ticket("poser//agent", draw("poser//agent")),
+        world.ticket("nobody", draw("nobody")),
     ] {
         assert!(!world.lets_in(&world.provider, &stranger, OUTPUT).await);
         assert!(!world.lets_in(&world.client, &stranger, INPUT).await);
@@ -157,32 +157,43 @@ async fn who_is_drawn_may_read_and_who_only_says_so_may_not() {
 }
 
 #[tokio::test]
-async fn what_is_revealed_can_be_drawn_for_only_when_auditors_are_drawn_again() {
+async fn what_is_revealed_can_no_longer_be_drawn_for() {
     let world = world();
-    let reveal = |tranche| {
-        world.chain.change(|state| {
-            let round = state.rounds.get_mut(&TASK).unwrap();
-            round.members[0].progress = MemberProgress::Revealed(ResultClaim {
-                output: OUTPUT,
-                trace_root: COMMITMENT,
-                units: 1,
-            });
-            round.draw.as_mut().unwrap().tranche = tranche;
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
+    assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
+    world.chain.change(|state| {
+        let round = state.rounds.get_mut(&TASK).unwrap();
+        round.members[0].progress = MemberProgress::Revealed(ResultClaim {
+            output: OUTPUT,
+            trace_root: COMMITMENT,
+            units: 1,
         });
-    };
-    reveal(0);
-    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    });
     assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
-    reveal(1);
+}
+
+#[tokio::test]
+async fn nobody_is_drawn_before_the_seed_is_known_or_with_a_key_that_is_too_young() {
+    let world = world();
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
+    world.chain.change(|state| {
+        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 5;
+    });
     assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
-    let again = world.ticket("verifier//agent", draw("verifier//agent", 1));
-    assert!(world.lets_in(&world.provider, &again, OUTPUT).await);
+    world.chain.change(|state| {
+        state.stakes.get_mut(&account("verifier")).unwrap().settled_at = 4;
+    });
+    assert!(world.lets_in(&world.provider, &drawn, OUTPUT).await);
+    world.chain.change(|state| {
+        state.rounds.get_mut(&TASK).unwrap().draw.as_mut().unwrap().seed = None;
+    });
+    assert!(!world.lets_in(&world.provider, &drawn, OUTPUT).await);
 }
 
 #[tokio::test]
 async fn a_ticket_is_good_for_the_peer_that_it_was_made_for() {
     let world = world();
-    let ticket = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    let ticket = world.ticket("verifier//agent", draw("verifier//agent"));
     let asked = |peer, task| Asked {
         peer,
         blob: INPUT,
@@ -252,7 +263,7 @@ async fn a_rival_reads_inputs_and_never_outputs_and_a_client_reads_what_was_sett
 #[tokio::test]
 async fn nobody_is_let_in_while_the_chain_cannot_be_asked_and_nobody_is_refused_by_it() {
     let world = world();
-    let drawn = world.ticket("verifier//agent", draw("verifier//agent", 0));
+    let drawn = world.ticket("verifier//agent", draw("verifier//agent"));
     world.chain.set_unreachable(true);
     let asked = |ticket| Asked {
         peer: PEER,

@@ -197,8 +197,6 @@ mod tests {
             seed: H256([1; 32]),
             task: 7,
             provider: AccountId32::new([2; 32]),
-            commitment: H256([3; 32]),
-            tranche: 0,
         };
         let drawn = signer.draw_audit(&input).unwrap();
         assert_eq!(drawn.output, signer.draw_audit(&input).unwrap().output);

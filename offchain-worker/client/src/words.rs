@@ -60,7 +60,9 @@ pub fn fault_text(kind: FaultKind) -> &'static str {
         FaultKind::NoReveal => "it committed and did not reveal",
         FaultKind::Undecided => "nobody could decide its dispute",
         FaultKind::FalseAudit => "it challenged a result that holds",
-        FaultKind::ConfirmedWrong => "it confirmed a result that was proven wrong",
+        FaultKind::ConfirmedWrong => {
+            "it had confirmed a result, and lost the dispute in which it defended it"
+        }
         FaultKind::AuditNoShow => "it announced an audit and did not reveal it",
         FaultKind::Equivocation => "it signed two different results",
     }

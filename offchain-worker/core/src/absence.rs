@@ -64,6 +64,7 @@ fn is_overdue(task: &TaskSnapshot, clock: BlockNumber) -> bool {
         (TaskState::Bidding { until } | TaskState::Revealing { until }, _) => *until,
         (TaskState::Running { .. }, Some(round)) if task.disputes.is_empty() && task.demands.is_empty() => {
             match &round.phase {
+                RoundPhase::Auditing { .. } if round.awaits_seed() => return false,
                 RoundPhase::Committing { until }
                 | RoundPhase::Auditing { until }
                 | RoundPhase::Revealing { until } => *until,

@@ -25,7 +25,7 @@
 //! # An audit's life on a verifier
 //! ```text
 //!  chain shows            we                                            record
-//!  Auditing               draw ourselves, or not
+//!  Auditing, a seed       draw ourselves, or not
 //!  drawn                  compute again, send our result's seal         AuditMade, AuditAnnounced
 //!  provider has revealed  open the seal                                 AuditRevealed
 //!  Challengeable          see whether the output is served, or demand it

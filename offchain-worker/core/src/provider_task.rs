@@ -207,6 +207,7 @@ impl ProviderTask {
         }
         let (committing, opening) = match &round.phase {
             RoundPhase::Committing { until } => (Some(*until), None),
+            RoundPhase::Auditing { .. } if round.awaits_seed() => (None, None),
             // The first opening ends this phase, where nobody else has.
             RoundPhase::Auditing { until } => (None, (clock > *until).then_some(*until)),
             RoundPhase::Revealing { until } => (None, Some(*until)),

@@ -118,7 +118,6 @@ fn dispute() -> DisputeRecord {
         defender: Party::Provider(stash()),
         challenger: Party::Account(AccountId::new([8; 32])),
         claim: claim(),
-        proven: false,
         game: Game::new(root(), &Words, Clocks::equal(CLOCK)).unwrap(),
         bond: 1,
         moves: 0,

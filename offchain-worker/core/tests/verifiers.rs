@@ -49,10 +49,12 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
         members: vec![member].try_into().unwrap(),
         phase: RoundPhase::Auditing { until },
         draw: Some(AuditDraw {
-            seed: H256([5; 32]),
+            begun_at: 1,
+            settled_by: 1,
+            epoch_randomness: H256([8; 32]),
             verifier_stake: 1,
-            tranche: 0,
-            is_short: false,
+            expected: Default::default(),
+            seed: Some(H256([5; 32])),
         }),
         ..RoundRecord::new(50, 0)
     };
@@ -151,6 +153,21 @@ fn a_verifier_sees_its_own_task_among_ten_thousand_of_others() {
     );
     // Nothing is kept of the others.
     assert_eq!(verifier.progress().count(), 1);
+}
+
+#[test]
+fn a_verifier_draws_itself_once_the_seed_is_known_and_not_before() {
+    let mut verifier = Verifier::new(config(), Vec::new()).unwrap();
+    let mut early = auditing(1, 100);
+    early.round.as_mut().unwrap().draw.as_mut().unwrap().seed = None;
+    for block in 10..20 {
+        assert_eq!(see(&mut verifier, block, vec![early.clone()]), []);
+    }
+    let drawn = see(&mut verifier, 20, vec![auditing(1, 100)]);
+    let [Effect::Draw { input, .. }] = drawn.as_slice() else {
+        panic!("{drawn:?}");
+    };
+    assert_eq!((input.seed, input.task), (H256([5; 32]), 1));
 }
 
 #[test]

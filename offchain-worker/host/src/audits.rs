@@ -6,7 +6,7 @@ use std::{
 };
 
 use surety_audit_economics::{AuditInput, AuditThreshold};
-use surety_chain_client::{AccountId, Call, ChainError, When};
+use surety_chain_client::{AccountId, BlockNumber, Call, ChainError, When};
 use surety_engine::Job;
 use surety_network::{Bytes, OutputLocation, PlaneError, Ticket};
 use surety_proofs::{SEGMENT_BYTES, SegmentOpening};
@@ -73,9 +73,9 @@ pub(super) async fn draw(
     tools: &Tools,
     of: Task,
     input: AuditInput<AccountId>,
-    verifier_stake: u128,
+    (verifier_stake, settled_by): (u128, BlockNumber),
 ) -> Event {
-    match try_draw(tools, &input, verifier_stake).await {
+    match try_draw(tools, &input, verifier_stake, settled_by).await {
         Ok(proof) => {
             tracing::info!(task = of.id, ours = proof.is_some(), "drawn");
             let (task, provider) = (input.task, input.provider);
@@ -99,13 +99,15 @@ async fn try_draw(
     tools: &Tools,
     input: &AuditInput<AccountId>,
     verifier_stake: u128,
+    settled_by: BlockNumber,
 ) -> Result<Option<AuditProof>, ChainError> {
     let chain = &*tools.chain;
     let expected = chain
         .auditors_expected(When::Finalized, input.task, &input.provider)
         .await?;
     let stake = chain.stake(When::Finalized, &tools.stash).await?;
-    let bonded = stake.map_or(0, |stake| stake.bonded);
+    let settled = stake.filter(|stake| stake.settled_at <= settled_by);
+    let bonded = settled.map_or(0, |stake| stake.bonded);
     let drawn = tools.signer.draw_audit(input)?;
     let threshold = AuditThreshold::weighted(expected, bonded, verifier_stake);
     Ok(threshold.draws(&drawn.output).then_some(drawn.proof))

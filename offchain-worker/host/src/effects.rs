@@ -40,7 +40,8 @@ pub(super) async fn carry_out(tools: Arc<Tools>, of: Task, effect: Effect, clien
         Effect::Draw {
             input,
             verifier_stake,
-        } => audits::draw(tools, of, input, verifier_stake).await,
+            settled_by,
+        } => audits::draw(tools, of, input, (verifier_stake, settled_by)).await,
         Effect::FetchAudit { provider, spec, .. } => audits::fetch(tools, of, provider, spec).await,
         Effect::Audit { provider, spec, .. } => audits::audit(tools, of, provider, spec).await,
         Effect::CheckData { provider, output, .. } => audits::check_data(tools, of, provider, output).await,

@@ -164,11 +164,11 @@ async fn trace(
     spec: &TaskSpec,
     leave: Arc<Mutex<Option<Leave>>>,
 ) -> Result<OwnTrace, EffectError> {
-    let defender = record.defender.account();
-    let mut sources = endpoints(tools, defender).await?;
-    let others = endpoints(tools, record.challenger.account()).await;
+    let claimant = record.defender.claimant();
+    let mut sources = endpoints(tools, claimant).await?;
+    let others = endpoints(tools, record.challenger.claimant()).await;
     sources.extend(others?);
-    let pass = ticket(tools, record.task, defender);
+    let pass = ticket(tools, record.task, claimant);
     let input = input(tools, of, spec, &sources, pass.clone()).await?;
     let output = fetch_blob(tools, of, (record.claim.output, None), &sources, pass).await?;
     let engine = tools.engines.get(&spec.model)?;

@@ -45,7 +45,10 @@ async fn carry_out_until_error(tools: &Tools, backoff: &mut Backoff) -> Result<(
 }
 
 fn is_ours_now(tools: &Tools, slash: &SlashRecord, clock: BlockNumber) -> bool {
-    let ours = slash.finder.as_ref() == Some(&tools.stash);
+    let ours = match slash.finders.is_empty() {
+        true => slash.finder.as_ref() == Some(&tools.stash),
+        false => slash.finders.contains(&tools.stash),
+    };
     let due = match ours {
         true => slash.until,
         false => slash.until.saturating_add(OTHERS_BLOCKS),

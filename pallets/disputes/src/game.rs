@@ -26,10 +26,7 @@ use surety_types::{
     trust::{AuditState, DisputeId, FaultKind, Party},
 };
 
-use crate::{
-    Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond,
-    matching::{ChallengerStake, Matchup},
-};
+use crate::{Committees, Config, DisputeOf, Disputes, Error, Event, HoldReason, Pallet, PartyOf, bond};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_play(player: &T::AccountId, id: DisputeId, number: u32, played: Move) -> DispatchResult {
@@ -166,18 +163,18 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn finish(
         round: &mut RoundOf<T>,
         id: DisputeId,
-        mut dispute: DisputeOf<T>,
+        dispute: DisputeOf<T>,
         outcome: Option<Outcome>,
     ) {
+        let task = dispute.task;
         Self::close(round, id, &dispute, outcome);
         match outcome {
             Some(Outcome {
                 winner: Side::Challenger,
                 reason,
             }) => {
-                dispute.proven |= is_proof(reason);
                 Self::convict_defender(round, &dispute, reason);
-                Self::challenge_next(round, id, dispute.clone());
+                Self::go_on(round, id, dispute);
             }
             Some(Outcome {
                 winner: Side::Defender,
@@ -185,16 +182,14 @@ impl<T: Config> Pallet<T> {
             }) => Self::convict_challenger(round, id, &dispute),
             None => Self::leave_undecided(round, id, &dispute),
         }
-        Self::after_dispute(dispute.task, round);
+        Self::after_dispute(task, round);
     }
 
     fn close_moot(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
         Self::close(round, id, &dispute, None);
         let task = dispute.task;
-        if stands::<T>(round, &dispute.challenger) {
-            // The defender has lost to somebody else. Others may stand by the same claim.
-            Self::challenge_next(round, id, dispute);
-        }
+        // Where the defender has lost to somebody else, others may stand by the same claim.
+        Self::go_on(round, id, dispute);
         Self::after_dispute(task, round);
     }
 
@@ -203,6 +198,7 @@ impl<T: Config> Pallet<T> {
         Disputes::<T>::remove(id);
         Committees::<T>::remove(id);
         round.disputes.retain(|open| open.id != id);
+        Self::forget_audits(round, id);
         Self::deposit_event(Event::DisputeEnded {
             dispute: id,
             task: dispute.task,
@@ -257,66 +253,110 @@ impl<T: Config> Pallet<T> {
                     awarded,
                     burned,
                 });
+                Self::free_place(dispute.task, round);
             }
         }
     }
 
-    /// Nobody loses stake. Of providers that contradict each other or their auditor neither is paid: nobody
-    /// knows who is right. A challenge by anybody else does not take away a provider's pay, or it would be
-    /// too cheap.
+    /// Nobody loses stake. Half of a challenger's bond is burned where all places are taken: others have
+    /// their whole window again then, and nobody is to move it on for nothing. Of providers that contradict
+    /// each other or their auditor neither is paid: nobody knows who is right. A challenge by anybody else
+    /// does not take away a provider's pay, or it would be too cheap; nor does an auditor that defends
+    /// itself, because its provider has lost already.
     fn leave_undecided(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
-        if !matches!(dispute.challenger, Party::Account(_)) {
-            for party in [&dispute.defender, &dispute.challenger] {
-                if let Party::Provider(provider) = party {
-                    Results::<T>::convict_provider(dispute.task, round, provider, FaultKind::Undecided, None);
+        let task = dispute.task;
+        match (&dispute.defender, &dispute.challenger) {
+            (_, Party::Account(challenger)) if Self::are_places_taken(round) => {
+                Self::halve_bond(round, id, dispute, challenger);
+            }
+            (_, Party::Account(challenger)) => Self::release_challenger(round, id, dispute, challenger),
+            (Party::Provider(one), Party::Provider(other)) => {
+                Self::discredit(task, round, one, other);
+            }
+            (defender, challenger) => {
+                if let Party::Provider(provider) = defender {
+                    Results::<T>::convict_provider(task, round, provider, FaultKind::Undecided, None);
+                }
+                for party in [defender, challenger] {
+                    if let Party::Auditor { verifier, provider } = party {
+                        Results::<T>::release_audit(round, verifier, provider);
+                    }
                 }
             }
         }
-        Self::release_challenger(round, id, dispute);
     }
 
-    /// Opens the challenger's dispute with the next that stands by the claim, or releases the challenger when
-    /// nobody is left.
-    fn challenge_next(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
-        let game = || Self::new_game(dispute.task, &dispute.claim);
-        let next = Self::next_defender(round, &dispute).and_then(|next| Some((next, game()?)));
-        let Some((defender, game)) = next else {
-            Self::release_challenger(round, id, &dispute);
+    /// After a dispute of two providers that nobody could decide. Where that is so of one of them for the
+    /// second time it says nothing of the other, but no third one plays it.
+    fn discredit(task: TaskId, round: &mut RoundOf<T>, one: &T::AccountId, other: &T::AccountId) {
+        let mut known = false;
+        for member in &mut round.members {
+            if (member.provider == *one || member.provider == *other) && member.fault.is_some() {
+                member.undecided_again = true;
+                known = true;
+            }
+        }
+        if !known {
+            for provider in [one, other] {
+                Results::<T>::convict_provider(task, round, provider, FaultKind::Undecided, None);
+            }
+        }
+    }
+
+    /// Has a challenger play the next that stands by the claim with the same bond, or releases it when nobody
+    /// is left. Auditors and providers are matched by what they say.
+    fn go_on(round: &mut RoundOf<T>, id: DisputeId, dispute: DisputeOf<T>) {
+        let Party::Account(challenger) = &dispute.challenger else {
             return;
         };
-        let matchup = Matchup {
-            defender,
-            challenger: dispute.challenger.clone(),
-            claim: dispute.claim,
+        let (Party::Provider(provider) | Party::Auditor { provider, .. }) = &dispute.defender else {
+            return;
         };
-        let stake = ChallengerStake {
-            bond: dispute.bond,
-            proven: dispute.proven,
-        };
-        let next = Self::open_dispute(dispute.task, round, matchup, stake, game);
-        if let Party::Auditor { verifier, provider } = &dispute.challenger
-            && let Some(audit) = Results::<T>::audit(round, verifier, provider)
-        {
-            audit.state = AuditState::Disputed(next);
+        let next = Self::matchup_of(round, provider, dispute.challenger.clone());
+        let game = next.and_then(|matchup| {
+            let game = Self::new_game(dispute.task, &matchup.claim)?;
+            Some((matchup, game))
+        });
+        match game {
+            Some((matchup, game)) => {
+                Self::open_dispute(dispute.task, round, matchup, dispute.bond, game);
+            }
+            None => Self::release_challenger(round, id, &dispute, challenger),
         }
     }
 
-    /// Gives a challenger back what it has at stake.
-    fn release_challenger(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>) {
-        match &dispute.challenger {
-            Party::Provider(_) => {}
-            Party::Auditor { verifier, provider } => Results::<T>::release_audit(round, verifier, provider),
-            Party::Account(challenger) => {
-                asset::release::<T>(HoldReason::Challenge, challenger, dispute.bond);
-                if !dispute.bond.is_zero() {
-                    Self::deposit_event(Event::BondReturned {
-                        dispute: id,
-                        challenger: challenger.clone(),
-                        amount: dispute.bond,
-                    });
-                }
-            }
-        }
+    /// Burns half of a challenger's bond.
+    fn halve_bond(round: &mut RoundOf<T>, id: DisputeId, dispute: &DisputeOf<T>, challenger: &T::AccountId) {
+        let (burned, amount) = bond::halve::<T>(challenger, dispute.bond);
+        Self::deposit_event(Event::BondForfeited {
+            dispute: id,
+            challenger: challenger.clone(),
+            defender: dispute.defender.account().clone(),
+            awarded: Zero::zero(),
+            burned,
+        });
+        Self::deposit_event(Event::BondReturned {
+            dispute: id,
+            challenger: challenger.clone(),
+            amount,
+        });
+        Self::free_place(dispute.task, round);
+    }
+
+    /// Gives a challenger its bond back.
+    fn release_challenger(
+        round: &mut RoundOf<T>,
+        id: DisputeId,
+        dispute: &DisputeOf<T>,
+        challenger: &T::AccountId,
+    ) {
+        asset::release::<T>(HoldReason::Challenge, challenger, dispute.bond);
+        Self::deposit_event(Event::BondReturned {
+            dispute: id,
+            challenger: challenger.clone(),
+            amount: dispute.bond,
+        });
+        Self::free_place(dispute.task, round);
     }
 }
 
@@ -331,7 +371,7 @@ fn stands<T: Config>(round: &RoundOf<T>, party: &PartyOf<T>) -> bool {
         Party::Provider(stash) => round
             .members
             .iter()
-            .any(|member| member.provider == *stash && member.fault.is_none()),
+            .any(|member| member.provider == *stash && !member.has_lost()),
         Party::Auditor { verifier, provider } => round.audits.iter().any(|audit| {
             audit.verifier == *verifier && audit.provider == *provider && audit.state != AuditState::Over
         }),

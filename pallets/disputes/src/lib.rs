@@ -24,7 +24,7 @@ mod try_state;
 pub mod weights;
 
 pub use committee::SUSPENDED_AT_ONCE;
-pub use matching::OPENED_AT_ONCE;
+pub use matching::{Matchup, OPENED_AT_ONCE};
 pub use pallet::*;
 pub use weights::WeightInfo;
 
@@ -198,7 +198,7 @@ pub mod pallet {
             /// elsewhere.
             outcome: Option<Outcome>,
         },
-        /// A challenger lost its bond.
+        /// A challenger lost its bond, or half of it.
         BondForfeited {
             /// Dispute id.
             dispute: DisputeId,
@@ -211,7 +211,7 @@ pub mod pallet {
             /// Part that was burned, in plancks.
             burned: T::Balance,
         },
-        /// A challenger got its bond back.
+        /// A challenger got its bond back, or what is left of it.
         BondReturned {
             /// Dispute id.
             dispute: DisputeId,
@@ -286,9 +286,10 @@ pub mod pallet {
     /// Why calls do nothing.
     #[pallet::error]
     pub enum Error<T> {
-        /// The provider's result has no trace that can be played over, or no longer counts.
+        /// The provider's result has no trace that can be played over, or nobody stands by it any more.
         NotDisputable,
-        /// The task has all the challenges or disputes that it can take.
+        /// The task has all the challenges that are played at once. When one of them is over, there is the
+        /// whole window again.
         TooManyDisputes,
         /// There is no such dispute, or it is over.
         UnknownDispute,
@@ -337,8 +338,10 @@ pub mod pallet {
     #[pallet::call]
     impl<T: Config> Pallet<T> {
         /// Says that a provider's result is wrong. Anybody may, while the verdict can be challenged; the bond
-        /// is put on hold. It is returned unless the challenger loses: then half goes to the defender and
-        /// half is burned.
+        /// is put on hold. The challenger plays whoever stands by the result, one after the other: providers,
+        /// and when no provider answers for it any more, auditors that confirmed it. The bond is returned
+        /// when nobody is left, unless the challenger loses: then half goes to the defender and half is
+        /// burned.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotDisputable`, `TooManyDisputes`; the currency's own.

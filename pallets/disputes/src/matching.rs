@@ -2,14 +2,20 @@
 //!
 //! - Two providers that stand by different results play each other, one game at a time each, until all that
 //!   stand say the same. The one whose result fewer stand by defends.
-//! - An auditor whose result differs plays the provider that it audited.
-//! - A challenger that has won goes on against the next that stands by the same result: first other
-//!   providers, then, if the result was judged wrong, auditors that confirmed it. **Losing is personal**:
-//!   what a defender shows below a leaf of its trace is its own, so its defeat proves nothing against another
-//!   that made the same claim. Each can defend it, and whoever is right wins.
+//! - An auditor whose result differs, and a challenger, play whoever stands by what they contradict, one
+//!   after the other: the provider that they named, other providers that say the same, and when no provider
+//!   answers for it any more, the auditors that confirmed it. A provider that says something else does not:
+//!   it may challenge them, and has then a bond to lose instead of its lock.
+//!
+//! So who confirmed a wrong result is pursued however its provider came to lose, and whenever it opens its
+//! seal. **Losing is personal**: what a defender shows below a leaf of its trace is its own, so its defeat
+//! proves nothing against another that made the same claim. Each can defend it, and whoever is right wins.
+//!
+//! Whoever goes on does so with the same stake, in one game at a time: it is there in full for each of its
+//! opponents, and lost to the first that is right.
 //!
 //! Every game but those that nobody can decide ends with somebody who has lost and plays no more in the
-//! round, so there are no more games than members, audits and challenges.
+//! round, or with others that meet whoever has lost elsewhere.
 
 use alloc::vec::Vec;
 use frame_support::traits::Get;
@@ -22,7 +28,7 @@ use surety_dispute_game::{
     bisection::{Clocks, Game, Side},
     dispute::Dispute,
 };
-use surety_pallet_results::{DisputeContexts, DisputeReferee, Pallet as Results, RoundOf};
+use surety_pallet_results::{AuditOf, DisputeContexts, DisputeReferee, Pallet as Results, RoundOf};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     TaskId, limits,
@@ -37,19 +43,13 @@ use crate::{Committees, Config, DisputeOf, Disputes, Event, NextDisputeId, Palle
 pub const OPENED_AT_ONCE: u32 = 4;
 
 /// Who plays whom about what.
-pub(crate) struct Matchup<T: Config> {
+pub struct Matchup<T: Config> {
+    /// Who stands by the claim.
     pub defender: PartyOf<T>,
+    /// Who says that it is wrong.
     pub challenger: PartyOf<T>,
+    /// What is in dispute.
     pub claim: ResultClaim,
-}
-
-/// What a challenger has at stake, and has shown before.
-#[derive(Clone, Copy)]
-pub(crate) struct ChallengerStake<Balance> {
-    /// On hold on its account.
-    pub bond: Balance,
-    /// Whether it has had the claim judged wrong before.
-    pub proven: bool,
 }
 
 impl<T: Config> Pallet<T> {
@@ -68,32 +68,62 @@ impl<T: Config> Pallet<T> {
 
     /// Opens the next dispute, or ends the next audit from which none can come. Says whether there was one.
     fn match_up_one(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let nothing = ChallengerStake {
-            bond: Zero::zero(),
-            proven: false,
-        };
-        if let Some((matchup, game)) = Self::next_of_members(task, round) {
-            Self::open_dispute(task, round, matchup, nothing, game);
+        let of_members = Self::next_of_members(task, round);
+        if of_members.is_none() && Self::match_up_audit(task, round) {
             return true;
         }
-        let mut audits = round.audits.iter();
-        let Some(audit) = audits.find(|audit| audit.state == AuditState::Differs).cloned() else {
+        let Some((matchup, game)) = of_members else {
             return false;
         };
-        let (verifier, provider) = (&audit.verifier, &audit.provider);
-        let Some((matchup, game)) = Self::game_of_audit(task, round, verifier, provider) else {
-            Results::<T>::release_audit(round, verifier, provider);
-            return true;
-        };
-        let id = Self::open_dispute(task, round, matchup, nothing, game);
-        if let Some(audit) = Results::<T>::audit(round, verifier, provider) {
-            audit.state = AuditState::Disputed(id);
-        }
+        Self::open_dispute(task, round, matchup, Zero::zero(), game);
         true
     }
 
-    pub(crate) fn has_room(round: &RoundOf<T>) -> bool {
-        round.disputes.len() < limits::DISPUTES_MAX as usize
+    /// Has the next auditor whose result differs play, or ends its audit when nobody stands by what it
+    /// contradicts, and nobody can any more. Says whether there was one.
+    fn match_up_audit(task: TaskId, round: &mut RoundOf<T>) -> bool {
+        let providers: Vec<_> = round
+            .members
+            .iter()
+            .map(|member| member.provider.clone())
+            .collect();
+        for provider in providers {
+            let differs =
+                |audit: &&AuditOf<T>| audit.state == AuditState::Differs && audit.provider == provider;
+            let differing = round.audits.iter().filter(differs);
+            // Of two who cannot both have confirmed it one has somebody to play, or nobody has.
+            let differing: Vec<_> = differing.map(|audit| audit.verifier.clone()).take(2).collect();
+            let Some(first) = differing.first() else { continue };
+            let matchup = differing.iter().find_map(|verifier| {
+                let challenger = Party::Auditor {
+                    verifier: verifier.clone(),
+                    provider: provider.clone(),
+                };
+                Self::matchup_of(round, &provider, challenger)
+            });
+            let claim = Results::<T>::said(round, &provider);
+            if matchup.is_none() && claim.is_some_and(|claim| Self::may_be_confirmed(round, claim)) {
+                continue;
+            }
+            let game = matchup.and_then(|matchup| {
+                let game = Self::new_game(task, &matchup.claim)?;
+                Some((matchup, game))
+            });
+            match game {
+                Some((matchup, game)) => {
+                    Self::open_dispute(task, round, matchup, Zero::zero(), game);
+                }
+                None => Results::<T>::release_audit(round, first, &provider),
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Whether there is room for another dispute. Places for challenges are kept free.
+    fn has_room(round: &RoundOf<T>) -> bool {
+        let others = round.disputes.len().saturating_sub(round.challenges as usize);
+        others < limits::DISPUTES_MAX.saturating_sub(limits::CHALLENGES_MAX) as usize
     }
 
     /// A game about a claim; nothing when there is no trace of it that can be played over.
@@ -102,36 +132,29 @@ impl<T: Config> Pallet<T> {
         Game::new(claim.trace_root, &referee, Clocks::equal(T::DisputeClock::get())).ok()
     }
 
-    /// The next two providers that stand by different results, and play nobody of the round yet.
+    /// The next two providers that stand by different results, and play nobody of the round yet. One of them
+    /// may have been in a dispute that nobody could decide: it still has to answer for what it says.
     fn next_of_members(task: TaskId, round: &RoundOf<T>) -> Option<(Matchup<T>, Game)> {
-        let is_free = |seat: usize| {
-            let mut taken = round
-                .disputes
-                .iter()
-                .filter_map(|open| open.seats)
-                .flat_map(|(one, other)| [usize::from(one), usize::from(other)]);
-            !taken.any(|busy| busy == seat)
-        };
-        let standing: Vec<_> = round
-            .members
-            .iter()
-            .enumerate()
-            .filter(|(seat, _)| is_free(*seat))
-            .filter_map(|(_, member)| member.standing_claim().map(|claim| (&member.provider, claim)))
+        let answering: Vec<_> = (0u8..)
+            .zip(&round.members)
+            .filter(|(seat, _)| !is_busy::<T>(round, *seat))
+            .filter_map(|(_, member)| member.disputable_claim().map(|claim| (member, claim)))
             .collect();
-        let (_, any) = standing.first()?;
+        let (_, any) = answering.first()?;
         let supporters = |claim: &ResultClaim| {
             let standing = round.members.iter().filter_map(|member| member.standing_claim());
             standing.filter(|said| *said == claim).count()
         };
-        if standing.iter().all(|(_, claim)| claim == any) {
+        if answering.iter().all(|(_, claim)| claim == any) {
             return None;
         }
         DisputeContexts::<T>::get(task)?;
-        let mut pairs = standing.iter().enumerate().flat_map(|(place, one)| {
-            let later = standing.iter().skip(place.saturating_add(1));
+        let mut pairs = answering.iter().enumerate().flat_map(|(place, one)| {
+            let later = answering.iter().skip(place.saturating_add(1));
             later
                 .filter(|other| other.1 != one.1)
+                .filter(|other| one.0.fault.is_none() || other.0.fault.is_none())
+                .filter(|other| !one.0.undecided_again && !other.0.undecided_again)
                 .map(move |other| (*one, *other))
         });
         pairs.find_map(|(one, other)| {
@@ -141,64 +164,71 @@ impl<T: Config> Pallet<T> {
                 (one, other)
             };
             let matchup = Matchup {
-                defender: Party::Provider(defender.0.clone()),
-                challenger: Party::Provider(challenger.0.clone()),
+                defender: Party::Provider(defender.0.provider.clone()),
+                challenger: Party::Provider(challenger.0.provider.clone()),
                 claim: defender.1.clone(),
             };
             Some((matchup, Self::new_game(task, defender.1)?))
         })
     }
 
-    /// The game of an auditor that says something else than its provider. None when the provider no longer
-    /// stands by anything, or there is no trace to play over.
-    fn game_of_audit(
-        task: TaskId,
+    /// Whom somebody plays that contradicts what `provider` has said: the first that stands by it, which is
+    /// the provider itself, another one that says the same, or an auditor that confirmed it.
+    pub fn matchup_of(
         round: &RoundOf<T>,
-        verifier: &T::AccountId,
         provider: &T::AccountId,
-    ) -> Option<(Matchup<T>, Game)> {
-        let mut members = round.members.iter();
-        let member = members.find(|member| member.provider == *provider)?;
-        let claim = member.standing_claim()?.clone();
-        let game = Self::new_game(task, &claim)?;
-        let matchup = Matchup {
-            defender: Party::Provider(provider.clone()),
-            challenger: Party::Auditor {
-                verifier: verifier.clone(),
-                provider: provider.clone(),
-            },
-            claim,
-        };
-        Some((matchup, game))
-    }
-
-    /// Who stands by the claim of a dispute that its challenger has won, and is to defend it next.
-    pub(crate) fn next_defender(round: &RoundOf<T>, dispute: &DisputeOf<T>) -> Option<PartyOf<T>> {
-        let others = round
+        challenger: PartyOf<T>,
+    ) -> Option<Matchup<T>> {
+        let claim = Results::<T>::said(round, provider)?;
+        let says_so = round
             .members
             .iter()
-            .filter(|member| member.standing_claim() == Some(&dispute.claim));
-        let mut others = others.map(|member| Party::Provider(member.provider.clone()));
-        // Providers of the round are matched by what they say.
-        if let (false, Some(next)) = (matches!(dispute.challenger, Party::Provider(_)), others.next()) {
-            return Some(next);
-        }
-        if !dispute.proven {
+            .filter(|member| member.disputable_claim() == Some(claim));
+        let defender = match says_so.min_by_key(|member| member.provider != *provider) {
+            Some(member) => Party::Provider(member.provider.clone()),
+            None => Self::next_confirmer(round, claim, &challenger)?,
+        };
+        Some(Matchup {
+            defender,
+            challenger,
+            claim: claim.clone(),
+        })
+    }
+
+    /// The next auditor that confirmed a claim for which no provider answers any more. Auditors wait for one
+    /// that plays nobody yet, so that there are no more games than somebody can lose.
+    fn next_confirmer(
+        round: &RoundOf<T>,
+        claim: &ResultClaim,
+        challenger: &PartyOf<T>,
+    ) -> Option<PartyOf<T>> {
+        if is_answered::<T>(round, claim) {
             return None;
         }
-        let said = |provider: &T::AccountId| {
-            let mut members = round.members.iter();
-            let member = members.find(|member| member.provider == *provider);
-            member.and_then(|member| member.claim())
-        };
-        let confirmed = round.audits.iter().find(|audit| {
-            audit.state == AuditState::Confirmed
-                && said(&audit.provider) == Some(&dispute.claim)
-                && audit.verifier != *dispute.challenger.account()
+        let waits = !matches!(challenger, Party::Account(_));
+        let confirmed = round.audits.iter().filter(|audit| {
+            let answers = match audit.state {
+                AuditState::Confirmed => true,
+                AuditState::Defends(_) => !waits,
+                _ => false,
+            };
+            answers
+                && audit.verifier != *challenger.account()
+                && Results::<T>::said(round, &audit.provider) == Some(claim)
         });
-        confirmed.map(|audit| Party::Auditor {
+        let next = confirmed.min_by_key(|audit| audit.state != AuditState::Confirmed);
+        next.map(|audit| Party::Auditor {
             verifier: audit.verifier.clone(),
             provider: audit.provider.clone(),
+        })
+    }
+
+    /// Whether somebody may still confirm a claim, or does already and plays somebody else.
+    fn may_be_confirmed(round: &RoundOf<T>, claim: &ResultClaim) -> bool {
+        let mut audits = round.audits.iter();
+        audits.any(|audit| {
+            matches!(audit.state, AuditState::Sealed(_) | AuditState::Defends(_))
+                && Results::<T>::said(round, &audit.provider) == Some(claim)
         })
     }
 
@@ -207,7 +237,7 @@ impl<T: Config> Pallet<T> {
         task: TaskId,
         round: &mut RoundOf<T>,
         matchup: Matchup<T>,
-        stake: ChallengerStake<T::Balance>,
+        bond: T::Balance,
         game: Game,
     ) -> DisputeId {
         let id = NextDisputeId::<T>::mutate(|next| {
@@ -226,17 +256,17 @@ impl<T: Config> Pallet<T> {
             defender: defender.clone(),
             challenger: challenger.clone(),
             claim: claim.clone(),
-            bond: stake.bond,
+            bond,
         });
-        let seats = Self::seats(round, &defender, &challenger);
+        let seats = (Self::seat(round, &defender), Self::seat(round, &challenger));
+        Self::note_audits(round, id, &defender, &challenger);
         let dispute = Dispute {
             task,
             defender,
             challenger,
             claim,
-            proven: stake.proven,
             game,
-            bond: stake.bond,
+            bond,
             moves: 0,
             // A height, where its history begins.
             opened_at: frame_system::Pallet::<T>::block_number(),
@@ -245,7 +275,12 @@ impl<T: Config> Pallet<T> {
         };
         let due = Self::due(id, &dispute);
         // There was room, or a dispute was taken out just before.
-        let pushed = round.disputes.try_push(OpenDispute { id, due, seats });
+        let pushed = round.disputes.try_push(OpenDispute {
+            id,
+            due,
+            defender: seats.0,
+            challenger: seats.1,
+        });
         debug_assert!(pushed.is_ok());
         Disputes::<T>::insert(id, dispute);
         T::Clock::wake_after(task, due);
@@ -275,15 +310,55 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn seats(round: &RoundOf<T>, defender: &PartyOf<T>, challenger: &PartyOf<T>) -> Option<(u8, u8)> {
-        let seat = |party: &PartyOf<T>| match party {
+    /// Notes with the audits of both sides that they play.
+    fn note_audits(round: &mut RoundOf<T>, id: DisputeId, defender: &PartyOf<T>, challenger: &PartyOf<T>) {
+        if let Party::Auditor { verifier, provider } = challenger
+            && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+        {
+            audit.state = AuditState::Disputed(id);
+        }
+        if let Party::Auditor { verifier, provider } = defender
+            && let Some(audit) = Results::<T>::audit(round, verifier, provider)
+            && audit.state == AuditState::Confirmed
+        {
+            audit.state = AuditState::Defends(id);
+        }
+    }
+
+    /// Their audits are as they were before a dispute that is over.
+    pub(crate) fn forget_audits(round: &mut RoundOf<T>, id: DisputeId) {
+        for audit in &mut round.audits {
+            audit.state = match audit.state {
+                AuditState::Disputed(open) if open == id => AuditState::Differs,
+                AuditState::Defends(open) if open == id => AuditState::Confirmed,
+                _ => continue,
+            };
+        }
+    }
+
+    fn seat(round: &RoundOf<T>, party: &PartyOf<T>) -> Option<u8> {
+        match party {
             Party::Provider(provider) => {
                 let mut members = round.members.iter();
                 let seat = members.position(|member| member.provider == *provider)?;
                 u8::try_from(seat).ok()
             }
             Party::Auditor { .. } | Party::Account(_) => None,
-        };
-        Some((seat(defender)?, seat(challenger)?))
+        }
     }
+}
+
+/// Whether a provider still answers for a claim.
+fn is_answered<T: Config>(round: &RoundOf<T>, claim: &ResultClaim) -> bool {
+    let mut members = round.members.iter();
+    members.any(|member| member.disputable_claim() == Some(claim))
+}
+
+/// Whether the provider in a seat plays another one. Against auditors and challengers it defends itself
+/// besides.
+fn is_busy<T: Config>(round: &RoundOf<T>, seat: u8) -> bool {
+    let mut open = round.disputes.iter();
+    open.any(|open| {
+        open.challenger == Some(seat) || (open.defender == Some(seat) && open.challenger.is_some())
+    })
 }

@@ -9,7 +9,11 @@ use sp_runtime::{
     traits::{Saturating, Zero},
 };
 use surety_pallet_results::{RoundOf, Rounds, asset};
-use surety_types::{TaskId, task::RoundPhase, trust::Party};
+use surety_types::{
+    TaskId, limits,
+    task::RoundPhase,
+    trust::{AuditState, Party},
+};
 
 use crate::{Config, Disputes, HoldReason, NextDisputeId, Pallet};
 
@@ -23,6 +27,9 @@ impl<T: Config> Pallet<T> {
             .try_for_each(|(task, round)| disputes_1_disputes_are_those_of_their_rounds::<T>(task, &round))?;
         disputes_1_disputes_have_rounds::<T>()?;
         disputes_2_holds_are_bonds::<T>()?;
+        Rounds::<T>::iter()
+            .try_for_each(|(task, round)| disputes_5_places_are_those_of_challengers::<T>(task, &round))?;
+        Rounds::<T>::iter_values().try_for_each(|round| disputes_6_audits_that_play_do::<T>(&round))?;
         committees::check::<T>()
     }
 }
@@ -55,6 +62,36 @@ fn disputes_1_disputes_have_rounds<T: Config>() -> Result<(), TryRuntimeError> {
             listed && id < next,
             "DISPUTES-1: a dispute that its round does not list"
         );
+    }
+    Ok(())
+}
+
+fn disputes_5_places_are_those_of_challengers<T: Config>(
+    task: TaskId,
+    round: &RoundOf<T>,
+) -> Result<(), TryRuntimeError> {
+    let of_task = Disputes::<T>::iter_values().filter(|dispute| dispute.task == task);
+    let challenged = of_task.filter(|dispute| matches!(dispute.challenger, Party::Account(_)));
+    ensure!(
+        u32::try_from(challenged.count()) == Ok(round.challenges)
+            && round.challenges <= limits::CHALLENGES_MAX,
+        "DISPUTES-5: places of challengers that are not theirs"
+    );
+    Ok(())
+}
+
+fn disputes_6_audits_that_play_do<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    for audit in &round.audits {
+        let party = Party::Auditor {
+            verifier: audit.verifier.clone(),
+            provider: audit.provider.clone(),
+        };
+        let plays = match audit.state {
+            AuditState::Disputed(id) => Disputes::<T>::get(id).is_some_and(|open| open.challenger == party),
+            AuditState::Defends(id) => Disputes::<T>::get(id).is_some_and(|open| open.defender == party),
+            _ => true,
+        };
+        ensure!(plays, "DISPUTES-6: an audit that plays, and in no dispute");
     }
     Ok(())
 }

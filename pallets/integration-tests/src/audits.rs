@@ -42,19 +42,13 @@ impl DrawVerifier<AccountId> for MockDraws {
     }
 }
 
-/// The input for the verifiers of a provider, as the round is now.
+/// The input for the verifiers of a provider, as the round is now. Where there is no seed yet, of none.
 pub fn input_of(provider: AccountId) -> AuditInput<AccountId> {
-    let round = round().unwrap();
-    let draw = round.draw.unwrap();
-    let member = round.members.iter().find(|member| member.provider == provider);
+    let draw = round().unwrap().draw.unwrap();
     AuditInput {
-        seed: draw.seed,
+        seed: draw.seed.unwrap_or_default(),
         task: TASK,
         provider,
-        commitment: member
-            .and_then(|member| member.drawn_for(draw.tranche))
-            .unwrap_or_default(),
-        tranche: draw.tranche,
     }
 }
 

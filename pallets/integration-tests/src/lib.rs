@@ -34,7 +34,7 @@ use sp_runtime::{
     BuildStorage, FixedU128, Permill,
     traits::{BlockNumberProvider, IdentityLookup},
 };
-use surety_pallet_test_kit::{MockClock, MockOutcome, MockStake};
+use surety_pallet_test_kit::{MockClock, MockEntropy, MockOutcome, MockStake};
 use surety_types::{
     TaskId,
     stake::Role,
@@ -47,8 +47,8 @@ pub use surety_pallet_disputes::{
     CommitteeOf, Committees, DisputeOf, Disputes as DisputeStorage, NextDisputeId, OPENED_AT_ONCE,
 };
 pub use surety_pallet_results::{
-    AuditOf, CONVICTED_AT_ONCE, CommitNotes, Demands, DisputeContexts, DisputeReferee, PhaseName, RoundOf,
-    Rounds, describe,
+    AuditDrawOf, AuditOf, CONVICTED_AT_ONCE, CommitNotes, Demands, DisputeContexts, DisputeReferee,
+    PhaseName, RoundOf, Rounds, describe,
 };
 pub use surety_pallet_trust_lock::{
     Convictions, JailedFor, NextSlashId, Offence, Records, SlashOf, Slashes, SlashesSweptTo,
@@ -124,6 +124,8 @@ impl surety_pallet_results::Config for Test {
     type Referee = ToyReferee;
     type Draws = MockDraws;
     type EpochRandomness = EpochRandomness;
+    type Entropy = MockEntropy;
+    type VerifierSeasoning = VerifierSeasoning;
     type AuditorsExpected = AuditorsExpected;
     type AuditorsNewcomer = AuditorsNewcomer;
     type AuditBondMultiple = AuditBondMultiple;
@@ -211,6 +213,7 @@ impl TestExt {
         set_truth(9);
         set_model(self.model);
         FinalityStoppedAt::set(None);
+        HasEntropy::set(true);
         AuditorsExpected::set(FixedU128::from_u32(1));
         AuditorsNewcomer::set(FixedU128::from_u32(3));
         VerifiersCorrupt::set(Permill::zero());
@@ -350,10 +353,13 @@ pub fn opening(stash: AccountId, claim: ResultClaim) -> ResultsCall {
     }
 }
 
-/// Everybody listed commits to its result.
+/// Everybody listed commits to its result. When nobody else is waited for, the audit window begins.
 pub fn all_commit(results: &[(AccountId, u8)]) {
     for (stash, result) in results {
         assert_eq!(commit(*stash, *result), Ok(()));
+    }
+    if round().is_some_and(|round| round.awaits_seed()) {
+        pass(SEED_BLOCKS);
     }
 }
 
@@ -367,10 +373,10 @@ pub fn all_reveal(results: &[(AccountId, u8)]) {
 /// Blocks pass, and the agenda advances what it was asked to.
 pub fn pass(blocks: BlockNumber) {
     for _ in 0..blocks {
-        let now = System::block_number() + 1;
-        System::set_block_number(now);
-        for task in MockClock::take_due(TrustLock::now()) {
-            assert_eq!(Results::advance(task), Ok(()));
+        let now = begin_block();
+        let seeded = MockClock::take_with_entropy(now);
+        for task in seeded.into_iter().chain(MockClock::take_due(TrustLock::now())) {
+            frame_support::assert_ok!(Results::advance(task));
         }
         TrustLock::on_idle(now, Weight::MAX);
     }
@@ -378,7 +384,19 @@ pub fn pass(blocks: BlockNumber) {
 
 /// Blocks pass without an agenda.
 pub fn pass_unattended(blocks: BlockNumber) {
-    System::set_block_number(System::block_number() + blocks);
+    for _ in 0..blocks {
+        begin_block();
+    }
+}
+
+/// Begins the next block: what the author of the present one has given is known from then on.
+fn begin_block() -> BlockNumber {
+    let parent = System::block_number();
+    if HasEntropy::get() {
+        MockEntropy::give(parent);
+    }
+    System::set_block_number(parent + 1);
+    parent + 1
 }
 
 pub fn round() -> Option<RoundOf<Test>> {

@@ -48,6 +48,11 @@ pub const SUSPENSION: BlockNumber = 12;
 pub const SEAT_WINDOW: u32 = 3;
 pub const VOTE_WINDOW: u32 = 2;
 pub const SEASONING: u32 = 20;
+pub const AUDIT_SEASONING: u32 = 7;
+/// From the block with the last commitment to that in which it is known what auditors draw themselves with.
+pub const SEED_BLOCKS: BlockNumber = 2;
+/// From the block with the last commitment to the last of the audit window.
+pub const AUDITING: BlockNumber = SEED_BLOCKS + AUDIT_WINDOW;
 
 parameter_types! {
     pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
@@ -76,6 +81,7 @@ parameter_types! {
     pub const SeatWindow: u32 = SEAT_WINDOW;
     pub const VoteWindow: u32 = VOTE_WINDOW;
     pub const SeatSeasoning: u32 = SEASONING;
+    pub const VerifierSeasoning: u32 = AUDIT_SEASONING;
     pub const AuditAccuracy: Permill = Permill::from_percent(95);
     /// None: locks are the usual multiple of the price.
     pub static VerifiersCorrupt: Permill = Permill::zero();
@@ -84,6 +90,8 @@ parameter_types! {
     pub const EpochRandomness: H256 = H256::repeat_byte(0xe9);
     pub static AuditorsExpected: FixedU128 = FixedU128::from_u32(1);
     pub static AuditorsNewcomer: FixedU128 = FixedU128::from_u32(3);
+    /// Whether authors of blocks give entropy.
+    pub static HasEntropy: bool = true;
     /// What the clock shows, if it stands still.
     pub static FinalityStoppedAt: Option<BlockNumber> = None;
 }

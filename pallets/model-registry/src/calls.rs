@@ -1,13 +1,16 @@
 //! What the calls do, once their origin is known.
 
-use frame_support::{ensure, traits::Get};
+use frame_support::{
+    ensure,
+    traits::{Defensive, Get},
+};
 use sp_runtime::{DispatchError, DispatchResult};
 use surety_types::{
     ModelId,
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{Config, Error, Event, Model, Models, Pallet, asset};
+use crate::{Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -16,7 +19,20 @@ impl<T: Config> Pallet<T> {
     ) -> Result<ModelId, DispatchError> {
         check_manifest::<T>(&manifest)?;
         let model = manifest.id();
-        ensure!(!Models::<T>::contains_key(model), Error::<T>::AlreadyRegistered);
+        let used = Uses::<T>::get(model).unwrap_or_default();
+        let known = Models::<T>::get(model);
+        ensure!(known.is_none() || used.retired, Error::<T>::AlreadyRegistered);
+        // Otherwise whoever retires it could keep it from everybody with tasks of its own.
+        if let Some(retired) = known {
+            Self::return_deposit(model, retired);
+            Uses::<T>::insert(
+                model,
+                ModelUse {
+                    retired: false,
+                    ..used
+                },
+            );
+        }
         let deposit = T::ModelDeposit::get();
         asset::hold::<T>(&owner, deposit)?;
         let entry = Model {
@@ -36,15 +52,34 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn do_retire(owner: T::AccountId, model: ModelId) -> DispatchResult {
         let entry = Models::<T>::get(model).ok_or(Error::<T>::UnknownModel)?;
         ensure!(entry.owner == owner, Error::<T>::NotOwner);
-        let deposit = entry.deposit;
-        asset::release::<T>(&owner, deposit)?;
-        Models::<T>::remove(model);
-        Self::deposit_event(Event::Retired {
+        let used = Uses::<T>::get(model).unwrap_or_default();
+        ensure!(!used.retired, Error::<T>::AlreadyRetired);
+        let tasks = used.tasks;
+        Self::deposit_event(Event::Retired { model, owner, tasks });
+        if tasks > 0 {
+            Uses::<T>::insert(model, ModelUse { retired: true, tasks });
+        } else {
+            Self::remove(&model);
+        }
+        Ok(())
+    }
+
+    /// Takes a model out that nobody uses any more.
+    pub(crate) fn remove(model: &ModelId) {
+        if let Some(entry) = Models::<T>::take(model) {
+            Self::return_deposit(*model, entry);
+        }
+    }
+
+    fn return_deposit(model: ModelId, entry: ModelOf<T>) {
+        let Model { owner, deposit, .. } = entry;
+        // It was put on hold when the model was registered. Should it be gone all the same, the log says so.
+        asset::release::<T>(&owner, deposit).defensive_unwrap_or_default();
+        Self::deposit_event(Event::Removed {
             model,
             owner,
             deposit,
         });
-        Ok(())
     }
 }
 

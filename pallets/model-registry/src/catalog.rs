@@ -4,7 +4,7 @@ use frame_support::ensure;
 use sp_runtime::DispatchResult;
 use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
 
-use crate::{Config, Error, Models, Pallet};
+use crate::{Config, Error, Models, Pallet, Uses};
 
 impl<T: Config> ModelCatalog for Pallet<T> {
     fn check(model: &ModelId, operation: Operation) -> DispatchResult {
@@ -13,7 +13,32 @@ impl<T: Config> ModelCatalog for Pallet<T> {
             entry.manifest.operations.contains(&operation),
             Error::<T>::OperationNotOffered
         );
+        let retired = Uses::<T>::get(model).is_some_and(|used| used.retired);
+        ensure!(!retired, Error::<T>::TakesNoTasks);
         Ok(())
+    }
+
+    fn acquire(model: &ModelId) {
+        let mut used = Uses::<T>::get(model).unwrap_or_default();
+        // Each has an escrow of its own: there never are as many.
+        used.tasks = used.tasks.saturating_add(1);
+        Uses::<T>::insert(model, used);
+    }
+
+    fn release(model: &ModelId) {
+        let Some(mut used) = Uses::<T>::take(model) else {
+            return;
+        };
+        used.tasks = used.tasks.saturating_sub(1);
+        if used.tasks > 0 {
+            Uses::<T>::insert(model, used);
+        } else if used.retired {
+            Self::remove(model);
+        }
+    }
+
+    fn uses(model: &ModelId) -> u32 {
+        Uses::<T>::get(model).map_or(0, |used| used.tasks)
     }
 
     #[cfg(feature = "runtime-benchmarks")]
@@ -28,5 +53,12 @@ impl<T: Config> ModelCatalog for Pallet<T> {
             assert_ok!(Self::do_register(owner, manifest));
         }
         model
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn retire_for_benchmark(model: &ModelId) {
+        if let Some(entry) = Models::<T>::get(model) {
+            frame_support::assert_ok!(Self::do_retire(entry.owner, *model));
+        }
     }
 }

@@ -13,7 +13,7 @@
 extern crate alloc;
 
 pub use pallet::*;
-pub use types::Model;
+pub use types::{Model, ModelUse};
 pub use weights::WeightInfo;
 
 mod asset;
@@ -85,6 +85,10 @@ pub mod pallet {
     #[pallet::storage]
     pub type Models<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelOf<T>>;
 
+    /// What goes on with each model that tasks have asked for which are not over.
+    #[pallet::storage]
+    pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelUse>;
+
     /// What happened.
     #[pallet::event]
     #[pallet::generate_deposit(pub(crate) fn deposit_event)]
@@ -98,8 +102,17 @@ pub mod pallet {
             /// What is held from the owner, in plancks.
             deposit: BalanceOf<T>,
         },
-        /// A model can no longer be asked for.
+        /// A model takes no new tasks. It goes with the last of those that have asked for it.
         Retired {
+            /// Model id.
+            model: ModelId,
+            /// Who had registered it.
+            owner: T::AccountId,
+            /// Tasks that have asked for it and are not over.
+            tasks: u32,
+        },
+        /// A retired model is gone.
+        Removed {
             /// Model id.
             model: ModelId,
             /// Who had registered it.
@@ -158,6 +171,10 @@ pub mod pallet {
         ForeignActivation,
         /// The model's epsilon is not between 0 and 1.
         InvalidEpsilon,
+        /// The model was retired: it takes no new tasks.
+        TakesNoTasks,
+        /// The model was retired before, and goes when the tasks are over that have asked for it.
+        AlreadyRetired,
     }
 
     #[pallet::hooks]
@@ -178,7 +195,8 @@ pub mod pallet {
             Self::do_register(owner, manifest).map(|_| ())
         }
 
-        /// Takes out a model that the caller registered, and returns the deposit.
+        /// Has a model that the caller registered take no new tasks. It is taken out, and the deposit
+        /// returned, when the tasks are over that have asked for it: at once when there are none.
         #[pallet::call_index(1)]
         pub fn retire(origin: OriginFor<T>, model: ModelId) -> DispatchResult {
             let owner = ensure_signed(origin)?;

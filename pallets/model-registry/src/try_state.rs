@@ -8,14 +8,15 @@ use sp_runtime::{
     traits::{Saturating, Zero},
 };
 
-use crate::{BalanceOf, Config, Models, Pallet, asset, calls::check_manifest};
+use crate::{BalanceOf, Config, Models, Pallet, Uses, asset, calls::check_manifest};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
     pub fn do_try_state() -> Result<(), TryRuntimeError> {
         Self::model_1_keys_are_hashes()?;
         Self::model_2_manifests_are_sound()?;
-        Self::model_3_deposits_are_held()
+        Self::model_3_deposits_are_held()?;
+        Self::model_4_what_is_used_is_there()
     }
 
     fn model_1_keys_are_hashes() -> Result<(), TryRuntimeError> {
@@ -46,6 +47,16 @@ impl<T: Config> Pallet<T> {
             asset::are_recorded::<T>(&deposits),
             "MODEL-3: the hold differs from the deposits"
         );
+        Ok(())
+    }
+
+    fn model_4_what_is_used_is_there() -> Result<(), TryRuntimeError> {
+        for (model, used) in Uses::<T>::iter() {
+            ensure!(
+                used.tasks > 0 && Models::<T>::contains_key(model),
+                "MODEL-4: a use by no task, or of no model"
+            );
+        }
         Ok(())
     }
 }

@@ -4,6 +4,17 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use surety_types::model::ModelManifest;
 
+/// What goes on with a model.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct ModelUse {
+    /// Tasks that asked for it and are not over.
+    pub tasks: u32,
+    /// Whether it takes no new ones, and goes with the last of them.
+    pub retired: bool,
+}
+
 /// A registered model.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
 pub struct Model<AccountId, Balance> {

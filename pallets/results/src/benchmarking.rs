@@ -17,10 +17,10 @@ use sp_runtime::traits::{One, Zero};
 use surety_pallet_trust_lock::{NextSlashId, Pallet as TrustLock, Records, Slashes, fill_convictions};
 use surety_proofs::{CommitStatement, SegmentOpening, SignedStatement};
 use surety_types::{
-    limits::{BIDS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, BIDS_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::{Assignment, MemberProgress, ResultClaim, RoundPhase},
-    traits::{DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome},
+    traits::{BlockEntropy, DrawVerifier, SignatureVerifier, StakeLedger, TaskOutcome, TaskTrust},
     trust::{AuditState, Demand, FaultKind},
 };
 
@@ -157,10 +157,10 @@ mod benchmarks {
         assert!(Records::<T>::get(leaver).suspended_until.is_some());
     }
 
-    /// All locks are released, of the most auditors too, and the client is paid because it was told another
+    /// All locks are released, of the auditors too, and the client is paid because it was told another
     /// result, by one that was found at fault since.
     #[benchmark]
-    fn close() {
+    fn close(a: Linear<1, AUDITS_MAX>) {
         let until = TrustLock::<T>::now();
         let mut round = full_round::<T>(RoundPhase::Committing { until }, |_| {
             MemberProgress::Revealed(claim(0))
@@ -172,7 +172,7 @@ mod benchmarks {
         round.phase = RoundPhase::Challengeable { until, verdict };
         round.announced = Some(H256::repeat_byte(9));
         lock_all::<T>(&mut round);
-        lock_audits::<T>(&mut round);
+        lock_audits::<T>(&mut round, a);
         post::<T>();
         let client: T::AccountId = account("client", 0, 0);
         asset::endow::<T>(&T::InsurancePool::get(), stake::<T>());
@@ -234,11 +234,34 @@ mod benchmarks {
         assert_eq!(NextSlashId::<T>::get(), CONVICTED_AT_ONCE as u32);
     }
 
-    /// One sr25519 VRF is verified.
+    /// The entropy is looked for among as many outputs as are kept. The round has audits, though none can be
+    /// announced before: so this is also what looking at any round costs.
+    #[benchmark]
+    fn seed_auditors() {
+        let until = TrustLock::<T>::now();
+        let mut round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
+            MemberProgress::Committed(H256::repeat_byte(2))
+        });
+        if let Some(draw) = &mut round.draw {
+            draw.seed = None;
+            T::Entropy::fill_for_benchmark(draw.begun_at);
+        }
+        Rounds::<T>::insert(TASK, round);
+
+        #[block]
+        {
+            frame_support::assert_ok!(<Pallet<T> as TaskTrust<_, _, _>>::advance(TASK));
+        }
+
+        assert!(Rounds::<T>::get(TASK).is_some_and(|round| !round.awaits_seed()));
+    }
+
+    /// One sr25519 VRF is verified, for the last place that the provider's result has.
     #[benchmark]
     fn announce_audit() {
         let (agent, proof) = T::Draws::for_benchmark();
         let (verifier, agent) = verifier_of::<T>(agent);
+        at::<T>(SETTLED.into());
         let until = TrustLock::<T>::now();
         let round = full_round::<T>(RoundPhase::Auditing { until }, |_| {
             MemberProgress::Committed(H256::repeat_byte(2))

@@ -11,7 +11,7 @@ use frame_system::pallet_prelude::BlockNumberFor;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     TaskId,
-    task::{RoundMember, RoundPhase},
+    task::RoundMember,
     traits::TaskClock,
     trust::{AuditState, FaultKind},
 };
@@ -45,11 +45,7 @@ impl<T: Config> Pallet<T> {
                 .max(Some(TrustLock::<T>::window_end(T::OpeningWindow::get())));
         }
         if Self::update_verdict(task, round) {
-            let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
-            if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
-                *until = window.max(*until);
-            }
-            T::Clock::wake_after(task, window);
+            Self::reopen_challenges(task, round);
         }
         T::Disputes::match_up(task, round);
         T::Clock::wake_after(task, TrustLock::<T>::now());
@@ -60,13 +56,8 @@ impl<T: Config> Pallet<T> {
         let until = round
             .openings_until
             .filter(|until| !TrustLock::<T>::has_passed(*until))?;
-        let revealed = |provider: &T::AccountId| {
-            let mut members = round.members.iter();
-            members.any(|member| member.provider == *provider && member.claim().is_some())
-        };
-        // Who never revealed has given its auditor nothing to open its seal for.
-        let audited = |audit: &AuditOf<T>| is_sealed::<T>(audit) && revealed(&audit.provider);
-        (round.members.iter().any(is_late) || round.audits.iter().any(audited)).then_some(until)
+        let is_audited = || round.audits.iter().any(|audit| owes_seal::<T>(round, audit));
+        (round.members.iter().any(is_late) || is_audited()).then_some(until)
     }
 
     /// Finds those at fault that have not opened their commitments within the long window either, a few at a
@@ -92,18 +83,9 @@ impl<T: Config> Pallet<T> {
     /// Finds auditors at fault that announced and never opened their seals, a few at a time. Says whether
     /// there were any.
     pub(crate) fn convict_absent(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let owed = round.audits.iter().filter_map(|audit| {
-            let mut members = round.members.iter();
-            let member = members.find(|member| member.provider == audit.provider)?;
-            // Who never revealed has given its auditor nothing to compare with.
-            (is_sealed::<T>(audit) && member.claim().is_some())
-                .then(|| (audit.clone(), member.counted_claim().is_some()))
-        });
-        let owed: Vec<_> = owed.take(CONVICTED_AT_ONCE).collect();
-        for (audit, counts) in &owed {
-            if let Some(draw) = &mut round.draw {
-                draw.is_short |= counts;
-            }
+        let owed = round.audits.iter().filter(|audit| owes_seal::<T>(round, audit));
+        let owed: Vec<_> = owed.take(CONVICTED_AT_ONCE).cloned().collect();
+        for audit in &owed {
             let auditor = (&audit.verifier, &audit.provider);
             Self::convict_auditor(task, round, auditor, FaultKind::AuditNoShow, None);
         }
@@ -118,4 +100,11 @@ fn is_late<A, B>(member: &RoundMember<A, B>) -> bool {
 
 fn is_sealed<T: Config>(audit: &AuditOf<T>) -> bool {
     matches!(audit.state, AuditState::Sealed(_))
+}
+
+/// Whether an auditor has to open its seal. A provider that never reveals gives it nothing to compare with.
+fn owes_seal<T: Config>(round: &RoundOf<T>, audit: &AuditOf<T>) -> bool {
+    let mut members = round.members.iter();
+    let revealed = |member: &MemberOf<T>| member.provider == audit.provider && member.claim().is_some();
+    is_sealed::<T>(audit) && members.any(revealed)
 }

@@ -39,7 +39,7 @@ pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
 use surety_types::{
-    task::{Round, RoundMember},
+    task::{AuditDraw, Round, RoundMember},
     trust::{Audit, Demand, InputDemand},
 };
 
@@ -57,6 +57,9 @@ pub type MemberOf<T> =
 /// An audit in this runtime's types.
 pub type AuditOf<T> =
     Audit<<T as frame_system::Config>::AccountId, <T as surety_pallet_trust_lock::Config>::Balance>;
+
+/// What auditors draw themselves with in this runtime's types.
+pub type AuditDrawOf<T> = AuditDraw<<T as surety_pallet_trust_lock::Config>::Balance, BlockNumberFor<T>>;
 
 /// A demand in this runtime's types.
 pub type DemandOf<T> = Demand<
@@ -87,7 +90,7 @@ pub mod pallet {
     use surety_types::{
         TaskId,
         task::{ResultClaim, Verdict},
-        traits::{DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
+        traits::{BlockEntropy, DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
         trust::{AuditProof, CommitNote, FaultKind},
     };
 
@@ -121,7 +124,7 @@ pub mod pallet {
         /// Blocks in which providers compute and commit.
         type CommitWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks between the last commitment and the first reveal.
+        /// Blocks between the moment in which auditors can draw themselves and the first reveal.
         type AuditWindow: Get<BlockNumberFor<Self>>;
 
         /// Blocks in which commitments are opened. Who does not is not paid.
@@ -142,8 +145,15 @@ pub mod pallet {
         /// Checks that verifiers drew themselves.
         type Draws: DrawVerifier<Self::AccountId>;
 
-        /// Randomness of the present epoch. Never that of a block, which its author knows early.
+        /// Randomness of the present epoch.
         type EpochRandomness: Get<H256>;
+
+        /// What the author of a block after the last commitment adds to it.
+        type Entropy: BlockEntropy<BlockNumberFor<Self>>;
+
+        /// Blocks of the chain before auditing begins in which a verifier's stake must not have grown and its
+        /// agent not have changed: those for which an author may know what its own block will give.
+        type VerifierSeasoning: Get<u32>;
 
         /// Auditors expected for a provider's result in a task at the basic level.
         type AuditorsBasic: Get<FixedU128>;
@@ -259,7 +269,14 @@ pub mod pallet {
             task: TaskId,
             /// The phase it is in now.
             phase: PhaseName,
-            /// Last time of that phase.
+            /// Last time of that phase. Of the audit window, [`Event::AuditorsSeeded`] tells it.
+            until: BlockNumberFor<T>,
+        },
+        /// Everybody has the whole window for challenges again.
+        ChallengesReopened {
+            /// Task id.
+            task: TaskId,
+            /// Its last time.
             until: BlockNumberFor<T>,
         },
         /// A provider opened its commitment.
@@ -291,6 +308,18 @@ pub mod pallet {
             /// Task id.
             task: TaskId,
         },
+        /// It is known what auditors draw themselves with: their window begins.
+        AuditorsSeeded {
+            /// Task id.
+            task: TaskId,
+            /// What they draw themselves with: [`surety_audit_economics::audit_seed`].
+            seed: H256,
+            /// The VRF output that went into it and the block whose author gave it. None where blocks had
+            /// none for long.
+            entropy: Option<(H256, BlockNumberFor<T>)>,
+            /// Last time for audits.
+            until: BlockNumberFor<T>,
+        },
         /// A verifier drew itself and sealed its own result; its bond was locked.
         AuditAnnounced {
             /// Task id.
@@ -299,8 +328,6 @@ pub mod pallet {
             provider: T::AccountId,
             /// Verifier's stash.
             verifier: T::AccountId,
-            /// How often auditors had been drawn again.
-            tranche: u8,
             /// What it will have to open.
             seal: H256,
         },
@@ -317,16 +344,7 @@ pub mod pallet {
             /// Whether that is what the provider said.
             agrees: bool,
         },
-        /// Auditors never opened their seals, so others may draw themselves.
-        AuditorsDrawnAgain {
-            /// Task id.
-            task: TaskId,
-            /// How often that has been so.
-            tranche: u8,
-            /// Last time for them.
-            until: BlockNumberFor<T>,
-        },
-        /// Somebody was found at fault.
+        /// Somebody was found at fault. Of somebody who was before, it is a graver fault.
         FaultFound {
             /// Task id.
             task: TaskId,
@@ -445,8 +463,11 @@ pub mod pallet {
         NotDrawn,
         /// The verifier audits this provider already.
         AlreadyAuditing,
-        /// The task has all the audits it can take.
+        /// The provider has all the audits that its result can take.
         TooManyAudits,
+        /// The verifier's stake has grown or its agent has changed too shortly before the audit window. It
+        /// may audit later tasks.
+        Unsettled,
         /// The verifier does not audit this provider.
         NotAuditor,
         /// The provider has not revealed.
@@ -473,7 +494,7 @@ pub mod pallet {
         WrongSigner,
         /// The signature is not of this statement for this chain.
         BadSignature,
-        /// The provider was found at fault before.
+        /// The provider was found at fault before, as gravely.
         AlreadyAtFault,
         /// The task's input has no such piece.
         NoSuchSegment,
@@ -486,7 +507,7 @@ pub mod pallet {
         /// Commits the signer's stash to a result of `task` without showing it.
         ///
         /// `commitment` is [`surety_proofs::commitment`] of the task, the **stash**, the claim and a salt. It
-        /// cannot be taken back or changed. The last commitment opens the audit window.
+        /// cannot be taken back or changed. After the last one, auditing begins.
         ///
         /// # Errors
         /// `NotProviderAgent`, `UnknownRound`, `WrongPhase` after the deadline, `NotMember`,
@@ -533,11 +554,11 @@ pub mod pallet {
         /// [`surety_audit_economics::audit_seal`]. Locks the bond.
         ///
         /// # Errors
-        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and later
-        /// tranches, `NotMember`, `NotDisputable`, `AlreadyAuditing`, `NotDrawn`, `TooManyAudits`; staking's
-        /// own when the bond cannot be locked.
+        /// `NotVerifierAgent`, `InJail`, `UnknownRound`, `WrongPhase` outside the audit window and before the
+        /// seed is known, `Unsettled`, `NotMember`, `NotDisputable`, `AlreadyAuditing`, `TooManyAudits`,
+        /// `NotDrawn`; staking's own when the bond cannot be locked.
         #[pallet::call_index(2)]
-        #[pallet::weight(<T as Config>::WeightInfo::announce_audit())]
+        #[pallet::weight((<T as Config>::WeightInfo::announce_audit(), DispatchClass::Operational))]
         pub fn announce_audit(
             origin: OriginFor<T>,
             task: TaskId,
@@ -552,7 +573,8 @@ pub mod pallet {
         /// Opens the seal of the audit of `provider` by the stash `verifier`. Without signature and fee, like
         /// [`Pallet::reveal`]. Possible once the provider has revealed, until
         /// [`Round::openings_until`](surety_types::task::Round::openings_until). Another result than the
-        /// provider's opens a dispute.
+        /// provider's opens a dispute. After the provider has lost it gets the verifier a share of the slash,
+        /// and the same result can be challenged.
         ///
         /// # Errors
         /// `UnknownRound`, `WrongPhase`, `NotMember`, `NotRevealed`, `NotAuditor`, `AlreadyRevealed`,

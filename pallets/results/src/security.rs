@@ -10,29 +10,19 @@ use sp_runtime::{DispatchError, FixedU128, PerThing, traits::Saturating};
 use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
 use surety_pallet_trust_lock::{Records, quintillionths};
 use surety_types::{
+    limits,
     stake::Role,
     task::{Security, SecurityLevel},
     traits::StakeLedger,
 };
 
-use crate::{Config, Error, Pallet, RoundOf};
+use crate::{Config, Error, Pallet};
 
 impl<T: Config> Pallet<T> {
     /// Auditors expected for a result of `provider` in a task that is watched at `level`.
     pub fn auditors_expected(provider: &T::AccountId, level: SecurityLevel) -> FixedU128 {
-        Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks)
-    }
-
-    /// The same in a round as it stands. When auditors are drawn again because some did not show, that is at
-    /// the high level: who is drawn then is no longer blind, and somebody may be keeping auditors away.
-    pub fn auditors_wanted(round: &RoundOf<T>, provider: &T::AccountId) -> FixedU128 {
-        let again = round.draw.as_ref().is_some_and(|draw| draw.tranche > 0);
-        let level = if again {
-            SecurityLevel::High
-        } else {
-            round.security.level
-        };
-        Self::auditors_expected(provider, level)
+        let expected = Self::audit_rates().expected(level, Records::<T>::get(provider).clean_tasks);
+        expected.min(FixedU128::from_u32(limits::AUDITORS_EXPECTED_MAX))
     }
 
     /// The level for a task. Without a value at risk that is what was asked for: the usual lock covers it.
@@ -65,6 +55,13 @@ impl<T: Config> Pallet<T> {
         price
             .saturating_mul(T::LockMultiple::get().into())
             .max(lock.into())
+    }
+
+    /// What a provider that is paid `price` really loses of its lock at least, in plancks: the part that is
+    /// burned.
+    pub fn burned_lock(price: T::Balance, security: &Security) -> u128 {
+        let lock = Self::do_lock_for(price, security);
+        Self::audit_policy().burned.mul_ceil(lock.into())
     }
 
     fn audit_rates() -> AuditRates {

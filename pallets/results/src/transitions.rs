@@ -7,17 +7,18 @@
 //!                time, majority committed          Auditing
 //!                time                              Challengeable, Failed(NotEnoughResults)
 //!                time, input demanded in vain      none: locks released, Failed(InputWithheld) handed over
-//! Auditing       time                              Revealing
+//! Auditing       entropy, or none for long         Auditing, its window begins
+//!                time                              Revealing
 //! Revealing      all commitments opened, or time   Challengeable
-//! Challengeable  time, auditors that never opened  Challengeable, auditors drawn again
-//!                time, nothing open                none: locks released, verdict handed over
+//! Challengeable  time, nothing open                none: locks released, verdict handed over
 //! ```
 //!
 //! A challengeable round whose time is over stays for as long as a dispute, a demand or a contradiction of
 //! its own is open, or something that was sealed is not. Each of those ends by time alone, too: by a side's
 //! clock, by the decision window, by the supply window, by the opening window.
 //!
-//! Time is that of [`Config::BlockNumberProvider`], which may stand still, and may leap.
+//! Time is that of `BlockNumberProvider`, which may stand still, and may leap. Entropy comes with blocks, and
+//! nobody waits for it longer than [`ENTROPY_PATIENCE_BLOCKS`] of them.
 //!
 //! While a piece of the input is demanded, `Committing` ends later: by the input window for each of the few
 //! demands that a member may make. A demand's time is over before the phase's.
@@ -26,9 +27,12 @@
 //! [`Pallet::do_advance`] is therefore one change of phase at most, and its cost is bounded.
 
 use alloc::vec::Vec;
-use frame_support::{dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get};
+use frame_support::{
+    dispatch::DispatchResult, ensure, storage::with_storage_layer, traits::Get, weights::Weight,
+};
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_runtime::{DispatchError, Saturating};
+use surety_audit_economics::audit_seed;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     ContentHash, TaskId, limits,
@@ -37,13 +41,12 @@ use surety_types::{
         Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
         SecurityLevel, Verdict,
     },
-    traits::{StakeLedger, TaskClock, TaskOutcome, TaskTrust},
-    trust::FaultKind,
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
 };
 
 use crate::{
     Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
-    audit_pay::audits_to_pay, types::describe, verdict,
+    WeightInfo, audit_pay::audits_to_pay, types::describe, verdict,
 };
 
 pub(crate) type AssignmentOf<T> =
@@ -71,7 +74,7 @@ impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Palle
         with_storage_layer(|| Self::do_open(task, units_max, security, assignments))
     }
 
-    fn advance(task: TaskId) -> DispatchResult {
+    fn advance(task: TaskId) -> Result<Weight, DispatchError> {
         with_storage_layer(|| Self::do_advance(task))
     }
 }
@@ -109,9 +112,11 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn do_advance(task: TaskId) -> DispatchResult {
+    fn do_advance(task: TaskId) -> Result<Weight, DispatchError> {
+        // Looking at a round, and finding out the seed for it.
+        let look = <T as Config>::WeightInfo::seed_auditors();
         let Some(mut round) = Rounds::<T>::get(task) else {
-            return Ok(());
+            return Ok(look);
         };
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             return Self::advance_challengeable(task, round);
@@ -119,9 +124,14 @@ impl<T: Config> Pallet<T> {
         if Self::is_input_withheld(&round) {
             return Self::fail_withheld(task, round);
         }
+        if round.awaits_seed() {
+            Self::seed_auditors(task, &mut round);
+            Rounds::<T>::insert(task, round);
+            return Ok(look);
+        }
         let (_, until) = describe(&round.phase);
         if !TrustLock::<T>::has_passed(until) {
-            return Ok(());
+            return Ok(look);
         }
         match &round.phase {
             RoundPhase::Committing { .. } => Self::end_committing(task, &mut round),
@@ -131,15 +141,16 @@ impl<T: Config> Pallet<T> {
             }
         }
         Rounds::<T>::insert(task, round);
-        Ok(())
+        Ok(Self::phase_weight())
     }
 
     /// Does one thing that is due, or closes the round when nothing is left.
-    fn advance_challengeable(task: TaskId, mut round: RoundOf<T>) -> DispatchResult {
+    fn advance_challengeable(task: TaskId, mut round: RoundOf<T>) -> Result<Weight, DispatchError> {
+        let goes_on = Ok(Self::phase_weight());
         let is_over = TrustLock::<T>::has_passed(describe(&round.phase).1);
         if let Some(id) = Self::due_dispute(&round) {
             if T::Disputes::poll(id, &mut round) {
-                return Ok(());
+                return goes_on;
             }
             // Cannot be: both are written together.
             round.disputes.retain(|open| open.id != id);
@@ -149,51 +160,28 @@ impl<T: Config> Pallet<T> {
         {
             let is_quiet = round.disputes.is_empty() && !Self::has_demands(task);
             if !is_over || !is_quiet {
-                return Ok(());
+                return goes_on;
             }
             if let Some(until) = Self::awaits_openings(&round) {
                 T::Clock::wake_after(task, until);
-                return Ok(());
+                return goes_on;
             }
-            if !Self::convict_absent(task, &mut round) && !Self::draw_again(task, &mut round) {
+            if !Self::convict_absent(task, &mut round) {
                 return Self::close_and_tell(task, &round);
             }
         }
         T::Clock::wake_after(task, TrustLock::<T>::now());
         Rounds::<T>::insert(task, round);
-        Ok(())
+        goes_on
     }
 
-    fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> DispatchResult {
+    fn close_and_tell(task: TaskId, round: &RoundOf<T>) -> Result<Weight, DispatchError> {
         let verdict = verdict::verdict(round);
         let audits = audits_to_pay::<T>(round, &verdict);
         Self::close(task, round);
-        T::Outcome::decided(task, verdict, &audits)
-    }
-
-    /// Lets others draw themselves if an auditor of a result that counts never opened its seal. Says whether
-    /// it did.
-    fn draw_again(task: TaskId, round: &mut RoundOf<T>) -> bool {
-        let tranche = round
-            .draw
-            .as_mut()
-            .filter(|draw| draw.is_short && draw.tranche < limits::TRANCHES_MAX);
-        let Some(draw) = tranche else { return false };
-        draw.is_short = false;
-        draw.tranche = draw.tranche.saturating_add(1);
-        let tranche = draw.tranche;
-        let window = TrustLock::<T>::window_end(T::ChallengeWindow::get());
-        if let RoundPhase::Challengeable { until, .. } = &mut round.phase {
-            *until = window;
-        }
-        round.openings_until = Some(window.saturating_add(T::OpeningWindow::get()));
-        T::Clock::wake_after(task, window);
-        Self::deposit_event(Event::AuditorsDrawnAgain {
-            task,
-            tranche,
-            until: window,
-        });
-        true
+        let outcome = T::Outcome::decided(task, verdict, &audits)?;
+        let audits = u32::try_from(round.audits.len()).unwrap_or(u32::MAX);
+        Ok(outcome.saturating_add(<T as Config>::WeightInfo::close(audits)))
     }
 
     pub(crate) fn start_committing_again(task: TaskId, round: &mut RoundOf<T>) {
@@ -201,17 +189,47 @@ impl<T: Config> Pallet<T> {
         Self::enter_phase(task, round, RoundPhase::Committing { until });
     }
 
-    /// Opens the audit window. What auditors draw themselves with is fixed here: nobody who is on the round
-    /// can still change what it committed to.
+    /// Ends the time for commitments, and with it all that could still be chosen: which block gives the
+    /// seed, whose stake counts, and how old keys have to be.
     pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
+        let begun_at = frame_system::Pallet::<T>::block_number();
+        let expected = round.members.iter();
+        let expected = expected.map(|member| Self::auditors_expected(&member.provider, round.security.level));
         round.draw = Some(AuditDraw {
-            seed: T::EpochRandomness::get(),
+            begun_at,
+            settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
+            epoch_randomness: T::EpochRandomness::get(),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
-            tranche: 0,
-            is_short: false,
+            expected: PerMember::truncate_from(expected.collect()),
+            seed: None,
         });
         let until = TrustLock::<T>::window_end(T::AuditWindow::get());
-        Self::enter_phase(task, round, RoundPhase::Auditing { until });
+        Self::set_phase(task, round, RoundPhase::Auditing { until });
+        T::Clock::wake_with_entropy(task, begun_at);
+    }
+
+    /// Opens the audit window, once there is what auditors draw themselves with. A chain whose blocks have
+    /// had no entropy for long gets on with its epoch's randomness alone: what a verifier draws from that is
+    /// still known to its own key alone.
+    pub(crate) fn seed_auditors(task: TaskId, round: &mut RoundOf<T>) {
+        let Some(draw) = &mut round.draw else { return };
+        let entropy = T::Entropy::first_after(draw.begun_at);
+        let patience = draw.begun_at.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
+        if entropy.is_none() && frame_system::Pallet::<T>::block_number() <= patience {
+            return;
+        }
+        let output = entropy.as_ref().map(|(output, _)| output);
+        let seed = audit_seed(task, &draw.epoch_randomness, output);
+        draw.seed = Some(seed);
+        let until = TrustLock::<T>::window_end(T::AuditWindow::get());
+        round.phase = RoundPhase::Auditing { until };
+        T::Clock::wake_after(task, until);
+        Self::deposit_event(Event::AuditorsSeeded {
+            task,
+            seed,
+            entropy,
+            until,
+        });
     }
 
     pub(crate) fn start_revealing(task: TaskId, round: &mut RoundOf<T>) {
@@ -282,10 +300,7 @@ impl<T: Config> Pallet<T> {
 
     /// Pays the client as much as the dearest of those who told it a wrong result would have got.
     fn insure(task: TaskId, round: &RoundOf<T>) {
-        let at_fault = round
-            .members
-            .iter()
-            .filter(|member| member.fault.is_some_and(FaultKind::is_grave));
+        let at_fault = round.members.iter().filter(|member| member.has_lost());
         let price = at_fault.map(|member| member.price).max();
         let (Some(price), Some(client)) = (price, T::Outcome::client(task)) else {
             return;
@@ -294,9 +309,13 @@ impl<T: Config> Pallet<T> {
     }
 
     fn enter_phase(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
+        T::Clock::wake_after(task, describe(&phase).1);
+        Self::set_phase(task, round, phase);
+    }
+
+    fn set_phase(task: TaskId, round: &mut RoundOf<T>, phase: RoundPhase<T::AccountId, BlockNumberFor<T>>) {
         let (name, until) = describe(&phase);
         round.phase = phase;
-        T::Clock::wake_after(task, until);
         Self::deposit_event(Event::PhaseChanged {
             task,
             phase: name,

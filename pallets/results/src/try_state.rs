@@ -29,7 +29,9 @@ impl<T: Config> Pallet<T> {
             results_4_claims_stay_within_the_units_paid_for::<T>(&round)?;
             results_5_audits_are_one_of_a_pair::<T>(&round)?;
             results_10_input_is_demanded_by_who_waits_for_it::<T>(&round)?;
-            results_11_who_was_late_owes_its_opening::<T>(&round)
+            results_11_who_was_late_owes_its_opening::<T>(&round)?;
+            results_12_auditors_are_drawn_with_a_seed::<T>(&round)?;
+            results_13_a_lock_is_lost_once::<T>(&round)
         })?;
         results_7_holds_are_prices_of_demands::<T>()?;
         results_8_contexts_are_of_rounds::<T>()?;
@@ -101,6 +103,12 @@ fn results_5_audits_are_one_of_a_pair<T: Config>(round: &RoundOf<T>) -> Result<(
         ensure!(
             !earlier.any(|other| other.verifier == audit.verifier && other.provider == audit.provider),
             "RESULTS-5: a verifier audits a provider twice"
+        );
+        let earlier = round.audits.iter().take(place);
+        let of_provider = earlier.filter(|other| other.provider == audit.provider);
+        ensure!(
+            of_provider.count() < limits::AUDITS_PER_MEMBER_MAX as usize,
+            "RESULTS-5: a provider with too many audits"
         );
         let over = audit.state == AuditState::Over;
         ensure!(
@@ -185,6 +193,26 @@ fn results_10_input_is_demanded_by_who_waits_for_it<T: Config>(
     Ok(())
 }
 
+fn results_12_auditors_are_drawn_with_a_seed<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    let draw = round.draw.as_ref();
+    let has_seed = draw.is_some_and(|draw| draw.seed.is_some());
+    let fits = match round.phase {
+        RoundPhase::Committing { .. } => draw.is_none(),
+        RoundPhase::Auditing { .. } => draw.is_some(),
+        RoundPhase::Revealing { .. } => has_seed,
+        RoundPhase::Challengeable { .. } => draw.is_none() || has_seed,
+    };
+    ensure!(
+        fits && (has_seed || round.audits.is_empty()),
+        "RESULTS-12: auditors that nothing was drawn with"
+    );
+    ensure!(
+        draw.is_none_or(|draw| draw.settled_by <= draw.begun_at),
+        "RESULTS-12: keys may be younger than the draw"
+    );
+    Ok(())
+}
+
 fn results_11_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
     let challengeable = matches!(round.phase, RoundPhase::Challengeable { .. });
     // Who opens late may do so before anybody has ended the phase.
@@ -202,6 +230,17 @@ fn results_11_who_was_late_owes_its_opening<T: Config>(round: &RoundOf<T>) -> Re
         ensure!(
             late || member.fault != Some(FaultKind::NoReveal),
             "RESULTS-11: a provider is convicted of silence that was not late"
+        );
+    }
+    Ok(())
+}
+
+fn results_13_a_lock_is_lost_once<T: Config>(round: &RoundOf<T>) -> Result<(), TryRuntimeError> {
+    for member in &round.members {
+        let loses = member.fault.is_some_and(|fault| fault.cost().lock);
+        ensure!(
+            member.slash.is_some() == loses && (!loses || member.lock.is_zero()),
+            "RESULTS-13: a slash without a fault that costs the lock, or a lock that is left beside it"
         );
     }
     Ok(())

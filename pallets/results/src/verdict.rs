@@ -2,10 +2,7 @@
 
 use frame_support::BoundedVec;
 use surety_dispute_game::{Agreement, agreement, majority};
-use surety_types::{
-    task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict},
-    trust::FaultKind,
-};
+use surety_types::task::{FailureReason, MemberProgress, PerMember, Round, RoundMember, Verdict};
 
 /// How many members committed, whether or not they have revealed.
 pub fn committed<A, B, N>(round: &Round<A, B, N>) -> u32 {
@@ -33,10 +30,7 @@ pub fn verdict<A: Clone, B, N>(round: &Round<A, B, N>) -> Verdict<A> {
     if !has_quorum(round) {
         return Verdict::Failed(FailureReason::NotEnoughResults);
     }
-    let convicted = round
-        .members
-        .iter()
-        .filter(|member| member.fault.is_some_and(FaultKind::is_grave));
+    let convicted = round.members.iter().filter(|member| member.has_lost());
     let convicted = u32::try_from(convicted.count()).unwrap_or(u32::MAX);
     let claims = round.members.iter().filter_map(RoundMember::standing_claim);
     let Agreement::Reached { claim, .. } = agreement(claims, round.redundancy().saturating_sub(convicted))

@@ -2,6 +2,7 @@
 
 use frame_support::{dispatch::DispatchClass, traits::Get, weights::Weight};
 use frame_system::pallet_prelude::BlockNumberFor;
+use surety_types::limits;
 
 use crate::{Config, Pallet, RoundDisputes, WeightInfo};
 
@@ -11,10 +12,16 @@ impl<T: Config> Pallet<T> {
     ///
     /// A change of phase that a call can bring as well costs no more than the call.
     pub fn advance_weight() -> Weight {
-        <T as Config>::WeightInfo::replace_members()
-            .max(<T as Config>::WeightInfo::close())
+        Self::phase_weight()
+            .max(<T as Config>::WeightInfo::close(limits::AUDITS_MAX))
             .max(<T as Config>::WeightInfo::withhold_input())
+    }
+
+    /// The same of one by which the round goes on.
+    pub(crate) fn phase_weight() -> Weight {
+        <T as Config>::WeightInfo::replace_members()
             .max(<T as Config>::WeightInfo::commit())
+            .max(<T as Config>::WeightInfo::seed_auditors())
             .max(<T as Config>::WeightInfo::reveal())
             .max(<T as Config>::WeightInfo::convict_silent())
             .max(<T as Config>::WeightInfo::convict_absent())
@@ -22,13 +29,14 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Most that one of the calls weighs for which blocks keep room, because somebody loses money for being
-    /// late with it: moves, commitments, demands of input, pieces of data, openings.
+    /// late with it: moves, commitments, announcements, demands of input, pieces of data, openings.
     pub fn answer_weight() -> Weight {
         let reveal =
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
         let audit = <T as Config>::WeightInfo::reveal_audit()
             .saturating_add(<T as Config>::WeightInfo::authorize_reveal_audit());
         <T as Config>::WeightInfo::commit()
+            .max(<T as Config>::WeightInfo::announce_audit())
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())

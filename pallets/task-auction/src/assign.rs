@@ -2,27 +2,23 @@
 //! [`crate::draw`].
 
 use alloc::vec::Vec;
-use codec::Encode;
-use frame_support::traits::Randomness;
 use frame_system::pallet_prelude::BlockNumberFor;
+use sp_core::H256;
 use sp_runtime::DispatchError;
 use surety_types::{
     TaskId, limits,
     task::{FailureReason, PerBid, PerMember},
-    traits::{Escrow, ProviderDirectory, StakeLedger, TaskTrust},
+    traits::{BlockEntropy, Escrow, ProviderDirectory, StakeLedger, TaskTrust},
 };
 
 use crate::{
-    Balance, BidRecord, Bids, Config, Draws, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
+    AwaitingEntropy, Balance, BidRecord, Bids, Config, Error, Event, Pallet, TaskOf, TaskStateOf, Tasks,
     draw::{self, Candidate, Drawn},
     step::Step,
 };
 
-/// Keeps this use of the block author's VRF output apart from every other.
-const ENTROPY_SUBJECT: &[u8] = b"surety/task-auction/draw";
-
-/// Entropy and the block since which it could be known.
-pub(crate) type Entropy<T> = (<T as frame_system::Config>::Hash, BlockNumberFor<T>);
+/// Entropy, and the block whose author gave it.
+pub(crate) type Entropy<T> = (H256, BlockNumberFor<T>);
 
 impl<T: Config> Pallet<T> {
     /// Holds the draw. `None` while there is no entropy that is younger than block `since`, in which bids
@@ -32,11 +28,9 @@ impl<T: Config> Pallet<T> {
         task: &TaskOf<T>,
         since: BlockNumberFor<T>,
     ) -> Result<Option<Step<BlockNumberFor<T>>>, DispatchError> {
-        let (entropy, known_at) = T::Randomness::random(&(ENTROPY_SUBJECT, id).encode());
-        match entropy {
-            Some(entropy) if known_at > since => Self::hold_draw(id, task, (entropy, known_at)).map(Some),
-            _ => Ok(None),
-        }
+        T::Entropy::first_after(since)
+            .map(|entropy| Self::hold_draw(id, task, entropy))
+            .transpose()
     }
 
     pub(crate) fn hold_draw(
@@ -51,7 +45,7 @@ impl<T: Config> Pallet<T> {
         let salts = bids
             .iter()
             .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
-        let seed = draw::seed(salts, entropy.as_ref());
+        let seed = draw::seed(id, salts, &entropy);
         let lock = T::Trust::lock_for(limit, &task.spec.security);
         let candidates = Self::candidates(&bids, limit, lock)?;
 
@@ -137,7 +131,7 @@ impl<T: Config> Pallet<T> {
             assignments: assignments.clone(),
             reserves,
         };
-        Draws::<T>::remove(id);
+        AwaitingEntropy::<T>::remove(id);
         // Before the round opens, because that may look at the task.
         Tasks::<T>::insert(id, task);
         T::Trust::open(id, units_max, security, &assignments)?;
@@ -147,10 +141,6 @@ impl<T: Config> Pallet<T> {
     /// Some seed for benchmarks and tests of what follows a draw.
     #[cfg(feature = "runtime-benchmarks")]
     pub(crate) fn benchmark_entropy() -> Entropy<T> {
-        use sp_runtime::traits::Hash;
-        (
-            T::Hashing::hash(b"entropy"),
-            frame_system::Pallet::<T>::block_number(),
-        )
+        (H256::repeat_byte(1), frame_system::Pallet::<T>::block_number())
     }
 }

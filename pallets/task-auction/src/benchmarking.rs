@@ -1,11 +1,10 @@
 //! Each call and each piece of the sweep, at its bounds.
 
 use alloc::{vec, vec::Vec};
-use codec::Encode;
 use frame_benchmarking::v2::*;
 use frame_support::{
     pallet_prelude::TransactionSource,
-    traits::{Authorize, Get, Randomness},
+    traits::{Authorize, Get},
 };
 use frame_system::{RawOrigin, pallet_prelude::BlockNumberFor};
 use sp_core::H256;
@@ -17,7 +16,9 @@ use surety_types::{
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
     task::{Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
-    traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
+    traits::{
+        BlockEntropy, Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust,
+    },
     trust::AuditToPay,
 };
 
@@ -109,7 +110,11 @@ fn client<T: Config>() -> T::AccountId {
 
 fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
     let id = NextTaskId::<T>::get();
-    Pallet::<T>::do_post(client::<T>(), spec::<T>()?, CAP)?;
+    let spec = spec::<T>()?;
+    let model = spec.model;
+    Pallet::<T>::do_post(client::<T>(), spec, CAP)?;
+    // It goes with the task.
+    T::Models::retire_for_benchmark(&model);
     Ok(id)
 }
 
@@ -267,14 +272,16 @@ mod benchmarks {
         Ok(())
     }
 
-    /// The highest redundancy takes the lower end as many bids as it is. Entropy is asked for, as a call
-    /// would, but there need not be any in a chain that is being measured.
+    /// The highest redundancy takes the lower end as many bids as it is. Entropy is looked for as well, among
+    /// as much as is kept.
     #[benchmark]
     fn draw(b: Linear<REDUNDANCY_MAX, BIDS_MAX>) -> Result<(), BenchmarkError> {
         let task = drawable::<T>(b, 0)?;
+        let since = frame_system::Pallet::<T>::block_number();
+        T::Entropy::fill_for_benchmark(since);
         #[block]
         {
-            let _ = T::Randomness::random(&task.encode());
+            let _ = T::Entropy::first_after(since);
             hold_draw::<T>(task)?;
         }
         assert_state::<T>(task, |state| matches!(state, TaskStateOf::<T>::Running { .. }));
@@ -376,6 +383,22 @@ mod benchmarks {
             found = Pallet::<T>::look(time);
         }
         assert_eq!(found.len(), LOOK_TASKS_MAX as usize);
+        Ok(())
+    }
+
+    #[benchmark]
+    fn sweep_entropy() -> Result<(), BenchmarkError> {
+        let task = super::post::<T>()?;
+        let since = frame_system::Pallet::<T>::block_number();
+        T::Entropy::fill_for_benchmark(since);
+        Pallet::<T>::wake_with_entropy(task, since);
+        let found;
+        #[block]
+        {
+            let since = AwaitingEntropy::<T>::get(task).unwrap_or_default();
+            found = T::Entropy::first_after(since).is_some() && Tasks::<T>::contains_key(task);
+        }
+        assert!(found);
         Ok(())
     }
 

@@ -49,6 +49,7 @@ impl<T: Config> Pallet<T> {
             .checked_add(&T::BidWindow::get())
             .ok_or(Error::<T>::Overflow)?;
         T::Escrow::open(id, &client, cap)?;
+        T::Models::acquire(&spec.model);
 
         NextTaskId::<T>::put(next);
         let state = TaskStateOf::<T>::Bidding { until };

@@ -13,7 +13,7 @@ use core::cmp::Ordering;
 use scale_info::TypeInfo;
 use sp_core::{H256, U256};
 use sp_crypto_hashing::blake2_256;
-use surety_types::task::Assignment;
+use surety_types::{TaskId, task::Assignment};
 
 use crate::Balance;
 
@@ -43,15 +43,11 @@ pub struct Drawn<AccountId> {
     pub reserves: Vec<Assignment<AccountId, Balance>>,
 }
 
-/// The seed of a draw: `blake2_256` of the salts, which must come in the order of the bidders' stashes, and
-/// entropy that nobody could know while bids were still being opened.
-pub fn seed<'a>(salts: impl IntoIterator<Item = &'a H256>, entropy: &[u8]) -> H256 {
-    let mut bytes = Vec::new();
-    for salt in salts {
-        bytes.extend_from_slice(salt.as_bytes());
-    }
-    bytes.extend_from_slice(entropy);
-    H256(blake2_256(&bytes))
+/// The seed of a draw: `blake2_256` in SCALE of `"auction seed"`, the task, the salts, which must come in the
+/// order of the bidders' stashes, and entropy that nobody could know while bids were still being opened.
+pub fn seed<'a>(task: TaskId, salts: impl IntoIterator<Item = &'a H256>, entropy: &H256) -> H256 {
+    let salts: Vec<_> = salts.into_iter().collect();
+    H256(blake2_256(&(b"auction seed", task, salts, entropy).encode()))
 }
 
 /// Draws `redundancy` providers from `candidates`, which must be of distinct providers. Candidates that ask

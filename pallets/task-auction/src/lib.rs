@@ -51,14 +51,14 @@ pub type AssignmentOf<T> = Assignment<<T as frame_system::Config>::AccountId, Ba
 #[allow(missing_docs, unused_qualifications)] // The macro's own items.
 pub mod pallet {
     use super::*;
-    use frame_support::{pallet_prelude::*, traits::Randomness};
+    use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
     use sp_core::H256;
     use sp_runtime::traits::BlockNumberProvider;
     use surety_types::{
         TaskId, limits,
         task::{Bid, FailureReason, PerBid, PerMember, ResultClaim, TaskSpec},
-        traits::{Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
+        traits::{BlockEntropy, Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskTrust},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -78,9 +78,8 @@ pub mod pallet {
         /// does, and may move on by several blocks in one.
         type BlockNumberProvider: BlockNumberProvider<BlockNumber = BlockNumberFor<Self>>;
 
-        /// Entropy for the draw, with the block since which it could be known. In the runtime BABE's VRF
-        /// output of the parent block's author; `docs/adr/0004` says who can bias it.
-        type Randomness: Randomness<Option<Self::Hash>, BlockNumberFor<Self>>;
+        /// Entropy for the draw, of one block that is fixed beforehand; `docs/adr/0004` says who can bias it.
+        type Entropy: BlockEntropy<BlockNumberFor<Self>>;
 
         /// Who acts for whom, and the stake that backs bids.
         type Stake: StakeLedger<Self::AccountId, Balance>;
@@ -164,10 +163,11 @@ pub mod pallet {
     pub type Agenda<T: Config> =
         StorageDoubleMap<_, Twox64Concat, BlockNumberFor<T>, Twox64Concat, TaskId, ()>;
 
-    /// Tasks whose bids are closed and whose draw waits for entropy. That takes blocks, not time: while
-    /// finality stands still as well, or a caller could wait for the entropy that it likes.
+    /// Tasks that wait for entropy younger than this block: those whose bids are closed, and those whose
+    /// auditors are to draw themselves. That takes blocks, not time, while finality stands still as well:
+    /// once the block that counts is forgotten, whoever calls would choose another.
     #[pallet::storage]
-    pub type Draws<T: Config> = StorageMap<_, Twox64Concat, TaskId, ()>;
+    pub type AwaitingEntropy<T: Config> = StorageMap<_, Twox64Concat, TaskId, BlockNumberFor<T>>;
 
     /// The agenda is empty up to and including this time.
     #[pallet::storage]
@@ -225,9 +225,9 @@ pub mod pallet {
             assignments: PerMember<AssignmentOf<T>>,
             /// The draw's seed.
             seed: H256,
-            /// What went into the seed beside the salts.
-            entropy: T::Hash,
-            /// The block since which `entropy` could be known.
+            /// What went into the seed beside the salts: a block author's VRF output.
+            entropy: H256,
+            /// The block whose author gave it.
             entropy_block: BlockNumberFor<T>,
             /// The most one provider may be paid.
             limit: Balance,

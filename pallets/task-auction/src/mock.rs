@@ -4,7 +4,7 @@
 
 use frame_support::{
     assert_ok, construct_runtime, derive_impl, parameter_types,
-    traits::{ConstU32, Hooks, Randomness},
+    traits::{ConstU32, Hooks},
     weights::Weight,
 };
 use sp_core::H256;
@@ -12,7 +12,7 @@ use sp_runtime::{
     BuildStorage, DispatchResult,
     traits::{BlakeTwo256, BlockNumberProvider, Hash, IdentityLookup},
 };
-use surety_pallet_test_kit::{MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
+use surety_pallet_test_kit::{MockEntropy, MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
 use surety_types::{
     ModelId, TaskId, limits,
     model::Operation,
@@ -60,6 +60,7 @@ parameter_types! {
     pub const TrustWeight: Weight = Weight::from_parts(70_000, 0);
     pub static BidDeposit: Balance = DEPOSIT;
     pub static RedundancyMax: u32 = limits::REDUNDANCY_MAX;
+    /// Whether authors of blocks give any.
     pub static HasEntropy: bool = true;
     /// Bids that are sealed when the first window ends are not waited for, unless a test says so.
     pub static LateRevealWindow: BlockNumber = 0;
@@ -70,7 +71,7 @@ parameter_types! {
 impl task_auction::Config for Test {
     type WeightInfo = ();
     type BlockNumberProvider = MockTime;
-    type Randomness = ParentAuthor;
+    type Entropy = MockEntropy;
     type Stake = MockStake;
     type Providers = MockProviders;
     type Models = MockModels;
@@ -103,18 +104,6 @@ impl BlockNumberProvider for MockTime {
     }
 }
 
-/// Answers as BABE does: from the parent block, if its author gave something.
-pub struct ParentAuthor;
-
-impl Randomness<Option<H256>, BlockNumber> for ParentAuthor {
-    fn random(subject: &[u8]) -> (Option<H256>, BlockNumber) {
-        let parent = System::block_number().saturating_sub(1);
-        let mut bytes = subject.to_vec();
-        bytes.extend(parent.to_le_bytes());
-        (HasEntropy::get().then(|| BlakeTwo256::hash(&bytes)), parent)
-    }
-}
-
 /// The kit's mock of `results`, which also asks to be woken as the real one does.
 pub struct WakingTrust;
 
@@ -142,12 +131,12 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
         Ok(())
     }
 
-    fn advance(task: TaskId) -> DispatchResult {
-        MockTrust::advance(task)?;
+    fn advance(task: TaskId) -> Result<Weight, sp_runtime::DispatchError> {
+        let weight = MockTrust::advance(task)?;
         if matches!(state(task), TaskStateOf::<Test>::Running { .. }) {
             TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
         }
-        Ok(())
+        Ok(weight)
     }
 }
 
@@ -281,7 +270,7 @@ pub fn advance(task: TaskId) -> DispatchResult {
 
 /// Starts the next block and sweeps it with `weight`, as if all of its extrinsics were in already.
 pub fn next_block_with(weight: Weight) -> Weight {
-    System::set_block_number(System::block_number() + 1);
+    begin_block();
     TaskAuction::on_idle(System::block_number(), weight)
 }
 
@@ -295,7 +284,18 @@ pub fn run_to(block: BlockNumber) {
 
 /// Goes on to a block as if all blocks were full.
 pub fn skip_to(block: BlockNumber) {
-    System::set_block_number(block);
+    while System::block_number() < block {
+        begin_block();
+    }
+}
+
+/// Begins the next block: what the author of the present one has given is known from then on.
+fn begin_block() {
+    let parent = System::block_number();
+    if HasEntropy::get() {
+        MockEntropy::give(parent);
+    }
+    System::set_block_number(parent + 1);
 }
 
 /// Posts a task in the present block and goes on until it is drawn: provider i bids `prices[i]`.
@@ -341,7 +341,7 @@ pub fn agreed(indices: &[u64], units: u32) -> Verdict<AccountId> {
 }
 
 pub fn decide(task: TaskId, verdict: Verdict<AccountId>) -> DispatchResult {
-    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict, &[])
+    <TaskAuction as TaskOutcome<_, _>>::decided(task, verdict, &[]).map(|_| ())
 }
 
 /// Events of this pallet since the last call.

@@ -15,8 +15,8 @@ use surety_types::{
 };
 
 use crate::{
-    Agenda, AssignmentOf, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
-    WeightInfo, draw,
+    Agenda, AssignmentOf, AwaitingEntropy, Balance, Config, Error, Event, Pallet, Substitutes, TaskOf,
+    TaskStateOf, Tasks, WeightInfo, draw,
 };
 
 impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
@@ -47,19 +47,27 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
         id: TaskId,
         verdict: Verdict<T::AccountId>,
         audits: &[AuditToPay<T::AccountId>],
-    ) -> DispatchResult {
+    ) -> Result<Weight, DispatchError> {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
             matches!(task.state, TaskStateOf::<T>::Running { .. }),
             Error::<T>::WrongPhase
         );
-        match verdict {
-            Verdict::Agreed { claim, majority, .. } => Self::settle(id, task, claim, (&majority, audits)),
-            Verdict::Failed(reason) => Self::fail(id, task, reason),
-        }
+        let paid = match verdict {
+            Verdict::Agreed { claim, majority, .. } => {
+                Self::settle(id, task, claim, (&majority, audits))?;
+                majority.len()
+            }
+            Verdict::Failed(reason) => {
+                Self::fail(id, task, reason)?;
+                0
+            }
+        };
+        Ok(decided_weight::<T>(paid, audits.len()))
     }
 
-    fn withheld(id: TaskId, providers: &[T::AccountId]) -> DispatchResult {
+    /// Costs less than a settlement with as many payments.
+    fn withheld(id: TaskId, providers: &[T::AccountId]) -> Result<Weight, DispatchError> {
         let task = Tasks::<T>::get(id).ok_or(Error::<T>::UnknownTask)?;
         ensure!(
             matches!(task.state, TaskStateOf::<T>::Running { .. }),
@@ -67,7 +75,7 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
         );
         T::Escrow::forfeit(id, providers)?;
         Self::note_failure(id, task, FailureReason::InputWithheld);
-        Ok(())
+        Ok(decided_weight::<T>(providers.len(), 0))
     }
 
     fn client(id: TaskId) -> Option<T::AccountId> {
@@ -91,11 +99,14 @@ impl<T: Config> TaskClock<BlockNumberFor<T>> for Pallet<T> {
         let time = until.max(Self::now()).saturating_add(One::one());
         Agenda::<T>::insert(time, id, ());
     }
+
+    fn wake_with_entropy(id: TaskId, since: BlockNumberFor<T>) {
+        AwaitingEntropy::<T>::insert(id, since);
+    }
 }
 
 impl<T: Config> Pallet<T> {
-    /// Most that one step of a round can cost here: it may call in reserves, and it may decide. That a
-    /// client loses its lock costs less than a settlement: as many payments, and no auditors.
+    /// Most that one step of a round can cost here: it may call in reserves, and it may decide.
     pub fn outcome_weight() -> Weight {
         T::WeightInfo::take_reserves()
             .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))
@@ -164,4 +175,10 @@ impl<T: Config> Pallet<T> {
         }
         Ok(payments)
     }
+}
+
+/// What it costs to decide that so many are paid.
+fn decided_weight<T: Config>(providers: usize, audits: usize) -> Weight {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    T::WeightInfo::decided(count(providers), count(audits))
 }

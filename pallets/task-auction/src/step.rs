@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `Bidding{until}` | now > until | `Revealing` |
 //! | `Revealing{until}` | now > until | `Drawing`; once `Revealing`, for longer, if bids are still sealed |
-//! | `Drawing{since}` | there is entropy younger than block `since` | `Running`, or `Failed(NotEnoughBids)` |
-//! | `Drawing{since}` | block > since + [`DRAW_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
+//! | `Drawing{since}` | there is entropy of a block after `since` | `Running`, or `Failed(NotEnoughBids)` |
+//! | `Drawing{since}` | block > since + [`ENTROPY_PATIENCE_BLOCKS`] and no draw can be held | `Cancelled` |
 //! | `Running` | its round says | it says |
 //! | finished at `at` | block > at + `FinishedRetention` | removed |
 //!
@@ -19,17 +19,13 @@ use sp_runtime::{DispatchError, DispatchResult, traits::Saturating};
 use surety_types::{
     TaskId, limits,
     task::FailureReason,
-    traits::{Escrow, StakeLedger, TaskClock, TaskTrust},
+    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow, ModelCatalog, StakeLedger, TaskClock, TaskTrust},
 };
 
 use crate::{
-    BidCounts, Bids, Config, Draws, Event, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
-    WeightInfo,
+    AwaitingEntropy, BidCounts, Bids, Config, Event, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf,
+    Tasks, WeightInfo,
 };
-
-/// Blocks after the bids were closed in which a draw is attempted before the task is called off. BABE gives
-/// entropy in every block with a VRF output; this many without one mean that something is broken.
-pub(crate) const DRAW_PATIENCE_BLOCKS: u32 = 100;
 
 /// What a step did.
 pub(crate) enum Step<BlockNumber> {
@@ -43,8 +39,8 @@ pub(crate) enum Step<BlockNumber> {
     Drawn { opened: u32, unopened: u32 },
     /// No draw can be held: the task was called off.
     CalledOff { deposits: u32 },
-    /// `results` was asked to look at the round.
-    Trusted,
+    /// `results` was asked to look at the round, which cost so much.
+    Trusted { weight: Weight },
     /// The task was finished long ago and is gone now.
     Removed { bids: u32 },
 }
@@ -52,7 +48,11 @@ pub(crate) enum Step<BlockNumber> {
 impl<BlockNumber> Step<BlockNumber> {
     pub(crate) fn weight<T: Config>(&self) -> Weight {
         match self {
-            Self::Unknown | Self::Waits { .. } | Self::PhaseChanged => T::WeightInfo::open_reveals(),
+            Self::Unknown | Self::PhaseChanged => T::WeightInfo::open_reveals(),
+            // It may be entropy that was looked for.
+            Self::Waits { .. } => {
+                T::WeightInfo::open_reveals().saturating_add(T::WeightInfo::sweep_entropy())
+            }
             Self::Drawn { opened, unopened } => {
                 T::WeightInfo::draw(*opened).saturating_add(T::WeightInfo::forfeit(*unopened))
             }
@@ -60,7 +60,7 @@ impl<BlockNumber> Step<BlockNumber> {
             Self::CalledOff { deposits } => {
                 T::WeightInfo::draw(limits::BIDS_MAX).saturating_add(T::WeightInfo::cancel(*deposits))
             }
-            Self::Trusted => T::TrustWeight::get().saturating_add(Pallet::<T>::outcome_weight()),
+            Self::Trusted { weight } => *weight,
             Self::Removed { bids } => T::WeightInfo::remove(*bids),
         }
     }
@@ -72,7 +72,7 @@ impl<T: Config> Pallet<T> {
         let draw = T::WeightInfo::draw(limits::BIDS_MAX);
         draw.saturating_add(T::WeightInfo::forfeit(limits::BIDS_MAX))
             .max(draw.saturating_add(T::WeightInfo::cancel(limits::BIDS_MAX)))
-            .max(Step::<()>::Trusted.weight::<T>())
+            .max(T::TrustWeight::get().saturating_add(Self::outcome_weight()))
             .max(T::WeightInfo::remove(limits::BIDS_MAX))
     }
 
@@ -103,8 +103,11 @@ impl<T: Config> Pallet<T> {
             TaskStateOf::<T>::Drawing { since } => Self::draw_or_call_off(id, task, since),
             TaskStateOf::<T>::Running { .. } => {
                 // This may end in `decided`, which writes the task: nothing of it may be held over the call.
-                T::Trust::advance(id)?;
-                Ok(Step::Trusted)
+                let weight = T::Trust::advance(id)?;
+                // It may have asked for reserves.
+                Ok(Step::Trusted {
+                    weight: weight.saturating_add(T::WeightInfo::take_reserves()),
+                })
             }
             TaskStateOf::<T>::Settled { at, .. }
             | TaskStateOf::<T>::Failed { at, .. }
@@ -130,13 +133,13 @@ impl<T: Config> Pallet<T> {
         Self::wake_after(id, until);
     }
 
-    /// Closes the bids. The newest entropy is of the parent block, whose author may have known it while it
-    /// chose which openings to include: only that of a later block than this will do.
+    /// Closes the bids. The author of this block may have known its own output while it chose which openings
+    /// to include: that of the first later one counts.
     fn start_drawing(id: TaskId, mut task: TaskOf<T>) {
         let since = frame_system::Pallet::<T>::block_number();
         task.state = TaskStateOf::<T>::Drawing { since };
         Tasks::<T>::insert(id, task);
-        Draws::<T>::insert(id, ());
+        AwaitingEntropy::<T>::insert(id, since);
     }
 
     /// Ends a task that was not assigned; nobody is at fault. Returns how many deposits went back.
@@ -174,7 +177,8 @@ impl<T: Config> Pallet<T> {
     pub(crate) fn finish(id: TaskId, task: TaskOf<T>) {
         Substitutes::<T>::remove(id);
         OpenTasks::<T>::remove(id);
-        Draws::<T>::remove(id);
+        AwaitingEntropy::<T>::remove(id);
+        T::Models::release(&task.spec.model);
         Tasks::<T>::insert(id, task);
         Self::wake_after(id, Self::now().saturating_add(T::FinishedRetention::get()));
     }
@@ -184,9 +188,9 @@ impl<T: Config> Pallet<T> {
         task: TaskOf<T>,
         since: BlockNumberFor<T>,
     ) -> Result<Step<BlockNumberFor<T>>, DispatchError> {
-        // One that could not be called off in time is no draw any more: its next entropy would be a matter of
-        // choice.
-        let drawn = match Draws::<T>::contains_key(id) {
+        // One that could not be called off in time is no draw any more: once the block that counts is
+        // forgotten, its entropy would be a matter of choice.
+        let drawn = match AwaitingEntropy::<T>::contains_key(id) {
             true => with_storage_layer(|| Self::try_draw(id, &task, since)),
             false => Ok(None),
         };
@@ -221,8 +225,8 @@ impl<T: Config> Pallet<T> {
     }
 }
 
-/// Whether a draw has waited for entropy, or failed, for too long.
-fn is_overdue<T: Config>(since: BlockNumberFor<T>) -> bool {
+/// Whether something has waited for entropy, or a draw has failed, for too long.
+pub(crate) fn is_overdue<T: Config>(since: BlockNumberFor<T>) -> bool {
     let block = frame_system::Pallet::<T>::block_number();
-    block > since.saturating_add(DRAW_PATIENCE_BLOCKS.into())
+    block > since.saturating_add(ENTROPY_PATIENCE_BLOCKS.into())
 }

@@ -2,9 +2,9 @@
 //!
 //! - Triggered by `on_idle`, with what a block's extrinsics left. Nothing relies on it: calls look at the
 //!   time themselves.
-//! - Holds the draws that are due, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`] to
-//!   what the clock shows. Never starts a task for which the worst step would not fit; the cursor passes a
-//!   time only when nothing is left in it.
+//! - Looks at what waits for entropy, by blocks; then walks the agenda, time by time, from [`AgendaSweptTo`]
+//!   to what the clock shows. Never starts a task for which the worst step would not fit; the cursor passes
+//!   a time only when nothing is left in it.
 //! - A task that fails leaves no trace but an event and is put on the agenda again, [`RETRY_BLOCKS`] later;
 //!   a draw that fails is tried again in the next block.
 //! - Nothing is ever put on the agenda for the present time or before, so what is read in one go stays as it
@@ -20,16 +20,25 @@ use sp_runtime::{
     DispatchError,
     traits::{One, Saturating},
 };
-use surety_types::{TaskId, traits::TaskClock};
+use surety_types::{
+    TaskId,
+    traits::{BlockEntropy, TaskClock},
+};
 
-use crate::{Agenda, AgendaSweptTo, Config, Draws, Event, Pallet, WeightInfo, step::Step};
+use crate::{
+    Agenda, AgendaSweptTo, AwaitingEntropy, Config, Event, Pallet, TaskStateOf, Tasks, WeightInfo,
+    step::{Step, is_overdue},
+};
 
 /// Most agenda entries read in one go. Reading one by one would walk over what was just removed again and
 /// again.
 pub(crate) const LOOK_TASKS_MAX: u32 = 16;
 
-/// How many times as many draws are looked at in one go: tasks that were posted together are drawn together.
-const DRAW_LOOKS: u32 = 4;
+/// Most tasks that wait for entropy and are looked at in one block.
+const AWAITED_MAX: u32 = 4 * LOOK_TASKS_MAX;
+
+/// What looking at them costs, in looks at the agenda: those read keys, and this what is kept at them, too.
+const AWAITED_LOOKS: u64 = 8;
 
 /// Time until a step that failed is tried again: some time for the cause to go away, without flooding the
 /// events.
@@ -42,7 +51,7 @@ impl<T: Config> Pallet<T> {
         if meter.try_consume(T::WeightInfo::sweep_base()).is_err() {
             return meter.consumed();
         }
-        if !Self::sweep_draws(&mut meter) {
+        if !Self::sweep_awaiting(&mut meter) {
             return meter.consumed();
         }
         let now = Self::now();
@@ -61,19 +70,22 @@ impl<T: Config> Pallet<T> {
         meter.consumed()
     }
 
-    /// Looks at draws that wait. Says whether there is room for more.
-    fn sweep_draws(meter: &mut WeightMeter) -> bool {
-        let looks = T::WeightInfo::sweep_look().saturating_mul(DRAW_LOOKS.into());
+    /// Looks at what waits for entropy. Says whether there is room for more.
+    fn sweep_awaiting(meter: &mut WeightMeter) -> bool {
+        let looks = T::WeightInfo::sweep_look().saturating_mul(AWAITED_LOOKS);
         if meter.try_consume(looks).is_err() {
             return false;
         }
-        let most = LOOK_TASKS_MAX.saturating_mul(DRAW_LOOKS) as usize;
-        let waiting: Vec<_> = Draws::<T>::iter_keys().take(most).collect();
-        for id in waiting {
-            if !meter.can_consume(Self::sweep_task_weight_max()) {
+        let waiting: Vec<_> = AwaitingEntropy::<T>::iter().take(AWAITED_MAX as usize).collect();
+        let most = T::WeightInfo::sweep_entropy().saturating_add(Self::sweep_task_weight_max());
+        for (id, since) in waiting {
+            if !meter.can_consume(most) {
                 return false;
             }
-            meter.consume(Self::sweep_draw(id));
+            meter.consume(T::WeightInfo::sweep_entropy());
+            if T::Entropy::first_after(since).is_some() || is_overdue::<T>(since) {
+                meter.consume(Self::sweep_with_entropy(id));
+            }
         }
         true
     }
@@ -128,16 +140,21 @@ impl<T: Config> Pallet<T> {
         });
     }
 
-    /// Tries to draw. Who waits for entropy stays where it is, and so does one whose draw failed: by the
-    /// clock, which may stand still, somebody could wait for entropy that it likes. One that cannot even be
-    /// called off is no draw any more.
-    fn sweep_draw(id: TaskId) -> Weight {
+    /// Goes on with a task that has waited for entropy. One whose draw failed stays where it is: by the
+    /// clock, which may stand still, the block that counts could be forgotten before it is tried again. One
+    /// that cannot even be called off is no draw any more, and a round that failed does not wait for entropy.
+    fn sweep_with_entropy(id: TaskId) -> Weight {
+        let state = Tasks::<T>::get(id).map(|task| task.state);
+        let is_draw = matches!(state, Some(TaskStateOf::<T>::Drawing { .. }));
+        if !is_draw {
+            AwaitingEntropy::<T>::remove(id);
+        }
         let step = with_storage_layer(|| Self::step(id));
         let weight = match step {
             Ok(step) => step.weight::<T>(),
             Err(error) => {
-                if Self::is_draw_overdue(id) {
-                    Draws::<T>::remove(id);
+                if !is_draw || Self::is_draw_overdue(id) {
+                    AwaitingEntropy::<T>::remove(id);
                     Self::postpone(id, error);
                 }
                 Self::step_weight_max()
@@ -175,7 +192,8 @@ impl<T: Config> Pallet<T> {
             limits::REDUNDANCY_MAX
         );
         let one = T::WeightInfo::sweep_base()
-            .saturating_add(T::WeightInfo::sweep_look().saturating_mul(DRAW_LOOKS.into()))
+            .saturating_add(T::WeightInfo::sweep_look().saturating_mul(AWAITED_LOOKS))
+            .saturating_add(T::WeightInfo::sweep_entropy())
             .saturating_add(Self::sweep_task_weight_max());
         let block = T::BlockWeights::get().max_block;
         assert!(

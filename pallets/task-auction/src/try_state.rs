@@ -3,11 +3,14 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use frame_support::ensure;
 use sp_runtime::TryRuntimeError;
-use surety_types::{TaskId, limits, traits::Escrow};
+use surety_types::{
+    ModelId, TaskId, limits,
+    traits::{Escrow, ModelCatalog},
+};
 
 use crate::{
-    Agenda, AgendaSweptTo, AssignmentOf, Balance, BidCount, BidCounts, Bids, Config, Draws, NextTaskId,
-    OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
+    Agenda, AgendaSweptTo, AssignmentOf, AwaitingEntropy, Balance, BidCount, BidCounts, Bids, Config,
+    NextTaskId, OpenTasks, Pallet, Substitutes, TaskOf, TaskStateOf, Tasks,
 };
 
 impl<T: Config> Pallet<T> {
@@ -21,7 +24,8 @@ impl<T: Config> Pallet<T> {
         Self::auc_6_settlements_add_up()?;
         Self::auc_7_only_running_tasks_have_substitutes()?;
         Self::auc_8_no_bid_is_opened_early()?;
-        Self::auc_9_tasks_that_go_on_are_listed()
+        Self::auc_9_tasks_that_go_on_are_listed()?;
+        Self::auc_10_tasks_that_go_on_have_their_models()
     }
 
     fn auc_1_ids_were_given_out() -> Result<(), TryRuntimeError> {
@@ -68,12 +72,15 @@ impl<T: Config> Pallet<T> {
 
     fn auc_4_every_task_is_on_the_agenda() -> Result<(), TryRuntimeError> {
         let swept = AgendaSweptTo::<T>::get();
-        let mut awaited: BTreeSet<TaskId> = Draws::<T>::iter_keys().collect();
+        let mut awaited: BTreeSet<TaskId> = AwaitingEntropy::<T>::iter_keys().collect();
         for id in &awaited {
             let state = Tasks::<T>::get(id).map(|task| task.state);
             ensure!(
-                matches!(state, Some(TaskStateOf::<T>::Drawing { .. })),
-                "AUC-4: a draw that nobody waits for"
+                matches!(
+                    state,
+                    Some(TaskStateOf::<T>::Drawing { .. } | TaskStateOf::<T>::Running { .. })
+                ),
+                "AUC-4: entropy that nobody waits for"
             );
         }
         for (time, id) in Agenda::<T>::iter_keys() {
@@ -190,6 +197,19 @@ impl<T: Config> Pallet<T> {
         ensure!(
             OpenTasks::<T>::iter_keys().all(Tasks::<T>::contains_key),
             "AUC-9: a task is listed that is gone"
+        );
+        Ok(())
+    }
+
+    fn auc_10_tasks_that_go_on_have_their_models() -> Result<(), TryRuntimeError> {
+        let mut uses = BTreeMap::<ModelId, u32>::new();
+        for task in Tasks::<T>::iter_values() {
+            let count = uses.entry(task.spec.model).or_default();
+            *count = count.saturating_add(u32::from(!is_finished::<T>(&task)));
+        }
+        ensure!(
+            uses.iter().all(|(model, count)| T::Models::uses(model) == *count),
+            "AUC-10: a model is kept for other tasks than those that go on"
         );
         Ok(())
     }

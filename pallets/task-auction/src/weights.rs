@@ -30,6 +30,8 @@ pub trait WeightInfo {
     fn sweep_base() -> Weight;
     /// Looking at one block of the agenda, for as many entries as are read at once.
     fn sweep_look() -> Weight;
+    /// Looking whether there is entropy for one task that waits for it.
+    fn sweep_entropy() -> Weight;
     /// Taking one task off the agenda and putting it back for later.
     fn sweep_task() -> Weight;
 }
@@ -74,6 +76,9 @@ impl WeightInfo for () {
         Weight::from_parts(1_000, 0)
     }
     fn sweep_look() -> Weight {
+        Weight::from_parts(2_000, 0)
+    }
+    fn sweep_entropy() -> Weight {
         Weight::from_parts(2_000, 0)
     }
     fn sweep_task() -> Weight {

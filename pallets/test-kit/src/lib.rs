@@ -5,6 +5,7 @@
 //! does **not** roll back with a failed storage layer; a test that needs that has to look at the pallet's own
 //! storage. Call [`reset`] when externalities are built: a property test runs many cases on one thread.
 
+mod entropy;
 mod escrow;
 mod models;
 mod openings;
@@ -13,6 +14,7 @@ mod providers;
 mod stake;
 mod trust;
 
+pub use entropy::MockEntropy;
 pub use escrow::MockEscrow;
 pub use models::MockModels;
 pub use openings::{send_opening, validity_of};
@@ -33,6 +35,7 @@ pub type BlockNumber = u64;
 /// Puts every mock of this thread back to its initial state.
 pub fn reset() {
     MockClock::reset();
+    MockEntropy::reset();
     MockEscrow::reset();
     MockModels::reset();
     MockOutcome::reset();

@@ -5,15 +5,15 @@ use std::{
     collections::BTreeMap,
 };
 
-use sp_runtime::{DispatchError, DispatchResult};
+use sp_runtime::{DispatchError, Weight};
 use surety_types::{
     ContentHash, TaskId,
     task::{Assignment, FailureReason, Verdict},
-    traits::{TaskClock, TaskOutcome},
+    traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, TaskClock, TaskOutcome},
     trust::AuditToPay,
 };
 
-use crate::{AccountId, Balance, BlockNumber};
+use crate::{AccountId, Balance, BlockNumber, MockEntropy};
 
 thread_local! {
     static RESERVES: RefCell<BTreeMap<TaskId, Vec<Assignment<AccountId, Balance>>>> =
@@ -24,6 +24,7 @@ thread_local! {
     static INPUTS: RefCell<BTreeMap<TaskId, (ContentHash, u32)>> = const { RefCell::new(BTreeMap::new()) };
     static WITHHELD: RefCell<Vec<(TaskId, Vec<AccountId>)>> = const { RefCell::new(Vec::new()) };
     static WAKES: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
+    static AWAITING_ENTROPY: RefCell<Vec<(TaskId, BlockNumber)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Mock of [`TaskOutcome`].
@@ -111,20 +112,20 @@ impl TaskOutcome<AccountId, Balance> for MockOutcome {
         task: TaskId,
         verdict: Verdict<AccountId>,
         audits: &[AuditToPay<AccountId>],
-    ) -> DispatchResult {
+    ) -> Result<Weight, DispatchError> {
         if REFUSES.get() {
             return Err(Self::REFUSED);
         }
         DECIDED.with_borrow_mut(|all| all.push((task, verdict)));
         AUDITS.with_borrow_mut(|all| all.extend(audits.iter().map(|audit| (task, audit.clone()))));
-        Ok(())
+        Ok(Weight::zero())
     }
 
     /// Counts as a decision, too.
-    fn withheld(task: TaskId, providers: &[AccountId]) -> DispatchResult {
-        Self::decided(task, Verdict::Failed(FailureReason::InputWithheld), &[])?;
+    fn withheld(task: TaskId, providers: &[AccountId]) -> Result<Weight, DispatchError> {
+        let decided = Self::decided(task, Verdict::Failed(FailureReason::InputWithheld), &[])?;
         WITHHELD.with_borrow_mut(|all| all.push((task, providers.to_vec())));
-        Ok(())
+        Ok(decided)
     }
 
     fn client(_: TaskId) -> Option<AccountId> {
@@ -148,6 +149,7 @@ impl MockClock {
     /// Forgets everything.
     pub fn reset() {
         WAKES.take();
+        AWAITING_ENTROPY.take();
     }
 
     /// Every wake asked for and not taken yet, in order.
@@ -163,6 +165,20 @@ impl MockClock {
                 .rev()
                 .find(|(id, _)| *id == task)
                 .map(|(_, until)| *until)
+        })
+    }
+
+    /// Takes the tasks for which there is entropy in block `now`, or which have waited long enough for it.
+    pub fn take_with_entropy(now: BlockNumber) -> Vec<TaskId> {
+        let is_due = |(_, since): &(TaskId, BlockNumber)| {
+            let patience = since.saturating_add(ENTROPY_PATIENCE_BLOCKS.into());
+            MockEntropy::first_after(*since).is_some() || now > patience
+        };
+        AWAITING_ENTROPY.with_borrow_mut(|awaiting| {
+            let due = awaiting.iter().filter(|wait| is_due(wait));
+            let due = due.map(|(task, _)| *task).collect();
+            awaiting.retain(|wait| !is_due(wait));
+            due
         })
     }
 
@@ -183,6 +199,10 @@ impl MockClock {
 impl TaskClock<BlockNumber> for MockClock {
     fn wake_after(task: TaskId, until: BlockNumber) {
         WAKES.with_borrow_mut(|wakes| wakes.push((task, until)));
+    }
+
+    fn wake_with_entropy(task: TaskId, since: BlockNumber) {
+        AWAITING_ENTROPY.with_borrow_mut(|awaiting| awaiting.push((task, since)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use sp_runtime::{DispatchError, DispatchResult};
+use sp_runtime::{DispatchError, DispatchResult, Weight};
 use surety_types::{
     TaskId,
     task::{Assignment, PerMember, Security, SecurityLevel},
@@ -41,6 +41,9 @@ thread_local! {
 pub struct MockTrust;
 
 impl MockTrust {
+    /// What [`TaskTrust::advance`] says that it cost.
+    pub const ADVANCE_WEIGHT: Weight = Weight::from_parts(30_000, 0);
+
     /// What [`TaskTrust::secure`] answers to more than [`MockTrust::set_risk_max`].
     pub const TOO_RISKY: DispatchError = DispatchError::Other("TooRisky");
 
@@ -127,8 +130,9 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
         Ok(())
     }
 
-    fn advance(task: TaskId) -> DispatchResult {
+    fn advance(task: TaskId) -> Result<Weight, DispatchError> {
         ADVANCED.with_borrow_mut(|tasks| tasks.push(task));
-        ON_ADVANCE.get().map_or(Ok(()), |handler| handler(task))
+        let handled = ON_ADVANCE.get().map_or(Ok(()), |handler| handler(task));
+        handled.map(|()| Self::ADVANCE_WEIGHT)
     }
 }

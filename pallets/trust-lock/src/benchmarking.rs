@@ -17,7 +17,7 @@ use sp_runtime::{
     traits::{BlockNumberProvider, One, Saturating, Zero},
 };
 use surety_types::{
-    limits::{CONVICTIONS_MAX, JAIL_TERMS_MAX},
+    limits::{CONVICTIONS_MAX, FINDERS_MAX, JAIL_TERMS_MAX},
     stake::Role,
     traits::{ProviderDirectory, StakeLedger},
     trust::{Conviction, FaultKind, Slash},
@@ -52,20 +52,22 @@ fn due_slash<T: Config>() -> T::AccountId {
     frame_support::assert_ok!(T::Stake::lock(&offender, lock));
     let now = Pallet::<T>::now();
     fill_convictions::<T>(now);
-    let rich = |name| {
-        let payee = account(name, 0, 0);
+    let rich = |name, place| {
+        let payee = account(name, place, 0);
         let least = T::Currency::minimum_balance().saturating_add(One::one());
         frame_support::assert_ok!(T::Currency::mint_into(&payee, least));
         payee
     };
+    let finder = |place| rich("finder", place);
     let slash = Slash {
         task: 7,
         offender: offender.clone(),
         kind: FaultKind::WrongResult,
         lock,
         part: Perquintill::from_percent(5),
-        finder: Some(rich("finder")),
-        client: Some(rich("client")),
+        finders: BoundedVec::truncate_from((0..FINDERS_MAX).map(finder).collect()),
+        finder: None,
+        client: Some(rich("client", 0)),
         proven_at: now,
         until: now,
     };

@@ -12,33 +12,36 @@ use surety_types::{
     trust::{Conviction, FaultKind, NoWork, Slash, SlashId},
 };
 
-use crate::{Config, Convictions, Event, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths};
+use crate::{
+    Config, Convictions, Event, FindersOf, NextSlashId, Pallet, SlashOf, Slashes, slashes::quintillionths,
+};
 
 /// A fault that was proven, and who gains by that.
-#[derive(Clone, Debug)]
-pub struct Offence<AccountId, Balance> {
+pub struct Offence<T: Config> {
     /// Task id.
     pub task: TaskId,
     /// Offender's stash.
-    pub offender: AccountId,
+    pub offender: T::AccountId,
     /// Kind of the fault.
     pub kind: FaultKind,
     /// What it had locked for that, in plancks. All of it is lost.
-    pub lock: Balance,
+    pub lock: T::Balance,
+    /// Verifiers that found something else than the offender had said.
+    pub finders: FindersOf<T>,
     /// Who proved it, if anybody did.
-    pub finder: Option<AccountId>,
+    pub finder: Option<T::AccountId>,
     /// The client that was told or promised something wrong, if one was.
-    pub client: Option<AccountId>,
+    pub client: Option<T::AccountId>,
 }
 
 impl<T: Config> Pallet<T> {
     /// Has a stash lose what its fault costs, when the time for a veto is over, and get no work for so long
-    /// as it costs.
-    pub fn convict(offence: Offence<T::AccountId, T::Balance>) {
+    /// as it costs. Returns the slash, if it costs one.
+    pub fn convict(offence: Offence<T>) -> Option<SlashId> {
         let offender = &offence.offender;
         let cost = offence.kind.cost();
         if !cost.lock {
-            return;
+            return None;
         }
         let id = NextSlashId::<T>::mutate(|next| {
             let id = *next;
@@ -59,9 +62,10 @@ impl<T: Config> Pallet<T> {
             None => {}
         }
         Self::defer_slash(id, offence, part);
+        Some(id)
     }
 
-    fn defer_slash(id: SlashId, offence: Offence<T::AccountId, T::Balance>, part: Perquintill) {
+    fn defer_slash(id: SlashId, offence: Offence<T>, part: Perquintill) {
         let now = Self::now();
         let until = now.saturating_add(T::SlashDeferral::get());
         let Offence {
@@ -69,6 +73,7 @@ impl<T: Config> Pallet<T> {
             offender,
             kind,
             lock,
+            finders,
             finder,
             client,
         } = offence;
@@ -78,6 +83,7 @@ impl<T: Config> Pallet<T> {
             kind,
             lock,
             part,
+            finders,
             finder,
             client,
             proven_at: now,

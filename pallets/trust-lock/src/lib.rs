@@ -31,12 +31,19 @@ pub use weights::WeightInfo;
 #[cfg(feature = "runtime-benchmarks")]
 pub use benchmarking::fill_convictions;
 
+use frame_support::{BoundedVec, traits::ConstU32};
 use frame_system::pallet_prelude::BlockNumberFor;
-use surety_types::trust::{Conviction, Slash, TrustRecord};
+use surety_types::{
+    limits,
+    trust::{Conviction, Slash, TrustRecord},
+};
 
 /// A slash in this runtime's types.
 pub type SlashOf<T> =
     Slash<<T as frame_system::Config>::AccountId, <T as Config>::Balance, BlockNumberFor<T>>;
+
+/// Verifiers that share in a slash, in this runtime's types.
+pub type FindersOf<T> = BoundedVec<<T as frame_system::Config>::AccountId, ConstU32<{ limits::FINDERS_MAX }>>;
 
 /// A conviction in this runtime's types.
 pub type ConvictionOf<T> =
@@ -58,7 +65,7 @@ pub mod pallet {
     #[cfg(feature = "runtime-benchmarks")]
     use surety_types::traits::ProviderDirectory;
     use surety_types::{
-        TaskId, limits,
+        TaskId,
         traits::StakeLedger,
         trust::{FaultKind, JailTerms, SlashId},
     };
@@ -95,7 +102,7 @@ pub mod pallet {
         /// Part of its other stake that a provider loses with its lock when the fault stands alone.
         type StakePart: Get<Permill>;
 
-        /// Part of a slash for whoever proved the fault.
+        /// Part of a slash for the verifiers that found something else, or for whoever proved the fault.
         type FinderShare: Get<Permill>;
 
         /// Part of a slash for the task's client, or for the insurance pool.
@@ -208,7 +215,8 @@ pub mod pallet {
             offender: T::AccountId,
             /// What it lost in all, in plancks.
             taken: T::Balance,
-            /// The part for whoever proved the fault, or for the insurance pool.
+            /// The part for the verifiers that found something else, together; or for whoever proved the
+            /// fault, or for the insurance pool.
             finder: T::Balance,
             /// The part for the client, or for the insurance pool.
             client: T::Balance,

@@ -4,6 +4,7 @@
 //! several offenders was convicted first. Idle blocks carry out what is due in the order in which it was
 //! proven.
 
+use alloc::vec::Vec;
 use frame_support::{
     dispatch::DispatchResult,
     ensure,
@@ -35,6 +36,22 @@ impl<T: Config> Pallet<T> {
         ensure!(Self::has_passed(slash.until), Error::<T>::NotDue);
         Self::carry_out(id, slash);
         Ok(())
+    }
+
+    /// Lets a verifier that has found something else share in a slash, as long as it has not been carried
+    /// out.
+    pub fn add_finder(id: SlashId, verifier: &T::AccountId) {
+        Slashes::<T>::mutate_extant(id, |slash| {
+            if !slash.finders.contains(verifier) {
+                // A provider has no more audits than that.
+                let _ = slash.finders.try_push(verifier.clone());
+            }
+        });
+    }
+
+    /// Takes a verifier that was wrong itself out of those that share in a slash.
+    pub fn remove_finder(id: SlashId, verifier: &T::AccountId) {
+        Slashes::<T>::mutate_extant(id, |slash| slash.finders.retain(|finder| finder != verifier));
     }
 
     /// Carries out slashes that are due, as far as `limit` allows. Returns what it used.
@@ -80,16 +97,25 @@ impl<T: Config> Pallet<T> {
         };
         let shares = split.shares(lock.saturating_add(more));
         let or_pool = |payee: Option<T::AccountId>| payee.unwrap_or_else(T::InsurancePool::get);
-        let payees = [
-            (or_pool(slash.finder), shares.finder.into()),
-            (or_pool(slash.client), shares.client.into()),
-        ];
+        let mut finders = slash.finders.into_inner();
+        if finders.is_empty() {
+            finders.push(or_pool(slash.finder));
+        }
+        // What does not divide is burned, like all that nobody gets.
+        let each = shares
+            .finder
+            .checked_div(finders.len() as u128)
+            .unwrap_or_default();
+        let found = each.saturating_mul(finders.len() as u128);
+        let client = (or_pool(slash.client), shares.client.into());
+        let payees = finders.into_iter().map(|finder| (finder, each.into()));
+        let payees: Vec<_> = payees.chain([client]).collect();
         let taken = T::Stake::seize(&slash.offender, lock.into(), more.into(), &payees);
         Self::deposit_event(Event::SlashCarriedOut {
             slash: id,
             offender: slash.offender,
             taken,
-            finder: shares.finder.into(),
+            finder: found.into(),
             client: shares.client.into(),
         });
     }

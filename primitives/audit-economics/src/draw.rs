@@ -5,9 +5,10 @@
 //! ([`AuditThreshold::draws`](super::AuditThreshold::draws)). Signing and checking is for those who have
 //! sr25519.
 //!
-//! The seed is an epoch's randomness, written down when all providers have committed. It may be known
-//! earlier; what a verifier draws from it is not, because nobody else has its key. So no choice of
-//! commitments steers the draw away from honest verifiers.
+//! The seed of an audit ([`audit_seed`]) is fixed after all providers have committed, and no commitment is
+//! part of it or of what the VRF is evaluated over: there is nothing to try again for another draw. The
+//! author of the block that gives its entropy knows it earlier; what a verifier draws from it nobody else
+//! knows, and keys have to be older than that author's knowledge.
 
 use alloc::vec::Vec;
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
@@ -48,23 +49,25 @@ pub struct AuditInput<AccountId> {
     pub task: TaskId,
     /// Provider's stash.
     pub provider: AccountId,
-    /// What the provider committed to.
-    pub commitment: H256,
-    /// How often auditors have been drawn again.
-    pub tranche: u8,
 }
 
 impl<AccountId: Encode> AuditInput<AccountId> {
     /// The transcript's fields, in order: each value in SCALE.
-    pub fn fields(&self) -> [Field; 5] {
+    pub fn fields(&self) -> [Field; 3] {
         [
             (b"seed", self.seed.encode()),
             (b"task", self.task.encode()),
             (b"provider", self.provider.encode()),
-            (b"commitment", self.commitment.encode()),
-            (b"tranche", self.tranche.encode()),
         ]
     }
+}
+
+/// `blake2_256(SCALE("audit seed", epoch_randomness, entropy, task))`: what the auditors of a task draw
+/// themselves with. The entropy is the VRF output of a block's author; none where blocks have none for long.
+pub fn audit_seed(task: TaskId, epoch_randomness: &H256, entropy: Option<&H256>) -> H256 {
+    H256(blake2_256(
+        &(b"audit seed", epoch_randomness, entropy, task).encode(),
+    ))
 }
 
 /// What a verifier draws itself over for a seat on a dispute's committee.

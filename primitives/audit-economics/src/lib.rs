@@ -17,7 +17,7 @@ mod lock;
 mod pay;
 mod slash;
 
-pub use draw::{AuditInput, SeatInput, audit_seal};
+pub use draw::{AuditInput, SeatInput, audit_seal, audit_seed};
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
 pub use pay::AuditPay;

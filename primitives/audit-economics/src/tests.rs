@@ -3,6 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value;
+use sp_core::H256;
+use surety_types::limits::AUDITS_PER_MEMBER_MAX;
 
 const ONE: u128 = FixedU128::DIV;
 
@@ -296,5 +298,45 @@ proptest! {
         let (others, more) = (u128::from(others), u128::from(more));
         prop_assert!(fraction(others + more) >= fraction(others));
         prop_assert!(fraction(others) >= percent(5));
+    }
+}
+
+#[test]
+fn task_epoch_and_entropy_count_in_the_seed() {
+    let [epoch, entropy, other] = [1, 2, 3].map(H256::repeat_byte);
+    let seeds = [
+        audit_seed(7, &epoch, Some(&entropy)),
+        audit_seed(8, &epoch, Some(&entropy)),
+        audit_seed(7, &other, Some(&entropy)),
+        audit_seed(7, &epoch, Some(&other)),
+        audit_seed(7, &epoch, None),
+    ];
+    let different: std::collections::BTreeSet<_> = seeds.into_iter().collect();
+    assert_eq!(different.len(), seeds.len());
+    assert_eq!(audit_seed(7, &epoch, Some(&entropy)), seeds[0]);
+}
+
+/// Probability that at least `least` of `verifiers` are drawn, of whom `expected` are in the mean.
+fn tail(verifiers: u32, expected: f64, least: u32) -> f64 {
+    let chance = expected / f64::from(verifiers);
+    let (mut exactly, mut sum) = ((1.0 - chance).powi(verifiers as i32), 0.0);
+    for drawn in 0..verifiers {
+        if drawn >= least {
+            sum += exactly;
+        }
+        exactly *= f64::from(verifiers - drawn) / f64::from(drawn + 1) * chance / (1.0 - chance);
+    }
+    sum
+}
+
+#[test]
+fn more_auditors_than_there_are_places_are_practically_never_drawn() {
+    let rates = AuditRates::default();
+    let of_newcomer = SecurityLevel::ALL.map(|level| rates.expected(level, 0));
+    let most = of_newcomer.into_iter().max().unwrap().into_inner() as f64 / ONE as f64;
+    assert_eq!(most, 3.0);
+    for verifiers in [30, 100, 1_000, 100_000] {
+        let full = tail(verifiers, most, AUDITS_PER_MEMBER_MAX + 1);
+        assert!(full < 3.1e-15, "{verifiers}: {full}");
     }
 }

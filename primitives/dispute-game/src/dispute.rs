@@ -21,8 +21,6 @@ pub struct Dispute<AccountId, Balance, BlockNumber> {
     pub challenger: Party<AccountId>,
     /// What is in dispute.
     pub claim: ResultClaim,
-    /// Whether the challenger has already had the claim judged wrong when somebody else stood by it.
-    pub proven: bool,
     /// How far they are.
     pub game: Game,
     /// On hold on the challenger's account, in plancks; zero where other stake is behind it.

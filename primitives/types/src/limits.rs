@@ -21,15 +21,27 @@ pub const OPERATIONS_MAX: u32 = 8;
 /// Most unbonding chunks a stash may have open at once.
 pub const UNLOCKING_MAX: u32 = 32;
 
-/// Most audits of one task, of all its providers and all tranches.
-pub const AUDITS_MAX: u32 = 64;
+/// Most auditors that are expected for one provider's result, whatever the parameters say.
+pub const AUDITORS_EXPECTED_MAX: u32 = 4;
+
+/// Most audits of one provider's result. So many are practically never drawn: of many verifiers of whom 3 are
+/// expected, the most that a level or a newcomer asks for by default, 25 or more are with a probability of
+/// 3 * 10^-15 (Poisson's tail; fewer verifiers make it less).
+pub const AUDITS_PER_MEMBER_MAX: u32 = 24;
+
+/// Most audits of one task, of all its providers.
+pub const AUDITS_MAX: u32 = AUDITS_PER_MEMBER_MAX * REDUNDANCY_MAX;
 
 /// Most disputes of one task that are open at once.
 pub const DISPUTES_MAX: u32 = 32;
 
-/// Most challenges of one task by accounts that are neither its providers nor its auditors. Each is dearer
-/// than the one before, so that nobody can use them up cheaply.
+/// Most challenges of one task that are played at once by accounts that are neither its providers nor its
+/// auditors. Their bonds are such that taking all these places costs as much as losing the dearest lock.
+/// They are places of their own among [`DISPUTES_MAX`].
 pub const CHALLENGES_MAX: u32 = 16;
+
+/// Most verifiers that share in the finder's part of one slash: all auditors of the result.
+pub const FINDERS_MAX: u32 = AUDITS_PER_MEMBER_MAX;
 
 /// Most pieces of output that others than its client demand of the providers of one task, of all of them.
 pub const DEMANDS_MAX: u32 = 32;
@@ -37,9 +49,6 @@ pub const DEMANDS_MAX: u32 = 32;
 /// Most pieces of a task's input that one of its providers may demand, one after the other. A member of its
 /// own cannot use up those of another, and each moves the round's deadline on.
 pub const INPUT_DEMANDS_MAX: u32 = 2;
-
-/// How often auditors are drawn again for a task because some did not show.
-pub const TRANCHES_MAX: u8 = 2;
 
 /// Most verifiers that take part in one vote of all. With more of them those with most stake do.
 pub const VOTERS_MAX: u32 = 100;

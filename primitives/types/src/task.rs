@@ -3,13 +3,13 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
-use sp_runtime::BoundedVec;
+use sp_runtime::{BoundedVec, FixedU128};
 
 use crate::{
     ContentHash, ModelId, TaskId, limits,
     model::Operation,
     multiaddr::Endpoints,
-    trust::{Audit, FaultKind, InputDemand, OpenDispute},
+    trust::{Audit, FaultKind, InputDemand, OpenDispute, SlashId},
 };
 
 /// A list with one entry per provider of a task.
@@ -243,8 +243,13 @@ pub struct RoundMember<AccountId, Balance> {
     pub lock: Balance,
     /// How far it is.
     pub progress: MemberProgress,
-    /// What it was found to have done, if anything. Its result no longer counts then.
+    /// What it was found to have done, if anything: the gravest. Its result no longer counts then.
     pub fault: Option<FaultKind>,
+    /// What it is to be slashed with for that, if anything.
+    pub slash: Option<SlashId>,
+    /// After a dispute that nobody could decide another provider has played it, and nobody could decide that
+    /// either: no third one does, so that it takes the pay of one other at most.
+    pub undecided_again: bool,
     /// Pieces of the input that it has demanded so far.
     pub input_demands: u32,
     /// It did not open its commitment in the reveal window. It is not paid then, whatever it opens later;
@@ -261,6 +266,8 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             lock,
             progress: MemberProgress::Working,
             fault: None,
+            slash: None,
+            undecided_again: false,
             input_demands: 0,
             missed_reveal: false,
         }
@@ -274,6 +281,20 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
         }
     }
 
+    /// Whether it has lost, or was found to have cheated in another way.
+    pub const fn has_lost(&self) -> bool {
+        matches!(self.fault, Some(fault) if fault.is_grave())
+    }
+
+    /// What it says the answer is, if it still has to answer for that. A lesser fault ends its pay, and is no
+    /// shield from a graver one.
+    pub const fn disputable_claim(&self) -> Option<&ResultClaim> {
+        if self.has_lost() {
+            return None;
+        }
+        self.claim()
+    }
+
     /// What it says the answer is, if it said so in time and no fault was found: what can be paid,
     /// or hold a verdict by itself.
     pub const fn counted_claim(&self) -> Option<&ResultClaim> {
@@ -281,16 +302,6 @@ impl<AccountId, Balance> RoundMember<AccountId, Balance> {
             return None;
         }
         self.standing_claim()
-    }
-
-    /// What auditors draw themselves with for its result: its commitment, or the trace root once that is open
-    /// and auditors are drawn again.
-    pub const fn drawn_for(&self, tranche: u8) -> Option<H256> {
-        match &self.progress {
-            MemberProgress::Committed(commitment) => Some(*commitment),
-            MemberProgress::Revealed(claim) if tranche > 0 => Some(claim.trace_root),
-            MemberProgress::Working | MemberProgress::Revealed(_) => None,
-        }
     }
 
     /// Whether a commitment is still to be opened.
@@ -317,7 +328,8 @@ pub enum RoundPhase<AccountId, BlockNumber> {
     },
     /// All commitments are in; auditors may work until this time has passed.
     Auditing {
-        /// Last time of the audit window.
+        /// Last time of the audit window. It begins when it is known what auditors draw themselves with;
+        /// as long as the round [awaits that](Round::awaits_seed), this says nothing.
         until: BlockNumber,
     },
     /// Commitments are opened, up to and including this time.
@@ -334,18 +346,22 @@ pub enum RoundPhase<AccountId, BlockNumber> {
     },
 }
 
-/// What auditors of a round draw themselves with. Fixed when all providers have committed.
+/// What auditors of a round draw themselves with. All but the seed is fixed when all providers have
+/// committed; the seed comes from a later block.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
-pub struct AuditDraw<Balance> {
+pub struct AuditDraw<Balance, BlockNumber> {
+    /// Block (not the clock's time) in which auditing began. The author of a later one gives the seed.
+    pub begun_at: BlockNumber,
+    /// Stake and key of a verifier must be of this block or an earlier one.
+    pub settled_by: BlockNumber,
     /// Randomness of the epoch in which auditing began.
-    pub seed: H256,
+    pub epoch_randomness: H256,
     /// Bonded stake of all verifiers, in plancks.
     pub verifier_stake: Balance,
-    /// How often auditors have been drawn again because some did not show. From 1 on they are no longer
-    /// blind.
-    pub tranche: u8,
-    /// Whether an auditor of this tranche never opened its seal about a result that counts: others are drawn.
-    pub is_short: bool,
+    /// Auditors expected for each member's result, in their order.
+    pub expected: PerMember<FixedU128>,
+    /// What verifiers draw themselves with, once it is known.
+    pub seed: Option<H256>,
 }
 
 /// The checking of one task.
@@ -359,13 +375,13 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub dropped: PerMember<AccountId>,
     /// How far it is.
     pub phase: RoundPhase<AccountId, BlockNumber>,
-    /// What auditors draw themselves with, from the audit window on.
-    pub draw: Option<AuditDraw<Balance>>,
+    /// What auditors draw themselves with, from when commitments are closed.
+    pub draw: Option<AuditDraw<Balance, BlockNumber>>,
     /// Who audits.
     pub audits: BoundedVec<Audit<AccountId, Balance>, ConstU32<{ limits::AUDITS_MAX }>>,
     /// Disputes that are open.
     pub disputes: BoundedVec<OpenDispute<BlockNumber>, ConstU32<{ limits::DISPUTES_MAX }>>,
-    /// Challenges so far by accounts that are neither providers nor auditors of the round.
+    /// Challenges that are played now by accounts that are neither providers nor auditors of the round.
     pub challenges: u32,
     /// Pieces of output that others than the client have demanded so far.
     pub demands: u32,
@@ -378,6 +394,17 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and
     /// audits. Set with the verdict; only silence beyond it is a fault.
     pub openings_until: Option<BlockNumber>,
+}
+
+impl<AccountId: PartialEq, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
+    /// Auditors that were expected for a member's result when auditing began.
+    pub fn auditors_expected(&self, provider: &AccountId) -> Option<FixedU128> {
+        let seat = self
+            .members
+            .iter()
+            .position(|member| member.provider == *provider)?;
+        self.draw.as_ref()?.expected.get(seat).copied()
+    }
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
@@ -404,5 +431,11 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
     /// How many equal results are asked for (k).
     pub fn redundancy(&self) -> u32 {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether auditing has begun, and it is not known yet what auditors draw themselves with.
+    pub fn awaits_seed(&self) -> bool {
+        let is_auditing = matches!(self.phase, RoundPhase::Auditing { .. });
+        is_auditing && self.draw.as_ref().is_some_and(|draw| draw.seed.is_none())
     }
 }

@@ -1,7 +1,8 @@
 //! Glue between pallets, each named for the need it serves. The runtime wires them in `src/configs`.
 
 use alloc::vec::Vec;
-use sp_runtime::{DispatchError, DispatchResult};
+use sp_core::H256;
+use sp_runtime::{DispatchError, DispatchResult, Weight};
 
 use crate::{
     ContentHash, ModelId, TaskId,
@@ -98,6 +99,22 @@ impl<AccountId> Jail<AccountId> for () {
     }
 }
 
+/// Blocks without entropy after which nobody waits for it any longer. Every block of the chain has some: so
+/// many without mean that something is broken.
+pub const ENTROPY_PATIENCE_BLOCKS: u32 = 100;
+
+/// What authors of blocks give for draws: the output of their own VRF, which nobody can grind. Provided by
+/// block-entropy.
+pub trait BlockEntropy<BlockNumber> {
+    /// The output in the first block after `block` that has one and is still kept, and that block. Whoever
+    /// asks, and whenever, gets the same for as long as it is kept.
+    fn first_after(block: BlockNumber) -> Option<(H256, BlockNumber)>;
+
+    /// Makes what is kept as hard to search as it can be, with something younger than `block` in it.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn fill_for_benchmark(block: BlockNumber);
+}
+
 /// Checks that somebody drew itself. Provided by the runtime, which knows what an account is.
 pub trait DrawVerifier<AccountId> {
     /// The 32 bytes that the VRF of `agent`'s key gives for a transcript of `fields` under `label`, made for
@@ -135,15 +152,30 @@ pub trait ProviderDirectory<AccountId> {
 
 /// Which models can be asked for. Provided by model-registry.
 pub trait ModelCatalog {
-    /// Whether the model is registered, and offers the operation.
+    /// Whether a new task may ask for `operation` of the model.
     ///
     /// # Errors
-    /// The catalogue's own error for an unknown model or an operation that the model lacks.
+    /// The catalogue's own error for an unknown model, one that takes no new tasks, or an operation that the
+    /// model lacks.
     fn check(model: &ModelId, operation: Operation) -> DispatchResult;
+
+    /// A new task asks for the model, which [`Self::check`] has allowed: it stays known until that is over,
+    /// whatever its owner does.
+    fn acquire(model: &ModelId);
+
+    /// A task that had acquired the model is over.
+    fn release(model: &ModelId);
+
+    /// How many tasks have acquired the model and not released it.
+    fn uses(model: &ModelId) -> u32;
 
     /// Registers a model offering `operation` for benchmarks.
     #[cfg(feature = "runtime-benchmarks")]
     fn register_for_benchmark(operation: Operation) -> ModelId;
+
+    /// Has its owner retire a model for benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn retire_for_benchmark(model: &ModelId);
 }
 
 /// The client's money. Provided by billing, which alone moves escrow.
@@ -221,8 +253,12 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 
-    /// Carries out what is due by time for `task`. Does nothing when nothing is.
-    fn advance(task: TaskId) -> DispatchResult;
+    /// Carries out what is due by time for `task`. Does nothing when nothing is. Returns the most that it
+    /// cost, with what [`TaskOutcome`] said that its part did.
+    ///
+    /// # Errors
+    /// Whatever kept it from being carried out; nothing changes then.
+    fn advance(task: TaskId) -> Result<Weight, DispatchError>;
 }
 
 /// Hears how checking went. Provided by task-auction.
@@ -230,16 +266,23 @@ pub trait TaskOutcome<AccountId, Balance> {
     /// Up to `count` further providers for `task`, best first. They are not offered again.
     fn take_reserves(task: TaskId, count: u32) -> Vec<Assignment<AccountId, Balance>>;
 
-    /// The verdict is final: move the money. `audits` are those of its majority that stand.
-    fn decided(task: TaskId, verdict: Verdict<AccountId>, audits: &[AuditToPay<AccountId>])
-    -> DispatchResult;
+    /// The verdict is final: move the money. `audits` are those of its majority that stand. Returns the most
+    /// that it cost.
+    ///
+    /// # Errors
+    /// When the task is not running, or the money cannot be moved; nothing changes then.
+    fn decided(
+        task: TaskId,
+        verdict: Verdict<AccountId>,
+        audits: &[AuditToPay<AccountId>],
+    ) -> Result<Weight, DispatchError>;
 
     /// The client did not show its input: it loses its lock, of which `providers` get a part, and nobody is
-    /// paid.
+    /// paid. Returns the most that it cost.
     ///
     /// # Errors
     /// When the task is not running; nothing changes then.
-    fn withheld(task: TaskId, providers: &[AccountId]) -> DispatchResult;
+    fn withheld(task: TaskId, providers: &[AccountId]) -> Result<Weight, DispatchError>;
 
     /// Who pays for `task`, while it is known.
     fn client(task: TaskId) -> Option<AccountId>;
@@ -256,6 +299,11 @@ pub trait TaskOutcome<AccountId, Balance> {
 pub trait TaskClock<BlockNumber> {
     /// Has `task` advanced soon after time `until` of the clock has passed.
     fn wake_after(task: TaskId, until: BlockNumber);
+
+    /// Has `task` advanced as soon as there is entropy younger than block `since`, or nobody waits for it any
+    /// longer ([`ENTROPY_PATIENCE_BLOCKS`]). That takes blocks and no time: it may be while the clock stands
+    /// still.
+    fn wake_with_entropy(task: TaskId, since: BlockNumber);
 }
 
 /// Checks signatures of off-chain statements. Provided by the runtime, which knows what an account is.

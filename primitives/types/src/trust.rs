@@ -7,7 +7,10 @@ use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_runtime::{BoundedVec, Perquintill, traits::ConstU32};
 
-use crate::{TaskId, limits::JAIL_TERMS_MAX};
+use crate::{
+    TaskId,
+    limits::{FINDERS_MAX, JAIL_TERMS_MAX},
+};
 
 /// Disputes are numbered in the order in which they were opened, from 0.
 pub type DisputeId = u32;
@@ -33,10 +36,13 @@ pub enum AuditState {
     Sealed(H256),
     /// The verifier says the same as the provider.
     Confirmed,
-    /// The verifier says something else; its dispute is opened as soon as there is room for it.
+    /// The verifier says something else. It plays whoever stands by what the provider said, one after the
+    /// other, as soon as there is room for it; it waits for as long as somebody may still open such a seal.
     Differs,
-    /// The verifier's dispute was opened.
+    /// The verifier says something else, and plays.
     Disputed(DisputeId),
+    /// The verifier says the same as the provider, who has lost, and defends that.
+    Defends(DisputeId),
     /// Nothing more comes of it. Its bond was released, or is behind a slash.
     Over,
 }
@@ -78,6 +84,14 @@ impl<AccountId> Party<AccountId> {
             Self::Auditor { verifier, .. } => verifier,
         }
     }
+
+    /// Whose result it is about, and who serves it: an auditor has none of its own.
+    pub const fn claimant(&self) -> &AccountId {
+        match self {
+            Self::Provider(account) | Self::Account(account) => account,
+            Self::Auditor { provider, .. } => provider,
+        }
+    }
 }
 
 /// An open dispute, as its round knows it.
@@ -89,8 +103,10 @@ pub struct OpenDispute<BlockNumber> {
     pub id: DisputeId,
     /// To be looked at when this time has passed: by then whoever is to move may have run out of time.
     pub due: BlockNumber,
-    /// The seats of defender and challenger, where both are providers of the round.
-    pub seats: Option<(u8, u8)>,
+    /// The defender's seat, where it is a provider of the round.
+    pub defender: Option<u8>,
+    /// The challenger's seat, where it is a provider of the round.
+    pub challenger: Option<u8>,
 }
 
 /// What somebody was found to have done.
@@ -111,7 +127,7 @@ pub enum FaultKind {
     Undecided,
     /// Auditor: challenged a result and lost.
     FalseAudit,
-    /// Auditor: confirmed a result that was proven wrong.
+    /// Auditor: had confirmed a result, and lost the dispute in which it defended it.
     ConfirmedWrong,
     /// Auditor: announced an audit and did not reveal it.
     AuditNoShow,
@@ -180,6 +196,12 @@ impl FaultKind {
     pub const fn is_grave(self) -> bool {
         self.cost().other_stake
     }
+
+    /// Whether it costs more than `other`, and therefore takes its place.
+    pub const fn is_graver_than(self, other: Self) -> bool {
+        let (one, other) = (self.cost(), other.cost());
+        (one.lock && !other.lock) || (one.other_stake && !other.other_stake)
+    }
 }
 
 /// A slash that waits to be carried out, so that it can still be vetoed.
@@ -195,7 +217,10 @@ pub struct Slash<AccountId, Balance, BlockNumber> {
     pub lock: Balance,
     /// Part of the rest of its stake that is lost as well, before correlated faults make it more.
     pub part: Perquintill,
-    /// Who proved it. The insurance pool stands in when nobody did.
+    /// Verifiers that found something else than the offender had said. They share the finder's part equally.
+    pub finders: BoundedVec<AccountId, ConstU32<FINDERS_MAX>>,
+    /// Who proved it: gets the finder's part when no verifier does. The insurance pool stands in when nobody
+    /// did.
     pub finder: Option<AccountId>,
     /// The task's client. The insurance pool stands in when it was not harmed.
     pub client: Option<AccountId>,

@@ -10,8 +10,8 @@ use surety_types::{
 
 use super::consensus::RunningClock;
 use crate::{
-    AccountId, Balance, Balances, Billing, BlockNumber, ModelRegistry, ProviderRegistry, Results, Runtime,
-    RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
+    AccountId, Balance, Balances, Billing, BlockEntropy, BlockNumber, ModelRegistry, ProviderRegistry,
+    Results, Runtime, RuntimeHoldReason, Staking, TrustLock, params::dynamic, weights,
 };
 
 parameter_types! {
@@ -52,8 +52,7 @@ impl surety_pallet_model_registry::Config for Runtime {
 impl surety_pallet_task_auction::Config for Runtime {
     type WeightInfo = weights::surety_pallet_task_auction::WeightInfo<Runtime>;
     type BlockNumberProvider = RunningClock;
-    // Only the draw of providers uses it. Its authors know it early, so auditors are never drawn from it.
-    type Randomness = pallet_babe::ParentBlockRandomness<Runtime>;
+    type Entropy = BlockEntropy;
     type Stake = Staking;
     type Providers = ProviderRegistry;
     type Models = ModelRegistry;

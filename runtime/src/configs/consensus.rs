@@ -11,6 +11,7 @@ use frame_support::{
 };
 use pallet_session::{disabling::UpToLimitDisablingStrategy, historical};
 use sp_consensus_babe::{AllowedSlots, BabeEpochConfiguration};
+use sp_core::H256;
 use sp_runtime::{
     Perbill,
     traits::{Convert, ConvertInto, OpaqueKeys},
@@ -94,6 +95,16 @@ impl surety_pallet_finality_clock::Config for Runtime {
     type Authors = Validators;
     type IsFull = NoRoomForAnswers;
     type WeightInfo = weights::surety_pallet_finality_clock::WeightInfo<Runtime>;
+}
+
+parameter_types! {
+    /// While a block begins, the VRF output of the author of the one before it: BABE writes it at the end.
+    pub AuthorOutput: Option<H256> = pallet_babe::AuthorVrfRandomness::<Runtime>::get().map(H256);
+}
+
+impl surety_pallet_block_entropy::Config for Runtime {
+    type AuthorOutput = AuthorOutput;
+    type WeightInfo = weights::surety_pallet_block_entropy::WeightInfo<Runtime>;
 }
 
 /// The clock of everything that somebody can lose money by being late with.

@@ -30,8 +30,8 @@ use surety_types::{
 
 use super::consensus::RunningClock;
 use crate::{
-    AccountId, Balance, Balances, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason, Staking,
-    TaskAuction, params::dynamic, weights,
+    AccountId, Balance, Balances, BlockEntropy, BlockNumber, Disputes, Results, Runtime, RuntimeHoldReason,
+    Staking, TaskAuction, params::dynamic, weights,
 };
 
 #[cfg(feature = "runtime-benchmarks")]
@@ -40,8 +40,8 @@ mod benchmark;
 parameter_types! {
     /// Pays clients that were told a wrong result. Gets what nobody else has a right to out of slashes.
     pub InsurancePool: AccountId = PalletId(*b"sur/insr").into_account_truncating();
-    /// Randomness of the present epoch: known since the one before it ended, and to nobody's advantage,
-    /// because what a verifier draws from it is known to its key alone.
+    /// Randomness of the present epoch: known since the one before it began. What a verifier draws from it is
+    /// known to its key alone.
     pub EpochRandomness: H256 = H256(pallet_babe::Randomness::<Runtime>::get());
 }
 
@@ -74,6 +74,9 @@ impl surety_pallet_results::Config for Runtime {
     type Referee = ExactReferee;
     type Draws = Sr25519Draws;
     type EpochRandomness = EpochRandomness;
+    type Entropy = BlockEntropy;
+    // An author knows what its blocks will give as early as anybody knows the randomness of their epoch.
+    type VerifierSeasoning = dynamic::disputes::SeatSeasoning;
     type CommitWindow = dynamic::results::CommitWindow;
     type AuditWindow = dynamic::results::AuditWindow;
     type RevealWindow = dynamic::results::RevealWindow;
@@ -277,17 +280,19 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
 
 /// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
-    match Rounds::<Runtime>::get(task) {
-        Some(round) => Results::auditors_wanted(&round, provider),
-        None => Results::auditors_expected(provider, Default::default()),
-    }
+    let Some(round) = Rounds::<Runtime>::get(task) else {
+        return Results::auditors_expected(provider, Default::default());
+    };
+    let drawn = round.auditors_expected(provider);
+    drawn.unwrap_or_else(|| Results::auditors_expected(provider, round.security.level))
 }
 
 /// What challenging a provider's result would put on hold now.
 pub(crate) fn challenge_bond(task: TaskId, provider: &AccountId) -> Option<Balance> {
+    use surety_types::trust::Party;
+
     let round = Rounds::<Runtime>::get(task)?;
-    let mut members = round.members.iter();
-    let member = members.find(|member| member.provider == *provider)?;
-    member.standing_claim()?;
-    Some(Disputes::challenge_bond(&round, member.price))
+    // Whoever it is.
+    Disputes::matchup_of(&round, provider, Party::Account(InsurancePool::get()))?;
+    Some(Disputes::challenge_bond(&round))
 }

@@ -301,6 +301,7 @@ impl Chain {
             surety_runtime::Disputes::do_try_state().unwrap();
             surety_runtime::Billing::do_try_state().unwrap();
             surety_runtime::FinalityClock::do_try_state().unwrap();
+            surety_runtime::BlockEntropy::do_try_state().unwrap();
         });
     }
 }

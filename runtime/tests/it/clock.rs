@@ -27,6 +27,7 @@ use surety_types::{
     TaskId,
     task::{RoundPhase, TaskState},
     traits::Jail,
+    trust::AuditProof,
 };
 
 use crate::{chain::Chain, market::*};
@@ -82,6 +83,9 @@ fn a_stall_of_finality_while_a_task_is_audited_slashes_nobody_and_everybody_is_p
     all_ok(chain.block(all_members(&members, |member| member.commits(task, &right()))));
     stand_still(&mut chain);
     assert!(chain.query(|| phase_is(task, |phase| matches!(phase, RoundPhase::Auditing { .. }))));
+    // Entropy comes with blocks, and takes no time.
+    let round = chain.query(|| surety_pallet_results::Rounds::<Runtime>::get(task));
+    assert!(round.is_some_and(|round| !round.awaits_seed()));
     wait_for_reveals(&mut chain, task);
     // Once more while commitments are opened.
     stand_still(&mut chain);
@@ -232,7 +236,7 @@ fn answers() -> Vec<RuntimeCall> {
         .into(),
         DisputesCall::reveal_vote {
             dispute: 0,
-            verifier: who,
+            verifier: who.clone(),
             value: salt,
             salt,
         }
@@ -251,6 +255,16 @@ fn answers() -> Vec<RuntimeCall> {
         .into(),
         ResultsCall::supply_input { task: 0, opening }.into(),
         provider.commits(0, &right()).1,
+        ResultsCall::announce_audit {
+            task: 0,
+            provider: who,
+            proof: AuditProof {
+                pre_output: [0; 32],
+                proof: [0; 64],
+            },
+            seal: salt,
+        }
+        .into(),
         ResultsCall::demand_input { task: 0, segment: 0 }.into(),
     ]
 }

@@ -2,14 +2,17 @@
 
 use frame_support::traits::KeyOwnerProofSystem;
 use pallet_session::historical;
+use sp_core::H256;
 use sp_keyring::Sr25519Keyring::{Alice, Bob, Charlie, Dave};
 use sp_runtime::{Perbill, traits::OpaqueKeys};
 use sp_staking::offence::{OffenceDetails, OnOffenceHandler};
 use surety_runtime::{
-    AccountId, Grandpa, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
+    AccountId, BlockEntropy, Grandpa, Historical, Runtime, RuntimeEvent, Session, SessionKeys,
     configs::consensus::{DisableOffender, SESSIONS_KEPT},
     units::{EPOCH_SLOTS, SURE},
 };
+
+use surety_types::traits::BlockEntropy as _;
 
 use crate::chain::{Chain, account};
 
@@ -153,4 +156,22 @@ fn the_author_is_paid_the_fees() {
         .unwrap();
     assert!(fee > 0 && fee < SURE / 100, "{fee}");
     assert_eq!(chain.free(&account(Alice)), before + fee);
+}
+
+#[test]
+fn what_each_blocks_author_drew_is_kept_for_draws() {
+    let mut chain = Chain::new("local_testnet");
+    let mut drawn = Vec::new();
+    for number in 1..20 {
+        chain.run_to(number);
+        let output = chain.query(pallet_babe::AuthorVrfRandomness::<Runtime>::get);
+        drawn.push(H256(output.unwrap()));
+        // It is kept from the next block on.
+        assert_eq!(chain.query(|| BlockEntropy::first_after(number - 1)), None);
+    }
+    chain.run_to(20);
+    for (block, output) in (0..).zip(drawn) {
+        let first = chain.query(|| BlockEntropy::first_after(block));
+        assert_eq!(first, Some((output, block + 1)));
+    }
 }

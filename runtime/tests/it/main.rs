@@ -14,3 +14,5 @@ mod lives;
 mod market;
 mod openings;
 mod presets;
+mod retiring;
+mod sharing;

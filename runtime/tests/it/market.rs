@@ -281,7 +281,7 @@ pub fn members(chain: &mut Chain, task: TaskId) -> Vec<Provider> {
 
 /// Waits until commitments can be opened.
 pub fn wait_for_reveals(chain: &mut Chain, task: TaskId) {
-    chain.run_until(60, || {
+    chain.run_until(65, || {
         surety_pallet_results::Rounds::<Runtime>::get(task)
             .is_some_and(|round| matches!(round.phase, RoundPhase::Revealing { .. }))
     });

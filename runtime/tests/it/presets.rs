@@ -6,7 +6,7 @@ use sp_runtime::BuildStorage;
 use surety_runtime::{
     AllPalletsWithSystem, Balances, Runtime, Session, System, UncheckedExtrinsic, VERSION, apis,
     genesis_config_presets,
-    params::dynamic::{auction, billing, disputes, results, staking},
+    params::dynamic::{auction, billing, disputes, results, staking, trust_lock},
     units::{EXISTENTIAL_DEPOSIT, HOURS, MINUTES, SLOT_MS, SURE},
 };
 
@@ -120,7 +120,11 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
             }
         });
     }
-    preset("testnet", || assert!(results::OpeningWindow::get() >= 6 * HOURS));
+    preset("testnet", || {
+        assert!(results::OpeningWindow::get() >= 6 * HOURS);
+        // Who opens as late as can be still has its share of a slash.
+        assert!(trust_lock::SlashDeferral::get() >= results::OpeningWindow::get());
+    });
 }
 
 #[test]
@@ -166,6 +170,8 @@ fn metadata_can_be_read_and_names_every_pallet_at_its_index() {
         ("Grandpa", 9),
         ("Parameters", 17),
         ("Sudo", 18),
+        ("FinalityClock", 20),
+        ("BlockEntropy", 21),
         ("Staking", 50),
         ("ProviderRegistry", 51),
         ("ModelRegistry", 52),

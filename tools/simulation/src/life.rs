@@ -34,7 +34,7 @@ pub struct Tally {
     pub convicted: u64,
     /// Slashes, and bonds lost, of somebody who had done nothing wrong.
     pub honest_slashes: u64,
-    /// Honest auditors fined for not showing up.
+    /// Honest auditors that were kept off the network until their bonds were lost.
     pub honest_fines: u64,
     /// Disputes played.
     pub disputes: u64,
@@ -182,19 +182,26 @@ impl<'a> Life<'a> {
 
     /// Draws auditors.
     pub fn draw(&mut self) -> Drawn {
-        let threshold = AuditThreshold::equal(self.expected, self.market.verifiers);
-        let mut drawn = Drawn::default();
-        for verifier in 0..self.market.verifiers {
-            if threshold.draws(&self.draws.vrf_output()) {
-                if verifier < self.cronies {
-                    drawn.cronies += 1
-                } else {
-                    drawn.honest += 1
-                }
-            }
-        }
+        let drawn = self.draw_of_names(1);
         self.tally.audited |= u64::from(drawn.honest > 0);
         drawn
+    }
+
+    /// The same when each corrupt verifier has split its stake among so many names.
+    pub fn draw_of_names(&mut self, names: u32) -> Drawn {
+        let total = u128::from(self.market.verifiers) * u128::from(names);
+        Drawn {
+            cronies: self.drawn_of(self.cronies * names, (1, total)),
+            honest: self.drawn_of(self.market.verifiers - self.cronies, (names.into(), total)),
+        }
+    }
+
+    /// How many of `verifiers` are drawn, each of whom has so much of all stake.
+    fn drawn_of(&mut self, verifiers: u32, (stake, total): (u128, u128)) -> u32 {
+        let threshold = AuditThreshold::weighted(self.expected, stake, total);
+        (0..verifiers)
+            .map(|_| u32::from(threshold.draws(&self.draws.vrf_output())))
+            .sum()
     }
 
     /// Plays a dispute, in which honest moves may be censored. The winner.
@@ -360,10 +367,54 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// The provider gives a wrong result. Whether it is convicted; `finder` gets the finder's part.
-    pub fn wrong_result(&mut self, cronies: Cronies, finder: Role) -> bool {
+    /// Verifiers that confirmed what lost are played by `finder`, and lose: they have computed nothing.
+    pub fn confirmed_wrong(&mut self, confirmed: u32, finder: Role) {
+        let bonds = REWARD * self.rules.audit_rewards * u128::from(confirmed);
+        self.slash(Role::Crony, bonds, finder, true);
+    }
+
+    /// The provider gives a wrong result. Its auditors have found it, and before they have won, it loses to a
+    /// friend, or lets its time run out if it has none; or nobody has found it. Its own verifiers confirm it,
+    /// or open their seals when that is over.
+    pub fn lost_on_purpose(&mut self, friend: Option<Role>) -> bool {
         let sealed = self.commit(Role::Provider, self.claim(false));
         let drawn = self.draw();
+        self.books.pay(Role::World, Role::Provider, self.market.outside);
+        self.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+        let convicted = self.found(drawn.honest);
+        if !convicted {
+            self.judged(false, drawn, Cronies::Confirm, Role::Verifier);
+            return false;
+        }
+        let finder = match friend {
+            Some(friend) => {
+                // It gets its bond back.
+                self.transact(friend);
+                if self.rules.pursuit.seals_first {
+                    Role::Verifier
+                } else {
+                    friend
+                }
+            }
+            None => Role::Verifier,
+        };
+        self.convict(Role::Provider, finder, true);
+        if self.rules.pursuit.confirmers {
+            self.confirmed_wrong(drawn.cronies, Role::Verifier);
+        }
+        true
+    }
+
+    /// The provider gives a wrong result. Whether it is convicted; `finder` gets the finder's part.
+    pub fn wrong_result(&mut self, cronies: Cronies, finder: Role) -> bool {
+        let drawn = self.draw();
+        self.wrong_result_before(drawn, cronies, finder)
+    }
+
+    /// The same before auditors that are drawn already.
+    pub fn wrong_result_before(&mut self, drawn: Drawn, cronies: Cronies, finder: Role) -> bool {
+        self.tally.audited = u64::from(drawn.honest > 0);
+        let sealed = self.commit(Role::Provider, self.claim(false));
         self.books.pay(Role::World, Role::Provider, self.market.outside);
         let opened = self.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
         let convicted = self.found(drawn.honest) && opened;
@@ -380,8 +431,7 @@ impl<'a> Life<'a> {
         };
         if convicted {
             self.convict(Role::Provider, finder, true);
-            let bonds = REWARD * self.rules.audit_rewards * u128::from(confirmed);
-            self.slash(Role::Crony, bonds, finder, true);
+            self.confirmed_wrong(confirmed, finder);
             return;
         }
         self.settle(Role::Provider, false);

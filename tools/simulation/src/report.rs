@@ -6,7 +6,7 @@ use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees,
-    rules::{Blocks, Market, REWARD, Rules},
+    rules::{Blocks, Market, Pursuit, REWARD, Rules},
     run::{Outcome, run},
     strategies::{HONEST, STRATEGIES, Strategy},
 };
@@ -193,8 +193,8 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         },
         ..rules.clone()
     };
-    let alike = Rules {
-        tranche_level: None,
+    let young = Rules {
+        seasoned: false,
         ..rules.clone()
     };
     let soon = Rules {
@@ -204,8 +204,22 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
         },
         ..rules.clone()
     };
+    let judged_only = Rules {
+        pursuit: Pursuit::OF_JUDGED_ONLY,
+        ..rules.clone()
+    };
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
+    let cheap = Market {
+        silence: REWARD,
+        ..basic.clone()
+    };
     let tries = [
+        (
+            "a fault that nobody could decide about shields from others",
+            "lesser fault",
+            &judged_only,
+            &standard,
+        ),
         (
             "an audit that confirms is not paid",
             "lazy auditor, hides",
@@ -225,16 +239,22 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
             &standard,
         ),
         (
-            "basic level, auditors drawn again at it",
-            "auditor denial of service",
-            &alike,
-            &basic,
+            "keys may be younger than the seed",
+            "key grinding",
+            &young,
+            &standard,
         ),
         (
-            "basic level, auditors drawn again at the high one",
+            "basic level, silencing an auditor for hours costs 12 R",
             "auditor denial of service",
             rules,
             &basic,
+        ),
+        (
+            "basic level, silencing an auditor for hours costs 1 R",
+            "auditor denial of service",
+            rules,
+            &cheap,
         ),
     ];
     let mut found = Vec::new();

@@ -25,6 +25,10 @@ pub struct Rules {
     pub client_lock: Perquintill,
     /// A challenger's bond is no less than this many rewards.
     pub challenge_rewards: u128,
+    /// Challenges of one task that are played at once.
+    pub places: u32,
+    /// Who answers for a wrong result beside its provider, and to whom.
+    pub pursuit: Pursuit,
     /// An auditor's bond, in rewards.
     pub audit_rewards: u128,
     /// What an auditor gets for an audit that confirms, out of what the provider earns.
@@ -33,10 +37,8 @@ pub struct Rules {
     pub bid_deposit: u128,
     /// What a demand for one segment pays its supplier, in plancks.
     pub demand_price: u128,
-    /// How often auditors are drawn again after some did not show.
-    pub tranches: u32,
-    /// How closely a task is watched then; as before when nothing is said.
-    pub tranche_level: Option<SecurityLevel>,
+    /// Whether keys and stake of auditors have to be older than what anybody can know of the draw.
+    pub seasoned: bool,
     /// Windows in blocks.
     pub blocks: Blocks,
     /// A lock that is not planned, in plancks: for trying others.
@@ -59,6 +61,8 @@ impl Default for Rules {
             fee: Perquintill::from_percent(5),
             client_lock: Perquintill::from_percent(25),
             challenge_rewards: 5,
+            places: limits::CHALLENGES_MAX,
+            pursuit: Pursuit::FULL,
             audit_rewards: 20,
             audit_pay: AuditPay {
                 each: Permill::from_percent(12),
@@ -66,18 +70,48 @@ impl Default for Rules {
             },
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
-            tranches: u32::from(limits::TRANCHES_MAX),
-            tranche_level: Some(SecurityLevel::High),
+            seasoned: true,
             blocks: Blocks::default(),
             lock: None,
         }
     }
 }
 
+/// What a provider cannot save by choosing how it loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pursuit {
+    /// Who confirmed what it said answers for that, however it lost, and whenever the seal was opened.
+    pub confirmers: bool,
+    /// Verifiers whose seals differ get the finder's part before whoever it lost to.
+    pub seals_first: bool,
+    /// A fault that nobody could decide about is no shield from a graver one.
+    pub graver: bool,
+    /// A place for challenges that is freed can be taken again, and there is time for that.
+    pub places_return: bool,
+}
+
+impl Pursuit {
+    /// As it is.
+    pub const FULL: Self = Self {
+        confirmers: true,
+        seals_first: true,
+        graver: true,
+        places_return: true,
+    };
+
+    /// As it was once: only who had confirmed what was judged wrong was asked.
+    pub const OF_JUDGED_ONLY: Self = Self {
+        confirmers: false,
+        seals_first: false,
+        graver: false,
+        places_return: false,
+    };
+}
+
 /// Windows, in blocks. The defaults are the runtime's in production; `scripts/bench trust` reads them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// Between the last commitment and the first reveal.
+    /// For audits, before the first reveal.
     pub audit: u32,
     /// For opening commitments.
     pub reveal: u32,
@@ -112,13 +146,12 @@ impl Default for Blocks {
 
 impl Blocks {
     /// From the last commitment until a slash for it is carried out, at the latest: it is opened late, then
-    /// its audit, auditors are drawn again as often as can be, it is challenged in the last block, both sides
-    /// use up their clocks, no block can compute the cell, and nobody vetoes.
+    /// its audit, it is challenged in the last block, both sides use up their clocks, no block can compute
+    /// the cell, and nobody vetoes.
     pub const fn slashed_within(&self) -> u32 {
         let opened = self.audit + self.reveal + 2 * self.opening + self.challenge;
-        let drawn_again = limits::TRANCHES_MAX as u32 * (self.challenge + self.opening);
         let disputed = 2 * self.clock + self.decision;
-        opened + drawn_again + disputed + self.veto
+        opened + disputed + self.veto
     }
 }
 
@@ -135,6 +168,9 @@ pub struct Market {
     pub audit: u128,
     /// What a transaction costs.
     pub transaction: u128,
+    /// What it costs to keep one auditor, and whoever could carry its opening, off the network for as long as
+    /// openings are taken.
+    pub silence: u128,
     /// Stake of each provider, the lock included.
     pub stake: u128,
     /// Providers.
@@ -159,6 +195,7 @@ impl Market {
             worth: REWARD * 130 / 100,
             audit: REWARD * 10 / 100,
             transaction: REWARD / 1_000,
+            silence: REWARD * 12,
             stake: REWARD * 400,
             providers: 100,
             verifiers: 100,
@@ -236,9 +273,14 @@ impl Rules {
         rules
     }
 
-    /// A challenger's bond, in plancks: five rewards, or twice what a dispute costs the defender.
+    /// A challenger's bond, in plancks: five rewards, twice what a dispute costs the defender, or so much
+    /// that taking all places burns as much as losing the lock does.
     pub fn challenge_bond(&self, market: &Market) -> u128 {
+        let lock = self.plan(market).map_or(0, |plan| plan.lock);
+        let burned = self.policy.burned.mul_ceil(lock);
         // A defender computes again what it has computed once.
-        (REWARD * self.challenge_rewards).max(2 * market.work)
+        (REWARD * self.challenge_rewards)
+            .max(2 * market.work)
+            .max((2 * burned).div_ceil(self.places.into()))
     }
 }

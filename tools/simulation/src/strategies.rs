@@ -6,6 +6,7 @@
 mod auditors;
 mod challengers;
 mod clients;
+mod draws;
 mod providers;
 
 use crate::{
@@ -73,6 +74,16 @@ const fn auditor(name: &'static str, threat: &'static str, play: fn(&mut Life)) 
     Strategy {
         cheat: &[Role::Crony],
         honest: &[Role::Crony],
+        cronies: 1,
+        ..provider(name, threat, play)
+    }
+}
+
+/// A provider with verifiers of its own.
+const fn drawing(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> Strategy {
+    Strategy {
+        cheat: &[Role::Provider, Role::Crony],
+        honest: &[Role::Provider, Role::Crony],
         cronies: 1,
         ..provider(name, threat, play)
     }
@@ -153,15 +164,23 @@ pub const STRATEGIES: &[Strategy] = &[
         )
     },
     ring("shield", "front-run challenges", challengers::shields),
-    Strategy {
-        cheat: &[Role::Provider, Role::Crony],
-        honest: &[Role::Provider, Role::Crony],
-        ..provider(
-            "commit grinding",
-            "commit grinding",
-            providers::grinds_commitments,
-        )
-    },
+    drawing("commit grinding", "commit grinding", draws::grinds_commitments),
+    drawing(
+        "key grinding",
+        "keys and stake moved after the seed",
+        draws::grinds_keys,
+    ),
+    drawing(
+        "stake moving",
+        "keys and stake moved after the seed",
+        draws::moves_stake,
+    ),
+    drawing("crowding", "crowding of audit places", draws::crowds),
+    drawing(
+        "withheld entropy",
+        "withholding the entropy block",
+        draws::withholds_entropy,
+    ),
     ring("censorship", "censorship of moves", providers::censors),
     provider(
         "auditor denial of service",
@@ -185,6 +204,22 @@ pub const STRATEGIES: &[Strategy] = &[
         ..provider("grind", "grind", providers::grinds_seats)
     },
     ring("flood", "flood", challengers::floods),
+    ring(
+        "conceding to a friend",
+        "losing on purpose",
+        providers::concedes_to_a_friend,
+    ),
+    ring(
+        "running out of time",
+        "losing on purpose",
+        providers::runs_out_of_time,
+    ),
+    ring("late confirmer", "losing on purpose", providers::confirmed_late),
+    provider(
+        "lesser fault",
+        "a lesser fault as a shield",
+        providers::shields_itself_by_a_lesser_fault,
+    ),
 ];
 
 /// The one whose profit theory gives: a provider that saves its work and is its own finder and client.

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use sp_arithmetic::Permill;
-use surety_audit_economics::{AuditPay, SecurityLevel};
+use surety_audit_economics::AuditPay;
 use surety_simulation::{
     report::CORRUPT,
-    rules::{Blocks, Market, Rules},
+    rules::{Blocks, Market, Pursuit, REWARD, Rules},
     run::{Outcome, run, total},
     strategies::{HONEST, STRATEGIES, Strategy, THEORY},
 };
@@ -137,26 +137,42 @@ fn a_lazy_auditor_that_hides_gains_when_audits_are_not_paid() {
 }
 
 #[test]
-fn denial_of_service_pays_at_the_basic_level_unless_the_next_auditors_are_more() {
-    let play = |tranche_level| {
-        let rules = Rules {
-            tranche_level,
-            ..Rules::default()
-        };
+fn silencing_auditors_pays_at_the_basic_level_alone_and_only_where_hours_of_it_are_cheap() {
+    let play = |market: Market, silence| {
+        let market = Market { silence, ..market };
         let outcome = run(
             find("auditor denial of service"),
-            &rules,
-            &Market::basic(33),
+            &Rules::default(),
+            &market,
             7,
             20_000,
         )
         .unwrap();
         (outcome.profit(), 3.0 * outcome.error())
     };
-    let (same, error) = play(None);
-    assert!(same > error, "{same}");
-    let (more, error) = play(Some(SecurityLevel::High));
-    assert!(more < -error, "{more}");
+    let (dear, error) = play(Market::basic(33), 12 * REWARD);
+    assert!(dear < -error, "{dear}");
+    let (cheap, error) = play(Market::basic(33), REWARD);
+    assert!(cheap > error, "{cheap}");
+    // Where auditors are expected, one in ten attacks that fails is enough.
+    let (closer, error) = play(Market::with_corrupt(33), 0);
+    assert!(closer < -error, "{closer}");
+}
+
+#[test]
+fn keys_that_may_be_younger_than_the_seed_would_shut_honest_auditors_out() {
+    let play = |seasoned| {
+        let rules = Rules {
+            seasoned,
+            ..Rules::default()
+        };
+        play("key grinding", &rules, &Market::with_corrupt(33))
+    };
+    let young = play(false);
+    assert!(young.profit() > 3.0 * young.error(), "{}", young.profit());
+    assert_eq!(young.tally.convicted, 0);
+    let old = play(true);
+    assert!(old.profit() < -3.0 * old.error(), "{}", old.profit());
 }
 
 #[test]
@@ -260,16 +276,39 @@ fn a_challenge_that_was_front_run_is_of_no_use_to_who_has_not_computed() {
     loses("shield");
 }
 
-#[test]
-fn grinding_commitments_draws_no_fewer_honest_auditors() {
-    loses("commit grinding");
+/// As often as promised, whatever the strategy.
+fn draws_honest_auditors(name: &str) {
     let market = Market::with_corrupt(33);
-    let ground = run(find("commit grinding"), &Rules::default(), &market, 7, 10_000)
+    let seen = run(find(name), &Rules::default(), &market, 7, 10_000)
         .unwrap()
         .audited();
     let promised = 1.0 - (-0.67f64).exp();
     let sigma = (promised * (1.0 - promised) / 10_000.0).sqrt();
-    assert!(ground > promised - 3.0 * sigma, "{ground}");
+    assert!(seen > promised - 3.0 * sigma, "{name}: {seen}");
+}
+
+#[test]
+fn grinding_commitments_draws_no_fewer_honest_auditors() {
+    loses("commit grinding");
+    draws_honest_auditors("commit grinding");
+}
+
+#[test]
+fn keys_and_stake_that_come_after_the_seed_are_out_of_the_draw() {
+    loses("key grinding");
+    loses("stake moving");
+}
+
+#[test]
+fn many_names_crowd_no_honest_auditor_out() {
+    loses("crowding");
+    draws_honest_auditors("crowding");
+}
+
+#[test]
+fn an_author_that_withholds_the_entropys_block_draws_no_fewer_honest_auditors() {
+    loses("withheld entropy");
+    draws_honest_auditors("withheld entropy");
 }
 
 #[test]
@@ -278,7 +317,7 @@ fn censoring_a_third_of_the_blocks_does_not_save_a_cheat() {
 }
 
 #[test]
-fn silencing_auditors_after_they_announced_does_not_pay_at_the_standard_level() {
+fn silencing_auditors_for_hours_costs_more_than_it_saves_at_the_standard_level() {
     loses("auditor denial of service");
 }
 
@@ -315,6 +354,66 @@ fn withholding_a_bid_to_turn_the_draw_costs_its_deposit() {
 #[test]
 fn flooding_a_result_with_challenges_does_not_keep_out_the_honest_one() {
     loses("flood");
+}
+
+#[test]
+fn taking_all_places_for_challenges_burns_what_the_lie_would_cost() {
+    let rules = Rules::default();
+    for outside in [0, 1, 5, 10, 50, 100] {
+        let market = Market {
+            outside: REWARD * outside,
+            ..Market::with_corrupt(33)
+        };
+        let lock = rules.plan(&market).unwrap().lock;
+        let bond = rules.challenge_bond(&market);
+        // Half of each goes to the provider, who is a friend.
+        let burned = (bond - bond / 2) * u128::from(rules.places);
+        assert!(burned >= rules.policy.burned.mul_floor(lock), "{outside}");
+    }
+}
+
+/// What a strategy costs more than it did when only those were pursued that had confirmed what was judged
+/// wrong.
+fn costs_more_than_before(name: &str, market: &Market) -> (Outcome, f64) {
+    let before = Rules {
+        pursuit: Pursuit::OF_JUDGED_ONLY,
+        ..Rules::default()
+    };
+    let before = run(find(name), &before, market, 7, 20_000).unwrap();
+    let now = run(find(name), &Rules::default(), market, 7, 20_000).unwrap();
+    // The same draws, so that nearly all of the chance is in both.
+    let more = before.profit() - now.profit();
+    assert!(
+        more > 3.0 * now.error() / 2.0,
+        "{name}: {more} of {}",
+        now.profit()
+    );
+    (before, more)
+}
+
+#[test]
+fn giving_up_to_a_friend_saves_neither_the_finders_part_nor_the_bonds_of_confirmers() {
+    loses("conceding to a friend");
+    costs_more_than_before("conceding to a friend", &Market::with_corrupt(33));
+}
+
+#[test]
+fn running_out_of_time_saves_no_bond_of_a_confirmer() {
+    loses("running out of time");
+    costs_more_than_before("running out of time", &Market::with_corrupt(33));
+}
+
+#[test]
+fn confirming_late_saves_no_bond() {
+    loses("late confirmer");
+    costs_more_than_before("late confirmer", &Market::with_corrupt(33));
+}
+
+#[test]
+fn a_dispute_with_a_friend_that_nobody_decides_shields_nobody() {
+    loses("lesser fault");
+    let (before, _) = costs_more_than_before("lesser fault", &Market::with_corrupt(33));
+    assert!(before.profit() > 3.0 * before.error(), "{}", before.profit());
 }
 
 #[test]

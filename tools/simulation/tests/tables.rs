@@ -149,9 +149,9 @@ fn a_move_is_counted_with_its_dispute_and_its_number() {
 }
 
 #[test]
-fn denial_of_service_pays_only_where_auditors_are_drawn_again_at_the_same_level() {
+fn what_would_be_under_other_rules_is_told() {
     let size = Size {
-        tasks: 40_000,
+        tasks: 80_000,
         ..Size::QUICK
     };
     let rows = what_if(&Rules::default(), 7, size).unwrap();
@@ -160,10 +160,12 @@ fn denial_of_service_pays_only_where_auditors_are_drawn_again_at_the_same_level(
         let of = |key: &str| row.unwrap()[key].as_f64().unwrap();
         (of("profit_in_r"), 3.0 * of("error"))
     };
-    let (alike, error) = profit("basic level, auditors drawn again at it");
-    assert!(alike > error, "{alike}");
-    let (closer, error) = profit("basic level, auditors drawn again at the high one");
-    assert!(closer < -error, "{closer}");
+    let (cheap, error) = profit("basic level, silencing an auditor for hours costs 1 R");
+    assert!(cheap > error, "{cheap}");
+    let (dear, error) = profit("basic level, silencing an auditor for hours costs 12 R");
+    assert!(dear < -error, "{dear}");
+    let (young, error) = profit("keys may be younger than the seed");
+    assert!(young > error, "{young}");
 }
 
 #[test]

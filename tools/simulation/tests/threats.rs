@@ -11,7 +11,7 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 23] = [
+const THREATS: [&str; 28] = [
     "wrong result",
     "copying",
     "lazy auditor",
@@ -26,6 +26,9 @@ const THREATS: [&str; 23] = [
     "equivocation",
     "front-run challenges",
     "commit grinding",
+    "keys and stake moved after the seed",
+    "crowding of audit places",
+    "withholding the entropy block",
     "censorship of moves",
     "auditor denial of service after announcing",
     "unbond before dispute",
@@ -35,6 +38,8 @@ const THREATS: [&str; 23] = [
     "griefing by failed assignment",
     "grind",
     "flood",
+    "losing on purpose",
+    "a lesser fault as a shield",
 ];
 
 fn root() -> PathBuf {

@@ -133,7 +133,10 @@ impl FakeState {
     ) -> Applied {
         let verifier = self.verifier_of(who)?;
         let round = self.rounds.get_mut(&task);
-        let round = round.filter(|round| matches!(round.phase, RoundPhase::Auditing { .. }));
+        let is_open = |round: &&mut RoundRecord| {
+            matches!(round.phase, RoundPhase::Auditing { .. }) && !round.awaits_seed()
+        };
+        let round = round.filter(is_open);
         let round = round.ok_or_else(|| fault("Results", "WrongPhase"))?;
         let audit = Audit {
             verifier,
@@ -179,10 +182,12 @@ impl FakeState {
         if let Some(round) = self.rounds.get_mut(&id) {
             round.phase = RoundPhase::Auditing { until };
             round.draw = Some(AuditDraw {
-                seed: H256([5; 32]),
+                begun_at: self.number,
+                settled_by: self.number,
+                epoch_randomness: H256([6; 32]),
                 verifier_stake: 1,
-                tranche: 0,
-                is_short: false,
+                expected: Default::default(),
+                seed: Some(H256([5; 32])),
             });
         }
     }

@@ -209,6 +209,8 @@ impl FakeState {
         Ok(Vec::new())
     }
 
+    /// On the chain it stays until the tasks are over that have asked for it. Here nobody asks what has
+    /// become of them.
     fn retire(&mut self, model: &ModelId) -> Applied {
         let known = self.models.remove(model).is_some();
         let unknown = || fault("ModelRegistry", "UnknownModel");

@@ -110,6 +110,7 @@ pub fn rounds() -> Vec<RoundRecord> {
     let member = |progress| RoundMember {
         progress,
         fault: Some(FaultKind::WrongResult),
+        slash: Some(1),
         missed_reveal: true,
         ..RoundMember::new(account(), 1, 1)
     };
@@ -127,7 +128,8 @@ pub fn rounds() -> Vec<RoundRecord> {
         disputes: vec![OpenDispute {
             id: 1,
             due: 1,
-            seats: Some((0, 1)),
+            defender: Some(0),
+            challenger: Some(1),
         }]
         .try_into()
         .unwrap_or_default(),

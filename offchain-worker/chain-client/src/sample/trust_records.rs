@@ -11,12 +11,14 @@ use super::{HASH, account, claim};
 use crate::{Balance, BlockNumber, DemandRecord, DisputeRecord, SlashRecord, TrustInfo};
 
 /// What auditors draw themselves with.
-pub(super) fn draw() -> AuditDraw<Balance> {
+pub(super) fn draw() -> AuditDraw<Balance, BlockNumber> {
     AuditDraw {
-        seed: HASH,
+        begun_at: 1,
+        settled_by: 1,
+        epoch_randomness: HASH,
         verifier_stake: 1,
-        tranche: 1,
-        is_short: false,
+        expected: Default::default(),
+        seed: Some(HASH),
     }
 }
 
@@ -27,6 +29,7 @@ pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
         AuditState::Confirmed,
         AuditState::Differs,
         AuditState::Disputed(1),
+        AuditState::Defends(1),
         AuditState::Over,
     ];
     let audit = |state| Audit {
@@ -79,7 +82,6 @@ pub fn disputes() -> Vec<DisputeRecord> {
             defender: Party::Provider(account()),
             challenger,
             claim: claim(),
-            proven: false,
             game: Game::new(HASH, &OneLeaf, Clocks::equal(5)).ok()?,
             bond: 1,
             moves: 1,
@@ -120,6 +122,7 @@ pub fn slash() -> SlashRecord {
         kind: FaultKind::LostDispute,
         lock: 1,
         part: Default::default(),
+        finders: vec![account()].try_into().unwrap_or_default(),
         finder: Some(account()),
         client: None,
         proven_at: 1,

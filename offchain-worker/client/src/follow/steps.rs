@@ -129,7 +129,6 @@ fn trust_text(event: &ChainEvent, now: Now) -> Option<String> {
             },
             account("provider")?
         )),
-        "AuditorsDrawnAgain" => Some("auditors did not show: others are drawn".into()),
         "DisputeOpened" => Some(format!(
             "dispute {}: {} says that the result of {} is wrong; follow it with: surety dispute show {}",
             event.field::<DisputeId>("dispute")?,
@@ -238,7 +237,10 @@ fn round_texts(round: &RoundRecord, now: Now, texts: &mut Vec<String>) {
             }
         }
     }
-    texts.push(phase_text(&round.phase, now));
+    texts.push(match round.awaits_seed() {
+        true => "auditors are drawn, as soon as the chain has its randomness".into(),
+        false => phase_text(&round.phase, now),
+    });
     if let Some(until) = round.openings_until {
         texts.push(format!(
             "what is still sealed has to be opened; there is time {}",

@@ -10,7 +10,7 @@ use surety_types::{
     trust::{AuditProof, DisputeId},
 };
 
-use crate::{AccountId, Balance, DisputeRecord, Hash};
+use crate::{AccountId, Balance, BlockNumber, DisputeRecord, Hash};
 
 /// Something to be done, after the records of the same step are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,8 @@ pub enum Effect {
         input: AuditInput<AccountId>,
         /// Bonded stake of all verifiers, in plancks.
         verifier_stake: Balance,
+        /// Our stake and key must be older than this block of the chain.
+        settled_by: BlockNumber,
     },
     /// Fetch what an audit needs: the input, and the output that the provider has said where it matters.
     FetchAudit {

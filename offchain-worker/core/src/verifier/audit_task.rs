@@ -80,9 +80,6 @@ impl AuditTask {
         self.duels.see(&snapshot.disputes, config, &mut self.attempts);
         let (disputes, committees) = (&snapshot.disputes, &snapshot.committees);
         self.seats.see(disputes, committees, config, &mut self.attempts);
-        if tranche(&snapshot) != self.tranche() {
-            self.draw_again();
-        }
         self.seen = Some(snapshot);
     }
 
@@ -98,31 +95,18 @@ impl AuditTask {
         }
     }
 
-    /// Auditors did not show: what was drawn before counts for nothing.
-    fn draw_again(&mut self) {
-        for (key, check) in &mut self.checks {
-            check.draw = Draw::Unknown;
-            self.attempts.forget(EffectKind::Draw(*key));
-            self.attempts.forget(EffectKind::Announce(*key));
-        }
-    }
-
     fn round(&self) -> Option<&RoundRecord> {
         self.seen.as_ref()?.round.as_ref()
     }
 
-    /// How often auditors have been drawn again.
-    pub fn tranche(&self) -> u8 {
-        self.seen.as_ref().map_or(0, tranche)
-    }
-
     /// Whether auditors may draw themselves, or could.
     pub fn is_auditable(&self) -> bool {
-        let begun = |round: &RoundRecord| !matches!(round.phase, RoundPhase::Committing { .. });
-        self.round().is_some_and(begun)
+        let is_early =
+            |round: &RoundRecord| round.awaits_seed() || matches!(round.phase, RoundPhase::Committing { .. });
+        self.round().is_some_and(|round| !is_early(round))
     }
 
-    /// Whether there is nothing in it for us, before auditors are drawn again or a committee is.
+    /// Whether there is nothing in it for us, before a committee is drawn.
     pub fn is_idle(&self, config: &Config, clocks: Clocks) -> bool {
         let ours = |check: &Check| check.sealed.is_some() || matches!(check.draw, Draw::Ours(_));
         let audits = |round: &RoundRecord| {
@@ -208,6 +192,7 @@ impl AuditTask {
         let shown = audits.find(|audit| audit.verifier == config.stash && audit.provider == member.provider);
         let (until, is_challengeable) = match &round.phase {
             RoundPhase::Committing { .. } => return None,
+            RoundPhase::Auditing { .. } if round.awaits_seed() => return None,
             RoundPhase::Auditing { until } => {
                 let kind = match (shown, &member.progress) {
                     (None, MemberProgress::Committed(_)) if clock < *until => to_announce(key, check)?,
@@ -226,22 +211,17 @@ impl AuditTask {
                 return Some((by.unwrap_or(until), kind));
             }
         }
-        let again = is_challengeable && tranche(seen) > 0 && clock < until;
-        let is_late = again && shown.is_none() && member.standing_claim().is_some();
-        let kind = if is_late { to_announce(key, check) } else { None };
-        let is_due = is_challengeable && clock <= until;
         // Where we audited, we also see that the output can be had.
-        let is_ours = is_due && shown.is_some();
+        if !is_challengeable || clock > until || shown.is_none() {
+            return None;
+        }
         let attempts = if until.saturating_sub(clock) <= config.near_blocks {
             DATA_ATTEMPTS_NEAR
         } else {
             DATA_ATTEMPTS
         };
-        let kind = kind.or_else(|| {
-            self.to_check(seen, key, check?, member, attempts)
-                .filter(|_| is_ours)
-        });
-        Some((until, kind?))
+        let kind = self.to_check(seen, key, check?, member, attempts)?;
+        Some((until, kind))
     }
 
     /// What there is to do about an output: it is looked for so often, and then demanded.
@@ -271,17 +251,15 @@ impl AuditTask {
         let draw = round.draw.as_ref()?;
         let mut members = round.members.iter();
         let member = members.find(|member| key_of(&member.provider) == key)?;
-        let commitment = member.drawn_for(draw.tranche)?;
         let input = AuditInput {
-            seed: draw.seed,
+            seed: draw.seed?,
             task: self.seen.as_ref()?.id,
             provider: member.provider.clone(),
-            commitment,
-            tranche: draw.tranche,
         };
         Some(Effect::Draw {
             input,
             verifier_stake: draw.verifier_stake,
+            settled_by: draw.settled_by,
         })
     }
 
@@ -397,12 +375,6 @@ impl Subject for AuditTask {
             }
         })
     }
-}
-
-/// How often auditors have been drawn again.
-fn tranche(snapshot: &TaskSnapshot) -> u8 {
-    let draw = snapshot.round.as_ref().and_then(|round| round.draw.as_ref());
-    draw.map_or(0, |draw| draw.tranche)
 }
 
 /// What there is to do while audits can be announced.

@@ -2,7 +2,7 @@
 
 mod audit_task;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use surety_audit_economics::audit_seal;
 use surety_types::{TaskId, task::ResultClaim, trust::AuditProof};
@@ -21,8 +21,8 @@ pub type Verifier = Worker<VerifierRole>;
 /// Audits what the draw says, and sits on committees.
 #[derive(Default)]
 pub struct VerifierRole {
-    /// Tasks in which there is nothing for us, with how often auditors had been drawn again by then.
-    passed: BTreeMap<TaskId, u8>,
+    /// Tasks in which there is nothing for us.
+    passed: BTreeSet<TaskId>,
 }
 
 impl Duties for VerifierRole {
@@ -153,7 +153,7 @@ impl Verifier {
         // Finalised state does not go back: what it no longer lists does not come again.
         self.finished
             .retain(|task, at| *at > block || listed.contains(task));
-        self.role.passed.retain(|task, _| listed.contains(task));
+        self.role.passed.retain(|task| listed.contains(task));
         let mut unknown = Vec::new();
         for snapshot in tasks {
             match self.tasks.get_mut(&snapshot.id) {
@@ -188,13 +188,13 @@ impl Verifier {
         self.tasks.retain(|task, entry| {
             let is_idle = entry.is_idle(config, clocks);
             if is_idle {
-                passed.insert(*task, entry.tranche());
+                passed.insert(*task);
             }
             !is_idle
         });
     }
 
-    /// Takes a task up from its audit window on.
+    /// Takes a task up once auditors can draw themselves.
     fn meet(&mut self, snapshot: TaskSnapshot) {
         let (task, is_disputed) = (snapshot.id, !snapshot.disputes.is_empty());
         if self.tasks.len() >= self.config.tasks_max {
@@ -202,7 +202,7 @@ impl Verifier {
         }
         let mut entry = AuditTask::default();
         entry.see(snapshot, &self.config, self.block);
-        let is_passed = self.role.passed.get(&task) == Some(&entry.tranche());
+        let is_passed = self.role.passed.contains(&task);
         let is_new = entry.is_auditable() && (!is_passed || is_disputed);
         if is_new || !entry.duels.is_empty() {
             self.tasks.insert(task, entry);

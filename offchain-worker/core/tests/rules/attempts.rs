@@ -1,6 +1,7 @@
 //! Calls are sent until their deadline, and what was promised is opened as soon as the best block asks for
 //! it.
 
+use surety_types::task::AuditDraw;
 use surety_worker_core::Failure;
 
 use super::*;
@@ -151,6 +152,31 @@ fn a_commitment_is_opened_when_audits_are_over_even_if_nobody_has_moved_the_roun
     let auditing = |until| running(1, MemberProgress::Committed(hash), RoundPhase::Auditing { until });
     assert_eq!(best(&mut provider, 13, 13, vec![auditing(13)]), Step::default());
     let step = best(&mut provider, 14, 14, vec![auditing(13)]);
+    assert_eq!(kinds(&step), [EffectKind::Reveal]);
+}
+
+#[test]
+fn a_commitment_stays_sealed_while_it_is_not_known_what_auditors_draw_themselves_with() {
+    let (mut provider, hash) = computed();
+    let mut auditing = running(
+        1,
+        MemberProgress::Committed(hash),
+        RoundPhase::Auditing { until: 13 },
+    );
+    let seeded = auditing.clone();
+    auditing.round.as_mut().unwrap().draw = Some(AuditDraw {
+        begun_at: 10,
+        settled_by: 10,
+        epoch_randomness: H256::zero(),
+        verifier_stake: 1,
+        expected: Default::default(),
+        seed: None,
+    });
+    for block in 14..40 {
+        let step = best(&mut provider, block, block, vec![auditing.clone()]);
+        assert_eq!(step, Step::default());
+    }
+    let step = best(&mut provider, 40, 40, vec![seeded]);
     assert_eq!(kinds(&step), [EffectKind::Reveal]);
 }
 

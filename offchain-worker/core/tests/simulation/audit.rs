@@ -24,6 +24,9 @@ use crate::{
 };
 
 const LAG: usize = 3;
+/// From this block on it is known what auditors draw themselves with.
+const SEEDED_AT: BlockNumber = 6;
+const SEED: H256 = H256([5; 32]);
 const REVEAL_UNTIL: BlockNumber = 400;
 const BLOCKS_MAX: BlockNumber = 6000;
 
@@ -146,6 +149,9 @@ impl Life {
     fn advance(&mut self) {
         let (now, claim) = (self.number, self.claim());
         let round = self.round();
+        if now >= SEEDED_AT {
+            round.draw.as_mut().unwrap().seed = Some(SEED);
+        }
         match round.phase {
             RoundPhase::Auditing { until } if now > until => {
                 round.phase = RoundPhase::Revealing { until: REVEAL_UNTIL };
@@ -193,7 +199,8 @@ impl Life {
         match effect {
             Effect::SubmitAnnouncement { seal, .. } => {
                 let round = self.round();
-                let open = matches!(round.phase, RoundPhase::Auditing { .. }) && round.audits.is_empty();
+                let is_auditing = matches!(round.phase, RoundPhase::Auditing { .. }) && !round.awaits_seed();
+                let open = is_auditing && round.audits.is_empty();
                 let audit = Audit {
                     verifier: stash(),
                     provider: provider(),
@@ -334,7 +341,7 @@ impl Life {
         }
         match effect {
             Effect::Draw { input, .. } => {
-                assert_eq!((input.task, input.seed), (TASK, H256([5; 32])));
+                assert_eq!((input.task, input.seed), (TASK, SEED));
                 let proof = Some(AuditProof {
                     pre_output: [1; 32],
                     proof: [2; 64],

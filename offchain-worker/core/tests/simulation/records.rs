@@ -62,7 +62,6 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
             provider: provider(),
         },
         claim,
-        proven: false,
         game: Game::new(root, &Toy, Clocks::equal(CLOCK)).unwrap(),
         bond: 0,
         moves: 0,
@@ -72,7 +71,7 @@ pub fn dispute(claim: ResultClaim, root: H256, number: BlockNumber) -> DisputeRe
     }
 }
 
-/// A task whose provider has committed, and whose auditors draw themselves.
+/// A task whose provider has committed, and whose auditors will draw themselves.
 pub fn auditing() -> TaskSnapshot {
     let spec = TaskSpec {
         model: H256([1; 32]),
@@ -92,10 +91,12 @@ pub fn auditing() -> TaskSnapshot {
         members: vec![member].try_into().unwrap(),
         phase: RoundPhase::Auditing { until: AUDIT_UNTIL },
         draw: Some(AuditDraw {
-            seed: H256([5; 32]),
+            begun_at: 1,
+            settled_by: 1,
+            epoch_randomness: H256([6; 32]),
             verifier_stake: 1,
-            tranche: 0,
-            is_short: false,
+            expected: Default::default(),
+            seed: None,
         }),
         ..RoundRecord::new(100, 0)
     };

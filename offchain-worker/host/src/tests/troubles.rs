@@ -167,7 +167,8 @@ fn dispute_unreadably(world: &World, task: TaskId) {
         let open = OpenDispute {
             id: 7,
             due: 9_999,
-            seats: None,
+            defender: None,
+            challenger: None,
         };
         round.disputes.try_push(open).unwrap();
         state.unreadable.insert(7);

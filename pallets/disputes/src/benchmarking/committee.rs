@@ -18,7 +18,7 @@ use surety_pallet_results::{
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{limits::VOTERS_MAX, stake::Role, traits::StakeLedger, trust::Party};
 
-use super::setup::{differing, dispute_about};
+use super::setup::{differing, dispute_about, lonely};
 use crate::{CommitteeOf, Committees, Config, Disputes, Pallet, SUSPENDED_AT_ONCE};
 
 const QUESTION: H256 = H256::repeat_byte(5);
@@ -32,10 +32,10 @@ fn claimed() -> CellValue {
 }
 
 /// A dispute that waits for others to decide about a cell, in a full round. Auditors contradict its
-/// challenger, who loses, or is in the dark.
+/// challenger, who loses, or is in the dark. Nobody else stands by what that says.
 fn waiting<T: Config>() {
     let said = disputable::<T>();
-    let mut round = challengeable::<T>(&said, |_| None);
+    let mut round = challengeable::<T>(&said, |seat| (seat == 1).then(|| lonely(&said)));
     differing::<T>(&mut round, &account("provider", 1, 0));
     let party = Party::Provider(account("provider", 1, 0));
     dispute_about::<T>(&mut round, (&said, &[]), party, Clocks::equal(1));

@@ -22,7 +22,7 @@ use crate::{Config, Disputes, HoldReason, NextDisputeId, OPENED_AT_ONCE, PartyOf
 
 /// A challenge of the first provider of a full round, at its end but for the opening of such a cell: the
 /// provider's agent, and the opening. It is refuted, the provider convicted, and the challenger goes on
-/// against the next, while as many audits end that contradict the provider as end at once.
+/// against the next, as do as many auditors that contradict the provider as play at once.
 pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) {
     let (context, said, mut moves) = T::Referee::for_benchmark(cell);
     DisputeContexts::<T>::insert(TASK, context);
@@ -41,7 +41,16 @@ pub(super) fn opening_is_due<T: Config>(cell: LongCell) -> (T::AccountId, Move) 
     (agent, last)
 }
 
-/// As many auditors as are done with in one step contradict `provider`, each with a bond.
+/// A claim that is like another one, and that nobody else makes.
+pub(super) fn lonely(said: &ResultClaim) -> ResultClaim {
+    ResultClaim {
+        output: sp_core::H256::repeat_byte(99),
+        ..said.clone()
+    }
+}
+
+/// As many auditors as are done with in one step contradict `provider`, each with a bond. Nobody has
+/// confirmed it.
 pub(super) fn differing<T: Config>(round: &mut RoundOf<T>, provider: &T::AccountId) {
     for (place, audit) in (0..OPENED_AT_ONCE).zip(round.audits.iter_mut()) {
         let agent = account("agent of verifier", place, 0);
@@ -50,6 +59,10 @@ pub(super) fn differing<T: Config>(round: &mut RoundOf<T>, provider: &T::Account
         frame_support::assert_ok!(T::Stake::lock(&audit.verifier, audit.bond));
         audit.provider = provider.clone();
         audit.state = AuditState::Differs;
+    }
+    let others = round.audits.iter_mut().skip(OPENED_AT_ONCE as usize);
+    for audit in others.filter(|audit| audit.provider == *provider) {
+        audit.state = AuditState::Over;
     }
 }
 
@@ -77,17 +90,19 @@ pub(super) fn dispute_about<T: Config>(
         frame_support::assert_ok!(game.step(side, played.clone(), &referee, &referee));
     }
     let bond = match challenger {
-        Party::Account(_) => T::Balance::from(2u32),
+        Party::Account(_) => {
+            round.challenges = round.challenges.saturating_add(1);
+            T::Balance::from(2u32)
+        }
         _ => Zero::zero(),
     };
     let now = TrustLock::<T>::now();
-    let seats = matches!(challenger, Party::Provider(_)).then_some((0, 1));
+    let seat = matches!(challenger, Party::Provider(_)).then_some(1);
     let dispute = Dispute {
         task: TASK,
         defender: Party::Provider(account("provider", 0, 0)),
         challenger,
         claim: claim.clone(),
-        proven: false,
         game,
         bond,
         moves: 0,
@@ -98,7 +113,8 @@ pub(super) fn dispute_about<T: Config>(
     let open = OpenDispute {
         id: 0,
         due: now,
-        seats,
+        defender: Some(0),
+        challenger: seat,
     };
     frame_support::assert_ok!(round.disputes.try_push(open));
     NextDisputeId::<T>::put(1);

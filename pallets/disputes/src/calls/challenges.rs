@@ -5,19 +5,21 @@ use sp_runtime::traits::Saturating;
 use surety_pallet_results::{Pallet as Results, RoundOf, Rounds, asset};
 use surety_types::{TaskId, limits, trust::Party};
 
-use crate::{
-    Config, Error, HoldReason, Pallet,
-    matching::{ChallengerStake, Matchup},
-};
+use crate::{Config, Error, HoldReason, Pallet};
 
 impl<T: Config> Pallet<T> {
-    /// What the next challenge of a result that is paid `price` has to put on hold. Each on the same round is
-    /// dearer by the first one's bond, so that whoever wants to use up the challenges of others pays for it.
-    pub fn challenge_bond(round: &RoundOf<T>, price: T::Balance) -> T::Balance {
+    /// What a challenge in this round puts on hold.
+    ///
+    /// A lost bond is half burned, the other half may go to a friend. With `2 S / places`, where S is the
+    /// burned part of the dearest lock, taking all places costs as much as being found out.
+    pub fn challenge_bond(round: &RoundOf<T>) -> T::Balance {
+        let prices = round.members.iter().map(|member| member.price);
+        let price = prices.max().unwrap_or_default();
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
-        let number = round.challenges.saturating_add(1);
-        of_price.max(of_cost).saturating_mul(number.into())
+        let burned = Results::<T>::burned_lock(price, &round.security);
+        let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
+        of_price.max(of_cost).max(of_lock.into())
     }
 
     pub(crate) fn do_challenge(
@@ -27,28 +29,31 @@ impl<T: Config> Pallet<T> {
     ) -> DispatchResult {
         let mut round = Results::<T>::round(task)?;
         Results::<T>::ensure_challengeable(&round)?;
-        let member = Results::<T>::member(&mut round, provider)?;
-        let claim = member
-            .standing_claim()
-            .cloned()
+        Results::<T>::member(&mut round, provider)?;
+        let matchup = Self::matchup_of(&round, provider, Party::Account(challenger.clone()))
             .ok_or(Error::<T>::NotDisputable)?;
-        let price = member.price;
-        let game = Self::new_game(task, &claim).ok_or(Error::<T>::NotDisputable)?;
-        ensure!(
-            round.challenges < limits::CHALLENGES_MAX && Self::has_room(&round),
-            Error::<T>::TooManyDisputes
-        );
-        let bond = Self::challenge_bond(&round, price);
+        let game = Self::new_game(task, &matchup.claim).ok_or(Error::<T>::NotDisputable)?;
+        ensure!(!Self::are_places_taken(&round), Error::<T>::TooManyDisputes);
+        let bond = Self::challenge_bond(&round);
         asset::hold::<T>(HoldReason::Challenge, &challenger, bond)?;
         round.challenges = round.challenges.saturating_add(1);
-        let matchup = Matchup {
-            defender: Party::Provider(provider.clone()),
-            challenger: Party::Account(challenger),
-            claim,
-        };
-        let stake = ChallengerStake { bond, proven: false };
-        Self::open_dispute(task, &mut round, matchup, stake, game);
+        Self::open_dispute(task, &mut round, matchup, bond, game);
         Rounds::<T>::insert(task, round);
         Ok(())
+    }
+
+    /// Whether nobody else can challenge now.
+    pub(crate) fn are_places_taken(round: &RoundOf<T>) -> bool {
+        round.challenges >= limits::CHALLENGES_MAX
+    }
+
+    /// Frees the place of a challenger that is done. While all were taken others could not come in: they have
+    /// the whole window again.
+    pub(crate) fn free_place(task: TaskId, round: &mut RoundOf<T>) {
+        let was_full = Self::are_places_taken(round);
+        round.challenges = round.challenges.saturating_sub(1);
+        if was_full {
+            Results::<T>::reopen_challenges(task, round);
+        }
     }
 }

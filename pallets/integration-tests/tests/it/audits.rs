@@ -2,13 +2,14 @@
 
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
-use sp_runtime::FixedU128;
-use surety_pallet_test_kit::MockStake;
+use sp_runtime::{FixedU128, traits::Zero};
+use surety_audit_economics::audit_seed;
+use surety_pallet_test_kit::{MockEntropy, MockStake};
 use surety_types::{
-    limits::AUDITS_MAX,
+    limits::{AUDITORS_EXPECTED_MAX, AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::SecurityLevel,
-    traits::Jail,
+    traits::{ENTROPY_PATIENCE_BLOCKS, Jail, TaskTrust},
     trust::{AuditState, FaultKind},
 };
 
@@ -45,7 +46,6 @@ fn an_audit_locks_its_bond_and_is_sealed() {
             task: TASK,
             provider: 1,
             verifier: VERIFIER,
-            tranche: 0,
             seal,
         });
         assert_eq!(events(), [announced]);
@@ -53,22 +53,160 @@ fn an_audit_locks_its_bond_and_is_sealed() {
 }
 
 #[test]
-fn the_draw_is_fixed_when_the_audit_window_opens() {
-    auditing(|| {
+fn all_but_the_seed_is_fixed_with_the_last_commitment_and_the_seed_by_the_block_after_it() {
+    TestExt::new().round_of(1).execute_with(|| {
+        pass(9);
+        assert_ok!(commit(1, 9));
         let draw = round().unwrap().draw.unwrap();
-        assert_eq!(draw.seed, H256::repeat_byte(0xe9));
-        assert_eq!(draw.verifier_stake, BOND * Balance::from(VERIFIERS as u32));
-        assert_eq!(draw.tranche, 0);
+        let stake = BOND * Balance::from(VERIFIERS as u32);
+        let randomness = EpochRandomness::get();
+        assert_eq!(
+            (draw.begun_at, draw.settled_by),
+            (10, 10 - BlockNumber::from(AUDIT_SEASONING))
+        );
+        assert_eq!((draw.verifier_stake, draw.epoch_randomness), (stake, randomness));
+        assert_eq!(draw.seed, None);
         MockStake::bond(VERIFIER, agent_of(VERIFIER), Role::Verifier, BOND);
-        assert_eq!(round().unwrap().draw.unwrap(), draw);
+        pass(SEED_BLOCKS);
+        let seeded = round().unwrap().draw.unwrap();
+        let seed = audit_seed(TASK, &randomness, Some(&MockEntropy::output_of(11)));
+        assert_eq!(
+            seeded,
+            AuditDrawOf::<Test> {
+                seed: Some(seed),
+                ..draw
+            }
+        );
+        pass(1);
+        assert_eq!(round().unwrap().draw.unwrap(), seeded);
+    });
+}
+
+#[test]
+fn before_the_seed_is_known_nobody_audits_and_nobody_reveals() {
+    TestExt::new().round_of(1).execute_with(|| {
+        HasEntropy::set(false);
+        assert_ok!(commit(1, 9));
+        pass(AUDIT_WINDOW + 20);
+        assert_noop!(announce(VERIFIER, 1, 9), ResultsError::WrongPhase);
+        assert_noop!(reveal(1, 9), ResultsError::WrongPhase);
+        HasEntropy::set(true);
+        pass(1);
+        // Auditors have their whole window from here on.
+        pass(AUDIT_WINDOW);
+        assert_ok!(announce(VERIFIER, 1, 9));
+        assert_noop!(reveal(1, 9), ResultsError::WrongPhase);
+        pass(1);
+        assert_ok!(reveal(1, 9));
+    });
+}
+
+#[test]
+fn without_entropy_for_long_auditors_draw_themselves_with_the_epochs_randomness() {
+    TestExt::new().round_of(1).execute_with(|| {
+        HasEntropy::set(false);
+        assert_ok!(commit(1, 9));
+        pass(ENTROPY_PATIENCE_BLOCKS.into());
+        assert!(round().unwrap().awaits_seed());
+        events();
+        pass(1);
+        let seed = audit_seed(TASK, &EpochRandomness::get(), None);
+        let until = System::block_number() + AUDIT_WINDOW;
+        assert_eq!(
+            events(),
+            [RuntimeEvent::Results(ResultsEvent::AuditorsSeeded {
+                task: TASK,
+                seed,
+                entropy: None,
+                until
+            })]
+        );
+        assert_ok!(announce(VERIFIER, 1, 9));
+    });
+}
+
+#[test]
+fn whoever_asks_and_whenever_gets_the_same_seed() {
+    let seeded_after = |blocks, forgotten_before| {
+        let mut seed = None;
+        TestExt::new().round_of(1).execute_with(|| {
+            assert_ok!(commit(1, 9));
+            pass_unattended(blocks);
+            MockEntropy::forget_before(forgotten_before);
+            assert_ok!(Results::advance(TASK));
+            seed = round().unwrap().draw.unwrap().seed;
+        });
+        seed.unwrap()
+    };
+    let expected = |block| {
+        audit_seed(
+            TASK,
+            &EpochRandomness::get(),
+            Some(&MockEntropy::output_of(block)),
+        )
+    };
+    for blocks in [SEED_BLOCKS, 3, 50, 1_000] {
+        assert_eq!(seeded_after(blocks, 0), expected(2));
+    }
+    // Only when that block is forgotten another one counts: the first that is known.
+    assert_eq!(seeded_after(1_000, 700), expected(700));
+}
+
+#[test]
+fn keys_and_stake_have_to_be_older_than_the_draw_and_what_its_author_could_know() {
+    TestExt::new().round_of(1).execute_with(|| {
+        pass(9);
+        all_commit(&[(1, 9)]);
+        pass(1);
+        let since_begun = (System::block_number() - round().unwrap().draw.unwrap().begun_at) as u32;
+        for (settled_for, refused) in [
+            (0, true),
+            (since_begun, true),
+            (since_begun + AUDIT_SEASONING - 1, true),
+            (since_begun + AUDIT_SEASONING, false),
+        ] {
+            MockStake::settle(VERIFIER, settled_for);
+            if refused {
+                assert_noop!(announce(VERIFIER, 1, 9), ResultsError::Unsettled);
+            } else {
+                assert_ok!(announce(VERIFIER, 1, 9));
+            }
+        }
+    });
+}
+
+#[test]
+fn how_many_auditors_are_expected_is_settled_when_auditing_begins() {
+    auditing(|| {
+        let drawn = round().unwrap().auditors_expected(&1);
+        assert_eq!(
+            drawn,
+            Some(Results::auditors_expected(&1, SecurityLevel::Standard))
+        );
+        // Neither a parameter nor what the provider does elsewhere makes the work of who was drawn worthless.
+        AuditorsExpected::set(FixedU128::zero());
+        AuditorsNewcomer::set(FixedU128::zero());
+        assert_eq!(round().unwrap().auditors_expected(&1), drawn);
+        assert_ok!(announce(VERIFIER, 1, 9));
+    });
+}
+
+#[test]
+fn no_more_auditors_are_expected_than_there_are_places_for() {
+    auditing(|| {
+        AuditorsExpected::set(1_000.into());
+        AuditorsNewcomer::set(1_000.into());
+        let expected = Results::auditors_expected(&1, SecurityLevel::Standard);
+        assert_eq!(expected, FixedU128::from_u32(AUDITORS_EXPECTED_MAX));
     });
 }
 
 #[test]
 fn only_who_drew_itself_audits() {
-    auditing(|| {
+    TestExt::new().round_of(1).execute_with(|| {
         AuditorsExpected::set(FixedU128::from_rational(15, 100));
         AuditorsNewcomer::set(FixedU128::from_rational(15, 100));
+        all_commit(&[(1, 9)]);
         let input = input_of(1);
         let announced = |agent: AccountId, proof_agent: AccountId, draw: u8| {
             let proof = proof_of(proof_agent, &input, draw);
@@ -146,6 +284,8 @@ fn an_audit_is_announced_once_in_the_audit_window() {
         assert_noop!(announce(VERIFIER + 1, 2, 9), ResultsError::NotMember);
         pass_unattended(AUDIT_WINDOW + 1);
         assert_noop!(announce(VERIFIER + 1, 1, 9), ResultsError::WrongPhase);
+        assert_ok!(reveal(1, 9));
+        assert_noop!(announce(VERIFIER + 1, 1, 9), ResultsError::WrongPhase);
     });
     TestExt::new().execute_with(|| {
         let call = ResultsCall::announce_audit {
@@ -165,7 +305,7 @@ fn an_audit_is_announced_once_in_the_audit_window() {
 fn there_is_nothing_to_audit_of_who_committed_nothing() {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9)]);
-        pass(COMMIT_WINDOW + 1);
+        pass(COMMIT_WINDOW + 1 + SEED_BLOCKS);
         assert_noop!(announce(VERIFIER, 3, 9), ResultsError::NotDisputable);
     });
 }
@@ -182,14 +322,32 @@ fn a_verifier_needs_free_stake_for_the_bond() {
 }
 
 #[test]
-fn a_task_takes_so_many_audits_and_no_more() {
-    auditing(|| {
-        for place in 0..AccountId::from(AUDITS_MAX) {
+fn a_result_takes_so_many_audits_and_no_more_and_leaves_those_of_others_alone() {
+    TestExt::new().round_of(2).execute_with(|| {
+        all_commit(&[(1, 9), (2, 9)]);
+        for place in 0..AccountId::from(AUDITS_PER_MEMBER_MAX) {
             let verifier = 10_000 + place;
             MockStake::bond(verifier, agent_of(verifier), Role::Verifier, BOND);
             assert_ok!(announce(verifier, 1, 9));
         }
         assert_noop!(announce(VERIFIER, 1, 9), ResultsError::TooManyAudits);
+        assert_ok!(announce(VERIFIER, 2, 9));
+    });
+}
+
+#[test]
+fn the_largest_round_takes_all_the_audits_of_all_its_providers() {
+    TestExt::new().round_of(REDUNDANCY_MAX).execute_with(|| {
+        let members = 1..=AccountId::from(REDUNDANCY_MAX);
+        all_commit(&members.clone().map(|stash| (stash, 9)).collect::<Vec<_>>());
+        for place in 0..AccountId::from(AUDITS_PER_MEMBER_MAX) {
+            let verifier = 10_000 + place;
+            MockStake::bond(verifier, agent_of(verifier), Role::Verifier, 10 * BOND);
+            for provider in members.clone() {
+                assert_ok!(announce(verifier, provider, 9));
+            }
+        }
+        assert_eq!(round().unwrap().audits.len(), AUDITS_MAX as usize);
     });
 }
 
@@ -303,58 +461,24 @@ fn auditors_of_a_loser_are_let_go_a_few_at_a_time() {
 }
 
 #[test]
-fn who_announces_and_never_opens_loses_its_bond_and_others_are_drawn() {
+fn who_announces_and_never_opens_loses_its_bond_and_the_round_ends() {
     audited(9, || {
-        events();
         pass(OPENING_WINDOW + 1);
         assert_eq!(faults(), [(VERIFIER, FaultKind::AuditNoShow)]);
         assert_eq!(slashes()[0].lock, AUDIT_BOND);
         assert_eq!(MockStake::locked(VERIFIER), AUDIT_BOND);
-        let (name, until) = phase().unwrap();
-        assert_eq!(
-            (name, until),
-            (
-                PhaseName::Challengeable,
-                System::block_number() + CHALLENGE_WINDOW
-            )
-        );
-        let drawn = RuntimeEvent::Results(ResultsEvent::AuditorsDrawnAgain {
-            task: TASK,
-            tranche: 1,
-            until,
-        });
-        assert!(events().contains(&drawn));
-
-        // The next one draws itself over the claim, which is open now, and may come to another result.
-        assert_ok!(announce(VERIFIER + 1, 1, 9));
-        assert_ok!(reveal_audit(VERIFIER + 1, 1, 9));
-        // Nor may the first one, when its suspension is over.
-        Records::<Test>::mutate(VERIFIER, |record| record.suspended_until = None);
-        assert_noop!(announce(VERIFIER, 1, 9), ResultsError::AlreadyAuditing);
-        pass(CHALLENGE_WINDOW + 1);
+        assert_eq!(phase(), None);
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
     });
 }
 
 #[test]
-fn auditors_are_not_drawn_again_for_ever() {
-    audited(9, || {
-        pass(OPENING_WINDOW + 2);
-        assert_ok!(announce(VERIFIER + 1, 1, 9));
-        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 2);
-        assert_ok!(announce(VERIFIER + 2, 1, 9));
-        pass(CHALLENGE_WINDOW + OPENING_WINDOW + 2);
-        assert_eq!(phase(), None);
-        assert_eq!(NextSlashId::<Test>::get(), 3);
-    });
-}
-
-#[test]
 fn a_verifier_that_never_opens_gets_no_audits_for_a_while() {
-    TestExt::new().round_of(1).execute_with(|| {
-        revealed_with(&[(VERIFIER, 1, 9)], &[9]);
+    audited(9, || {
         pass(OPENING_WINDOW + 1);
         assert!(TrustLock::is_jailed(&VERIFIER));
+        assert_ok!(open(TASK, [1]));
+        all_commit(&[(1, 9)]);
         assert_noop!(announce(VERIFIER, 1, 9), ResultsError::InJail);
     });
 }

@@ -1,10 +1,14 @@
 //! Anybody can challenge a result, and pays for being wrong.
 
 use frame_support::{assert_noop, assert_ok};
+use proptest::{collection::vec, prelude::*};
 use sp_runtime::TokenError;
+use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
-    limits::CHALLENGES_MAX,
+    limits::{AUDITS_PER_MEMBER_MAX, CHALLENGES_MAX, DISPUTES_MAX},
+    task::{Assignment, PerMember, Security},
+    traits::TaskTrust,
     trust::{AuditState, FaultKind},
 };
 
@@ -69,11 +73,7 @@ fn whoever_stands_by_a_claim_defends_it_for_itself() {
     // Stash 1 has the right result and loses on purpose; its accomplice cannot harm those who say the same.
     after(&[9, 9, 9], || {
         assert_ok!(challenge(STRANGER, 1));
-        assert_ok!(play(
-            agent_of(1),
-            0,
-            surety_dispute_game::bisection::Move::Concede
-        ));
+        assert_ok!(play(agent_of(1), 0, Move::Concede));
         assert_eq!(pairs(), [(2, STRANGER)]);
         play_out(&[(2, 9), (3, 9), (STRANGER, 7)]);
         assert_eq!(faults(), [(1, FaultKind::LostDispute)]);
@@ -130,33 +130,236 @@ fn an_auditor_that_confirmed_a_right_result_defends_it_against_a_saboteur() {
 }
 
 #[test]
-fn every_challenge_of_a_round_is_dearer() {
-    after(&[9], || {
-        for number in 1..=3 {
-            let stranger = STRANGER + number - 1;
-            assert_ok!(challenge(stranger, 1));
-            assert_eq!(money(stranger), MONEY - CHALLENGE_BOND * Balance::from(number));
-        }
+fn the_bond_is_five_prices_or_twice_the_cost_of_defending_or_follows_the_lock() {
+    let bond_at = |price, value_at_risk| {
+        TestExt::new().build().execute_with(|| {
+            for stash in 1..=2 {
+                MockStake::bond(
+                    stash,
+                    agent_of(stash),
+                    surety_types::stake::Role::Provider,
+                    1_000_000,
+                );
+            }
+            let security = Security {
+                value_at_risk,
+                ..Security::default()
+            };
+            let assignments = PerMember::truncate_from(vec![
+                Assignment { provider: 1, price },
+                Assignment {
+                    provider: 2,
+                    price: 1,
+                },
+            ]);
+            assert_ok!(Results::open(TASK, UNITS_MAX, security, &assignments));
+            let round = round().unwrap();
+            (Disputes::challenge_bond(&round), round.members[0].lock)
+        })
+    };
+    assert_eq!(bond_at(1, 0).0, 20);
+    // The dearest of the round counts, whoever is challenged.
+    assert_eq!(bond_at(PRICE, 0), (CHALLENGE_BOND, LOCK));
+    let (bond, lock) = bond_at(PRICE, 30_000);
+    assert!(lock > 8_000, "{lock}");
+    // Half of it is burned: of all places as much as of the lock.
+    let burned = bond - bond / 2;
+    assert!(burned * Balance::from(CHALLENGES_MAX) >= lock / 2);
+    assert_eq!(bond, lock.div_ceil(Balance::from(CHALLENGES_MAX)));
+}
+
+/// As many friends of stash 1 as there are places challenge it.
+fn fill() {
+    for place in 0..AccountId::from(CHALLENGES_MAX) {
+        assert_ok!(challenge(STRANGER + place, 1));
+    }
+    assert_eq!(round().unwrap().challenges, CHALLENGES_MAX);
+}
+
+/// Who comes when all places are taken.
+const LAST: AccountId = STRANGER + CHALLENGES_MAX as AccountId;
+
+/// Has a friend give up, who does not play.
+fn give_up(friend: AccountId) {
+    let mut open = disputes().into_iter();
+    let (id, dispute) = open
+        .find(|(_, dispute)| *dispute.challenger.account() == friend)
+        .unwrap();
+    if dispute.game.to_move() == Some(Side::Defender) {
+        assert_ok!(play(player_of(&dispute.defender), id, next_move(id, 8)));
+    }
+    assert_ok!(play(friend, id, Move::Concede));
+}
+
+fn until() -> BlockNumber {
+    phase().unwrap().1
+}
+
+#[test]
+fn a_task_takes_so_many_challenges_at_once_and_no_more() {
+    after(&[8], || {
+        fill();
+        assert_noop!(challenge(LAST, 1), DisputesError::TooManyDisputes);
+        give_up(STRANGER);
+        assert_ok!(challenge(LAST, 1));
+        assert_noop!(challenge(STRANGER, 1), DisputesError::TooManyDisputes);
     });
 }
 
 #[test]
-fn the_bond_covers_twice_what_defending_costs() {
-    after(&[9], || {
-        let round = round().unwrap();
-        assert_eq!(Disputes::challenge_bond(&round, 1), 20);
-        assert_eq!(Disputes::challenge_bond(&round, PRICE), CHALLENGE_BOND);
+fn disputes_of_others_leave_the_places_for_challenges_free() {
+    TestExt::new().round_of(1).execute_with(|| {
+        all_commit(&[(1, 8)]);
+        let verifiers = 10_000..10_000 + AccountId::from(AUDITS_PER_MEMBER_MAX);
+        for verifier in verifiers.clone() {
+            MockStake::bond(
+                verifier,
+                agent_of(verifier),
+                surety_types::stake::Role::Verifier,
+                BOND,
+            );
+            assert_ok!(announce(verifier, 1, 9));
+        }
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 8)]);
+        for verifier in verifiers.clone() {
+            assert_ok!(reveal_audit(verifier, 1, 9));
+        }
+        assert_eq!(disputes().len() as u32, DISPUTES_MAX - CHALLENGES_MAX);
+        fill();
+        assert_eq!(disputes().len() as u32, DISPUTES_MAX);
     });
 }
 
 #[test]
-fn a_task_takes_so_many_challenges_and_no_more() {
-    after(&[9], || {
-        for number in 0..AccountId::from(CHALLENGES_MAX) {
-            assert_ok!(challenge(STRANGER + number, 1));
-        }
-        assert_noop!(challenge(STRANGER + 19, 1), DisputesError::TooManyDisputes);
+fn who_finds_all_places_taken_when_the_window_ends_has_its_chance_when_one_is_free() {
+    after(&[8], || {
+        fill();
+        pass(2);
+        play_out(&[(1, 8)]);
+        pass(CHALLENGE_WINDOW - 1);
+        assert_noop!(challenge(LAST, 1), ResultsError::WrongPhase);
+        give_up(STRANGER);
+        assert_eq!(until(), System::block_number() + CHALLENGE_WINDOW);
+        // The others let their time run out.
+        pass(CHALLENGE_WINDOW);
+        assert_ok!(challenge(LAST, 1));
+        assert_eq!(round().unwrap().challenges, 1);
+        play_out(&[(1, 8), (LAST, 9)]);
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+        assert_eq!(money(LAST), MONEY);
+        let friends = STRANGER..LAST;
+        assert!(
+            friends
+                .clone()
+                .all(|friend| money(friend) == MONEY - CHALLENGE_BOND)
+        );
     });
+}
+
+#[test]
+fn an_undecided_challenge_that_moves_the_window_on_costs_half_its_bond() {
+    after(&[TOKENS + 1], || {
+        fill();
+        let (issued, before) = (Balances::total_issuance(), until());
+        let friends = STRANGER..LAST;
+        let mut players: Vec<_> = friends.clone().map(|friend| (friend, 9)).collect();
+        players.push((1, TOKENS + 1));
+        play_out(&players);
+        pass(DECISION_WINDOW + 1);
+        assert_eq!(disputes().len(), 0);
+        assert!(until() > before);
+        let left: Balance = friends.map(money).sum();
+        let places = Balance::from(CHALLENGES_MAX);
+        assert_eq!(left, places * MONEY - CHALLENGE_BOND / 2);
+        assert_eq!(Balances::total_issuance(), issued - CHALLENGE_BOND / 2);
+    });
+}
+
+#[test]
+fn an_undecided_challenge_beside_free_places_costs_nothing() {
+    after(&[TOKENS + 1], || {
+        assert_ok!(challenge(STRANGER, 1));
+        play_out(&[(1, TOKENS + 1), (STRANGER, 9)]);
+        pass(DECISION_WINDOW + 1);
+        assert_eq!((disputes().len(), money(STRANGER)), (0, MONEY));
+    });
+}
+
+#[test]
+fn a_place_that_is_freed_while_others_are_free_moves_no_window() {
+    after(&[9], || {
+        assert_ok!(challenge(STRANGER, 1));
+        let before = until();
+        pass(1);
+        assert_ok!(play(agent_of(1), 0, next_move(0, 9)));
+        assert_ok!(play(STRANGER, 0, Move::Concede));
+        assert_eq!((until(), round().unwrap().challenges), (before, 0));
+    });
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::contextualize_config(ProptestConfig::with_cases(100)))]
+
+    /// However strangers come and go: for each time that the window is moved on somebody has lost a bond, or
+    /// the provider its lock, and the round ends.
+    #[test]
+    fn whoever_moves_the_window_on_has_lost_a_bond(
+        steps in vec((0u8..8, 0..AccountId::from(CHALLENGES_MAX) + 4), 30..150),
+    ) {
+        after(&[9, 9], || {
+            let issued = Balances::total_issuance();
+            let mut moved = 0;
+            events();
+            let mut lost = 0;
+            // All places are taken in the beginning, so that something is moved at all.
+            fill();
+            for (step, who) in steps {
+                if round().is_none() {
+                    break;
+                }
+                let (stranger, before) = (STRANGER + who, until());
+                match step {
+                    0..3 => _ = challenge(stranger, 1 + who % 2),
+                    3..6 => {
+                        let mut open = disputes().into_iter();
+                        let found = open.find(|(_, dispute)| *dispute.challenger.account() == stranger);
+                        if let Some((id, dispute)) = found {
+                            if dispute.game.to_move() == Some(Side::Defender) {
+                                let _ = play(player_of(&dispute.defender), id, next_move(id, 9));
+                            }
+                            let _ = play(stranger, id, Move::Concede);
+                        }
+                    }
+                    6 => {
+                        play_out(&[(1, 9), (2, 9)]);
+                        pass(1);
+                    }
+                    _ => _ = play(agent_of(1 + who % 2), NextDisputeId::<Test>::get() - 1, Move::Concede),
+                }
+                check();
+                lost += events().into_iter().filter(|event| matches!(
+                    event,
+                    RuntimeEvent::Disputes(DisputesEvent::BondForfeited { .. })
+                        | RuntimeEvent::TrustLock(TrustLockEvent::SlashDeferred { .. })
+                )).count();
+                moved += usize::from(round().is_some() && until() > before);
+                assert!(moved <= lost, "moved {moved} times for {lost} bonds");
+            }
+            let mut blocks = 0;
+            while round().is_some() {
+                play_out(&[(1, 9), (2, 9)]);
+                pass(1);
+                blocks += 1;
+                assert!(blocks < 200, "a round that does not end");
+            }
+            // What is not on the accounts is burned.
+            let burned = issued - Balances::total_issuance();
+            let free: Balance = (STRANGER..=LAST_STRANGER).chain([1, 2]).map(money).sum();
+            let before = MONEY * (LAST_STRANGER - STRANGER + 1) as Balance + 2;
+            assert_eq!(free + burned, before);
+        });
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use frame_support::{assert_noop, assert_ok};
 use sp_core::H256;
 use sp_runtime::DispatchError;
-use surety_pallet_test_kit::{MockClock, MockStake};
+use surety_audit_economics::audit_seed;
+use surety_pallet_test_kit::{MockClock, MockEntropy, MockStake};
 use surety_types::{stake::Role, task::MemberProgress};
 
 use super::copied_opening;
@@ -32,23 +33,37 @@ fn a_commitment_is_written_down_and_announced() {
 }
 
 #[test]
-fn the_last_commitment_opens_the_audit_window() {
+fn after_the_last_commitment_the_audit_window_opens_with_its_seed() {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9)]);
         pass(2);
         events();
         assert_ok!(commit(3, 9));
-        let until = 3 + AUDIT_WINDOW;
-        assert_eq!(phase(), Some((PhaseName::Auditing, until)));
-        assert_eq!(
+        assert!(matches!(
             events()[1],
             RuntimeEvent::Results(ResultsEvent::PhaseChanged {
-                task: TASK,
                 phase: PhaseName::Auditing,
-                until
+                ..
             })
-        );
+        ));
+        pass(1);
+        assert!(round().unwrap().awaits_seed());
+        assert_eq!(events(), []);
+        pass(1);
+        let until = 5 + AUDIT_WINDOW;
+        assert_eq!(phase(), Some((PhaseName::Auditing, until)));
         assert_eq!(MockClock::last_wake(TASK), Some(until));
+        let entropy = MockEntropy::output_of(4);
+        let seed = audit_seed(TASK, &EpochRandomness::get(), Some(&entropy));
+        assert_eq!(
+            events(),
+            [RuntimeEvent::Results(ResultsEvent::AuditorsSeeded {
+                task: TASK,
+                seed,
+                entropy: Some((entropy, 4)),
+                until
+            })]
+        );
     });
 }
 
@@ -128,7 +143,7 @@ fn a_copied_commitment_opens_for_nobody_but_its_author() {
         let copied = seal(1, &claim(9));
         assert_ok!(commit(1, 9));
         assert_ok!(Results::commit(RuntimeOrigin::signed(agent_of(2)), TASK, copied));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_ok!(reveal(1, 9));
         assert_noop!(send_opening(copied_opening()), ResultsError::CommitmentMismatch);
     });

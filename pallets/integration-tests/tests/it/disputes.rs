@@ -26,9 +26,10 @@ fn different_results_open_a_dispute_in_which_the_fewer_defend() {
         assert_eq!(pairs(), [(3, 1)]);
         let (id, dispute) = disputes().remove(0);
         assert_eq!(dispute.claim, claim(8));
-        assert_eq!((dispute.opened_at, dispute.bond, dispute.moves), (5, 0, 0));
+        assert_eq!((dispute.opened_at, dispute.bond, dispute.moves), (7, 0, 0));
         let listed = round().unwrap().disputes;
-        assert_eq!((listed[0].id, listed[0].seats), (id, Some((2, 0))));
+        let seats = (listed[0].defender, listed[0].challenger);
+        assert_eq!((listed[0].id, seats), (id, (Some(2), Some(0))));
     });
 }
 
@@ -104,7 +105,7 @@ fn a_side_that_lets_its_time_run_out_loses() {
 #[test]
 fn the_agenda_ends_what_nobody_plays() {
     after(&[9, 9, 8], || {
-        assert_eq!(MockClock::last_wake(TASK), Some(5));
+        assert_eq!(MockClock::last_wake(TASK), Some(7));
         pass(u64::from(CLOCK) + 1);
         assert_eq!(disputes(), []);
         assert_eq!(faults(), [(3, FaultKind::LostDispute)]);
@@ -142,7 +143,7 @@ fn finality_that_jumps_back_gives_no_time_and_takes_none() {
         assert_ok!(play(agent_of(3), 0, next_move(0, 8)));
         let dispute = DisputeStorage::<Test>::get(0).unwrap();
         assert_eq!(dispute.game.clocks().defender, CLOCK);
-        assert_eq!(dispute.ticked_at, 5);
+        assert_eq!(dispute.ticked_at, 7);
     });
 }
 
@@ -292,7 +293,7 @@ fn a_dispute_is_moot_when_one_of_its_parties_has_lost_elsewhere() {
         assert_ok!(challenge(one, 1));
         assert_ok!(challenge(other, 1));
         let held = |account| MONEY - money(account);
-        assert_eq!((held(one), held(other)), (CHALLENGE_BOND, 2 * CHALLENGE_BOND));
+        assert_eq!((held(one), held(other)), (CHALLENGE_BOND, CHALLENGE_BOND));
         // The first finds the lie, and goes on against the second provider.
         while pairs()[0] == (1, one) {
             let (id, _) = disputes()[0];

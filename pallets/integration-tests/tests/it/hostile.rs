@@ -32,6 +32,8 @@ enum Step {
     /// Plays something else.
     PlayJunk(AccountId, u32, u8),
     Sabotage(u32, u8),
+    /// Gives up.
+    Concede(u32),
     AdvanceDispute(u32),
     CarryOut(u32),
     AnnounceUndrawn(AccountId, AccountId),
@@ -44,7 +46,7 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
     let stranger = || FIRST_STRANGER..FIRST_STRANGER + 4;
     let demander = || prop_oneof![3 => stranger(), 1 => Just(MockOutcome::CLIENT)];
     let result = || prop_oneof![Just(TRUTH), Just(8), Just(7), Just(TOKENS)];
-    let dispute = || 0u32..12;
+    let dispute = || 0u32..24;
     prop_oneof![
         4 => (member(), result()).prop_map(|(who, result)| Step::Commit(who, result)),
         4 => (member(), result()).prop_map(|(who, result)| Step::Reveal(who, result)),
@@ -58,6 +60,7 @@ fn any_step(members: AccountId) -> impl Strategy<Value = Step> {
         10 => (dispute(), result()).prop_map(|(id, result)| Step::Play(id, result)),
         3 => (stranger(), dispute(), any::<u8>()).prop_map(|(who, id, junk)| Step::PlayJunk(who, id, junk)),
         4 => (dispute(), result()).prop_map(|(id, result)| Step::Sabotage(id, result)),
+        4 => dispute().prop_map(Step::Concede),
         1 => dispute().prop_map(Step::AdvanceDispute),
         1 => (0u32..6).prop_map(Step::CarryOut),
         1 => (verifier(), member()).prop_map(|(who, of)| Step::AnnounceUndrawn(who, of)),
@@ -115,6 +118,11 @@ impl World {
             Step::Sabotage(id, result) => {
                 if let Some(player) = hostile_side(id) {
                     tried(play(player, id, sabotage(id, result)));
+                }
+            }
+            Step::Concede(id) => {
+                if let Some(player) = hostile_side(id) {
+                    tried(play(player, id, Move::Concede));
                 }
             }
             Step::PlayJunk(who, id, junk) => {
@@ -218,6 +226,29 @@ fn supply(who: AccountId, result: u8, segment: u32) {
     }
 }
 
+/// Verifiers that confirmed what the honest one contradicts, and whose result it was.
+fn confirmed_lies() -> Vec<(AccountId, AccountId)> {
+    let revealed: Vec<_> = events()
+        .into_iter()
+        .filter_map(|event| match event {
+            RuntimeEvent::Results(ResultsEvent::AuditRevealed {
+                verifier,
+                provider,
+                agrees,
+                ..
+            }) => Some((verifier, provider, agrees)),
+            _ => None,
+        })
+        .collect();
+    let is_lie = |wanted| revealed.contains(&(HONEST_VERIFIER, wanted, false));
+    let confirmed = revealed
+        .iter()
+        .filter(|(_, provider, agrees)| *agrees && is_lie(*provider));
+    confirmed
+        .map(|(verifier, provider, _)| (*verifier, *provider))
+        .collect()
+}
+
 /// Everything that strangers, stashes and the pool have, on hold or not.
 fn money_in_all() -> Balance {
     Balances::total_issuance()
@@ -263,6 +294,10 @@ proptest! {
 
             for stash in world.honest.iter().chain([&HONEST_VERIFIER]) {
                 assert_eq!(MockStake::slashed(*stash), 0, "{stash} was slashed");
+            }
+            // Whoever confirmed a lie that the honest verifier saw has lost its bond, however it came out.
+            for (verifier, provider) in confirmed_lies() {
+                assert!(MockStake::slashed(verifier) > 0, "{verifier} got away with {provider}'s lie");
             }
             // Nobody was paid for a lie that somebody honest contradicted.
             let decisions = MockOutcome::decisions();

@@ -336,7 +336,7 @@ fn take(step: &Step) {
 /// Longest that providers, all of them hostile, can keep such a round from ending.
 fn longest(seats: BlockNumber, reserves: BlockNumber) -> BlockNumber {
     let demands = (seats + reserves) * BlockNumber::from(INPUT_DEMANDS_MAX) * INPUT_WINDOW;
-    (reserves + 1) * (COMMIT_WINDOW + 1) + demands + AUDIT_WINDOW + REVEAL_WINDOW + CHALLENGE_WINDOW + 4
+    (reserves + 1) * (COMMIT_WINDOW + 1) + demands + AUDITING + REVEAL_WINDOW + CHALLENGE_WINDOW + 4
 }
 
 proptest! {

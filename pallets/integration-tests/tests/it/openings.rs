@@ -33,7 +33,7 @@ fn a_pool_takes_an_opening_while_the_call_would_succeed() {
         assert_ok!(commit(1, 9));
         assert_eq!(refused(&call), InvalidTransaction::Future);
         assert_ok!(commit(2, 9));
-        pass(AUDIT_WINDOW);
+        pass(AUDITING);
         assert_eq!(refused(&call), InvalidTransaction::Future);
         pass(1);
         // It is late from the last of these on.
@@ -55,7 +55,7 @@ fn a_pool_says_why_it_takes_no_other_opening() {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9)]);
         pass(COMMIT_WINDOW + 1);
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         for (call, why) in [
             (opening(1, claim(8)), InvalidTransaction::BadProof),
             (sent_with(1, claim(9), 2), InvalidTransaction::BadProof),

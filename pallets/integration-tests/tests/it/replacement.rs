@@ -50,7 +50,7 @@ fn the_newcomer_finishes_the_round_and_the_commitment_made_before_still_counts()
         pass(COMMIT_WINDOW + 1);
         assert_noop!(commit(2, 9), ResultsError::NotMember);
         assert_ok!(commit(5, 9));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         all_reveal(&[(1, 9), (5, 9)]);
         pass(CHALLENGE_WINDOW + 1);
         assert_eq!(decision(), Some(agreed(9, &[1, 5], &[], &[])));

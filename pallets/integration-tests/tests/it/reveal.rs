@@ -13,7 +13,7 @@ fn revealing(test: impl FnOnce()) {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9), (3, 9)]);
         pass(AUDIT_WINDOW + 1);
-        assert_eq!(phase(), Some((PhaseName::Revealing, 5 + REVEAL_WINDOW)));
+        assert_eq!(phase(), Some((PhaseName::Revealing, 7 + REVEAL_WINDOW)));
         events();
         test();
     });
@@ -45,7 +45,7 @@ fn nobody_reveals_before_the_audit_window_is_over() {
         assert_noop!(reveal(1, 9), ResultsError::WrongPhase);
         assert_ok!(commit(2, 9));
         assert_noop!(reveal(1, 9), ResultsError::WrongPhase);
-        pass(AUDIT_WINDOW);
+        pass(AUDITING);
         assert_noop!(reveal(1, 9), ResultsError::WrongPhase);
         pass(1);
         assert_ok!(reveal(1, 9));
@@ -69,7 +69,7 @@ fn a_reveal_that_fails_opens_nothing() {
         all_commit(&[(1, 9), (2, 9)]);
         pass_unattended(AUDIT_WINDOW + 1);
         assert_noop!(reveal(1, 8), ResultsError::CommitmentMismatch);
-        assert_eq!(phase(), Some((PhaseName::Auditing, 1 + AUDIT_WINDOW)));
+        assert_eq!(phase(), Some((PhaseName::Auditing, 3 + AUDIT_WINDOW)));
     });
 }
 
@@ -126,7 +126,7 @@ fn who_committed_nothing_has_nothing_to_reveal() {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9)]);
         pass(COMMIT_WINDOW + 1);
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_noop!(reveal(3, 9), ResultsError::NotCommitted);
     });
 }
@@ -180,7 +180,7 @@ fn more_units_than_the_client_pays_for_cannot_be_claimed() {
             let agent = RuntimeOrigin::signed(agent_of(stash));
             assert_ok!(Results::commit(agent, TASK, seal(stash, claim)));
         }
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_ok!(send_opening(opening(1, at_most)));
         assert_noop!(send_opening(opening(2, too_many)), ResultsError::TooManyUnits);
     });
@@ -192,7 +192,7 @@ fn the_last_reveal_brings_the_verdict_early() {
         all_reveal(&[(1, 9), (2, 9)]);
         events();
         assert_ok!(reveal(3, 9));
-        let until = 5 + CHALLENGE_WINDOW;
+        let until = 7 + CHALLENGE_WINDOW;
         let phase_now = PhaseName::Challengeable;
         assert_eq!(phase(), Some((phase_now, until)));
         assert_eq!(
@@ -218,7 +218,7 @@ fn who_committed_nothing_is_not_waited_for() {
     TestExt::new().round_of(3).execute_with(|| {
         all_commit(&[(1, 9), (2, 9)]);
         pass(COMMIT_WINDOW + 1);
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         all_reveal(&[(1, 9), (2, 9)]);
         assert_eq!(phase().map(|(name, _)| name), Some(PhaseName::Challengeable));
     });
@@ -233,7 +233,7 @@ fn a_claim_that_no_result_can_be_like_cannot_be_revealed() {
         };
         let agent = RuntimeOrigin::signed(agent_of(1));
         assert_ok!(Results::commit(agent, TASK, seal(1, &impossible)));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_noop!(
             send_opening(opening(1, impossible)),
             ResultsError::ImpossibleClaim

@@ -54,21 +54,6 @@ fn a_round_is_drawn_for_at_its_tasks_level() {
 }
 
 #[test]
-fn auditors_that_replace_others_are_drawn_at_the_high_level() {
-    TestExt::new().execute_with(|| {
-        settled(1);
-        assert_ok!(open_secured(TASK, secured(SecurityLevel::Basic, 0), [1]));
-        all_commit(&[(1, 9)]);
-        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
-        pass(AUDIT_WINDOW + 1);
-        all_reveal(&[(1, 9)]);
-        pass(OPENING_WINDOW + 1);
-        assert_eq!(round().unwrap().draw.unwrap().tranche, 1);
-        assert_ok!(announce_with(FIRST_VERIFIER + 1, 1, 9, 0x20));
-    });
-}
-
-#[test]
 fn what_is_at_risk_raises_the_lock_beyond_the_usual_multiple() {
     TestExt::new().execute_with(|| {
         let lock = |level, risk| Results::lock_for(PRICE, &secured(level, risk));

@@ -141,6 +141,7 @@ fn convict(kind: FaultKind) -> u32 {
         offender: 3,
         kind,
         lock: 0,
+        finders: Default::default(),
         finder: None,
         client: None,
     });

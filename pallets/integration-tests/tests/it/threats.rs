@@ -2,9 +2,12 @@
 //! list.
 
 use frame_support::{assert_noop, assert_ok};
+use sp_core::H256;
 use surety_dispute_game::bisection::Move;
 use surety_pallet_test_kit::{MockOutcome, MockStake};
 use surety_types::{
+    limits::AUDITS_MAX,
+    stake::Role,
     task::{FailureReason, Verdict},
     traits::{Jail, StakeLedger},
     trust::FaultKind,
@@ -23,7 +26,7 @@ fn copying_a_commitment_opens_for_nobody_else() {
         let copied = seal(1, &claim(9));
         let agent = RuntimeOrigin::signed(agent_of(2));
         assert_ok!(Results::commit(agent, TASK, copied));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_ok!(reveal(1, 9));
         assert_noop!(send_opening(copied_opening()), ResultsError::CommitmentMismatch);
     });
@@ -91,12 +94,11 @@ fn colluding_providers_who_are_alone_lose_to_an_auditor() {
 #[test]
 fn many_names_draw_no_more_audits_than_one_with_their_stake() {
     TestExt::new().round_of(1).execute_with(|| {
-        use surety_types::stake::Role;
         let small = 20_000;
         MockStake::bond(small, agent_of(small), Role::Verifier, AUDIT_BOND);
-        all_commit(&[(1, 9)]);
         AuditorsExpected::set(1.into());
         AuditorsNewcomer::set(1.into());
+        all_commit(&[(1, 9)]);
         let announced = |verifier: AccountId, draw: u8| {
             let proof = proof_of(agent_of(verifier), &input_of(1), draw);
             let call = ResultsCall::announce_audit {
@@ -141,7 +143,7 @@ fn false_disputes_and_delay_are_paid_by_who_makes_them() {
         }
         assert_eq!(phase(), None);
         assert_eq!(decision(), Some(agreed(9, &[1], &[], &[])));
-        let bonds = CHALLENGE_BOND * (1 + 2 + 3);
+        let bonds = 3 * CHALLENGE_BOND;
         let left: Balance = (0..3).map(|number| money(STRANGER + number)).sum();
         assert_eq!(left, 3 * MONEY - bonds);
         assert_eq!(money(1), 1 + bonds / 2);
@@ -200,21 +202,113 @@ fn a_challenge_that_is_run_in_front_of_takes_nothing_from_the_one_behind() {
 }
 
 #[test]
-fn grinding_commitments_does_not_steer_the_draw_of_others() {
+fn grinding_commitments_changes_nothing_of_what_anybody_draws_with() {
+    let drawn_with = |commitment| {
+        let mut input = None;
+        TestExt::new().round_of(1).execute_with(|| {
+            let agent = RuntimeOrigin::signed(agent_of(1));
+            assert_ok!(Results::commit(agent, TASK, commitment));
+            pass(SEED_BLOCKS);
+            input = Some(input_of(1));
+        });
+        input.unwrap()
+    };
+    let first = drawn_with(H256::zero());
+    assert!((1..200).all(|salt| drawn_with(H256::repeat_byte(salt)) == first));
+}
+
+#[test]
+fn the_seed_is_the_doing_of_a_block_after_the_last_commitment() {
+    // All that the chain knows while commitments are taken is the same each time.
+    let seeded_by = |author_of: BlockNumber| {
+        let mut seed = None;
+        TestExt::new().round_of(1).execute_with(|| {
+            HasEntropy::set(false);
+            assert_ok!(commit(1, 9));
+            pass(author_of - 1);
+            HasEntropy::set(true);
+            pass(1);
+            seed = round().unwrap().draw.unwrap().seed;
+        });
+        seed
+    };
+    let seeds: std::collections::BTreeSet<_> = (2..20).map(seeded_by).collect();
+    assert!(!seeds.contains(&None));
+    assert_eq!(seeds.len(), 18);
+}
+
+#[test]
+fn a_key_found_after_the_seed_audits_nothing() {
     TestExt::new().round_of(1).execute_with(|| {
+        pass(9);
         all_commit(&[(1, 9)]);
-        // What a verifier draws over names the commitment, and its output is known to its key alone: the
-        // proof of another key is worth nothing, whatever the commitment.
-        let proof = proof_of(agent_of(VERIFIER + 1), &input_of(1), 0);
-        let seal = seal_of(VERIFIER, 1, 9);
-        let call = ResultsCall::announce_audit {
-            task: TASK,
-            provider: 1,
-            proof,
-            seal,
-        };
-        assert_noop!(send(VERIFIER, call), ResultsError::NotDrawn);
+        // Another agent, of which it has seen that it is drawn. It is settled since this block.
+        MockStake::settle(VERIFIER, 0);
+        assert_noop!(announce(VERIFIER, 1, 9), ResultsError::Unsettled);
+        // Nor does it ever become old enough for this round.
+        pass(AUDIT_WINDOW);
+        MockStake::settle(VERIFIER, AUDIT_WINDOW as u32);
+        assert_noop!(announce(VERIFIER, 1, 9), ResultsError::Unsettled);
     });
+}
+
+#[test]
+fn stake_moved_to_a_name_that_is_drawn_audits_nothing() {
+    TestExt::new().round_of(1).execute_with(|| {
+        pass(9);
+        all_commit(&[(1, 9)]);
+        let drawn = 20_000;
+        MockStake::bond(drawn, agent_of(drawn), Role::Verifier, 100 * BOND);
+        MockStake::settle(drawn, 0);
+        assert_noop!(announce(drawn, 1, 9), ResultsError::Unsettled);
+    });
+}
+
+#[test]
+fn many_verifiers_of_one_owner_are_drawn_no_more_than_their_stake_is() {
+    TestExt::new().round_of(2).execute_with(|| {
+        // As much stake as all others together have, in as many names as a round has places.
+        let owners = 20_000..20_000 + AccountId::from(AUDITS_MAX);
+        let each = BOND * Balance::from(VERIFIERS as u32) / Balance::from(AUDITS_MAX);
+        for name in owners.clone() {
+            MockStake::bond(name, agent_of(name), Role::Verifier, each);
+        }
+        all_commit(&[(1, 8), (2, 9)]);
+        // Each of them is drawn with 1 in 256, and an honest one that has a twentieth of all stake with 38.
+        for name in owners {
+            assert_noop!(announce_with(name, 1, 8, 2), ResultsError::NotDrawn);
+        }
+        assert_ok!(announce_with(VERIFIER, 1, 9, 37));
+    });
+}
+
+#[test]
+fn an_author_that_withholds_its_block_gets_one_other_draw_and_knows_nobody_elses_part_in_it() {
+    let inputs_without = |withheld: BlockNumber| {
+        let mut found = None;
+        TestExt::new().round_of(1).execute_with(|| {
+            HasEntropy::set(false);
+            assert_ok!(commit(1, 9));
+            pass(1 + withheld);
+            HasEntropy::set(true);
+            pass(1);
+            let input = input_of(1);
+            // Whatever the seed is, the proof of somebody else's key is worth nothing.
+            let proof = proof_of(agent_of(VERIFIER + 1), &input, 0);
+            let seal = seal_of(VERIFIER, 1, 9);
+            let call = ResultsCall::announce_audit {
+                task: TASK,
+                provider: 1,
+                proof,
+                seal,
+            };
+            assert_noop!(send(VERIFIER, call), ResultsError::NotDrawn);
+            assert_ok!(announce(VERIFIER, 1, 9));
+            found = Some(input);
+        });
+        found.unwrap()
+    };
+    assert_ne!(inputs_without(0), inputs_without(1));
 }
 
 #[test]
@@ -229,17 +323,30 @@ fn moves_that_are_censored_while_nothing_becomes_final_cost_no_time() {
 }
 
 #[test]
-fn an_auditor_that_is_kept_from_showing_is_replaced() {
+fn an_auditor_that_is_kept_off_the_network_has_hours_and_anybody_carries_its_opening() {
     TestExt::new().round_of(1).execute_with(|| {
         revealed_with(&[(VERIFIER, 1, 9)], &[8]);
+        MockStake::dismiss_agent(VERIFIER);
+        pass(OPENING_WINDOW);
+        assert_eq!(decision(), None);
+        assert_ok!(reveal_audit(VERIFIER, 1, 9));
+        assert_eq!(pairs(), [(1, VERIFIER)]);
+        // It is back, and plays.
+        MockStake::bond(VERIFIER, agent_of(VERIFIER), Role::Verifier, 0);
+        play_out(&[(1, 8), (VERIFIER, 9)]);
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
+    });
+}
+
+#[test]
+fn where_all_auditors_are_silenced_whoever_differs_challenges() {
+    TestExt::new().round_of(1).execute_with(|| {
+        revealed_with(&[(VERIFIER, 1, 9)], &[8]);
+        assert_ok!(challenge(STRANGER, 1));
+        play_out(&[(1, 8), (STRANGER, 9)]);
+        assert_eq!(faults(), [(1, FaultKind::WrongResult)]);
         pass(OPENING_WINDOW + 1);
-        assert_ok!(announce(VERIFIER + 1, 1, 9));
-        assert_ok!(reveal_audit(VERIFIER + 1, 1, 9));
-        play_out(&[(1, 8), (VERIFIER + 1, 9)]);
-        assert_eq!(
-            faults(),
-            [(VERIFIER, FaultKind::AuditNoShow), (1, FaultKind::WrongResult)]
-        );
+        assert_eq!(faults(), [(VERIFIER, FaultKind::AuditNoShow)]);
     });
 }
 

@@ -47,9 +47,13 @@ fn a_late_agenda_takes_no_time_from_providers() {
         pass_unattended(500);
         assert_ok!(Results::advance(TASK));
         assert_eq!(phase(), Some((PhaseName::Auditing, 501 + AUDIT_WINDOW)));
+        assert!(round().unwrap().awaits_seed());
         pass_unattended(500);
         assert_ok!(Results::advance(TASK));
-        assert_eq!(phase(), Some((PhaseName::Revealing, 1_001 + REVEAL_WINDOW)));
+        assert_eq!(phase(), Some((PhaseName::Auditing, 1_001 + AUDIT_WINDOW)));
+        pass_unattended(500);
+        assert_ok!(Results::advance(TASK));
+        assert_eq!(phase(), Some((PhaseName::Revealing, 1_501 + REVEAL_WINDOW)));
     });
 }
 
@@ -57,10 +61,16 @@ fn a_late_agenda_takes_no_time_from_providers() {
 fn one_advance_is_one_change_of_phase_however_late() {
     TestExt::new().round_of(1).execute_with(|| {
         assert_ok!(commit(1, 9));
-        pass_unattended(10_000);
-        for expected in [Some(PhaseName::Revealing), Some(PhaseName::Revealing)] {
-            assert_ok!(Results::advance(TASK));
-            assert_eq!(phase().map(|(name, _)| name), expected);
+        for expected in [
+            PhaseName::Auditing,
+            PhaseName::Revealing,
+            PhaseName::Challengeable,
+        ] {
+            pass_unattended(10_000);
+            for _ in 0..2 {
+                assert_ok!(Results::advance(TASK));
+                assert_eq!(phase().map(|(name, _)| name), Some(expected));
+            }
         }
     });
 }
@@ -69,7 +79,7 @@ fn one_advance_is_one_change_of_phase_however_late() {
 fn the_verdict_is_carried_out_only_after_the_challenge_window() {
     TestExt::new().round_of(1).execute_with(|| {
         assert_ok!(commit(1, 9));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_ok!(reveal(1, 9));
         pass(CHALLENGE_WINDOW);
         assert_eq!(decision(), None);
@@ -89,7 +99,7 @@ fn the_verdict_is_carried_out_only_after_the_challenge_window() {
 fn a_verdict_that_cannot_be_carried_out_stays_and_is_tried_again() {
     TestExt::new().round_of(1).execute_with(|| {
         assert_ok!(commit(1, 9));
-        pass(AUDIT_WINDOW + 1);
+        pass(AUDITING + 1);
         assert_ok!(reveal(1, 9));
         pass_unattended(CHALLENGE_WINDOW + 1);
         MockOutcome::refuse(true);

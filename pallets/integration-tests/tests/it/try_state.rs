@@ -3,8 +3,9 @@
 use frame_support::{assert_ok, traits::fungible::MutateHold};
 use sp_core::H256;
 use surety_types::{
-    task::{FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
-    trust::{AuditState, FaultKind},
+    limits::AUDITS_PER_MEMBER_MAX,
+    task::{AuditDraw, FailureReason, MemberProgress, ResultClaim, RoundPhase, Verdict},
+    trust::{Audit, AuditState, FaultKind},
 };
 
 use surety_pallet_integration_tests::*;
@@ -144,6 +145,48 @@ fn an_audit_twice_and_a_bond_that_nothing_needs_are_noticed() {
 }
 
 #[test]
+fn more_audits_of_a_provider_than_it_has_places_for_are_noticed() {
+    assert_noticed("RESULTS-5", all_committed, |round| {
+        for verifier in 0..=AccountId::from(AUDITS_PER_MEMBER_MAX) {
+            let audit = Audit {
+                verifier,
+                provider: 1,
+                bond: 0,
+                state: AuditState::Confirmed,
+            };
+            round.audits.try_push(audit).unwrap();
+        }
+    });
+}
+
+#[test]
+fn auditors_that_nothing_was_drawn_with_are_noticed() {
+    let unseeded = |round: &mut RoundOf<Test>| round.draw.as_mut().unwrap().seed = None;
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("RESULTS-12", audited, unseeded);
+    assert_noticed("RESULTS-12", revealing, unseeded);
+    assert_noticed("RESULTS-12", challengeable, unseeded);
+    assert_noticed("RESULTS-12", all_committed, |round| round.draw = None);
+    assert_noticed("RESULTS-12", all_committed, |round| {
+        let draw = round.draw.as_mut().unwrap();
+        draw.settled_by = draw.begun_at + 1;
+    });
+    assert_noticed("RESULTS-12", fresh, |round| {
+        round.draw = Some(AuditDraw {
+            begun_at: 1,
+            settled_by: 1,
+            epoch_randomness: H256::zero(),
+            verifier_stake: 1,
+            expected: Default::default(),
+            seed: None,
+        });
+    });
+}
+
+#[test]
 fn a_convict_that_is_to_be_paid_is_noticed() {
     assert_noticed("RESULTS-3", convicted, |round| {
         round.members[0].fault = Some(FaultKind::Undecided);
@@ -186,6 +229,30 @@ fn holds_that_are_not_bonds_or_prices_are_noticed() {
         let demand = Demands::<Test>::take(TASK, 1).unwrap();
         Demands::<Test>::insert(TASK + 1, 1, demand);
     });
+}
+
+#[test]
+fn places_and_audits_of_no_dispute_are_noticed() {
+    assert_noticed("DISPUTES-5", challengeable, |round| round.challenges = 1);
+    let audited = || {
+        all_committed();
+        assert_ok!(announce(FIRST_VERIFIER, 1, 9));
+        pass(AUDIT_WINDOW + 1);
+        all_reveal(&[(1, 9), (2, 9), (3, 8)]);
+        assert_ok!(reveal_audit(FIRST_VERIFIER, 1, 9));
+    };
+    assert_noticed("DISPUTES-6", audited, |round| {
+        round.audits[0].state = AuditState::Disputed(0);
+    });
+    assert_noticed("DISPUTES-6", audited, |round| {
+        round.audits[0].state = AuditState::Defends(0);
+    });
+}
+
+#[test]
+fn a_slash_without_a_fault_and_a_lock_beside_a_slash_are_noticed() {
+    assert_noticed("RESULTS-13", fresh, |round| round.members[0].slash = Some(0));
+    assert_noticed("RESULTS-13", convicted, |round| round.members[2].lock = 1);
 }
 
 #[test]

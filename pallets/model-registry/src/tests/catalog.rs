@@ -3,7 +3,7 @@
 use frame_support::{BoundedVec, assert_noop, assert_ok};
 use surety_types::{model::Operation, traits::ModelCatalog};
 
-use crate::{Error, Models, mock::*};
+use crate::{Error, Models, Uses, mock::*};
 
 #[test]
 fn a_registered_model_can_be_asked_for_what_it_offers() {
@@ -11,7 +11,15 @@ fn a_registered_model_can_be_asked_for_what_it_offers() {
         .endow(1, 150)
         .model(1, manifest("MiniLM"))
         .execute_with(|| {
-            assert_ok!(ModelRegistry::check(&manifest("MiniLM").id(), Operation::Embed));
+            let model = manifest("MiniLM").id();
+            assert_ok!(ModelRegistry::check(&model, Operation::Embed));
+            ModelRegistry::acquire(&model);
+            ModelRegistry::acquire(&model);
+            assert_eq!(ModelRegistry::uses(&model), 2);
+            ModelRegistry::release(&model);
+            assert_eq!(ModelRegistry::uses(&model), 1);
+            ModelRegistry::release(&model);
+            assert!(!Uses::<Test>::contains_key(model) && Models::<Test>::contains_key(model));
         });
 }
 

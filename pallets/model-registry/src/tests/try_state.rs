@@ -2,7 +2,7 @@
 
 use frame_support::{assert_err, assert_ok};
 
-use crate::{Models, asset, mock::*};
+use crate::{ModelUse, Models, Uses, asset, mock::*};
 
 /// Does `damage` to a sound state, and expects the checker to say `complaint`.
 #[track_caller]
@@ -46,4 +46,15 @@ fn model_3_notices_a_hold_that_differs_from_the_deposits() {
     // Of an owner whose models are gone.
     let forgotten = || Models::<Test>::remove(manifest("MiniLM").id());
     damaged(forgotten, complaint);
+}
+
+#[test]
+fn model_4_notices_a_use_by_no_task_or_of_no_model() {
+    let complaint = "MODEL-4: a use by no task, or of no model";
+    let used = |model, tasks| {
+        let retired = false;
+        Uses::<Test>::insert(model, ModelUse { tasks, retired });
+    };
+    damaged(|| used(manifest("MiniLM").id(), 0), complaint);
+    damaged(|| used(manifest("other").id(), 1), complaint);
 }

@@ -1,15 +1,15 @@
 //! Openings that take longest to be found right.
 
 use frame_benchmarking::{BenchmarkError, account};
-use frame_support::{assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
+use frame_support::{BoundedVec, assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
 use sp_core::H256;
 use sp_runtime::traits::One;
 use surety_audit_economics::audit_seal;
-use surety_pallet_trust_lock::Pallet as TrustLock;
+use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
-    limits::{AUDITS_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
-    trust::{Audit, AuditState},
+    trust::{Audit, AuditState, FaultKind},
 };
 
 use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
@@ -42,12 +42,29 @@ pub(super) fn last_reveal<T: Config>() -> Call<T> {
     }
 }
 
-/// Of an audit of a full round that found another result, so that it opens a dispute.
+/// Of an audit of a full round that found another result than a provider that has lost: it shares in the
+/// slash with all others that there is room for, and plays the next that says the same.
 pub(super) fn differing_audit<T: Config>() -> Call<T> {
     let said = disputable::<T>();
     let verifier: T::AccountId = account("auditor", 0, 0);
     let provider: T::AccountId = account("provider", 0, 0);
     let mut round = challengeable::<T>(&said, |_| None);
+    if let Some(member) = round.members.iter_mut().next() {
+        member.fault = Some(FaultKind::WrongResult);
+        member.slash = TrustLock::<T>::convict(Offence {
+            task: TASK,
+            offender: provider.clone(),
+            kind: FaultKind::WrongResult,
+            lock: One::one(),
+            finders: BoundedVec::truncate_from(
+                (1..FINDERS_MAX)
+                    .map(|place| account("finder", place, 0))
+                    .collect(),
+            ),
+            finder: None,
+            client: None,
+        });
+    }
     let claim = ResultClaim {
         output: H256::repeat_byte(9),
         ..said
@@ -71,15 +88,15 @@ pub(super) fn differing_audit<T: Config>() -> Call<T> {
 
 /// Of the last of the most audits that a full round takes, of its last member.
 pub(super) fn last_audit<T: Config>() -> Call<T> {
-    let provider: T::AccountId = account("provider", REDUNDANCY_MAX - 1, 0);
+    let provider = |place: u32| account::<T::AccountId>("provider", place % REDUNDANCY_MAX, 0);
     let verifier = |place: u32| account::<T::AccountId>("auditor", place, 0);
     let mut round = challengeable::<T>(&claim(0), |_| None);
     round.audits.clear();
     for place in 0..AUDITS_MAX {
-        let seal = audit_seal(TASK, &provider, &verifier(place), &claim(0), &SALT);
+        let seal = audit_seal(TASK, &provider(place), &verifier(place), &claim(0), &SALT);
         assert_ok!(round.audits.try_push(Audit {
             verifier: verifier(place),
-            provider: provider.clone(),
+            provider: provider(place),
             bond: One::one(),
             state: AuditState::Sealed(seal),
         }));
@@ -87,7 +104,7 @@ pub(super) fn last_audit<T: Config>() -> Call<T> {
     Rounds::<T>::insert(TASK, round);
     Call::reveal_audit {
         task: TASK,
-        provider,
+        provider: provider(AUDITS_MAX - 1),
         verifier: verifier(AUDITS_MAX - 1),
         claim: claim(0),
         salt: SALT,

@@ -1,12 +1,12 @@
 //! The rounds that cost most, for the benchmarks of pallets that build on this one, too.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use frame_benchmarking::v2::account;
 use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    Saturating,
+    FixedU128, Saturating,
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
@@ -25,6 +25,9 @@ use crate::{Config, DisputeContexts, DisputeReferee, RoundOf, verdict};
 
 /// The task of all benchmarks.
 pub const TASK: TaskId = 7;
+
+/// Block before which keys and stake have to be there that are drawn. Theirs are there in block 1.
+pub(super) const SETTLED: u32 = 2;
 
 /// Stake of the caller: 1,000 SURE. The calls lock and unlock nothing, so that only its being there counts.
 pub fn stake<T: Config>() -> T::Balance {
@@ -54,6 +57,7 @@ pub fn full_round<T: Config>(
     let dropped: Vec<_> = (0..REDUNDANCY_MAX)
         .map(|seat| account("dropped", seat, 0))
         .collect();
+    // The first provider has room for one more.
     let audits: Vec<_> = (1..AUDITS_MAX)
         .map(|place| Audit {
             verifier: account("verifier", place, 0),
@@ -68,10 +72,12 @@ pub fn full_round<T: Config>(
         audits: BoundedVec::truncate_from(audits),
         phase,
         draw: Some(AuditDraw {
-            seed: H256::repeat_byte(4),
+            begun_at: SETTLED.into(),
+            settled_by: SETTLED.into(),
+            epoch_randomness: H256::repeat_byte(3),
             verifier_stake: One::one(),
-            tranche: 0,
-            is_short: false,
+            expected: BoundedVec::truncate_from(vec![FixedU128::one(); REDUNDANCY_MAX as usize]),
+            seed: Some(H256::repeat_byte(4)),
         }),
         ..Round::new(u32::MAX, Zero::zero())
     }
@@ -134,16 +140,16 @@ pub fn agent_of<T: Config>(seat: u32) -> (T::AccountId, T::AccountId) {
     (stash, agent)
 }
 
-/// Gives every auditor of the most that there can be stake, and locks some of it.
-pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>) {
-    // A full round has room for one more, so that it can be announced.
+/// Leaves `count` auditors, gives each of them stake, and locks some of it.
+pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>, count: u32) {
     let last = Audit {
         verifier: account("verifier", 0, 0),
         provider: account("provider", 0, 0),
         bond: Zero::zero(),
         state: AuditState::Confirmed,
     };
-    frame_support::assert_ok!(round.audits.try_push(last));
+    frame_support::assert_ok!(round.audits.try_insert(0, last));
+    round.audits.truncate(count as usize);
     for (place, audit) in (0..AUDITS_MAX).zip(round.audits.iter_mut()) {
         let agent = account("agent of verifier", place, 0);
         T::Stake::endow(&audit.verifier, &agent, Role::Verifier, stake::<T>());

@@ -8,19 +8,19 @@ use frame_support::{
     weights::Weight,
 };
 use sp_core::H256;
-use sp_runtime::{DispatchError, FixedU128, traits::Saturating};
+use sp_runtime::{DispatchError, SaturatedConversion, traits::Saturating};
 use surety_audit_economics::{AuditInput, AuditThreshold, audit_seal, draw};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
-    TaskId,
+    TaskId, limits,
     opening::pooled,
     stake::Role,
-    task::{AuditDraw, ResultClaim, RoundPhase},
+    task::{ResultClaim, RoundPhase},
     traits::{DrawVerifier, Jail, StakeLedger, TaskClock},
     trust::{Audit, AuditProof, AuditState},
 };
 
-use crate::{AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};
+use crate::{AuditDrawOf, AuditOf, Config, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_announce_audit(
@@ -33,33 +33,21 @@ impl<T: Config> Pallet<T> {
         let verifier = Self::verifier_of(agent)?;
         ensure!(!TrustLock::<T>::is_jailed(&verifier), Error::<T>::InJail);
         let mut round = Self::round(task)?;
-        let drawing = Self::drawing(&round)?;
-        let expected = Self::auditors_wanted(&round, provider);
+        let (draw, seed) = Self::drawing(&round)?;
+        ensure!(Self::is_settled(&verifier, &draw), Error::<T>::Unsettled);
         let member = Self::member(&mut round, provider)?.clone();
-        let commitment = match member.fault {
-            None => member.drawn_for(drawing.tranche),
-            Some(_) => None,
-        };
+        ensure!(member.owes_opening(), Error::<T>::NotDisputable);
+        Self::ensure_place(&round, &verifier, provider)?;
         let input = AuditInput {
-            seed: drawing.seed,
+            seed,
             task,
             provider: provider.clone(),
-            commitment: commitment.ok_or(Error::<T>::NotDisputable)?,
-            tranche: drawing.tranche,
         };
-        let known = round
-            .audits
-            .iter()
-            .any(|audit| is_of::<T>(audit, &verifier, provider));
-        ensure!(!known, Error::<T>::AlreadyAuditing);
+        let expected = round.auditors_expected(provider).unwrap_or_default();
+        let stake = T::Stake::bonded(&verifier, Role::Verifier);
+        let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
         ensure!(
-            Self::is_drawn(
-                agent,
-                &verifier,
-                &input,
-                (expected, drawing.verifier_stake),
-                proof
-            ),
+            Self::is_drawn(agent, &input, threshold, proof),
             Error::<T>::NotDrawn
         );
         let bond = member.price.saturating_mul(T::AuditBondMultiple::get().into());
@@ -77,7 +65,6 @@ impl<T: Config> Pallet<T> {
             task,
             provider: provider.clone(),
             verifier,
-            tranche: drawing.tranche,
             seal,
         });
         Ok(())
@@ -94,7 +81,8 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
         let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
-        let convicted = Self::member(&mut round, provider)?.fault.is_some();
+        let member = Self::member(&mut round, provider)?;
+        let (has_lost, slash) = (member.has_lost(), member.slash);
         if let Some(audit) = Self::audit(&mut round, verifier, provider) {
             audit.state = if agrees {
                 AuditState::Confirmed
@@ -110,8 +98,11 @@ impl<T: Config> Pallet<T> {
             claim,
             agrees,
         });
-        if !agrees && convicted {
-            Self::release_audit(&mut round, verifier, provider);
+        match slash {
+            Some(slash) if !agrees => TrustLock::<T>::add_finder(slash, verifier),
+            // It answers for what it says, and nobody could challenge it before.
+            _ if agrees && has_lost => Self::reopen_challenges(task, &mut round),
+            _ => {}
         }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             T::Disputes::match_up(task, &mut round);
@@ -185,27 +176,49 @@ impl<T: Config> Pallet<T> {
         Ok(claim == said)
     }
 
-    /// What auditors draw themselves with now, if they may.
-    fn drawing(round: &RoundOf<T>) -> Result<AuditDraw<T::Balance>, DispatchError> {
-        let drawing = round.draw.clone().filter(|draw| match round.phase {
-            RoundPhase::Auditing { until } => !TrustLock::<T>::has_passed(until),
-            RoundPhase::Challengeable { until, .. } => draw.tranche > 0 && !TrustLock::<T>::has_passed(until),
-            RoundPhase::Committing { .. } | RoundPhase::Revealing { .. } => false,
-        });
-        Ok(drawing.ok_or(Error::<T>::WrongPhase)?)
+    /// What auditors draw themselves with now, and its seed, if they may.
+    fn drawing(round: &RoundOf<T>) -> Result<(AuditDrawOf<T>, H256), DispatchError> {
+        let is_open =
+            matches!(round.phase, RoundPhase::Auditing { until } if !TrustLock::<T>::has_passed(until));
+        let draw = round.draw.clone().filter(|_| is_open);
+        let seeded = draw.and_then(|draw| draw.seed.map(|seed| (draw, seed)));
+        Ok(seeded.ok_or(Error::<T>::WrongPhase)?)
+    }
+
+    /// Whether a verifier's stake and key are as old as the draw asks for. Otherwise an author that knows its
+    /// own output beforehand could try keys, and move stake to those names that are drawn.
+    fn is_settled(verifier: &T::AccountId, draw: &AuditDrawOf<T>) -> bool {
+        let now = frame_system::Pallet::<T>::block_number();
+        let since: u32 = now.saturating_sub(draw.settled_by).saturated_into();
+        T::Stake::settled_for(verifier) >= since
+    }
+
+    /// Whether a verifier can get a place among a provider's auditors.
+    fn ensure_place(
+        round: &RoundOf<T>,
+        verifier: &T::AccountId,
+        provider: &T::AccountId,
+    ) -> Result<(), Error<T>> {
+        let audits = || round.audits.iter().filter(|audit| audit.provider == *provider);
+        ensure!(
+            audits().all(|audit| audit.verifier != *verifier),
+            Error::<T>::AlreadyAuditing
+        );
+        ensure!(
+            audits().count() < limits::AUDITS_PER_MEMBER_MAX as usize,
+            Error::<T>::TooManyAudits
+        );
+        Ok(())
     }
 
     fn is_drawn(
         agent: &T::AccountId,
-        verifier: &T::AccountId,
         input: &AuditInput<T::AccountId>,
-        (expected, verifier_stake): (FixedU128, T::Balance),
+        threshold: AuditThreshold,
         proof: &AuditProof,
     ) -> bool {
         let fields = input.fields();
         let output = T::Draws::output(agent, draw::LABEL, &draw::borrowed(&fields), draw::CONTEXT, proof);
-        let stake = T::Stake::bonded(verifier, Role::Verifier);
-        let threshold = AuditThreshold::weighted(expected, stake.into(), verifier_stake.into());
         output.is_some_and(|output| threshold.draws(&output))
     }
 

@@ -25,7 +25,7 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         Self::ensure_challengeable(&round)?;
         let member = Self::member(&mut round, provider)?;
-        ensure!(member.standing_claim().is_some(), Error::<T>::NotRevealed);
+        ensure!(member.disputable_claim().is_some(), Error::<T>::NotRevealed);
         let client = T::Outcome::client(task);
         let is_clients = |by: &T::AccountId| client.as_ref() == Some(by);
         if !is_clients(&by) {
@@ -116,7 +116,7 @@ impl<T: Config> Pallet<T> {
             let Some(demand) = Demands::<T>::get(task, &member.provider) else {
                 continue;
             };
-            let stands = member.standing_claim().is_some();
+            let stands = member.disputable_claim().is_some();
             if stands && !TrustLock::<T>::has_passed(demand.until) {
                 continue;
             }

@@ -29,7 +29,11 @@ impl<T: Config> Pallet<T> {
         let (task, provider) = (one.statement.task, one.statement.provider.clone());
         let mut round = Self::round(task)?;
         let member = Self::member(&mut round, &provider)?.clone();
-        ensure!(member.fault.is_none(), Error::<T>::AlreadyAtFault);
+        let kind = FaultKind::Equivocation;
+        ensure!(
+            member.fault.is_none_or(|known| kind.is_graver_than(known)),
+            Error::<T>::AlreadyAtFault
+        );
         ensure!(
             Self::contradicts(&one, other.as_ref(), &member),
             Error::<T>::NoEquivocation
@@ -38,7 +42,6 @@ impl<T: Config> Pallet<T> {
             ensure!(Self::is_of_agent(signed), Error::<T>::WrongSigner);
             ensure!(Self::is_signed(signed), Error::<T>::BadSignature);
         }
-        let kind = FaultKind::Equivocation;
         Self::convict_provider(task, &mut round, &provider, kind, Some(reporter.clone()));
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
             Self::update_verdict(task, &mut round);

@@ -5,8 +5,8 @@
 //! nothing.
 
 use alloc::vec::Vec;
-use frame_support::{dispatch::DispatchResult, ensure, traits::Get};
-use sp_runtime::traits::Saturating;
+use frame_support::{dispatch::DispatchResult, ensure, traits::Get, weights::Weight};
+use sp_runtime::{DispatchError, traits::Saturating};
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::{SegmentOpening, segments};
 use surety_types::{
@@ -15,7 +15,9 @@ use surety_types::{
     traits::{TaskClock, TaskOutcome},
 };
 
-use crate::{Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, asset, verdict};
+use crate::{
+    Config, Error, Event, HoldReason, InputDemandOf, Pallet, RoundOf, Rounds, WeightInfo, asset, verdict,
+};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_demand_input(agent: T::AccountId, task: TaskId, segment: u32) -> DispatchResult {
@@ -127,11 +129,12 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Ends the round of a client that has withheld its input.
-    pub(crate) fn fail_withheld(task: TaskId, round: RoundOf<T>) -> DispatchResult {
+    pub(crate) fn fail_withheld(task: TaskId, round: RoundOf<T>) -> Result<Weight, DispatchError> {
         let waited = round.members.iter().filter(|member| member.fault.is_none());
         let providers: Vec<_> = waited.map(|member| member.provider.clone()).collect();
         Self::end_withheld(task, round);
-        T::Outcome::withheld(task, &providers)
+        let outcome = T::Outcome::withheld(task, &providers)?;
+        Ok(outcome.saturating_add(<T as Config>::WeightInfo::withhold_input()))
     }
 
     /// Everything about it but the task's and the client's part.

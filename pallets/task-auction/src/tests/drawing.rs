@@ -1,11 +1,11 @@
-use frame_support::{assert_noop, assert_ok, traits::Randomness};
-use surety_pallet_test_kit::{MockEscrow, MockProviders, MockStake, MockTrust};
+use frame_support::{assert_noop, assert_ok};
+use surety_pallet_test_kit::{MockEntropy, MockEscrow, MockProviders, MockStake, MockTrust};
 use surety_types::{
     task::{Assignment, FailureReason},
-    traits::Escrow,
+    traits::{ENTROPY_PATIENCE_BLOCKS, Escrow},
 };
 
-use crate::{Bids, Error, Event, TaskStateOf, draw, mock::*, step::DRAW_PATIENCE_BLOCKS};
+use crate::{Bids, Error, Event, TaskStateOf, draw, mock::*};
 
 /// First block in which a task posted in block 1 can be drawn.
 const DRAW: BlockNumber = 1 + BID_WINDOW + REVEAL_WINDOW + 3;
@@ -103,9 +103,10 @@ fn anybody_can_recompute_the_draw_from_its_event_and_the_bids() {
             .into_iter()
             .filter_map(|(_, bid)| Some(bid.opened?.salt))
             .collect();
-        assert_eq!(draw::seed(&salts, entropy.as_ref()), seed);
+        assert_eq!(draw::seed(task, &salts, &entropy), seed);
         let drawn = draw::draw(&candidates, 2, limit, seed).unwrap();
         assert_eq!(drawn.winners[..], assignments[..]);
+        assert_eq!(entropy, MockEntropy::output_of(DRAW - 1));
         assert_eq!(entropy_block, DRAW - 1);
     });
 }
@@ -118,12 +119,51 @@ fn the_draw_waits_for_entropy_that_nobody_knew_while_bids_were_opened() {
         run_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
         run_to(DRAW - 1);
-        let (_, known_at) = ParentAuthor::random(&[]);
-        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: known_at });
+        assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: DRAW - 2 });
         assert_noop!(advance(task), Error::<Test>::NotDue);
         run_to(DRAW);
         assert_eq!(assignments(task).len(), 1);
     });
+}
+
+/// Two bidders whose bids are closed in block `DRAW - 2`, drawn in `block`. Block and seed of the draw.
+fn drawn_in(block: BlockNumber, forgotten_before: BlockNumber) -> (BlockNumber, sp_core::H256) {
+    let mut found = None;
+    TestExt::new().providers(2).execute_with(|| {
+        let task = post(1);
+        for index in 0..2 {
+            assert_ok!(place(task, index, 500));
+        }
+        run_to(DRAW - 3);
+        for index in 0..2 {
+            assert_ok!(open(task, index, 500));
+        }
+        run_to(DRAW - 2);
+        skip_to(block);
+        MockEntropy::forget_before(forgotten_before);
+        assert_ok!(advance(task));
+        found = events().into_iter().find_map(|event| match event {
+            Event::TaskAssigned {
+                entropy_block, seed, ..
+            } => Some((entropy_block, seed)),
+            _ => None,
+        });
+    });
+    found.unwrap()
+}
+
+#[test]
+fn nobody_chooses_the_moment_of_a_draw() {
+    let at_once = drawn_in(DRAW, 0);
+    assert_eq!(at_once.0, DRAW - 1);
+    for later in [DRAW + 1, DRAW + 50, DRAW + 500] {
+        assert_eq!(drawn_in(later, 0), at_once);
+    }
+}
+
+#[test]
+fn when_the_block_is_forgotten_the_first_that_is_known_counts() {
+    assert_eq!(drawn_in(DRAW + 500, DRAW + 200).0, DRAW + 200);
 }
 
 #[test]
@@ -152,7 +192,7 @@ fn without_entropy_for_long_the_task_is_called_off() {
         assert_ok!(open(task, 0, 500));
         HasEntropy::set(false);
         events();
-        let last = DRAW - 2 + BlockNumber::from(DRAW_PATIENCE_BLOCKS);
+        let last = DRAW - 2 + BlockNumber::from(ENTROPY_PATIENCE_BLOCKS);
         run_to(last);
         assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: DRAW - 2 });
         run_to(last + 1);
@@ -173,7 +213,7 @@ fn a_late_sweep_still_draws() {
         assert_ok!(place(task, 0, 500));
         skip_to(DRAW - 3);
         assert_ok!(open(task, 0, 500));
-        let late = DRAW + 10 * BlockNumber::from(DRAW_PATIENCE_BLOCKS);
+        let late = DRAW + 10 * BlockNumber::from(ENTROPY_PATIENCE_BLOCKS);
         skip_to(late);
         assert_ok!(advance(task));
         assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since: late });
@@ -277,9 +317,9 @@ fn a_round_that_cannot_open_is_tried_again_and_called_off_in_the_end() {
         let TaskStateOf::<Test>::Drawing { since } = state(task) else {
             panic!("not waiting for its draw");
         };
-        run_to(since + BlockNumber::from(DRAW_PATIENCE_BLOCKS));
+        run_to(since + BlockNumber::from(ENTROPY_PATIENCE_BLOCKS));
         assert_eq!(state(task), TaskStateOf::<Test>::Drawing { since });
-        run_to(since + BlockNumber::from(DRAW_PATIENCE_BLOCKS) + 1);
+        run_to(since + BlockNumber::from(ENTROPY_PATIENCE_BLOCKS) + 1);
         assert!(matches!(state(task), TaskStateOf::<Test>::Cancelled { .. }));
         assert_eq!(MockEscrow::refunded_to(CLIENT), CAP);
     });

@@ -7,12 +7,11 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use surety_pallet_test_kit::{MockEscrow, MockProviders, MockStake, MockTrust};
 use surety_types::{
     task::{FailureReason, Verdict},
-    traits::{TaskClock, TaskOutcome},
+    traits::{ENTROPY_PATIENCE_BLOCKS, TaskClock, TaskOutcome},
 };
 
 use crate::{
-    Agenda, Bids, Error, Event, NextTaskId, TaskStateOf, Tasks, mock::*, step::DRAW_PATIENCE_BLOCKS,
-    tick::RETRY_BLOCKS,
+    Agenda, AwaitingEntropy, Bids, Error, Event, NextTaskId, TaskStateOf, Tasks, mock::*, tick::RETRY_BLOCKS,
 };
 
 const PROVIDERS: u64 = 8;
@@ -56,6 +55,7 @@ enum TaskAction {
     Wake {
         until: BlockNumber,
     },
+    AwaitEntropy,
     TakeReserves(u32),
     Agree,
     Disagree,
@@ -73,6 +73,7 @@ fn task_action() -> impl Strategy<Value = TaskAction> {
         1 => Just(TaskAction::Cancel),
         3 => Just(TaskAction::Advance),
         1 => (0..60u64).prop_map(|until| TaskAction::Wake { until }),
+        1 => Just(TaskAction::AwaitEntropy),
         1 => (0..4u32).prop_map(TaskAction::TakeReserves),
         1 => Just(TaskAction::Agree),
         1 => Just(TaskAction::Disagree),
@@ -177,6 +178,14 @@ fn carry_out_of_task(task: u64, act: TaskAction) -> DispatchResult {
             TaskAuction::wake_after(task, until);
             Ok(())
         }
+        TaskAction::AwaitEntropy => {
+            // Rounds ask for it, and there is one while a task is running.
+            let state = Tasks::<Test>::get(task).map(|task| task.state);
+            if matches!(state, Some(TaskStateOf::<Test>::Running { .. })) {
+                TaskAuction::wake_with_entropy(task, System::block_number());
+            }
+            Ok(())
+        }
         TaskAction::TakeReserves(count) => {
             <TaskAuction as TaskOutcome<_, _>>::take_reserves(task, count);
             Ok(())
@@ -219,7 +228,7 @@ fn live_through(actions: Vec<Action>) -> (usize, usize) {
         // From here on time passes and nobody calls. Settlements work; entropy and rounds stay as they are.
         MockEscrow::break_settle(false);
         ClockStoppedAt::set(None);
-        let patience = BlockNumber::from(DRAW_PATIENCE_BLOCKS + 2 * RETRY_BLOCKS);
+        let patience = BlockNumber::from(ENTROPY_PATIENCE_BLOCKS + 2 * RETRY_BLOCKS);
         let longest = BID_WINDOW + REVEAL_WINDOW + patience + ROUND_BLOCKS + RETENTION;
         for _ in 0..longest + 20 {
             next_block_with(Weight::MAX);
@@ -228,6 +237,7 @@ fn live_through(actions: Vec<Action>) -> (usize, usize) {
         assert_eq!(Tasks::<Test>::iter().count(), 0);
         assert_eq!(Bids::<Test>::iter().count(), 0);
         assert_eq!(Agenda::<Test>::iter().count(), 0);
+        assert_eq!(AwaitingEntropy::<Test>::iter().count(), 0);
         assert_eq!(MockEscrow::open_count(), 0);
         assert_eq!(MockStake::locked_in_all(), 0);
         let settled = |event: &&Event<Test>| matches!(event, Event::TaskSettled { .. });

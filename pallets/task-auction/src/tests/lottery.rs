@@ -202,13 +202,15 @@ fn exact_ties_and_lots_fall_evenly() {
 }
 
 #[test]
-fn every_salt_and_the_entropy_count_in_the_seed() {
+fn the_task_every_salt_and_the_entropy_count_in_the_seed() {
     let salts = [H256::repeat_byte(1), H256::repeat_byte(2)];
-    let reference = seed(&salts, b"entropy");
-    assert_eq!(seed(&salts, b"entropy"), reference);
-    assert_ne!(seed(&salts[..1], b"entropy"), reference);
-    assert_ne!(seed(&[salts[1], salts[0]], b"entropy"), reference);
-    assert_ne!(seed(&salts, b"entrop"), reference);
+    let (entropy, other) = (H256::repeat_byte(3), H256::repeat_byte(4));
+    let reference = seed(7, &salts, &entropy);
+    assert_eq!(seed(7, &salts, &entropy), reference);
+    assert_ne!(seed(7, &salts[..1], &entropy), reference);
+    assert_ne!(seed(7, &[salts[1], salts[0]], &entropy), reference);
+    assert_ne!(seed(7, &salts, &other), reference);
+    assert_ne!(seed(8, &salts, &entropy), reference);
 }
 
 #[test]

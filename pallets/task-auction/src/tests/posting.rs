@@ -123,6 +123,41 @@ fn the_catalogue_and_the_escrow_have_a_say() {
 }
 
 #[test]
+fn a_retired_model_takes_no_new_task_and_goes_with_the_last_however_that_ends() {
+    let ends: [fn(u64); 3] = [
+        |task| {
+            assert_ok!(TaskAuction::cancel(signed(CLIENT), task));
+        },
+        // Nobody bids on it.
+        |task| {
+            run_to(1 + BID_WINDOW + REVEAL_WINDOW + 3);
+            assert!(matches!(state(task), TaskStateOf::<Test>::Failed { .. }));
+        },
+        |task| {
+            assert_ok!(place(task, 0, 500));
+            run_to(1 + BID_WINDOW + 1);
+            assert_ok!(open(task, 0, 500));
+            run_to(1 + BID_WINDOW + REVEAL_WINDOW + 3);
+            assert_ok!(decide(task, agreed(&[0], 25)));
+        },
+    ];
+    for end in ends {
+        TestExt::new().providers(3).execute_with(|| {
+            let (first, second) = (post(1), post(1));
+            MockModels::retire(MODEL);
+            assert_noop!(
+                TaskAuction::post(signed(CLIENT), spec(1), CAP),
+                MockModels::TAKES_NO_TASKS
+            );
+            assert_ok!(TaskAuction::cancel(signed(CLIENT), first));
+            assert!(MockModels::contains(MODEL));
+            end(second);
+            assert!(!MockModels::contains(MODEL));
+        });
+    }
+}
+
+#[test]
 fn ids_never_wrap_around() {
     TestExt::new().execute_with(|| {
         NextTaskId::<Test>::put(u64::MAX);

@@ -1,6 +1,6 @@
 use frame_support::{assert_ok, weights::Weight};
 use surety_pallet_test_kit::{MockEscrow, MockTrust};
-use surety_types::traits::TaskClock;
+use surety_types::traits::{ENTROPY_PATIENCE_BLOCKS, TaskClock};
 
 use crate::{
     Agenda, AgendaSweptTo, Event, Pallet, TaskStateOf, mock::*, tick::RETRY_BLOCKS, weights::WeightInfo,
@@ -10,7 +10,7 @@ use crate::{
 fn room_for(tasks: u64) -> Weight {
     let per_task = Pallet::<Test>::step_weight_max() + <() as WeightInfo>::sweep_task();
     // Four looks for draws that wait, one for the agenda.
-    <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 5 + per_task * tasks
+    <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 9 + per_task * tasks
 }
 
 fn revealing(tasks: &[u64]) -> usize {
@@ -201,14 +201,75 @@ fn advance_gives_back_the_weight_it_did_not_need() {
         let info = TaskAuction::advance(signed(ANYBODY), task).unwrap();
         assert_eq!(info.actual_weight, Some(<() as WeightInfo>::open_reveals()));
         let error = TaskAuction::advance(signed(ANYBODY), task).unwrap_err();
-        assert_eq!(
-            error.post_info.actual_weight,
-            Some(<() as WeightInfo>::open_reveals())
-        );
+        let waits = <() as WeightInfo>::open_reveals() + <() as WeightInfo>::sweep_entropy();
+        assert_eq!(error.post_info.actual_weight, Some(waits));
     });
 }
 
 #[test]
 fn the_configuration_lets_the_sweep_get_on() {
     TestExt::new().execute_with(Pallet::<Test>::check_configuration);
+}
+
+#[test]
+fn a_round_that_waits_for_entropy_is_looked_at_by_blocks_though_the_clock_stands_still() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = assign(1, &[500]);
+        let since = System::block_number();
+        ClockStoppedAt::set(Some(since));
+        TaskAuction::wake_with_entropy(task, since);
+        let looked_at = || MockTrust::advanced().iter().filter(|of| **of == task).count();
+        let before = looked_at();
+        run_to(since + 1);
+        assert_eq!(looked_at(), before);
+        run_to(since + 2);
+        assert_eq!(looked_at(), before + 1);
+        run_to(since + 50);
+        assert_eq!(looked_at(), before + 1);
+    });
+}
+
+#[test]
+fn nobody_waits_for_entropy_for_ever() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = assign(1, &[500]);
+        let since = System::block_number();
+        HasEntropy::set(false);
+        ClockStoppedAt::set(Some(since));
+        TaskAuction::wake_with_entropy(task, since);
+        let before = MockTrust::advanced().len();
+        let last = since + BlockNumber::from(ENTROPY_PATIENCE_BLOCKS);
+        run_to(last);
+        assert_eq!(MockTrust::advanced().len(), before);
+        run_to(last + 1);
+        assert_eq!(MockTrust::advanced().len(), before + 1);
+    });
+}
+
+#[test]
+fn a_round_that_fails_when_it_has_entropy_is_tried_again_like_any() {
+    TestExt::new().providers(1).execute_with(|| {
+        let task = assign(1, &[500]);
+        TaskAuction::wake_with_entropy(task, System::block_number());
+        MockTrust::on_advance(|_| Err(sp_runtime::DispatchError::Other("")));
+        events();
+        run_to(System::block_number() + 2);
+        assert!(matches!(events()[..], [Event::AdvancePostponed { task: of, .. }] if of == task));
+        run_to(System::block_number() + 2);
+        assert_eq!(events(), []);
+    });
+}
+
+#[test]
+fn a_round_takes_of_a_block_what_it_says_that_it_cost() {
+    TestExt::new().providers(1).execute_with(|| {
+        assign(1, &[500]);
+        run_to(System::block_number() + ROUND_BLOCKS);
+        let used = next_block_with(Weight::MAX);
+        assert_eq!(MockTrust::advanced().len(), 1);
+        let round = MockTrust::ADVANCE_WEIGHT + <() as WeightInfo>::take_reserves();
+        // Four looks for what waits for entropy, one that finds the task and one that finds nothing more.
+        let looks = <() as WeightInfo>::sweep_base() + <() as WeightInfo>::sweep_look() * 10;
+        assert_eq!(used, looks + round + <() as WeightInfo>::sweep_task());
+    });
 }

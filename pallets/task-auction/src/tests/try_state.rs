@@ -2,10 +2,12 @@
 
 use frame_support::assert_ok;
 use sp_runtime::TryRuntimeError;
+use surety_pallet_test_kit::MockModels;
+use surety_types::traits::ModelCatalog;
 
 use crate::{
-    Agenda, AgendaSweptTo, BidCount, BidCounts, BidRecord, Bids, Draws, NextTaskId, OpenTasks, Pallet,
-    Substitutes, TaskStateOf, Tasks, mock::*,
+    Agenda, AgendaSweptTo, AwaitingEntropy, BidCount, BidCounts, BidRecord, Bids, NextTaskId, OpenTasks,
+    Pallet, Substitutes, TaskStateOf, Tasks, mock::*,
 };
 
 /// Breaks something about a task that runs with providers 0 and 1 drawn or in reserve, and another in
@@ -78,7 +80,7 @@ fn auc_4_notices_forgotten_tasks() {
         }
     });
     noticed("AUC-4", |_, _| AgendaSweptTo::<Test>::put(1_000));
-    noticed("AUC-4", |running, _| Draws::<Test>::insert(running, ()));
+    noticed("AUC-4", |_, bidding| AwaitingEntropy::<Test>::insert(bidding, 1));
 }
 
 #[test]
@@ -155,4 +157,10 @@ fn auc_9_notices_tasks_that_are_listed_wrongly() {
         assert_ok!(TaskAuction::cancel(signed(CLIENT), bidding));
         OpenTasks::<Test>::insert(bidding, ());
     });
+}
+
+#[test]
+fn auc_10_notices_models_of_no_task_and_tasks_of_no_model() {
+    noticed("AUC-10", |_, _| MockModels::acquire(&MODEL));
+    noticed("AUC-10", |_, _| MockModels::release(&MODEL));
 }

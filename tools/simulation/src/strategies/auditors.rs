@@ -41,42 +41,32 @@ pub fn accuses(life: &mut Life) {
     life.right_result(Role::Provider, Cronies::Accuse);
 }
 
-/// What it costs to keep one auditor off the network until the challenge window ends.
-const DENIAL: u128 = 2 * REWARD;
-/// How often that works.
-const DENIED: f64 = 0.9;
+/// How often it works to keep an auditor off the network.
+const SILENCED: f64 = 0.9;
 
-/// A wrong result, and whoever announces an audit is attacked. While somebody does not reveal, others are
-/// drawn.
+/// A wrong result, and whoever announces an audit is kept off the network for as long as openings are taken:
+/// an opening costs nothing and anybody may carry it, so that a shorter time, or only one way to the chain,
+/// is of no use.
 pub fn denial(life: &mut Life) {
     let sealed = life.commit(Role::Provider, life.claim(false));
     life.books.pay(Role::World, Role::Provider, life.market.outside);
     life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
-    let mut drawn = life.draw();
-    let mut left = life.rules.tranches;
-    let convicted = loop {
-        let standing = (0..drawn.honest).filter(|_| !attacked(life)).count();
-        if standing > 0 {
-            break life.found(u32::try_from(standing).unwrap_or(1));
-        }
-        if drawn.honest == 0 || left == 0 {
-            break false;
-        }
-        left -= 1;
-        if let Some(level) = life.rules.tranche_level {
-            life.expected = life.rules.policy.rates.expected(level, life.market.clean_tasks);
-        }
-        drawn = life.draw();
-    };
+    let drawn = life.draw();
+    let standing = (0..drawn.honest).filter(|_| !silenced(life)).count();
+    let convicted = life.found(u32::try_from(standing).unwrap_or(u32::MAX));
     life.judged(convicted, drawn, Cronies::Work, Role::Verifier);
 }
 
-fn attacked(life: &mut Life) -> bool {
-    life.books.pay(Role::Provider, Role::World, DENIAL);
-    let down = life.dice.chance(DENIED);
-    if down {
+/// Its bond is lost then, though it has done nothing wrong.
+fn silenced(life: &mut Life) -> bool {
+    life.books.pay(Role::Provider, Role::World, life.market.silence);
+    let is_silenced = life.dice.chance(SILENCED);
+    if is_silenced {
         life.tally.honest_fines += 1;
-        life.books.pay(Role::Verifier, Role::Burned, REWARD);
+        let shares = life.rules.split.shares(REWARD * life.rules.audit_rewards);
+        life.books.pay(Role::Verifier, Role::Burned, shares.burned);
+        life.books
+            .pay(Role::Verifier, Role::Pool, shares.finder + shares.client);
     }
-    down
+    is_silenced
 }

@@ -63,17 +63,25 @@ pub fn shields(life: &mut Life) {
     providers::collusion(life);
 }
 
-/// A cheat's friends challenge it four times at once, so that there is no room for an honest dispute before
-/// they lose.
+/// A cheat's friends take all places for challenges, and give up. Somebody who has computed the answer, too,
+/// waits for one of them.
 pub fn floods(life: &mut Life) {
     let bond = life.rules.challenge_bond(life.market);
-    for _ in 0..4 {
+    for _ in 0..life.rules.places {
         life.transact(Role::Challenger);
         if life.dispute(false, Challenger::Concedes) == Side::Defender {
             life.forfeit(Role::Challenger, bond, Role::Provider, true);
         }
     }
-    providers::collusion(life);
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    let comes_in = life.rules.pursuit.places_return;
+    let convicted = life.found(drawn.honest)
+        || (comes_in && life.dispute(false, Challenger::Computes) == Side::Challenger);
+    life.judged(convicted, drawn, Cronies::Confirm, Role::Stranger);
+    providers::sold_on(life, convicted);
 }
 
 /// An honest provider whose auditors, if corrupt, accuse it, whose client denies delivery, whom others

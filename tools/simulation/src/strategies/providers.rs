@@ -1,9 +1,5 @@
 //! Providers that cheat.
 
-use codec::Encode;
-use sp_core::H256;
-use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{AuditThreshold, draw::AuditInput};
 use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
 
@@ -13,7 +9,6 @@ use crate::{
     life::{Cronies, Drawn, Life},
     rules::REWARD,
 };
-use surety_dispute_game::testsuite::dice::Dice;
 
 /// Does no work and says anything: a smaller model, an altered number.
 pub fn wrong_result(life: &mut Life) {
@@ -162,49 +157,6 @@ pub fn equivocates(life: &mut Life) {
     life.settle(Role::Provider, true);
 }
 
-/// Tries four salts, and takes the commitment for which most of its own verifiers are drawn, who confirm it.
-pub fn grinds_commitments(life: &mut Life) {
-    let claim = life.claim(false);
-    let threshold = AuditThreshold::equal(life.plan.expected, life.market.verifiers);
-    let seed = life.dice.hash();
-    let drawn_of = |life: &Life, committed: H256, verifiers: std::ops::Range<u32>| {
-        let input = AuditInput {
-            seed,
-            task: life.task,
-            provider: Role::Provider.account(),
-            commitment: committed,
-            tranche: 0,
-        };
-        // Stands for a VRF: what a verifier gets follows from the input and its number, and nobody else knows
-        // it.
-        let [a, b, c, d, e, f, g, h, ..] = blake2_256(&input.encode());
-        let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let draws = |verifier: &u32| threshold.draws(&Dice::new(hash, u64::from(*verifier)).vrf_output());
-        u32::try_from(verifiers.filter(draws).count()).unwrap_or(u32::MAX)
-    };
-    let mut best = (H256::zero(), H256::zero(), 0);
-    for _ in 0..4 {
-        let salt = life.dice.hash();
-        let committed = commitment(life.task, &Role::Provider.account(), &claim, &salt);
-        let cronies = drawn_of(life, committed, 0..life.cronies);
-        if best.2 <= cronies {
-            best = (committed, salt, cronies);
-        }
-    }
-    life.transact(Role::Provider);
-    let (committed, salt, cronies) = best;
-    let honest = drawn_of(life, committed, life.cronies..life.market.verifiers);
-    life.tally.audited = u64::from(honest > 0);
-    life.books.pay(Role::World, Role::Provider, life.market.outside);
-    let convicted = life.opens(Role::Provider, &committed, &claim, &salt) && life.found(honest);
-    life.judged(
-        convicted,
-        Drawn { honest, cronies },
-        Cronies::Confirm,
-        Role::Verifier,
-    );
-}
-
 /// Unbonds as soon as it has committed: the lock stays, the rest is free when its time has come.
 pub fn unbonds(life: &mut Life) {
     life.transact(Role::Provider);
@@ -255,5 +207,40 @@ pub fn grinds_seats(life: &mut Life) {
             .pay(Role::Provider, Role::Burned, life.rules.bid_deposit);
     } else if drawn {
         life.right_result(Role::Provider, Cronies::Work);
+    }
+}
+
+/// As soon as it is found out it gives up to a friend, who is to be the finder and to let off the verifiers
+/// that confirmed.
+pub fn concedes_to_a_friend(life: &mut Life) {
+    let convicted = life.lost_on_purpose(Some(Role::Challenger));
+    sold_on(life, convicted);
+}
+
+/// As soon as it is found out it does not play, so that nothing is judged.
+pub fn runs_out_of_time(life: &mut Life) {
+    let convicted = life.lost_on_purpose(None);
+    sold_on(life, convicted);
+}
+
+/// Its verifiers open what they confirm when whoever found it out has won and gone. Until then they risk
+/// nothing.
+pub fn confirmed_late(life: &mut Life) {
+    let convicted = life.lost_on_purpose(None);
+    // As late as that, and once more.
+    life.transact(Role::Crony);
+    sold_on(life, convicted);
+}
+
+/// Has a friend on the same task contradict it in what no block can compute, and nobody decides that. Neither
+/// is paid.
+pub fn shields_itself_by_a_lesser_fault(life: &mut Life) {
+    let sealed = life.commit(Role::Provider, life.claim(false));
+    let drawn = life.draw();
+    life.books.pay(Role::World, Role::Provider, life.market.outside);
+    life.opens(Role::Provider, &sealed.commitment, &sealed.claim, &sealed.salt);
+    let convicted = life.found(drawn.honest) && life.rules.pursuit.graver;
+    if convicted {
+        life.convict(Role::Provider, Role::Verifier, true);
     }
 }

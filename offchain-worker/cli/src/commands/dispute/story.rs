@@ -100,7 +100,7 @@ async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result
             .iter()
             .any(|event| event.is("Disputes", "DisputeOpened") && event.field("dispute") == Some(dispute));
         let mut events = events;
-        events.retain(|event| event.pallet == "Disputes" && concerns(event, dispute));
+        events.retain(|event| concerns(event, dispute));
         if !events.is_empty() {
             happened.push(Happened { block, events });
         }
@@ -113,15 +113,14 @@ async fn look_back(chain: &dyn Chain, dispute: DisputeId, blocks: u32) -> Result
 
 fn concerns(event: &ChainEvent, dispute: DisputeId) -> bool {
     match event.field::<DisputeId>("dispute") {
-        Some(of) => of == dispute,
+        Some(of) => event.pallet == "Disputes" && of == dispute,
         None => matches!(
-            event.name.as_str(),
-            "FaultFound"
-                | "SlashDeferred"
-                | "SlashCarriedOut"
-                | "SlashCancelled"
-                | "Jailed"
-                | "InsurancePaid"
+            (event.pallet.as_str(), event.name.as_str()),
+            ("Results", "FaultFound")
+                | (
+                    "TrustLock",
+                    "SlashDeferred" | "SlashCarriedOut" | "SlashCancelled" | "Jailed" | "InsurancePaid"
+                )
         ),
     }
 }
@@ -173,12 +172,21 @@ impl Teller<'_> {
         self.layout = layout(self.chain, task, &claim).await?;
         story.begin(task, &defender, &challenger, Some(block.number));
         let size = leaves(self.layout.as_ref()).map(|leaves| format!(", {leaves} leaves"));
+        let said = match &defender {
+            PartyRecord::Auditor { provider, .. } => {
+                format!(
+                    "what {} has confirmed of provider {}",
+                    party_text(&defender),
+                    short(provider)
+                )
+            }
+            _ => format!("the result of {}", party_text(&defender)),
+        };
         story.steps.push(Told {
             block: block.number,
             text: format!(
-                "{} says that the result of {} for task {task} is wrong: output {:?}, trace {:?}{}",
+                "{} says that {said} for task {task} is wrong: output {:?}, trace {:?}{}",
                 party_text(&challenger),
-                party_text(&defender),
                 claim.output,
                 claim.trace_root,
                 size.unwrap_or_default()
@@ -357,7 +365,7 @@ impl Story {
         known.taken = Some(taken);
         let (finder, client) = (event.field("finder")?, event.field("client")?);
         Some(format!(
-            "{} loses {}: {} to the finder, {} to the client, the rest burned",
+            "{} loses {}: {} to whoever found it, {} to the client, the rest burned",
             short(offender),
             Amount(taken),
             Amount(finder),
