@@ -57,6 +57,7 @@ fn world() -> World {
             security: Default::default(),
         },
         cap: 1,
+        audits: surety_types::task::AuditTerms::default(),
         posted_at: 0,
         state: TaskState::Running {
             assignments: vec![assignment].try_into().unwrap(),

@@ -63,6 +63,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
             client: AccountId::new([id as u8; 32]),
             spec,
             cap: 1,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskState::Running {
                 assignments: Default::default(),

@@ -10,7 +10,7 @@ use surety_types::{
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{Config, Error, Event, Model, ModelUse, Models, Pallet, Uses, asset};
+use crate::{AuditSpeeds, Auditors, Config, Error, Event, Model, ModelUse, Models, Pallet, Uses, asset};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -56,6 +56,8 @@ impl<T: Config> Pallet<T> {
         let Some(Model { owner, deposit, .. }) = Models::<T>::take(model) else {
             return;
         };
+        AuditSpeeds::<T>::remove(model);
+        Auditors::<T>::remove(model);
         // It was put on hold when the model was registered. Should it be gone all the same, the log says so.
         asset::release::<T>(&owner, deposit).defensive_unwrap_or_default();
         Self::deposit_event(Event::Removed {

@@ -1,8 +1,12 @@
 //! What other pallets may know of models.
 
 use frame_support::ensure;
-use sp_runtime::DispatchResult;
-use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_types::{
+    ModelId,
+    model::{ModelAudits, Operation},
+    traits::ModelCatalog,
+};
 
 use crate::{Config, Error, Models, Pallet, Uses};
 
@@ -16,6 +20,10 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         let retired = Uses::<T>::get(model).is_some_and(|used| used.retired);
         ensure!(!retired, Error::<T>::TakesNoTasks);
         Ok(())
+    }
+
+    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError> {
+        Self::audits_of(model)
     }
 
     fn acquire(model: &ModelId) {

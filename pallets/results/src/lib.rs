@@ -124,8 +124,20 @@ pub mod pallet {
         /// Blocks in which providers compute and commit.
         type CommitWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks between the moment in which auditors can draw themselves and the first reveal.
+        /// Blocks between the moment in which auditors can draw themselves and the first reveal, at least.
         type AuditWindow: Get<BlockNumberFor<Self>>;
+
+        /// The same at most: a task whose audits would take longer is refused.
+        type AuditWindowMax: Get<BlockNumberFor<Self>>;
+
+        /// What an audit is paid in the mean, as a multiple of what it costs.
+        type AuditPremium: Get<FixedU128>;
+
+        /// What it costs to audit a generation, as a part of what it costs to generate.
+        type GenerationAuditCost: Get<Permill>;
+
+        /// Part of the verifiers' stake that is taken to be able to audit any model, whoever has said so.
+        type VerifiersAble: Get<Permill>;
 
         /// Blocks in which commitments are opened. Who does not is not paid.
         type RevealWindow: Get<BlockNumberFor<Self>>;
@@ -481,6 +493,10 @@ pub mod pallet {
         ValueAtRiskTooHigh,
         /// As the parameters are, no stake would make cheating a loss.
         NeverPunished,
+        /// Verifiers that said that they audit this model have too little stake: all of it may be corrupt.
+        NobodyAudits,
+        /// An audit of the task would take longer than auditors can be waited for. Ask for fewer units.
+        AuditTooLong,
         /// The statements do not contradict each other, or the chain.
         NoEquivocation,
         /// The key that signed is not the provider's agent, and was not when it committed.

@@ -31,7 +31,7 @@ pub use window::{AuditWork, WINDOW_SLACK};
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    FixedPointNumber, FixedU128, PerThing, Perquintill, Rounding,
+    FixedPointNumber, FixedU128, Perquintill, Rounding,
     helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 

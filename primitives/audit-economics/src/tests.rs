@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value;
+use sp_arithmetic::PerThing;
 use sp_core::H256;
 use surety_types::limits::AUDITS_PER_MEMBER_MAX;
 
@@ -241,7 +242,7 @@ fn the_window_follows_the_work() {
         units_max: 1_000,
         input_bytes: 100_000,
         item_tokens: 512,
-        speed: 1_000,
+        speed: 1_000_000,
     };
     // One item of 512 tokens three times over, and the input.
     assert_eq!(work.seconds(1), 2 + 1);

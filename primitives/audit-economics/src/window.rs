@@ -6,6 +6,9 @@ use surety_types::model::Operation;
 /// How many times longer than on the reference machine an audit may take.
 pub const WINDOW_SLACK: u64 = 3;
 
+/// Seconds to which speeds are stated: a large model audits less than a token in one.
+const SPEED_SECONDS: u64 = 1_000;
+
 /// Bytes a second at which what an audit needs is fetched at least.
 const FETCHED_BYTES: u64 = 256 * 1024;
 
@@ -26,7 +29,7 @@ pub struct AuditWork {
     pub input_bytes: u32,
     /// Most tokens of an item.
     pub item_tokens: u32,
-    /// Tokens a second at which the reference machine audits the model.
+    /// Tokens that the reference machine audits in 1,000 seconds.
     pub speed: u32,
 }
 
@@ -51,7 +54,7 @@ impl AuditWork {
     pub fn seconds(&self, items: u32) -> u32 {
         let computing = self
             .tokens(items)
-            .saturating_mul(WINDOW_SLACK)
+            .saturating_mul(WINDOW_SLACK.saturating_mul(SPEED_SECONDS))
             .div_ceil(u64::from(self.speed).max(1));
         let output = match self.operation {
             Operation::Embed => 0,

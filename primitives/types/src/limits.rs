@@ -54,6 +54,10 @@ pub const INPUT_DEMANDS_MAX: u32 = 2;
 /// Most verifiers that take part in one vote of all. With more of them those with most stake do.
 pub const VOTERS_MAX: u32 = 100;
 
+/// Most verifiers of a model whose stake counts for whether it can be audited. With more of them those with
+/// most stake do.
+pub const MODEL_AUDITORS_MAX: u32 = 100;
+
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;
 

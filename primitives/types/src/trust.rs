@@ -5,7 +5,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
-use sp_runtime::{BoundedVec, Perquintill, traits::ConstU32};
+use sp_runtime::{BoundedVec, Perbill, Perquintill, traits::ConstU32};
 
 use crate::{
     TaskId,
@@ -339,6 +339,8 @@ pub struct AuditToPay<AccountId> {
     pub provider: AccountId,
     /// Verifier's stash.
     pub verifier: AccountId,
+    /// The part of what the provider earns that it gets, as long as its audits get no more than all of it.
+    pub share: Perbill,
 }
 
 /// What a provider committed to, as it did. Its member's progress shows the commitment only until it is

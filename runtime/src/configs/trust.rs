@@ -79,6 +79,10 @@ impl surety_pallet_results::Config for Runtime {
     type VerifierSeasoning = dynamic::disputes::SeatSeasoning;
     type CommitWindow = dynamic::results::CommitWindow;
     type AuditWindow = dynamic::results::AuditWindow;
+    type AuditWindowMax = dynamic::results::AuditWindowMax;
+    type AuditPremium = dynamic::results::AuditPremium;
+    type GenerationAuditCost = dynamic::results::GenerationAuditCost;
+    type VerifiersAble = dynamic::results::VerifiersAble;
     type RevealWindow = dynamic::results::RevealWindow;
     type OpeningWindow = dynamic::results::OpeningWindow;
     type ChallengeWindow = dynamic::results::ChallengeWindow;
@@ -278,10 +282,12 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
         .collect()
 }
 
-/// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
+/// Auditors expected for a provider's result in a task: at the usual level where it does not have the task.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
-    match Rounds::<Runtime>::get(task) {
-        Some(round) => Results::auditors_expected(provider, round.security.level),
+    let members = Rounds::<Runtime>::get(task).map(|round| round.members);
+    let mut members = members.into_iter().flatten();
+    match members.find(|member| member.provider == *provider) {
+        Some(member) => member.audits.expected,
         None => Results::auditors_expected(provider, Default::default()),
     }
 }

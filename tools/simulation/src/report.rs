@@ -1,7 +1,7 @@
 //! The whole bench, as JSON.
 
 use serde_json::{Map, Value, json};
-use sp_arithmetic::Permill;
+use sp_arithmetic::FixedU128;
 use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
@@ -188,8 +188,7 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
     let unpaid = Rules {
         audit_pay: AuditPay {
-            each: Permill::zero(),
-            most: Permill::zero(),
+            premium: FixedU128::from_u32(0),
         },
         ..rules.clone()
     };
@@ -283,7 +282,7 @@ fn market(rules: &Rules) -> Result<Value, Refusal> {
         "work": rewards(market.work),
         "outside": rewards(market.outside),
         "audit_cost": rewards(market.audit),
-        "audit_pay": rewards(rules.audit_pay.of(REWARD, 1)),
+        "audit_pay": rewards(AuditPay::of(rules.audit_share(&market, plan.expected), REWARD, 1)),
         "stake": rewards(market.stake),
         "transaction": rewards(market.transaction),
     }))

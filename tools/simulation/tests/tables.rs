@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use surety_audit_economics::SecurityLevel;
+use sp_arithmetic::FixedU128;
+use surety_audit_economics::{AuditPay, SecurityLevel};
 use surety_dispute_game::bisection::{BYTES_MAX, OPENING_BYTES_MAX, Reason, Shape, Side, opening_room};
 use surety_dispute_game::testsuite::{
     dice::Dice,
@@ -198,10 +199,11 @@ fn an_audit_pays_more_than_it_costs_however_many_are_drawn() {
     let (rules, market) = (Rules::default(), Market::with_corrupt(33));
     let cost = (market.audit + 2 * market.transaction) as f64;
     for mean in [0.15, 1.0, 3.0] {
+        let share = rules.audit_share(&market, FixedU128::from_float(mean));
         let mut chance = f64::exp(-mean);
         let mut pay = 0.0;
         for others in 0..60u32 {
-            pay += chance * rules.audit_pay.of(REWARD, others + 1) as f64;
+            pay += chance * AuditPay::of(share, REWARD, others + 1) as f64;
             chance *= mean / f64::from(others + 1);
         }
         assert!(pay > 1.02 * cost, "{mean}: {pay} for {cost}");

@@ -278,6 +278,7 @@ impl FakeState {
             client: who.clone(),
             spec: spec.clone(),
             cap,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: self.number,
             state: TaskState::Bidding {
                 until: self.clock.saturating_add(BID_WINDOW),

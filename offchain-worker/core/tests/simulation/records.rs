@@ -105,6 +105,7 @@ pub fn auditing() -> TaskSnapshot {
             client: AccountId::new([1; 32]),
             spec,
             cap: 1,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskState::Running {
                 assignments: Default::default(),

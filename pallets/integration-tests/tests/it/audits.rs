@@ -178,8 +178,10 @@ fn keys_and_stake_have_to_be_older_than_the_draw_and_what_its_author_could_know(
 #[test]
 fn only_who_drew_itself_audits() {
     auditing(|| {
-        AuditorsExpected::set(FixedU128::from_rational(15, 100));
-        AuditorsNewcomer::set(FixedU128::from_rational(15, 100));
+        Rounds::<Test>::mutate(TASK, |round| {
+            let members = &mut round.as_mut().unwrap().members;
+            members[0].audits.expected = FixedU128::from_rational(15, 100);
+        });
         let input = input_of(1);
         let announced = |agent: AccountId, proof_agent: AccountId, draw: u8| {
             let proof = proof_of(proof_agent, &input, draw);

@@ -43,7 +43,7 @@ impl<T: Config> Pallet<T> {
             task,
             provider: provider.clone(),
         };
-        let expected = Self::auditors_expected(provider, round.security.level);
+        let expected = member.audits.expected;
         let stake = T::Stake::bonded(&verifier, Role::Verifier);
         let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
         ensure!(
