@@ -161,8 +161,8 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static CommitWindow: BlockNumber = 10 * MINUTES;
 
-        /// Blocks for auditors, from when they can draw themselves until the first reveal: more where the work
-        /// takes longer.
+        /// Blocks for auditors, from when they can draw themselves until the first reveal: more where the
+        /// work takes longer.
         #[codec(index = 1)]
         pub static AuditWindow: BlockNumber = 10 * MINUTES;
 

@@ -219,6 +219,8 @@ async fn an_auditor_that_the_chain_names_needs_no_draw() {
             verifier: account("verifier"),
             provider: account("provider"),
             bond: 0,
+            draw: Default::default(),
+            items: None,
             state: AuditState::Sealed(Hash::zero()),
         };
         let round = state.rounds.get_mut(&TASK).unwrap();

@@ -175,10 +175,7 @@ impl<T: Config> Pallet<T> {
     /// The next auditor that confirmed what no provider answers for any more, and a provider that says
     /// something else.
     fn next_of_confirmers(task: TaskId, round: &RoundOf<T>) -> Option<(Matchup<T>, Game)> {
-        let mut confirmed = round
-            .audits
-            .iter()
-            .filter(|audit| audit.state == AuditState::Confirmed);
+        let mut confirmed = round.audits.iter().filter(|audit| audit.stands_by_all());
         confirmed.find_map(|audit| {
             let claim = Results::<T>::said(round, &audit.provider)?;
             if is_answered::<T>(round, claim) {
@@ -237,7 +234,7 @@ impl<T: Config> Pallet<T> {
         let waits = !matches!(challenger, Party::Account(_));
         let confirmed = round.audits.iter().filter(|audit| {
             let answers = match audit.state {
-                AuditState::Confirmed => true,
+                AuditState::Confirmed => audit.stands_by_all(),
                 AuditState::Defends(_) => !waits,
                 _ => false,
             };

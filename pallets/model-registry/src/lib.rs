@@ -213,8 +213,8 @@ pub mod pallet {
         NothingChanges,
         /// As many verifiers as are counted audit the model, none with less stake.
         TooManyAuditors,
-        /// So fast, or so slow, no reference machine is: between a tenth and a hundred times the multiplications
-        /// a second that the chain takes it for.
+        /// So fast, or so slow, no reference machine is: between a tenth and a hundred times the
+        /// multiplications a second that the chain takes it for.
         ImplausibleSpeed,
         /// The model was retired before, and goes when the tasks are over that have asked for it.
         AlreadyRetired,
@@ -254,9 +254,9 @@ pub mod pallet {
             Self::do_set_audit_speed(&owner, model, tokens)
         }
 
-        /// Says, for the signer's stash, that it audits a model as fast as its reference machine does, or that
-        /// it does no more. Tasks are taken for models that enough of the verifiers' stake can audit. Of many
-        /// verifiers those with most stake count.
+        /// Says, for the signer's stash, that it audits a model as fast as its reference machine does, or
+        /// that it does no more. Tasks are taken for models that enough of the verifiers' stake can audit.
+        /// Of many verifiers those with most stake count.
         #[pallet::call_index(3)]
         pub fn offer_audits(origin: OriginFor<T>, model: ModelId, offered: bool) -> DispatchResult {
             let agent = ensure_signed(origin)?;

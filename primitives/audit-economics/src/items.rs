@@ -1,8 +1,8 @@
 //! Which part of a task an auditor computes again.
 //!
-//! Catching a cheat that has all items wrong takes one item; one that has a single item wrong is met by `m` of
-//! `n` with a probability of `m / n`. In between, what `m` items meet of a wrong share is concave in the share,
-//! and what the cheat gains is a straight line: where both ends are a loss, everything is.
+//! Catching a cheat that has all items wrong takes one item; one that has a single item wrong is met by
+//! `m` of `n` with a probability of `m / n`. In between, what `m` items meet of a wrong share is concave
+//! in the share, and what the cheat gains is a straight line: where both ends are a loss, everything is.
 
 use alloc::vec::Vec;
 use codec::Encode;

@@ -19,7 +19,7 @@ mod pay;
 mod slash;
 mod window;
 
-pub use draw::{AuditInput, SeatInput, audit_seal, audit_seed};
+pub use draw::{AuditInput, SeatInput, answer_hash, audit_seal, audit_seed, items_seal};
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
 pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
@@ -133,8 +133,8 @@ impl AuditThreshold {
 }
 
 /// Probability that at least one honest verifier audits, where those who are honest and able have a part
-/// `honest` of the weight that all are drawn with: `1 - exp(-expected honest)`, never above the truth and less
-/// than 5 * 10^-18 below it.
+/// `honest` of the weight that all are drawn with: `1 - exp(-expected honest)`, never above the truth and
+/// less than 5 * 10^-18 below it.
 pub fn honest_audit(expected: FixedU128, honest: Perquintill) -> Perquintill {
     let honest = u128::from(honest.deconstruct());
     // Cannot fail: the factor is at most one.

@@ -1,11 +1,11 @@
 //! What an audit is paid.
 //!
-//! By the provider that was audited, out of what it earns, so that whoever audits itself pays itself. How many
-//! audits it will have nobody knows when it names its price: the price has to cover those that are expected.
-//! Take a price that does just that, `R = C (1 + lambda x)`, C the cost of the work and `x C` that of an audit
-//! with the premium. Then `lambda x / (1 + lambda x)` of R is what all audits are paid in the mean, and each
-//! gets the part of R with which that comes out when the number of audits is Poisson's and all of them
-//! together never get more than R ([`AuditPay::share`]).
+//! By the provider that was audited, out of what it earns, so that whoever audits itself pays itself. How
+//! many audits it will have nobody knows when it names its price: the price has to cover those that are
+//! expected. Take a price that does just that, `R = C (1 + lambda x)`, C the cost of the work and `x C`
+//! that of an audit with the premium. Then `lambda x / (1 + lambda x)` of R is what all audits are paid in
+//! the mean, and each gets the part of R with which that comes out when the number of audits is Poisson's
+//! and all of them together never get more than R ([`AuditPay::share`]).
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;

@@ -34,8 +34,8 @@ pub struct AuditWork {
 }
 
 impl AuditWork {
-    /// Most tokens that go through the model in an audit of `items`. A text has no more tokens than bytes, but
-    /// for those where an item begins and ends.
+    /// Most tokens that go through the model in an audit of `items`. A text has no more tokens than bytes,
+    /// but for those where an item begins and ends.
     pub fn tokens(&self, items: u32) -> u64 {
         match self.operation {
             // Whatever an auditor looks at, what came before has to be computed.

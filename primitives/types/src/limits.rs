@@ -26,9 +26,13 @@ pub const UNLOCKING_MAX: u32 = 32;
 /// 3 * 10^-15 (Poisson's tail; fewer verifiers make it less).
 pub const AUDITS_PER_MEMBER_MAX: u32 = 24;
 
-/// Most items of a task that its auditors compute each, where they do not compute all: their digests are opened
-/// on chain, 96 bytes each. A value at risk that asks for more has the whole task computed.
+/// Most items of a task that its auditors compute each, where they do not compute all: their digests are
+/// opened on chain, 96 bytes each. A value at risk that asks for more has the whole task computed.
 pub const AUDIT_ITEMS_MAX: u32 = 128;
+
+/// Most hashes that lead from neighboring leaves of a trace to its root: two for each level of a tree of
+/// as many leaves as there can be.
+pub const ITEM_SIBLINGS_MAX: u32 = 64;
 
 /// Most audits of one task, of all its providers.
 pub const AUDITS_MAX: u32 = AUDITS_PER_MEMBER_MAX * REDUNDANCY_MAX;

@@ -18,14 +18,14 @@ use surety_dispute_game::{
     bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
     dispute::DisputeView,
 };
-use surety_model_trace::{CellReferee, Layout, TaskFacts};
+use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
     ContentHash, TaskId,
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
     traits::{DrawVerifier, SignatureVerifier},
-    trust::AuditProof,
+    trust::{AuditProof, ItemLeaves},
 };
 
 use super::consensus::RunningClock;
@@ -205,6 +205,16 @@ impl DisputeReferee for ExactReferee {
             layout: Layout::new(&context.exact.architecture, task).ok()?,
             weight_root: context.exact.weight_root,
         })
+    }
+
+    fn item_root(context: &ExactContext, claim: &ResultClaim, item: u32, shown: &ItemLeaves) -> Option<H256> {
+        let layout = Self::claim_referee(context, claim)?.layout;
+        shown_item(&layout, &claim.trace_root, item, shown)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (ExactContext, ResultClaim, ItemLeaves) {
+        benchmark::item()
     }
 
     fn output_bytes(context: &ExactContext, claim: &ResultClaim) -> Option<u32> {

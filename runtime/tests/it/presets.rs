@@ -120,7 +120,12 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
             }
         });
     }
-    preset("testnet", || assert!(results::OpeningWindow::get() >= 6 * HOURS));
+    preset("testnet", || {
+        assert!(results::OpeningWindow::get() >= 6 * HOURS);
+        // Nobody loses by missing it, but an audit that is not made protects nobody.
+        assert!(results::AuditWindow::get() >= 10 * MINUTES);
+        assert!(results::AuditWindowMax::get() >= results::AuditWindow::get());
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use sp_arithmetic::{FixedU128, Perbill, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{AuditPay, AuditPlan, AuditThreshold, correlated_fraction};
+use surety_audit_economics::{AuditPay, AuditPlan, AuditThreshold, Terms, correlated_fraction};
 use surety_dispute_game::bisection::Side;
 use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
@@ -266,6 +266,20 @@ impl<'a> Life<'a> {
         for (auditor, count) in [(Role::Verifier, honest), (Role::Crony, cronies)] {
             self.books.pay(provider, auditor, each * u128::from(count));
         }
+    }
+
+    /// Items that each auditor has of a task of so many, as the chain finds it: all that is paid may be
+    /// saved.
+    pub fn items_of_auditors(&self, items: u32) -> u32 {
+        let terms = Terms {
+            saved: REWARD,
+            ..self.market.terms()
+        };
+        let own = self
+            .rules
+            .policy
+            .items(items, self.plan.expected, &terms, self.plan.lock);
+        own.unwrap_or(items)
     }
 
     /// Auditors compute the result themselves; they announce, and reveal.

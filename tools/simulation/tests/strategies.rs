@@ -196,6 +196,13 @@ fn a_provider_that_cheats_alone_loses() {
 }
 
 #[test]
+fn wrong_items_lose_whether_it_is_one_a_tenth_or_all() {
+    loses("one wrong item");
+    loses("a tenth of the items");
+    loses("all items");
+}
+
+#[test]
 fn a_copied_commitment_opens_for_nobody_else() {
     loses("copying");
 }

@@ -15,6 +15,7 @@ use surety_simulation::{
     bytes::{Cost, SIGNED_BYTES, UNSIGNED_BYTES, dearest, happy_calls, happy_task, real_sizes, way},
     committees,
     game::{Challenger, Dispute},
+    pay::{KINDS, refusals, stalls, table, text},
     report::{Size, report, what_if},
     rules::{Market, REWARD, Rules},
 };
@@ -186,10 +187,43 @@ fn a_report_has_what_others_look_for() {
         "snowflake",
         "detection",
         "bytes",
+        "audit_pay_over_cost",
+        "stalls_simulated",
+        "refusals_simulated",
     ] {
         assert!(found.get(key).is_some(), "{key}");
     }
+    assert_eq!(
+        (&found["stalls_late"], &found["refusals_wrong"]),
+        (&0.into(), &0.into())
+    );
     assert_eq!(found["honest_slashes"], 0);
+}
+
+#[test]
+fn audits_of_every_operation_are_paid_above_their_cost() {
+    let rows = table(&Rules::default(), 7, 20_000).unwrap();
+    println!("{}", text(&rows));
+    assert_eq!(rows.len(), KINDS.len() * SecurityLevel::ALL.len());
+    for row in &rows {
+        // 1.25 in the mean; where not even the whole price is as much, what there is.
+        let least = if row.own == row.kind.items
+            && row.level == SecurityLevel::Basic
+            && row.kind.whole_percent == 100
+        {
+            1.04
+        } else {
+            1.2
+        };
+        assert!((least..1.3).contains(&row.over_cost), "{row:?}");
+    }
+}
+
+#[test]
+fn tasks_are_refused_exactly_where_all_who_are_able_may_be_corrupt_and_no_stall_makes_an_auditor_late() {
+    let rules = Rules::default();
+    assert_eq!(refusals(&rules, 7, 20_000), (20_000, 0));
+    assert_eq!(stalls(&rules, 7, 20_000), (20_000, 0));
 }
 
 #[test]

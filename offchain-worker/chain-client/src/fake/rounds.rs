@@ -142,6 +142,8 @@ impl FakeState {
             verifier,
             provider: provider.clone(),
             bond: 0,
+            draw: Default::default(),
+            items: None,
             state: AuditState::Sealed(seal),
         };
         let full = round.audits.try_push(audit).is_err();

@@ -35,6 +35,8 @@ pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
         verifier: account(),
         provider: account(),
         bond: 1,
+        draw: Default::default(),
+        items: None,
         state,
     };
     states.into_iter().map(audit).collect()

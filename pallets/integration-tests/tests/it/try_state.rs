@@ -152,6 +152,8 @@ fn more_audits_of_a_provider_than_it_has_places_for_are_noticed() {
                 verifier,
                 provider: 1,
                 bond: 0,
+                draw: Default::default(),
+                items: None,
                 state: AuditState::Confirmed,
             };
             round.audits.try_push(audit).unwrap();

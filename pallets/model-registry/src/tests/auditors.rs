@@ -80,7 +80,8 @@ fn a_model_that_is_gone_has_no_auditors_and_no_speed() {
 fn the_reference_speed_is_the_owners_to_set_within_reason() {
     with_model(|model| {
         let speed = || ModelRegistry::audits(&model).unwrap().speed;
-        // 84 MB of weights are taken for 21 million multiplications a token, of ten thousand million a second.
+        // 84 MB of weights are taken for 21 million multiplications a token, of ten thousand million a
+        // second.
         let reference = 476_190;
         assert_eq!(speed(), reference);
         let set = |who, tokens| ModelRegistry::set_audit_speed(signed(who), model, tokens);

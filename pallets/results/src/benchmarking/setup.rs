@@ -6,17 +6,17 @@ use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    Saturating,
+    FixedU128, Saturating,
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::content_hash;
 use surety_types::{
     TaskId,
-    limits::{AUDITS_MAX, REDUNDANCY_MAX},
+    limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
-    task::{AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
+    task::{AuditDraw, AuditRate, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
     traits::StakeLedger,
     trust::{Audit, AuditState},
 };
@@ -51,6 +51,10 @@ pub fn full_round<T: Config>(
     let members: Vec<_> = (0..REDUNDANCY_MAX)
         .map(|seat| RoundMember {
             progress: progress(seat),
+            audits: AuditRate {
+                expected: FixedU128::from_u32(3),
+                items: AUDIT_ITEMS_MAX,
+            },
             ..RoundMember::new(account("provider", seat, 0), One::one(), T::Balance::max_value())
         })
         .collect();
@@ -63,6 +67,8 @@ pub fn full_round<T: Config>(
             verifier: account("verifier", place, 0),
             provider: account("provider", place % REDUNDANCY_MAX, 0),
             bond: Zero::zero(),
+            draw: Default::default(),
+            items: None,
             state: AuditState::Confirmed,
         })
         .collect();
@@ -145,6 +151,8 @@ pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>, count: u32) {
         verifier: account("verifier", 0, 0),
         provider: account("provider", 0, 0),
         bond: Zero::zero(),
+        draw: Default::default(),
+        items: None,
         state: AuditState::Confirmed,
     };
     frame_support::assert_ok!(round.audits.try_insert(0, last));

@@ -5,8 +5,8 @@ fn lambda(percent: u32) -> FixedU128 {
     FixedU128::from_rational(percent.into(), 100)
 }
 
-/// What one audit is paid in the mean, as a multiple of what it costs, by a provider that just covers its work
-/// and its audits.
+/// What one audit is paid in the mean, as a multiple of what it costs, by a provider that just covers its
+/// work and its audits.
 fn pay_over_cost(cost: f64, percent: u32) -> f64 {
     let share = AuditPay::default().share(Perquintill::from_float(cost), lambda(percent));
     let paid = paid(
