@@ -5,7 +5,7 @@ use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
-    ContentHash,
+    ContentHash, ModelId,
     limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX},
     model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier, audit_speeds},
     stake::Role,
@@ -38,6 +38,18 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
     }
 }
 
+/// As many verifiers as can be say that they audit a model.
+pub(crate) fn fill_auditors<T: Config>(model: ModelId) {
+    for index in 0..MODEL_AUDITORS_MAX {
+        let stash: T::AccountId = account("model auditor", index, 0);
+        let agent: T::AccountId = account("model auditor agent", index, 0);
+        // 1,000 SURE, and each a little more.
+        let stake = 1_000_000_000_000_000u64.saturating_add(index.into());
+        T::Stake::endow(&stash, &agent, Role::Verifier, stake.saturated_into());
+        frame_support::assert_ok!(Pallet::<T>::do_offer_audits(&agent, model, true));
+    }
+}
+
 #[benchmarks]
 mod benches {
     use super::*;
@@ -60,6 +72,7 @@ mod benches {
         let owner: T::AccountId = whitelisted_caller();
         asset::endow::<T>(&owner)?;
         let model = Pallet::<T>::do_register(owner.clone(), largest(Operation::Embed))?;
+        fill_auditors::<T>(model);
 
         #[extrinsic_call]
         _(RawOrigin::Signed(owner), model);
@@ -88,18 +101,14 @@ mod benches {
         let owner: T::AccountId = account("owner", 0, 0);
         asset::endow::<T>(&owner)?;
         let model = Pallet::<T>::do_register(owner, largest(Operation::Embed))?;
-        for index in 0..MODEL_AUDITORS_MAX {
-            let (stash, agent): (T::AccountId, _) = (account("stash", index, 0), account("agent", index, 0));
-            T::Stake::endow(
-                &stash,
-                &agent,
-                Role::Verifier,
-                (1_000u64.saturating_add(index.into())).saturated_into(),
-            );
-            Pallet::<T>::do_offer_audits(&agent, model, true)?;
-        }
+        fill_auditors::<T>(model);
         let (stash, agent): (T::AccountId, T::AccountId) = (account("last", 0, 0), whitelisted_caller());
-        T::Stake::endow(&stash, &agent, Role::Verifier, 1_000_000u64.saturated_into());
+        T::Stake::endow(
+            &stash,
+            &agent,
+            Role::Verifier,
+            2_000_000_000_000_000u64.saturated_into(),
+        );
 
         #[extrinsic_call]
         _(RawOrigin::Signed(agent), model, true);

@@ -59,6 +59,7 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         if !Models::<T>::contains_key(model) {
             assert_ok!(crate::asset::endow::<T>(&owner));
             assert_ok!(Self::do_register(owner, manifest));
+            crate::benchmarking::fill_auditors::<T>(model);
         }
         model
     }

@@ -64,10 +64,10 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 		//  Measured:  `513`
 		//  Estimated: `3818`
 		// Minimum execution time: 41_651_000 picoseconds.
-		Weight::from_parts(52_715_000, 0)
+		Weight::from_parts(62_715_000, 0)
 			.saturating_add(Weight::from_parts(0, 3818))
 			.saturating_add(T::DbWeight::get().reads(3))
-			.saturating_add(T::DbWeight::get().writes(2))
+			.saturating_add(T::DbWeight::get().writes(4))
 	}
 	/// Not measured yet: two reads and a write, about as `retire`.
 	fn set_audit_speed() -> Weight {

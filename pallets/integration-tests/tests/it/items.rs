@@ -177,6 +177,9 @@ fn nobody_confirms_less_than_was_its_own() {
 #[test]
 fn where_all_items_are_asked_for_none_alone_confirm() {
     TestExt::new().round_of(1).execute_with(|| {
+        Rounds::<Test>::mutate(TASK, |round| {
+            round.as_mut().unwrap().members[0].audits.items = CLAIMED_UNITS;
+        });
         all_commit(&[(1, 9)]);
         assert_ok!(announce_sealed(VERIFIER, 1, seal(&found(9))));
         pass(AUDIT_WINDOW + 1);
