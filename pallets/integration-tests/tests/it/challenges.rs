@@ -6,7 +6,7 @@ use sp_runtime::TokenError;
 use surety_dispute_game::bisection::{Move, Side};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
-    limits::{CHALLENGES_MAX, DISPUTES_MAX},
+    limits::{AUDITS_PER_MEMBER_MAX, CHALLENGES_MAX, DISPUTES_MAX},
     task::{Assignment, PerMember, Security},
     traits::TaskTrust,
     trust::{AuditState, FaultKind},
@@ -216,7 +216,7 @@ fn a_task_takes_so_many_challenges_at_once_and_no_more() {
 fn disputes_of_others_leave_the_places_for_challenges_free() {
     TestExt::new().round_of(1).execute_with(|| {
         all_commit(&[(1, 8)]);
-        let verifiers = 10_000..10_000 + AccountId::from(DISPUTES_MAX);
+        let verifiers = 10_000..10_000 + AccountId::from(AUDITS_PER_MEMBER_MAX);
         for verifier in verifiers.clone() {
             MockStake::bond(
                 verifier,

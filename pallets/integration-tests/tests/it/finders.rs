@@ -4,7 +4,7 @@
 use frame_support::assert_ok;
 use surety_dispute_game::bisection::Move;
 use surety_pallet_test_kit::MockStake;
-use surety_types::{limits::FINDERS_MAX, stake::Role, trust::FaultKind};
+use surety_types::{limits::AUDITS_PER_MEMBER_MAX, stake::Role, trust::FaultKind};
 
 use super::{after, revealed_with};
 use surety_pallet_integration_tests::*;
@@ -146,19 +146,21 @@ fn what_does_not_divide_is_burned() {
 }
 
 #[test]
-fn no_more_share_than_a_slash_has_room_for() {
-    differing(40, 20, || {
+fn a_slash_has_room_for_every_auditor_of_a_result() {
+    const AUDITORS: AccountId = AUDITS_PER_MEMBER_MAX as AccountId;
+    differing(AUDITORS, AUDITORS / 2, || {
         concede_to(STRANGER);
-        for verifier in 10_020..10_040 {
+        let auditors = 10_000..10_000 + AUDITORS;
+        for verifier in auditors.clone().skip(AUDITORS as usize / 2) {
             assert_ok!(reveal_audit(verifier, 1, 9));
         }
-        assert_eq!(slashes()[0].finders.len(), FINDERS_MAX as usize);
         pass(DEFERRAL + 1);
-        let awarded: Balance = (10_000..10_040).map(MockStake::awarded).sum();
-        assert_eq!(
-            awarded,
-            FOUND / Balance::from(FINDERS_MAX) * Balance::from(FINDERS_MAX)
-        );
+        for verifier in auditors {
+            assert_eq!(
+                MockStake::awarded(verifier),
+                FOUND / Balance::from(AUDITS_PER_MEMBER_MAX)
+            );
+        }
     });
 }
 

@@ -182,10 +182,8 @@ proptest! {
 #[test]
 fn a_task_that_nobody_able_could_audit_is_refused() {
     TestExt::new().execute_with(|| {
-        (
-            VerifiersAble::set(Permill::zero()),
-            VerifiersCorrupt::set(Permill::from_percent(33)),
-        );
+        VerifiersAble::set(Permill::zero());
+        VerifiersCorrupt::set(Permill::from_percent(33));
         let all = MockStake::bonded_in_all(Role::Verifier);
         let secure = |able| {
             let audits = ModelAudits { able, ..AUDITS };

@@ -252,8 +252,8 @@ fn places_and_audits_of_no_dispute_are_noticed() {
 
 #[test]
 fn a_slash_without_a_fault_and_a_lock_beside_a_slash_are_noticed() {
-    assert_noticed("RESULTS-12", fresh, |round| round.members[0].slash = Some(0));
-    assert_noticed("RESULTS-12", convicted, |round| round.members[2].lock = 1);
+    assert_noticed("RESULTS-13", fresh, |round| round.members[0].slash = Some(0));
+    assert_noticed("RESULTS-13", convicted, |round| round.members[2].lock = 1);
 }
 
 #[test]
