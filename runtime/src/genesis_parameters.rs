@@ -136,6 +136,10 @@ overrides! {
         auditors_high: AuditorsHigh(FixedU128),
         verifiers_corrupt: VerifiersCorrupt(Permill),
         audit_accuracy: AuditAccuracy(Permill),
+        audit_window_max: AuditWindowMax(BlockNumber),
+        audit_premium: AuditPremium(FixedU128),
+        generation_audit_cost: GenerationAuditCost(Permill),
+        verifiers_able: VerifiersAble(Permill),
     }
     disputes: Disputes {
         challenge_bond_multiple: ChallengeBondMultiple(u32),
@@ -161,8 +165,6 @@ overrides! {
         fee_min: FeeMin(Balance),
         treasury_share: TreasuryShare(Permill),
         validator_share: ValidatorShare(Permill),
-        audit_pay: AuditPay(Permill),
-        audit_pay_max: AuditPayMax(Permill),
         client_lock: ClientLock(Permill),
     }
 }

@@ -148,16 +148,8 @@ pub mod dynamic {
         #[codec(index = 3)]
         pub static ValidatorShare: Permill = Permill::from_percent(40);
 
-        /// Part of what a provider earns for each audit of it that stands.
-        #[codec(index = 4)]
-        pub static AuditPay: Permill = Permill::from_percent(12);
-
-        /// Part of what a provider earns for all audits of it together.
-        #[codec(index = 5)]
-        pub static AuditPayMax: Permill = Permill::from_percent(50);
-
         /// Part of its task's cap that a client locks beside it.
-        #[codec(index = 6)]
+        #[codec(index = 4)]
         pub static ClientLock: Permill = Permill::from_percent(25);
     }
 
@@ -169,9 +161,10 @@ pub mod dynamic {
         #[codec(index = 0)]
         pub static CommitWindow: BlockNumber = 10 * MINUTES;
 
-        /// Blocks for auditors, from when they can draw themselves until the first reveal.
+        /// Blocks for auditors, from when they can draw themselves until the first reveal: more where the
+        /// work takes longer.
         #[codec(index = 1)]
-        pub static AuditWindow: BlockNumber = 2 * MINUTES;
+        pub static AuditWindow: BlockNumber = 10 * MINUTES;
 
         /// Blocks for opening commitments. Over as soon as all are open. Who is late is not paid.
         #[codec(index = 2)]
@@ -230,6 +223,23 @@ pub mod dynamic {
         /// How likely an honest audit of a wrong result is to end in a conviction.
         #[codec(index = 15)]
         pub static AuditAccuracy: Permill = Permill::from_percent(95);
+
+        /// Most blocks for auditors: what takes longer is not taken.
+        #[codec(index = 16)]
+        pub static AuditWindowMax: BlockNumber = 6 * HOURS;
+
+        /// What an audit is paid in the mean, as a multiple of what it costs.
+        #[codec(index = 17)]
+        pub static AuditPremium: FixedU128 = FixedU128::from_rational(5, 4);
+
+        /// What it costs to audit a generation, as a part of what it costs to generate: one pass over all
+        /// tokens at once.
+        #[codec(index = 18)]
+        pub static GenerationAuditCost: Permill = Permill::from_percent(25);
+
+        /// Part of the verifiers' stake that is taken to be able to audit any model, whoever has said so.
+        #[codec(index = 19)]
+        pub static VerifiersAble: Permill = Permill::zero();
     }
 
     /// Parameters of disputes.

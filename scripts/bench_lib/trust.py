@@ -81,6 +81,9 @@ def _headline(found, found_windows):
         "bytes_dispute_max": max(dispute["bytes_on_chain"] for dispute in found["bytes"]["disputes"]),
         "verdict_blocks": {preset: windows.verdict_blocks(blocks) for preset, blocks in found_windows.items()},
         "snowflake": found["snowflake"],
+        "audit_pay_over_cost": found["audit_pay_over_cost"],
+        "stalls_simulated": found["stalls_simulated"],
+        "refusals_simulated": found["refusals_simulated"],
     }
 
 
@@ -104,6 +107,9 @@ def _checks(report):
         "break-even within 3 % of theory": all(
             abs(curve["break_even_seen_in_r"] / curve["break_even_promised_in_r"] - 1) < 0.03 for curve in curves
         ),
+        "audits of every operation are paid above their cost": min(report["audit_pay_over_cost"].values()) > 1,
+        "no stall makes an auditor late": report["stalls_late"] == 0,
+        "refused exactly where nobody able may be honest": report["refusals_wrong"] == 0,
         "happy task under 900 bytes": report["bytes_happy_task"] < 900,
         "dispute under 16 KiB": report["bytes_dispute_max"] <= 16 * 1024,
     }

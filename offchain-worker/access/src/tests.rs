@@ -57,6 +57,7 @@ fn world() -> World {
             security: Default::default(),
         },
         cap: 1,
+        audits: surety_types::task::AuditTerms::default(),
         posted_at: 0,
         state: TaskState::Running {
             assignments: vec![assignment].try_into().unwrap(),
@@ -76,7 +77,6 @@ fn world() -> World {
             settled_by: 4,
             epoch_randomness: Hash::repeat_byte(6),
             verifier_stake: 1,
-            expected: Default::default(),
             seed: Some(Hash::repeat_byte(5)),
         }),
         ..RoundRecord::new(1, 9)
@@ -219,6 +219,8 @@ async fn an_auditor_that_the_chain_names_needs_no_draw() {
             verifier: account("verifier"),
             provider: account("provider"),
             bond: 0,
+            draw: Default::default(),
+            items: None,
             state: AuditState::Sealed(Hash::zero()),
         };
         let round = state.rounds.get_mut(&TASK).unwrap();

@@ -73,6 +73,13 @@ pub enum Call {
         /// Which.
         model: ModelId,
     },
+    /// `ModelRegistry.offer_audits`: says that a verifier audits a model, or does no more.
+    OfferAudits {
+        /// Which.
+        model: ModelId,
+        /// Whether it does.
+        offered: bool,
+    },
     /// `TaskAuction.post`: asks for work.
     PostTask {
         /// The work.
@@ -301,6 +308,7 @@ impl Call {
             Self::DeregisterProvider => ("ProviderRegistry", "deregister", &[]),
             Self::RegisterModel { .. } => ("ModelRegistry", "register", &["manifest"]),
             Self::RetireModel { .. } => ("ModelRegistry", "retire", &["model"]),
+            Self::OfferAudits { .. } => ("ModelRegistry", "offer_audits", &["model", "offered"]),
             Self::PostTask { .. } => ("TaskAuction", "post", &["spec", "cap"]),
             Self::Bid { .. } => ("TaskAuction", "bid", &["task", "seal"]),
             Self::RevealBid { .. } => ("TaskAuction", "reveal_bid", &["task", "provider", "bid"]),
@@ -365,6 +373,7 @@ impl Call {
             Self::RegisterProvider { device, endpoints } => args![device, endpoints],
             Self::RegisterModel { manifest } => args![manifest],
             Self::RetireModel { model } => args![model],
+            Self::OfferAudits { model, offered } => args![model, offered],
             Self::PostTask { spec, cap } => args![spec, cap],
             Self::Bid { task, seal } => args![task, seal],
             Self::RevealBid { task, provider, bid } => args![task, provider, bid],

@@ -271,6 +271,9 @@ pub trait Chain: Send + Sync {
     /// All registered models.
     async fn models(&self, when: When) -> Result<Vec<(ModelId, RegisteredModel)>, ChainError>;
 
+    /// Verifiers, by their stashes, that said that they audit a model.
+    async fn auditors(&self, when: When, model: &ModelId) -> Result<Vec<AccountId32>, ChainError>;
+
     /// The stake of a stash.
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError>;
 

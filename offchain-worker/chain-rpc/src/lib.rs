@@ -332,6 +332,11 @@ impl Chain for RpcChain {
         self.0.all(when, Entry::Models).await
     }
 
+    async fn auditors(&self, when: When, model: &ModelId) -> Result<Vec<AccountId32>, ChainError> {
+        let auditors = self.0.read(when, Entry::Auditors, &[model.as_ref()]).await?;
+        Ok(auditors.unwrap_or_default())
+    }
+
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError> {
         self.0.read(when, Entry::Ledgers, &[stash.as_ref()]).await
     }

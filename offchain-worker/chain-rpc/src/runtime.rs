@@ -33,6 +33,7 @@ pub(super) enum Entry {
     PendingAgents,
     Providers,
     Models,
+    Auditors,
     Tasks,
     Bids,
     Rounds,
@@ -48,7 +49,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Account,
         Self::Events,
         Self::Parameters,
@@ -57,6 +58,7 @@ impl Entry {
         Self::PendingAgents,
         Self::Providers,
         Self::Models,
+        Self::Auditors,
         Self::Tasks,
         Self::Bids,
         Self::Rounds,
@@ -82,6 +84,7 @@ impl Entry {
             Self::PendingAgents => ("Staking", "PendingAgents", 1),
             Self::Providers => ("ProviderRegistry", "Providers", 1),
             Self::Models => ("ModelRegistry", "Models", 1),
+            Self::Auditors => ("ModelRegistry", "Auditors", 1),
             Self::Tasks => ("TaskAuction", "Tasks", 1),
             Self::Bids => ("TaskAuction", "Bids", 2),
             Self::Rounds => ("Results", "Rounds", 1),
@@ -114,6 +117,7 @@ impl Entry {
             Self::Agents | Self::PendingAgents => Shape::of::<AccountId32>(),
             Self::Providers => Shape::of::<ProviderRecord>(),
             Self::Models => Shape::of::<RegisteredModel>(),
+            Self::Auditors => Shape::of::<Vec<AccountId32>>(),
             Self::Tasks => Shape::of::<TaskRecord>(),
             Self::Bids => Shape::of::<BidRecord>(),
             Self::Rounds => Shape::of::<RoundRecord>(),

@@ -46,6 +46,7 @@ impl World {
             client: AccountId::new([9; 32]),
             spec,
             cap: 1,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 0,
             state: TaskState::Running {
                 assignments: Default::default(),

@@ -156,6 +156,7 @@ fn challenged(disputes: Vec<(u32, DisputeRecord)>) -> TaskSnapshot {
             client: AccountId::new([4; 32]),
             spec,
             cap: 2000,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskState::Running {
                 assignments: Default::default(),

@@ -58,6 +58,7 @@ fn working() -> TaskSnapshot {
             client: AccountId::new([4; 32]),
             spec: spec(),
             cap: 2000,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state,
         },

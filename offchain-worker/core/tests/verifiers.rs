@@ -53,7 +53,6 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
             settled_by: 1,
             epoch_randomness: H256([8; 32]),
             verifier_stake: 1,
-            expected: Default::default(),
             seed: Some(H256([5; 32])),
         }),
         ..RoundRecord::new(50, 0)
@@ -64,6 +63,7 @@ fn auditing(id: u64, until: u32) -> TaskSnapshot {
             client: AccountId::new([id as u8; 32]),
             spec,
             cap: 1,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskState::Running {
                 assignments: Default::default(),
@@ -235,6 +235,8 @@ fn a_sealed_audit_is_opened_on_the_best_blocks_word_and_after_its_window_whateve
         verifier: stash(),
         provider: provider(),
         bond: 1,
+        draw: Default::default(),
+        items: None,
         state: AuditState::Sealed(seal),
     };
     round.audits.try_push(audit).unwrap();
@@ -302,6 +304,8 @@ fn an_output_is_looked_for_over_minutes_and_then_demanded_by_who_has_audited_it(
         verifier: stash(),
         provider: provider(),
         bond: 1,
+        draw: Default::default(),
+        items: None,
         state: AuditState::Confirmed,
     };
     shown.round.as_mut().unwrap().audits.try_push(audit).unwrap();

@@ -7,6 +7,7 @@ use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
     task::ResultClaim,
+    trust::ItemsFound,
 };
 
 use crate::{
@@ -34,6 +35,15 @@ pub struct Outcome {
     pub output: Vec<u8>,
     /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
     pub claim: ResultClaim,
+}
+
+/// What was found of some items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundItems {
+    /// As it is sealed and opened.
+    pub found: ItemsFound,
+    /// Which items.
+    pub items: Vec<u32>,
 }
 
 /// What an engine tells while it works. Long operations add their own kinds: a generation its tokens, a
@@ -96,6 +106,34 @@ pub trait Engine: Send + Sync {
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
         let _ = output;
         self.run(job, sink).map(|outcome| outcome.claim)
+    }
+
+    /// What an auditor finds that computes some of a job's items: those that `choose` picks once it hears how
+    /// many there are, in ascending order. Each comes out as it does among all others. Nothing where it picks
+    /// none, or the operation has no items that can be computed alone.
+    ///
+    /// # Errors
+    /// Those of `run`, of the items that were picked alone: what is wrong with others is not seen.
+    fn audit_items(
+        &self,
+        job: &Job,
+        choose: &dyn Fn(u32) -> Option<Vec<u32>>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<FoundItems>, EngineError> {
+        let _ = (job, choose, sink);
+        Ok(None)
+    }
+
+    /// Whether a claim has the same in all that was found, shown by the leaves of its trace and its output.
+    fn shows_items(
+        &self,
+        own: &FoundItems,
+        claim: &ResultClaim,
+        leaves: &[ContentHash],
+        output: &[u8],
+    ) -> bool {
+        let _ = (own, claim, leaves, output);
+        false
     }
 
     /// The leaves under the trace root of [`Engine::audit`]'s claim, in their order.

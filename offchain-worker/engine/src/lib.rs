@@ -38,7 +38,7 @@ mod pool;
 mod trace;
 
 pub use embeddings::{Embeddings, EmbeddingsError, OUTPUT_BYTES_MAX};
-pub use engine::{Engine, Event, Job, Outcome, Refutation, Sink, open};
+pub use engine::{Engine, Event, FoundItems, Job, Outcome, Refutation, Sink, open};
 pub use error::EngineError;
 pub use input::InputError;
 pub use pool::{EnginePool, JobSink, Leave, PoolConfig, Priority, Progress, Ticket, Token};

@@ -10,6 +10,7 @@ mod heartbeat;
 mod jobs;
 pub mod machine;
 mod moves;
+mod offers;
 mod outputs;
 mod retry;
 mod slashes;
@@ -238,7 +239,11 @@ impl<C: Core> Host<C> {
             Beside::Heartbeat(registration) => parts.keep("heartbeat", move || {
                 heartbeat::keep(of.clone(), registration.clone())
             }),
-            Beside::Slashes => parts.keep("slashes", move || slashes::carry_out(of.clone())),
+            Beside::Slashes => {
+                parts.keep("slashes", move || slashes::carry_out(of.clone()));
+                let of = tools.clone();
+                parts.keep("offers", move || offers::keep(of.clone()));
+            }
         }
         if let Some(listener) = self.metrics.clone() {
             let vitals = tools.vitals.clone();

@@ -4,7 +4,7 @@
 //! price: so the client's cost stays what it was. A client that is its own provider and auditor moves its own
 //! money and loses the fee.
 
-use frame_support::{dispatch::DispatchResult, traits::Get};
+use frame_support::dispatch::DispatchResult;
 use sp_runtime::{
     DispatchError,
     traits::{Saturating, Zero},
@@ -26,14 +26,10 @@ impl<T: Config> Pallet<T> {
         audits: &[AuditToPay<T::AccountId>],
     ) -> Result<Assignment<T::AccountId, BalanceOf<T>>, DispatchError> {
         let of_provider = || audits.iter().filter(|audit| audit.provider == payment.provider);
-        let pay = AuditPay {
-            each: T::AuditPay::get(),
-            most: T::AuditPayMax::get(),
-        };
         let count = u32::try_from(of_provider().count()).unwrap_or(u32::MAX);
-        let each = pay.of(payment.price, count);
         let mut left = payment.price;
         for audit in of_provider() {
+            let each = AuditPay::of(audit.share, payment.price, count);
             left = left.saturating_sub(each);
             Self::pay_auditor(task, client, audit, each)?;
         }
@@ -52,7 +48,9 @@ impl<T: Config> Pallet<T> {
         if amount.is_zero() {
             return Ok(());
         }
-        let AuditToPay { provider, verifier } = audit.clone();
+        let AuditToPay {
+            provider, verifier, ..
+        } = audit.clone();
         match asset::deliver::<T>(client, &verifier, amount)? {
             Delivery::Arrived => {
                 Self::add_to_totals(|totals| &mut totals.paid, amount)?;

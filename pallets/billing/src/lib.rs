@@ -82,12 +82,6 @@ pub mod pallet {
         /// Where validators' shares are collected.
         type ValidatorPot: Get<Self::AccountId>;
 
-        /// Part of what a provider earns for each audit of it that stands.
-        type AuditPay: Get<Permill>;
-
-        /// Part of what a provider earns for all audits of it together.
-        type AuditPayMax: Get<Permill>;
-
         /// Part of its task's cap that a client locks beside it.
         type ClientLock: Get<Permill>;
     }

@@ -9,7 +9,7 @@ use frame_support::{
         fungible::{Inspect, InspectHold},
     },
 };
-use sp_runtime::{BuildStorage, Permill, traits::IdentityLookup};
+use sp_runtime::{BuildStorage, Perbill, Permill, traits::IdentityLookup};
 use surety_types::{task::Assignment, trust::AuditToPay};
 
 use crate::{self as billing, Event, HoldReason, Pallet};
@@ -59,8 +59,6 @@ parameter_types! {
     pub static FeeMin: Balance = 10;
     pub static TreasuryShare: Permill = Permill::from_percent(40);
     pub static ValidatorShare: Permill = Permill::from_percent(40);
-    pub static AuditPay: Permill = Permill::from_percent(12);
-    pub static AuditPayMax: Permill = Permill::from_percent(50);
     pub static ClientLock: Permill = Permill::zero();
     pub const TreasuryAccount: AccountId = TREASURY;
     pub const ValidatorPot: AccountId = POT;
@@ -75,8 +73,6 @@ impl billing::Config for Test {
     type ValidatorShare = ValidatorShare;
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
-    type AuditPay = AuditPay;
-    type AuditPayMax = AuditPayMax;
     type ClientLock = ClientLock;
 }
 
@@ -115,8 +111,6 @@ impl TestExt {
         FeeMin::set(10);
         TreasuryShare::set(Permill::from_percent(40));
         ValidatorShare::set(Permill::from_percent(40));
-        AuditPay::set(Permill::from_percent(12));
-        AuditPayMax::set(Permill::from_percent(50));
         ClientLock::set(Permill::zero());
 
         let mut storage = frame_system::GenesisConfig::<Test>::default()
@@ -141,7 +135,11 @@ pub fn payment(provider: AccountId, price: Balance) -> Assignment<AccountId, Bal
 
 /// An audit of `provider` by `verifier`.
 pub fn audit(provider: AccountId, verifier: AccountId) -> AuditToPay<AccountId> {
-    AuditToPay { provider, verifier }
+    AuditToPay {
+        provider,
+        verifier,
+        share: Perbill::from_percent(12),
+    }
 }
 
 pub fn free(who: AccountId) -> Balance {

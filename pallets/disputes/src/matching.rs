@@ -208,7 +208,7 @@ impl<T: Config> Pallet<T> {
         let waits = !matches!(challenger, Party::Account(_));
         let confirmed = round.audits.iter().filter(|audit| {
             let answers = match audit.state {
-                AuditState::Confirmed => true,
+                AuditState::Confirmed => audit.stands_by_all(),
                 AuditState::Defends(_) => !waits,
                 _ => false,
             };

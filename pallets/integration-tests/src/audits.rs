@@ -69,6 +69,19 @@ pub fn announce(verifier: AccountId, provider: AccountId, result: u8) -> Dispatc
     announce_with(verifier, provider, result, 0)
 }
 
+/// A verifier that drew itself announces that it audits the provider, with this seal.
+pub fn announce_sealed(verifier: AccountId, provider: AccountId, seal: H256) -> DispatchResult {
+    send(
+        verifier,
+        ResultsCall::announce_audit {
+            task: TASK,
+            provider,
+            proof: proof_of(agent_of(verifier), &input_of(provider), 0),
+            seal,
+        },
+    )
+}
+
 /// The same with bytes like `draw` for its VRF's output.
 pub fn announce_with(verifier: AccountId, provider: AccountId, result: u8, draw: u8) -> DispatchResult {
     send(

@@ -19,7 +19,8 @@ pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 pub use toy::{
-    IMPOSSIBLE_UNITS, Model, TOKENS, ToyReferee, ToyTrace, claim, output, set_model, set_truth, truth,
+    CLAIMED_UNITS, IMPOSSIBLE_UNITS, ITEM_LEAF, Model, TOKENS, ToyReferee, ToyTrace, claim, output,
+    set_model, set_truth, trace_leaves, truth,
 };
 
 use frame_support::{
@@ -38,7 +39,7 @@ use surety_pallet_test_kit::{MockClock, MockEntropy, MockOutcome, MockStake};
 use surety_types::{
     TaskId,
     stake::Role,
-    task::{Assignment, PerMember, ResultClaim, Security, Verdict},
+    task::{Assignment, AuditTerms, PerMember, ResultClaim, Security, Verdict},
     traits::TaskTrust,
     trust::{FaultKind, SlashId},
 };
@@ -117,6 +118,10 @@ impl surety_pallet_results::Config for Test {
     type Clock = MockClock;
     type CommitWindow = CommitWindow;
     type AuditWindow = AuditWindow;
+    type AuditWindowMax = AuditWindowMax;
+    type AuditPremium = AuditPremium;
+    type GenerationAuditCost = GenerationAuditCost;
+    type VerifiersAble = VerifiersAble;
     type RevealWindow = RevealWindow;
     type OpeningWindow = OpeningWindow;
     type ChallengeWindow = ChallengeWindow;
@@ -217,6 +222,7 @@ impl TestExt {
         AuditorsExpected::set(FixedU128::from_u32(1));
         AuditorsNewcomer::set(FixedU128::from_u32(3));
         VerifiersCorrupt::set(Permill::zero());
+        VerifiersAble::set(Permill::one());
         for stash in 1..=STASHES {
             MockStake::bond(stash, agent_of(stash), Role::Provider, BOND);
         }
@@ -302,7 +308,7 @@ pub fn open_secured(
     members: impl IntoIterator<Item = AccountId>,
 ) -> DispatchResult {
     let assignments = PerMember::truncate_from(assignments(members));
-    Results::open(task, UNITS_MAX, security, &assignments)
+    Results::open(task, UNITS_MAX, security, AuditTerms::default(), &assignments)
 }
 
 pub fn salt_of(stash: AccountId) -> H256 {

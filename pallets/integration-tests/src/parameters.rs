@@ -57,6 +57,10 @@ pub const AUDITING: BlockNumber = SEED_BLOCKS + AUDIT_WINDOW;
 parameter_types! {
     pub const CommitWindow: BlockNumber = COMMIT_WINDOW;
     pub const AuditWindow: BlockNumber = AUDIT_WINDOW;
+    pub const AuditWindowMax: BlockNumber = 10_000;
+    pub const GenerationAuditCost: Permill = Permill::from_percent(25);
+    pub AuditPremium: FixedU128 = FixedU128::from_rational(5, 4);
+    pub static VerifiersAble: Permill = Permill::one();
     pub const RevealWindow: BlockNumber = REVEAL_WINDOW;
     pub const OpeningWindow: BlockNumber = OPENING_WINDOW;
     pub const ChallengeWindow: BlockNumber = CHALLENGE_WINDOW;

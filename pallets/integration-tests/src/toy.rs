@@ -11,16 +11,20 @@ use sp_runtime::DispatchError;
 use surety_dispute_game::bisection::{
     Cell, CellValue, Judgement, LeafKind, LeafShape, Length, Referee, Roots, RowsShape, Shape, Trace,
 };
-use surety_proofs::{merkle_root, row_digest, rows_digest};
-use surety_types::{TaskId, task::ResultClaim};
+use surety_proofs::{Proof, merkle_root, row_digest, rows_digest};
+use surety_types::{TaskId, task::ResultClaim, trust::ItemLeaves};
 
 use crate::DisputeReferee;
 
 /// From this result on the tokens are wrong.
 pub const TOKENS: u8 = 200;
 pub const OUTPUT_BYTES: u32 = 2_500;
+/// All others are of so many.
+pub const CLAIMED_UNITS: u32 = 5;
 /// No result is of so many units.
 pub const IMPOSSIBLE_UNITS: u32 = 13;
+/// The leaf that every item has.
+pub const ITEM_LEAF: u32 = 1;
 const LEAVES: u32 = 4;
 const WORDS: u32 = 8;
 
@@ -62,7 +66,7 @@ pub fn claim(result: u8) -> ResultClaim {
     ResultClaim {
         output: row_digest(&output(result)),
         trace_root: merkle_root(ToyTrace::new(result).leaves.into_iter()),
-        units: 5,
+        units: CLAIMED_UNITS,
     }
 }
 
@@ -80,6 +84,11 @@ impl ToyTrace {
             leaves: (0..LEAVES).map(digest).collect(),
         }
     }
+}
+
+/// The leaves of the trace of whoever has this result.
+pub fn trace_leaves(result: u8) -> Vec<H256> {
+    ToyTrace::new(result).leaves
 }
 
 fn row(result: u8, leaf: u32, step: u32) -> Vec<u8> {
@@ -211,6 +220,19 @@ impl DisputeReferee for ToyReferee {
     fn claim_referee(_: &u8, said: &ResultClaim) -> Option<ToyClaimReferee> {
         let output = said.output;
         (said.units != IMPOSSIBLE_UNITS).then_some(ToyClaimReferee { output })
+    }
+
+    /// Of every item, it is the first leaf that is computed.
+    fn item_root(_: &u8, claim: &ResultClaim, item: u32, shown: &ItemLeaves) -> Option<H256> {
+        let leaf = shown.leaves.first()?;
+        let siblings = shown.siblings.to_vec().try_into().ok()?;
+        let is_shown = Proof(siblings).verify(&claim.trace_root, leaf, ITEM_LEAF, LEAVES);
+        (is_shown && item < claim.units).then(|| merkle_root(core::iter::once(*leaf)))
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (u8, ResultClaim, ItemLeaves) {
+        unimplemented!("benchmarks run over the runtime")
     }
 
     fn output_bytes(_: &u8, _: &ResultClaim) -> Option<u32> {

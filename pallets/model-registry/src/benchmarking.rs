@@ -5,12 +5,14 @@ use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
-    ContentHash,
-    limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier},
+    ContentHash, ModelId,
+    limits::{MODEL_AUDITORS_MAX, NAME_BYTES_MAX, OPERATIONS_MAX},
+    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier, audit_speeds},
+    stake::Role,
+    traits::StakeLedger,
 };
 
-use crate::{Call, Config, Models, Pallet, asset};
+use crate::{AuditSpeeds, Auditors, Call, Config, Models, Pallet, asset};
 
 /// The largest manifest that offers `operation`.
 pub(crate) fn largest(operation: Operation) -> ModelManifest {
@@ -36,6 +38,18 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
     }
 }
 
+/// As many verifiers as can be say that they audit a model.
+pub(crate) fn fill_auditors<T: Config>(model: ModelId) {
+    for index in 0..MODEL_AUDITORS_MAX {
+        let stash: T::AccountId = account("model auditor", index, 0);
+        let agent: T::AccountId = account("model auditor agent", index, 0);
+        // 1,000 SURE, and each a little more.
+        let stake = 1_000_000_000_000_000u64.saturating_add(index.into());
+        T::Stake::endow(&stash, &agent, Role::Verifier, stake.saturated_into());
+        frame_support::assert_ok!(Pallet::<T>::do_offer_audits(&agent, model, true));
+    }
+}
+
 #[benchmarks]
 mod benches {
     use super::*;
@@ -58,11 +72,48 @@ mod benches {
         let owner: T::AccountId = whitelisted_caller();
         asset::endow::<T>(&owner)?;
         let model = Pallet::<T>::do_register(owner.clone(), largest(Operation::Embed))?;
+        fill_auditors::<T>(model);
 
         #[extrinsic_call]
         _(RawOrigin::Signed(owner), model);
 
         assert!(!Models::<T>::contains_key(model));
+        Ok(())
+    }
+
+    #[benchmark]
+    fn set_audit_speed() -> Result<(), BenchmarkError> {
+        let owner: T::AccountId = whitelisted_caller();
+        asset::endow::<T>(&owner)?;
+        let model = Pallet::<T>::do_register(owner.clone(), largest(Operation::Embed))?;
+        let (tokens, _) = audit_speeds(largest(Operation::Embed).work_per_token());
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(owner), model, tokens);
+
+        assert_eq!(AuditSpeeds::<T>::get(model), Some(tokens));
+        Ok(())
+    }
+
+    /// All places are taken, and the stake of everybody who has one is looked at.
+    #[benchmark]
+    fn offer_audits() -> Result<(), BenchmarkError> {
+        let owner: T::AccountId = account("owner", 0, 0);
+        asset::endow::<T>(&owner)?;
+        let model = Pallet::<T>::do_register(owner, largest(Operation::Embed))?;
+        fill_auditors::<T>(model);
+        let (stash, agent): (T::AccountId, T::AccountId) = (account("last", 0, 0), whitelisted_caller());
+        T::Stake::endow(
+            &stash,
+            &agent,
+            Role::Verifier,
+            2_000_000_000_000_000u64.saturated_into(),
+        );
+
+        #[extrinsic_call]
+        _(RawOrigin::Signed(agent), model, true);
+
+        assert!(Auditors::<T>::get(model).contains(&stash));
         Ok(())
     }
 

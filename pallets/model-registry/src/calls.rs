@@ -10,7 +10,9 @@ use surety_types::{
     model::{ArchitectureError, ExactForm, ModelManifest},
 };
 
-use crate::{Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset};
+use crate::{
+    AuditSpeeds, Auditors, Config, Error, Event, Model, ModelOf, ModelUse, Models, Pallet, Uses, asset,
+};
 
 impl<T: Config> Pallet<T> {
     pub(crate) fn do_register(
@@ -67,6 +69,8 @@ impl<T: Config> Pallet<T> {
     /// Takes a model out that nobody uses any more.
     pub(crate) fn remove(model: &ModelId) {
         if let Some(entry) = Models::<T>::take(model) {
+            AuditSpeeds::<T>::remove(model);
+            Auditors::<T>::remove(model);
             Self::return_deposit(*model, entry);
         }
     }

@@ -1,8 +1,12 @@
 //! What other pallets may know of models.
 
 use frame_support::ensure;
-use sp_runtime::DispatchResult;
-use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
+use sp_runtime::{DispatchError, DispatchResult};
+use surety_types::{
+    ModelId,
+    model::{ModelAudits, Operation},
+    traits::ModelCatalog,
+};
 
 use crate::{Config, Error, Models, Pallet, Uses};
 
@@ -16,6 +20,10 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         let retired = Uses::<T>::get(model).is_some_and(|used| used.retired);
         ensure!(!retired, Error::<T>::TakesNoTasks);
         Ok(())
+    }
+
+    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError> {
+        Self::audits_of(model)
     }
 
     fn acquire(model: &ModelId) {
@@ -51,6 +59,7 @@ impl<T: Config> ModelCatalog for Pallet<T> {
         if !Models::<T>::contains_key(model) {
             assert_ok!(crate::asset::endow::<T>(&owner));
             assert_ok!(Self::do_register(owner, manifest));
+            crate::benchmarking::fill_auditors::<T>(model);
         }
         model
     }

@@ -17,6 +17,7 @@ pub use types::{Model, ModelUse};
 pub use weights::WeightInfo;
 
 mod asset;
+mod audits;
 #[cfg(feature = "runtime-benchmarks")]
 mod benchmarking;
 mod calls;
@@ -46,7 +47,7 @@ pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>
 pub mod pallet {
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::{ModelId, model::ModelManifest};
+    use surety_types::{ModelId, limits::MODEL_AUDITORS_MAX, model::ModelManifest, traits::StakeLedger};
 
     use super::*;
 
@@ -70,6 +71,9 @@ pub mod pallet {
         /// Held from the owner while a model is registered, in plancks.
         type ModelDeposit: Get<BalanceOf<Self>>;
 
+        /// Who verifies, and with how much stake.
+        type Stake: StakeLedger<Self::AccountId, BalanceOf<Self>>;
+
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
     }
@@ -89,6 +93,20 @@ pub mod pallet {
     #[pallet::storage]
     pub type Uses<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, ModelUse>;
 
+    /// Tokens that the reference machine of a model audits in 1,000 seconds, where its owner has said so.
+    #[pallet::storage]
+    pub type AuditSpeeds<T: Config> = StorageMap<_, Blake2_128Concat, ModelId, u32>;
+
+    /// Verifiers, by their stashes, that said that they audit a model.
+    #[pallet::storage]
+    pub type Auditors<T: Config> = StorageMap<
+        _,
+        Blake2_128Concat,
+        ModelId,
+        BoundedVec<T::AccountId, ConstU32<MODEL_AUDITORS_MAX>>,
+        ValueQuery,
+    >;
+
     /// What happened.
     #[pallet::event]
     #[pallet::generate_deposit(pub(crate) fn deposit_event)]
@@ -101,6 +119,22 @@ pub mod pallet {
             owner: T::AccountId,
             /// What is held from the owner, in plancks.
             deposit: BalanceOf<T>,
+        },
+        /// It is known how fast the reference machine of a model is.
+        AuditSpeedSet {
+            /// Model id.
+            model: ModelId,
+            /// Tokens that it audits in 1,000 seconds.
+            tokens: u32,
+        },
+        /// A verifier said that it audits a model, or that it does no more.
+        AuditsOffered {
+            /// Model id.
+            model: ModelId,
+            /// Verifier's stash.
+            verifier: T::AccountId,
+            /// Whether it does.
+            offered: bool,
         },
         /// A model takes no new tasks. It goes with the last of those that have asked for it.
         Retired {
@@ -173,6 +207,15 @@ pub mod pallet {
         InvalidEpsilon,
         /// The model was retired: it takes no new tasks.
         TakesNoTasks,
+        /// The signer is not the agent of a verifier.
+        NotVerifierAgent,
+        /// The verifier audits the model already, or has not said that it does.
+        NothingChanges,
+        /// As many verifiers as are counted audit the model, none with less stake.
+        TooManyAuditors,
+        /// So fast, or so slow, no reference machine is: between a tenth and a hundred times the
+        /// multiplications a second that the chain takes it for.
+        ImplausibleSpeed,
         /// The model was retired before, and goes when the tasks are over that have asked for it.
         AlreadyRetired,
     }
@@ -201,6 +244,23 @@ pub mod pallet {
         pub fn retire(origin: OriginFor<T>, model: ModelId) -> DispatchResult {
             let owner = ensure_signed(origin)?;
             Self::do_retire(owner, model)
+        }
+
+        /// Says how many tokens of a model that the caller registered its reference machine audits in 1,000
+        /// seconds: auditors of tasks that are posted from now on have three times as long.
+        #[pallet::call_index(2)]
+        pub fn set_audit_speed(origin: OriginFor<T>, model: ModelId, tokens: u32) -> DispatchResult {
+            let owner = ensure_signed(origin)?;
+            Self::do_set_audit_speed(&owner, model, tokens)
+        }
+
+        /// Says, for the signer's stash, that it audits a model as fast as its reference machine does, or
+        /// that it does no more. Tasks are taken for models that enough of the verifiers' stake can audit.
+        /// Of many verifiers those with most stake count.
+        #[pallet::call_index(3)]
+        pub fn offer_audits(origin: OriginFor<T>, model: ModelId, offered: bool) -> DispatchResult {
+            let agent = ensure_signed(origin)?;
+            Self::do_offer_audits(&agent, model, offered)
         }
     }
 }

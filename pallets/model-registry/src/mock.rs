@@ -3,6 +3,7 @@
 use frame_support::{BoundedVec, assert_ok, derive_impl, parameter_types, traits::fungible::InspectHold};
 use sp_core::H256;
 use sp_runtime::BuildStorage;
+use surety_pallet_test_kit::MockStake;
 use surety_types::model::{ModelFamily, ModelManifest, Operation, Tier};
 
 use crate as pallet_model_registry;
@@ -61,6 +62,7 @@ impl pallet_model_registry::Config for Test {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type ModelDeposit = ModelDeposit;
+    type Stake = MockStake;
     type WeightInfo = ();
 }
 
@@ -73,6 +75,7 @@ pub(crate) struct TestExt {
 impl TestExt {
     pub(crate) fn new() -> Self {
         ModelDeposit::set(DEPOSIT);
+        surety_pallet_test_kit::reset();
         Self {
             balances: Vec::new(),
             models: Vec::new(),

@@ -1,6 +1,6 @@
 //! The invariants of the README, one function each.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use frame_support::ensure;
 use sp_runtime::{
@@ -8,7 +8,7 @@ use sp_runtime::{
     traits::{Saturating, Zero},
 };
 
-use crate::{BalanceOf, Config, Models, Pallet, Uses, asset, calls::check_manifest};
+use crate::{AuditSpeeds, Auditors, BalanceOf, Config, Models, Pallet, Uses, asset, calls::check_manifest};
 
 impl<T: Config> Pallet<T> {
     /// Checks every invariant.
@@ -16,7 +16,8 @@ impl<T: Config> Pallet<T> {
         Self::model_1_keys_are_hashes()?;
         Self::model_2_manifests_are_sound()?;
         Self::model_3_deposits_are_held()?;
-        Self::model_4_what_is_used_is_there()
+        Self::model_4_what_is_used_is_there()?;
+        Self::model_5_auditors_are_of_models_and_different()
     }
 
     fn model_1_keys_are_hashes() -> Result<(), TryRuntimeError> {
@@ -47,6 +48,20 @@ impl<T: Config> Pallet<T> {
             asset::are_recorded::<T>(&deposits),
             "MODEL-3: the hold differs from the deposits"
         );
+        Ok(())
+    }
+
+    fn model_5_auditors_are_of_models_and_different() -> Result<(), TryRuntimeError> {
+        for (model, auditors) in Auditors::<T>::iter() {
+            let different: BTreeSet<_> = auditors.iter().collect();
+            ensure!(
+                Models::<T>::contains_key(model) && different.len() == auditors.len() && !auditors.is_empty(),
+                "MODEL-5: auditors of no model, none, or one twice"
+            );
+        }
+        for model in AuditSpeeds::<T>::iter_keys() {
+            ensure!(Models::<T>::contains_key(model), "MODEL-5: a speed of no model");
+        }
         Ok(())
     }
 

@@ -9,6 +9,10 @@ pub trait WeightInfo {
     fn register() -> Weight;
     /// Weight of `retire`.
     fn retire() -> Weight;
+    /// Weight of `set_audit_speed`.
+    fn set_audit_speed() -> Weight;
+    /// Weight of `offer_audits`, where one of the most auditors makes room.
+    fn offer_audits() -> Weight;
 }
 
 /// For tests, where nothing is charged.
@@ -17,6 +21,12 @@ impl WeightInfo for () {
         Weight::zero()
     }
     fn retire() -> Weight {
+        Weight::zero()
+    }
+    fn set_audit_speed() -> Weight {
+        Weight::zero()
+    }
+    fn offer_audits() -> Weight {
         Weight::zero()
     }
 }

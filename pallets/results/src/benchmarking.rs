@@ -301,6 +301,44 @@ mod benchmarks {
         Ok(())
     }
 
+    #[benchmark]
+    fn reveal_items() {
+        let call = differing_items::<T>();
+
+        #[block]
+        {
+            frame_support::assert_ok!(call.dispatch_bypass_filter(RawOrigin::Authorized.into()));
+        }
+
+        assert!(is_disputed::<T>());
+    }
+
+    #[benchmark]
+    fn authorize_reveal_items() -> Result<(), BenchmarkError> {
+        let call = differing_items::<T>();
+
+        #[block]
+        {
+            authorize(&call)?;
+        }
+
+        Ok(())
+    }
+
+    #[benchmark]
+    fn refute_audit() {
+        fill_convictions::<T>();
+        let call = refuted::<T>();
+        let finder: T::AccountId = account("finder", 0, 0);
+
+        #[block]
+        {
+            frame_support::assert_ok!(call.dispatch_bypass_filter(RawOrigin::Signed(finder).into()));
+        }
+
+        assert!(NextSlashId::<T>::get() > 0);
+    }
+
     /// By the client, in the place of somebody else.
     #[benchmark]
     fn demand() {

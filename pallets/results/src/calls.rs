@@ -4,6 +4,7 @@ mod audits;
 mod data;
 mod equivocation;
 mod inputs;
+mod items;
 mod openings;
 mod work;
 

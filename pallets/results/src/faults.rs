@@ -72,9 +72,7 @@ impl<T: Config> Pallet<T> {
         let said = Self::said(round, provider);
         let mut audits = round.audits.iter();
         said.is_some()
-            && audits.any(|audit| {
-                audit.state == AuditState::Confirmed && Self::said(round, &audit.provider) == said
-            })
+            && audits.any(|audit| audit.stands_by_all() && Self::said(round, &audit.provider) == said)
     }
 
     /// Verifiers whose seals are open and say something else of a provider's result, and who have not lost.

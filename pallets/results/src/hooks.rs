@@ -3,11 +3,16 @@
 
 use codec::MaxEncodedLen;
 use frame_support::{Parameter, weights::Weight};
+use sp_core::H256;
 use sp_runtime::DispatchError;
 #[cfg(feature = "runtime-benchmarks")]
 use surety_dispute_game::bisection::Move;
 use surety_dispute_game::bisection::{Referee, Shape};
-use surety_types::{TaskId, task::ResultClaim, trust::DisputeId};
+use surety_types::{
+    TaskId,
+    task::ResultClaim,
+    trust::{DisputeId, ItemLeaves},
+};
 
 /// Disputes about the results of rounds. Provided by the disputes pallet.
 pub trait RoundDisputes<Round> {
@@ -46,6 +51,15 @@ pub trait DisputeReferee {
     /// The referee for this claim; nothing when no result of the task can be like it, whatever its input.
     fn claim_referee(context: &Self::DisputeContext, claim: &ResultClaim) -> Option<Self::ClaimReferee>;
 
+    /// The Merkle root over the leaves of an item in the trace of this claim, if these are shown to be them;
+    /// nothing where the task has no items, too.
+    fn item_root(
+        context: &Self::DisputeContext,
+        claim: &ResultClaim,
+        item: u32,
+        shown: &ItemLeaves,
+    ) -> Option<H256>;
+
     /// How long the output of this claim is, in bytes, where that follows from the claim.
     fn output_bytes(context: &Self::DisputeContext, claim: &ResultClaim) -> Option<u32>;
 
@@ -56,6 +70,11 @@ pub trait DisputeReferee {
     fn largest_for_benchmark(
         operation: surety_types::model::Operation,
     ) -> (Self::DisputeContext, ResultClaim);
+
+    /// A context, a claim of the largest task of items that can be, and the leaves of its first, for
+    /// benchmarks.
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (Self::DisputeContext, ResultClaim, ItemLeaves);
 
     /// A context, a claim that its referee refutes, and the moves of a game about it, for benchmarks. The
     /// last one opens such a cell, in as many bytes as are taken.

@@ -34,7 +34,7 @@ pub use hooks::{DisputeReferee, RoundDisputes};
 pub use late::CONVICTED_AT_ONCE;
 pub use pallet::*;
 pub use transitions::accepted;
-pub use types::{PhaseName, describe};
+pub use types::{AuditAnswer, PhaseName, describe};
 pub use weights::WeightInfo;
 
 use frame_system::pallet_prelude::BlockNumberFor;
@@ -91,7 +91,7 @@ pub mod pallet {
         TaskId,
         task::{ResultClaim, Verdict},
         traits::{BlockEntropy, DrawVerifier, SignatureVerifier, TaskClock, TaskOutcome},
-        trust::{AuditProof, CommitNote, FaultKind},
+        trust::{AuditProof, CommitNote, FaultKind, ItemLeaves, ItemsFound},
     };
 
     const STORAGE_VERSION: StorageVersion = StorageVersion::new(1);
@@ -124,8 +124,20 @@ pub mod pallet {
         /// Blocks in which providers compute and commit.
         type CommitWindow: Get<BlockNumberFor<Self>>;
 
-        /// Blocks between the moment in which auditors can draw themselves and the first reveal.
+        /// Blocks between the moment in which auditors can draw themselves and the first reveal, at least.
         type AuditWindow: Get<BlockNumberFor<Self>>;
+
+        /// The same at most: a task whose audits would take longer is refused.
+        type AuditWindowMax: Get<BlockNumberFor<Self>>;
+
+        /// What an audit is paid in the mean, as a multiple of what it costs.
+        type AuditPremium: Get<FixedU128>;
+
+        /// What it costs to audit a generation, as a part of what it costs to generate.
+        type GenerationAuditCost: Get<Permill>;
+
+        /// Part of the verifiers' stake that is taken to be able to audit any model, whoever has said so.
+        type VerifiersAble: Get<Permill>;
 
         /// Blocks in which commitments are opened. Who does not is not paid.
         type RevealWindow: Get<BlockNumberFor<Self>>;
@@ -353,6 +365,19 @@ pub mod pallet {
             /// Kind of the fault.
             kind: FaultKind,
         },
+        /// A verifier opened its seal over some items.
+        ItemsRevealed {
+            /// Task id.
+            task: TaskId,
+            /// The stash of the provider that it audited.
+            provider: T::AccountId,
+            /// Verifier's stash.
+            verifier: T::AccountId,
+            /// What it found.
+            found: ItemsFound,
+            /// Whether it says that the provider's result has the same.
+            agrees: bool,
+        },
         /// A piece of output has to be supplied on chain.
         DataDemanded {
             /// Task id.
@@ -474,6 +499,11 @@ pub mod pallet {
         NotRevealed,
         /// Claim and salt do not open the seal.
         SealMismatch,
+        /// The audit confirms another input, or fewer items than were the verifier's own. One that
+        /// computed all of them confirms with `reveal_audit`.
+        IncompleteAudit,
+        /// The audit confirmed nothing by its items, or what is shown is what it sealed, or not of its item.
+        NothingRefuted,
         /// The provider's result has no trace that can be played over, or no longer counts.
         NotDisputable,
         /// Something else has to be supplied first, by the provider or of the input.
@@ -488,6 +518,10 @@ pub mod pallet {
         ValueAtRiskTooHigh,
         /// As the parameters are, no stake would make cheating a loss.
         NeverPunished,
+        /// Verifiers that said that they audit this model have too little stake: all of it may be corrupt.
+        NobodyAudits,
+        /// An audit of the task would take longer than auditors can be waited for. Ask for fewer units.
+        AuditTooLong,
         /// The statements do not contradict each other, or the chain.
         NoEquivocation,
         /// The key that signed is not the provider's agent, and was not when it committed.
@@ -676,6 +710,57 @@ pub mod pallet {
         pub fn supply_input(origin: OriginFor<T>, task: TaskId, opening: SegmentOpening) -> DispatchResult {
             let by = ensure_signed(origin)?;
             Self::do_supply_input(by, task, &opening)
+        }
+
+        /// Opens the seal of the audit of `provider` by the stash `verifier` that computed some of the task's
+        /// items: those that its own draw says. Without signature and fee, like [`Pallet::reveal_audit`], and
+        /// with an answer that was sealed like the rest: whether the provider's result has the same of them.
+        /// One that says no plays a dispute, in which the provider can be wrong in any cell.
+        ///
+        /// # Errors
+        /// Those of [`Pallet::reveal_audit`]; `IncompleteAudit`.
+        #[pallet::call_index(9)]
+        #[pallet::weight((<T as Config>::WeightInfo::reveal_items(), DispatchClass::Operational))]
+        #[pallet::authorize(Self::authorize_reveal_items)]
+        #[pallet::weight_of_authorize(<T as Config>::WeightInfo::authorize_reveal_items())]
+        pub fn reveal_items(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            verifier: T::AccountId,
+            found: ItemsFound,
+            answer: AuditAnswer,
+        ) -> DispatchResult {
+            ensure_authorized(origin)?;
+            Self::do_reveal_items(task, &provider, &verifier, found, &answer)
+        }
+
+        /// Shows that an audit which confirmed a result by its items has sealed something else than the
+        /// result's trace has: the leaves of the item at `place` among the verifier's own. It loses its bond,
+        /// and whoever shows it gets the finder's part.
+        ///
+        /// # Errors
+        /// `UnknownRound`, `NotRevealed`, `NotAuditor`, `SealMismatch`, `NotDisputable`, `NothingRefuted`.
+        #[pallet::call_index(10)]
+        #[pallet::weight(<T as Config>::WeightInfo::refute_audit())]
+        pub fn refute_audit(
+            origin: OriginFor<T>,
+            task: TaskId,
+            provider: T::AccountId,
+            verifier: T::AccountId,
+            opened: (ItemsFound, AuditAnswer),
+            place: u32,
+            shown: ItemLeaves,
+        ) -> DispatchResult {
+            let finder = ensure_signed(origin)?;
+            let (found, answer) = (&opened.0, &opened.1);
+            Self::do_refute_audit(
+                finder,
+                task,
+                (provider, verifier),
+                (found, answer),
+                (place, &shown),
+            )
         }
     }
 }

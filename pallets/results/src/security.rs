@@ -3,20 +3,26 @@
 //!
 //! A task asks for a level and declares its value at risk. When it is posted its level is raised until stake
 //! that there is could make cheating a loss, or it is refused; when it is drawn, only providers with the
-//! stake for its lock get it.
+//! stake for its lock get it. How many items of a result each of its auditors computes, and how many are
+//! expected, is fixed when its provider gets the task.
 
-use frame_support::traits::Get;
-use sp_runtime::{DispatchError, FixedU128, PerThing, traits::Saturating};
-use surety_audit_economics::{AuditPolicy, AuditRates, Refusal, Terms};
+use frame_support::{ensure, traits::Get};
+use frame_system::pallet_prelude::BlockNumberFor;
+use sp_runtime::{
+    DispatchError, FixedU128, PerThing, Perbill, Permill, Perquintill, SaturatedConversion,
+    traits::Saturating,
+};
+use surety_audit_economics::{AuditPay, AuditPolicy, AuditRates, AuditWork, Refusal, Terms};
 use surety_pallet_trust_lock::{Records, quintillionths};
 use surety_types::{
-    limits,
+    BLOCK_SECONDS, limits,
+    model::{ModelAudits, Operation},
     stake::Role,
-    task::{Security, SecurityLevel},
+    task::{AuditRate, AuditTerms, Security, SecurityLevel, TaskSpec},
     traits::StakeLedger,
 };
 
-use crate::{Config, Error, Pallet};
+use crate::{Config, Error, MemberOf, Pallet, RoundOf};
 
 impl<T: Config> Pallet<T> {
     /// Auditors expected for a result of `provider` in a task that is watched at `level`.
@@ -25,29 +31,114 @@ impl<T: Config> Pallet<T> {
         expected.min(FixedU128::from_u32(limits::AUDITORS_EXPECTED_MAX))
     }
 
-    /// The level for a task. Without a value at risk that is what was asked for: the usual lock covers it.
+    /// The level for a task, and how it is audited. Without a value at risk the level is what was asked for:
+    /// the usual lock covers it.
     pub(crate) fn do_secure(
         price: T::Balance,
-        redundancy: u32,
-        security: &Security,
-    ) -> Result<SecurityLevel, DispatchError> {
-        if security.value_at_risk == 0 {
-            return Ok(security.level);
+        spec: &TaskSpec,
+        audits: ModelAudits,
+    ) -> Result<(SecurityLevel, AuditTerms), DispatchError> {
+        let audits = AuditTerms {
+            operation: spec.operation,
+            input_bytes: spec.input_bytes,
+            item_tokens: audits.item_tokens,
+            speed: audits.speed,
+            able: Self::able(audits.able),
+        };
+        let (policy, mut security) = (Self::audit_policy(&audits), spec.security);
+        if security.value_at_risk > 0 {
+            // More than that no `redundancy` providers can have. Who can lock it is seen in the draw.
+            let stake: u128 = T::Stake::bonded_in_all(Role::Provider).into();
+            let available = stake.checked_div(spec.redundancy.into()).unwrap_or_default();
+            let plan = policy.plan(security.level, u32::MAX, &terms(price, &security), available);
+            security.level = plan.map_err(refusal::<T>)?.level;
         }
-        // More than that no `redundancy` providers can have. Who can lock it is seen in the draw.
-        let stake: u128 = T::Stake::bonded_in_all(Role::Provider).into();
-        let available = stake.checked_div(redundancy.into()).unwrap_or_default();
-        let plan = Self::audit_policy().plan(security.level, u32::MAX, &terms(price, security), available);
-        match plan {
-            Ok(plan) => Ok(plan.level),
-            Err(Refusal::BeyondStake { .. }) => Err(Error::<T>::ValueAtRiskTooHigh.into()),
-            Err(Refusal::NeverPunished) => Err(Error::<T>::NeverPunished.into()),
+        let expected = policy.rates.expected(security.level, u32::MAX);
+        let items = Self::items(price, spec.units_max, (&security, &audits), expected);
+        let seconds = work(&audits, spec.units_max).seconds(items.map_err(refusal::<T>)?);
+        ensure!(
+            blocks::<T>(seconds) <= T::AuditWindowMax::get(),
+            Error::<T>::AuditTooLong
+        );
+        Ok((security.level, audits))
+    }
+
+    /// The part of the verifiers' stake that can audit a model.
+    fn able(declared: u128) -> Permill {
+        let all: u128 = T::Stake::bonded_in_all(Role::Verifier).into();
+        let declared = if all == 0 {
+            Permill::zero()
+        } else {
+            Permill::from_rational(declared.min(all), all)
+        };
+        declared.max(T::VerifiersAble::get())
+    }
+
+    /// Items that each auditor computes of a result that is paid `price` for `units_max` units.
+    fn items(
+        price: T::Balance,
+        units_max: u32,
+        (security, audits): (&Security, &AuditTerms),
+        expected: FixedU128,
+    ) -> Result<u32, Refusal> {
+        if audits.operation == Operation::Generate {
+            // No position can be computed without those before it.
+            return Self::audit_policy(audits)
+                .items(1, expected, &terms(price, security), 0)
+                .map(|_| u32::MAX);
+        }
+        let lock = Self::do_lock_for(price, security, audits).into();
+        let items = Self::audit_policy(audits).items(units_max, expected, &terms(price, security), lock)?;
+        // A whole task is whole whatever it has.
+        Ok(if items == units_max { u32::MAX } else { items })
+    }
+
+    /// How the result of a provider is audited that is paid `price`.
+    pub(crate) fn audit_rate(
+        provider: &T::AccountId,
+        price: T::Balance,
+        units_max: u32,
+        (security, audits): (&Security, &AuditTerms),
+    ) -> AuditRate {
+        let expected = Self::auditors_expected(provider, security.level);
+        let items = Self::items(price, units_max, (security, audits), expected);
+        AuditRate {
+            expected,
+            // Nobody can lock what no lock would do for.
+            items: items.unwrap_or(u32::MAX),
         }
     }
 
+    /// How long a round's auditors have: those of its dearest audit.
+    pub(crate) fn audit_window(round: &RoundOf<T>) -> BlockNumberFor<T> {
+        let work = work(&round.terms, round.units_max);
+        let seconds = round
+            .members
+            .iter()
+            .map(|member| work.seconds(member.audits.items));
+        let longest = blocks::<T>(seconds.max().unwrap_or(0));
+        longest.min(T::AuditWindowMax::get()).max(T::AuditWindow::get())
+    }
+
+    /// The part of what a provider earns for `units` units that each of its audits gets.
+    pub(crate) fn audit_share(round: &RoundOf<T>, member: &MemberOf<T>, units: u32) -> Perbill {
+        let part = match round.terms.operation {
+            Operation::Generate => quintillionths(T::GenerationAuditCost::get()),
+            Operation::Embed => {
+                let items = member.audits.items.min(units);
+                Perquintill::from_rational(u64::from(items), u64::from(units.max(1)))
+            }
+        };
+        let able = FixedU128::from(round.terms.able);
+        let pay = AuditPay {
+            premium: T::AuditPremium::get(),
+        };
+        pay.share(part, member.audits.expected.saturating_mul(able))
+    }
+
     /// The lock for a provider with enough clean tasks: it is audited least, and a newcomer locks no less.
-    pub(crate) fn do_lock_for(price: T::Balance, security: &Security) -> T::Balance {
-        let policy = Self::audit_policy();
+    pub(crate) fn do_lock_for(price: T::Balance, security: &Security, audits: &AuditTerms) -> T::Balance {
+        let policy = Self::audit_policy(audits);
         let expected = policy.rates.expected(security.level, u32::MAX);
         let lock = policy.least_lock(expected, &terms(price, security));
         // Nobody can lock what no lock would do for.
@@ -59,9 +150,9 @@ impl<T: Config> Pallet<T> {
 
     /// What a provider that is paid `price` really loses of its lock at least, in plancks: the part that is
     /// burned.
-    pub fn burned_lock(price: T::Balance, security: &Security) -> u128 {
-        let lock = Self::do_lock_for(price, security);
-        Self::audit_policy().burned.mul_ceil(lock.into())
+    pub fn burned_lock(price: T::Balance, security: &Security, audits: &AuditTerms) -> u128 {
+        let lock = Self::do_lock_for(price, security, audits);
+        Self::audit_policy(audits).burned.mul_ceil(lock.into())
     }
 
     fn audit_rates() -> AuditRates {
@@ -74,10 +165,11 @@ impl<T: Config> Pallet<T> {
         }
     }
 
-    fn audit_policy() -> AuditPolicy {
+    fn audit_policy(audits: &AuditTerms) -> AuditPolicy {
         let shares = T::FinderShare::get().saturating_add(T::ClientShare::get());
         AuditPolicy {
             rates: Self::audit_rates(),
+            able: quintillionths(audits.able),
             corrupt: quintillionths(T::VerifiersCorrupt::get()),
             accuracy: quintillionths(T::AuditAccuracy::get()),
             burned: quintillionths(shares.left_from_one()),
@@ -92,5 +184,28 @@ fn terms<Balance: Copy + Into<u128>>(price: Balance, security: &Security) -> Ter
         reward: price.into(),
         saved: price.into(),
         outside: security.value_at_risk,
+    }
+}
+
+/// The work in a task of so many units.
+fn work(audits: &AuditTerms, units_max: u32) -> AuditWork {
+    AuditWork {
+        operation: audits.operation,
+        units_max,
+        input_bytes: audits.input_bytes,
+        item_tokens: audits.item_tokens,
+        speed: audits.speed,
+    }
+}
+
+fn blocks<T: Config>(seconds: u32) -> BlockNumberFor<T> {
+    seconds.div_ceil(BLOCK_SECONDS).saturated_into()
+}
+
+const fn refusal<T: Config>(refusal: Refusal) -> Error<T> {
+    match refusal {
+        Refusal::BeyondStake { .. } => Error::ValueAtRiskTooHigh,
+        Refusal::NobodyAble => Error::NobodyAudits,
+        Refusal::NeverPunished => Error::NeverPunished,
     }
 }

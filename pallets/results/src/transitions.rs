@@ -36,16 +36,17 @@ use surety_audit_economics::audit_seed;
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_types::{
     ContentHash, TaskId, limits,
+    model::ModelAudits,
     stake::Role,
     task::{
-        Assignment, AuditDraw, MemberProgress, PerMember, Round, RoundMember, RoundPhase, Security,
-        SecurityLevel, Verdict,
+        Assignment, AuditDraw, AuditTerms, MemberProgress, PerMember, Round, RoundMember, RoundPhase,
+        Security, SecurityLevel, TaskSpec, Verdict,
     },
     traits::{BlockEntropy, ENTROPY_PATIENCE_BLOCKS, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
 };
 
 use crate::{
-    Config, DisputeContexts, DisputeReferee, Error, Event, Pallet, RoundDisputes, RoundOf, Rounds,
+    Config, DisputeContexts, DisputeReferee, Error, Event, MemberOf, Pallet, RoundDisputes, RoundOf, Rounds,
     WeightInfo, audit_pay::audits_to_pay, types::describe, verdict,
 };
 
@@ -55,23 +56,24 @@ pub(crate) type AssignmentOf<T> =
 impl<T: Config> TaskTrust<T::AccountId, T::Balance, BlockNumberFor<T>> for Pallet<T> {
     fn secure(
         price: T::Balance,
-        redundancy: u32,
-        security: &Security,
-    ) -> Result<SecurityLevel, DispatchError> {
-        Self::do_secure(price, redundancy, security)
+        spec: &TaskSpec,
+        audits: ModelAudits,
+    ) -> Result<(SecurityLevel, AuditTerms), DispatchError> {
+        Self::do_secure(price, spec, audits)
     }
 
-    fn lock_for(price: T::Balance, security: &Security) -> T::Balance {
-        Self::do_lock_for(price, security)
+    fn lock_for(price: T::Balance, security: &Security, audits: &AuditTerms) -> T::Balance {
+        Self::do_lock_for(price, security, audits)
     }
 
     fn open(
         task: TaskId,
         units_max: u32,
         security: Security,
+        audits: AuditTerms,
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
-        with_storage_layer(|| Self::do_open(task, units_max, security, assignments))
+        with_storage_layer(|| Self::do_open(task, units_max, (security, audits), assignments))
     }
 
     fn advance(task: TaskId) -> Result<Weight, DispatchError> {
@@ -83,7 +85,7 @@ impl<T: Config> Pallet<T> {
     fn do_open(
         task: TaskId,
         units_max: u32,
-        security: Security,
+        (security, audits): (Security, AuditTerms),
         assignments: &PerMember<AssignmentOf<T>>,
     ) -> DispatchResult {
         ensure!(!Rounds::<T>::contains_key(task), Error::<T>::RoundExists);
@@ -91,13 +93,13 @@ impl<T: Config> Pallet<T> {
 
         let until = TrustLock::<T>::window_end(T::CommitWindow::get());
         let mut round = Round::new(units_max, until);
-        round.security = security;
+        (round.security, round.terms) = (security, audits);
         for assignment in assignments {
             ensure!(
                 !is_known::<T>(&round, &assignment.provider),
                 Error::<T>::DuplicateMember
             );
-            let member = Self::seat(assignment, &security)?;
+            let member = Self::seat(assignment, &round)?;
             round
                 .members
                 .try_push(member)
@@ -193,17 +195,14 @@ impl<T: Config> Pallet<T> {
     /// seed, whose stake counts, and how old keys have to be.
     pub(crate) fn start_auditing(task: TaskId, round: &mut RoundOf<T>) {
         let begun_at = frame_system::Pallet::<T>::block_number();
-        let expected = round.members.iter();
-        let expected = expected.map(|member| Self::auditors_expected(&member.provider, round.security.level));
         round.draw = Some(AuditDraw {
             begun_at,
             settled_by: begun_at.saturating_sub(T::VerifierSeasoning::get().into()),
             epoch_randomness: T::EpochRandomness::get(),
             verifier_stake: T::Stake::bonded_in_all(Role::Verifier),
-            expected: PerMember::truncate_from(expected.collect()),
             seed: None,
         });
-        let until = TrustLock::<T>::window_end(T::AuditWindow::get());
+        let until = TrustLock::<T>::window_end(Self::audit_window(round));
         Self::set_phase(task, round, RoundPhase::Auditing { until });
         T::Clock::wake_with_entropy(task, begun_at);
     }
@@ -221,7 +220,7 @@ impl<T: Config> Pallet<T> {
         let output = entropy.as_ref().map(|(output, _)| output);
         let seed = audit_seed(task, &draw.epoch_randomness, output);
         draw.seed = Some(seed);
-        let until = TrustLock::<T>::window_end(T::AuditWindow::get());
+        let until = TrustLock::<T>::window_end(Self::audit_window(round));
         round.phase = RoundPhase::Auditing { until };
         T::Clock::wake_after(task, until);
         Self::deposit_event(Event::AuditorsSeeded {
@@ -375,9 +374,7 @@ impl<T: Config> Pallet<T> {
         if is_known::<T>(round, &reserve.provider) || round.dropped.try_push(leaver.clone()).is_err() {
             return false;
         }
-        let (Ok(newcomer), Some(member)) =
-            (Self::seat(reserve, &round.security), round.members.get_mut(seat))
-        else {
+        let (Ok(newcomer), Some(member)) = (Self::seat(reserve, round), round.members.get_mut(seat)) else {
             round.dropped.pop();
             return false;
         };
@@ -396,17 +393,16 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Locks the stake that the assignment asks for.
-    fn seat(
-        assignment: &AssignmentOf<T>,
-        security: &Security,
-    ) -> Result<RoundMember<T::AccountId, T::Balance>, DispatchError> {
-        let lock = Self::do_lock_for(assignment.price, security);
-        T::Stake::lock(&assignment.provider, lock)?;
-        Ok(RoundMember::new(
-            assignment.provider.clone(),
-            assignment.price,
-            lock,
-        ))
+    fn seat(assignment: &AssignmentOf<T>, round: &RoundOf<T>) -> Result<MemberOf<T>, DispatchError> {
+        let secured = (&round.security, &round.terms);
+        let Assignment { provider, price } = assignment.clone();
+        let lock = Self::do_lock_for(price, secured.0, secured.1);
+        T::Stake::lock(&provider, lock)?;
+        let audits = Self::audit_rate(&provider, price, round.units_max, secured);
+        Ok(RoundMember {
+            audits,
+            ..RoundMember::new(provider, price, lock)
+        })
     }
 
     /// Brings the verdict up to what the round's results come to now. Says whether it has changed.

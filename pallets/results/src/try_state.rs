@@ -115,6 +115,12 @@ fn results_5_audits_are_one_of_a_pair<T: Config>(round: &RoundOf<T>) -> Result<(
             !over || audit.bond.is_zero(),
             "RESULTS-5: an audit that is over has a bond"
         );
+        let is_opened = !matches!(audit.state, AuditState::Sealed(_));
+        let defends = matches!(audit.state, AuditState::Defends(_));
+        ensure!(
+            audit.items.is_none() || is_opened && !defends,
+            "RESULTS-5: an audit of items that is sealed, or stands by the whole"
+        );
     }
     Ok(())
 }

@@ -35,8 +35,11 @@ impl<T: Config> Pallet<T> {
             <T as Config>::WeightInfo::reveal().saturating_add(<T as Config>::WeightInfo::authorize_reveal());
         let audit = <T as Config>::WeightInfo::reveal_audit()
             .saturating_add(<T as Config>::WeightInfo::authorize_reveal_audit());
+        let items = <T as Config>::WeightInfo::reveal_items()
+            .saturating_add(<T as Config>::WeightInfo::authorize_reveal_items());
         <T as Config>::WeightInfo::commit()
             .max(<T as Config>::WeightInfo::announce_audit())
+            .max(items)
             .max(<T as Config>::WeightInfo::supply())
             .max(<T as Config>::WeightInfo::demand_input())
             .max(<T as Config>::WeightInfo::supply_input())

@@ -24,6 +24,12 @@ pub trait WeightInfo {
 
     /// The opening of the last audit of a full round is found to be right.
     fn authorize_reveal_audit() -> Weight;
+    /// Weight of `reveal_items`, of as many as there can be, that contradicts and finds a dispute to open.
+    fn reveal_items() -> Weight;
+    /// Weight of letting it in.
+    fn authorize_reveal_items() -> Weight;
+    /// Weight of `refute_audit`.
+    fn refute_audit() -> Weight;
 
     /// A demand to a provider of a full round.
     fn demand() -> Weight;
@@ -125,6 +131,15 @@ impl WeightInfo for () {
     }
 
     fn withhold_input() -> Weight {
+        Weight::zero()
+    }
+    fn reveal_items() -> Weight {
+        Weight::zero()
+    }
+    fn authorize_reveal_items() -> Weight {
+        Weight::zero()
+    }
+    fn refute_audit() -> Weight {
         Weight::zero()
     }
 }

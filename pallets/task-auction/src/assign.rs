@@ -46,7 +46,7 @@ impl<T: Config> Pallet<T> {
             .iter()
             .filter_map(|(_, bid)| bid.opened.as_ref().map(|opened| &opened.salt));
         let seed = draw::seed(id, salts, &entropy);
-        let lock = T::Trust::lock_for(limit, &task.spec.security);
+        let lock = T::Trust::lock_for(limit, &task.spec.security, &task.audits);
         let candidates = Self::candidates(&bids, limit, lock)?;
 
         match draw::draw(&candidates, redundancy, limit, seed) {
@@ -126,7 +126,7 @@ impl<T: Config> Pallet<T> {
     ) -> Result<PerMember<crate::AssignmentOf<T>>, DispatchError> {
         let assignments = PerMember::try_from(drawn.winners).map_err(|_| Error::<T>::RedundancyTooHigh)?;
         let reserves = PerBid::try_from(drawn.reserves).map_err(|_| Error::<T>::TooManyBids)?;
-        let (units_max, security) = (task.spec.units_max, task.spec.security);
+        let (units_max, security, audits) = (task.spec.units_max, task.spec.security, task.audits);
         task.state = TaskStateOf::<T>::Running {
             assignments: assignments.clone(),
             reserves,
@@ -134,7 +134,7 @@ impl<T: Config> Pallet<T> {
         AwaitingEntropy::<T>::remove(id);
         // Before the round opens, because that may look at the task.
         Tasks::<T>::insert(id, task);
-        T::Trust::open(id, units_max, security, &assignments)?;
+        T::Trust::open(id, units_max, security, audits, &assignments)?;
         Ok(assignments)
     }
 

@@ -15,7 +15,7 @@ use surety_types::{
     model::Operation,
     multiaddr::{Endpoint, Endpoints},
     stake::Role,
-    task::{Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
+    task::{AuditTerms, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{
         BlockEntropy, Escrow, ModelCatalog, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust,
     },
@@ -88,6 +88,7 @@ pub(crate) fn put_task<T: Config>(
         client: client.clone(),
         spec,
         cap: CAP,
+        audits: AuditTerms::default(),
         posted_at: One::one(),
         state,
     };
@@ -98,7 +99,7 @@ pub(crate) fn put_task<T: Config>(
 /// Stake enough in all that a task with this much at risk is taken.
 fn back<T: Config>(redundancy: u32) {
     let (stash, agent): (T::AccountId, _) = (account("backer", 0, SEED), account("backer agent", 0, SEED));
-    let stake = T::Trust::lock_for(CAP, &SECURITY).saturating_mul(redundancy.into());
+    let stake = T::Trust::lock_for(CAP, &SECURITY, &AuditTerms::default()).saturating_mul(redundancy.into());
     T::Stake::endow(&stash, &agent, Role::Provider, stake);
 }
 
@@ -122,7 +123,8 @@ fn post<T: Config>() -> Result<TaskId, BenchmarkError> {
 fn provider<T: Config>(index: u32) -> (T::AccountId, T::AccountId) {
     let stash: T::AccountId = account("stash", index, SEED);
     let agent: T::AccountId = account("agent", index, SEED);
-    let stake = T::Trust::lock_for(CAP, &SECURITY).saturating_add(T::BidDeposit::get().saturating_mul(2));
+    let stake = T::Trust::lock_for(CAP, &SECURITY, &AuditTerms::default())
+        .saturating_add(T::BidDeposit::get().saturating_mul(2));
     T::Stake::endow(&stash, &agent, Role::Provider, stake);
     T::Providers::register_for_benchmark(&stash);
     (stash, agent)
@@ -188,6 +190,7 @@ fn audit_to_pay<T: Config>((provider, number): (&T::AccountId, u32)) -> AuditToP
     let verifier: T::AccountId = account("verifier", number, SEED);
     T::Escrow::endow(&verifier, CAP);
     AuditToPay {
+        share: sp_runtime::Perbill::from_percent(1),
         provider: provider.clone(),
         verifier,
     }

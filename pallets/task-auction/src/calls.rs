@@ -41,7 +41,9 @@ impl<T: Config> Pallet<T> {
         Self::ensure_acceptable(&spec)?;
         // For its error: a cap that can pay nobody is refused now, not after the auction.
         let limit = T::Escrow::price_limit(cap, spec.redundancy)?;
-        spec.security.level = T::Trust::secure(limit, spec.redundancy, &spec.security)?;
+        let audits = T::Models::audits(&spec.model)?;
+        let (level, audits) = T::Trust::secure(limit, &spec, audits)?;
+        spec.security.level = level;
 
         let id = NextTaskId::<T>::get();
         let next = id.checked_add(1).ok_or(Error::<T>::Overflow)?;
@@ -56,6 +58,7 @@ impl<T: Config> Pallet<T> {
         let task = TaskOf::<T> {
             client: client.clone(),
             spec,
+            audits,
             cap,
             posted_at: frame_system::Pallet::<T>::block_number(),
             state,

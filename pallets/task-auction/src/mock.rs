@@ -15,9 +15,9 @@ use sp_runtime::{
 use surety_pallet_test_kit::{MockEntropy, MockEscrow, MockModels, MockProviders, MockStake, MockTrust};
 use surety_types::{
     ModelId, TaskId, limits,
-    model::Operation,
+    model::{ModelAudits, Operation},
     stake::Role,
-    task::{Assignment, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
+    task::{Assignment, AuditTerms, Bid, PerMember, ResultClaim, Security, SecurityLevel, TaskSpec, Verdict},
     traits::{TaskClock, TaskOutcome, TaskTrust},
 };
 
@@ -110,23 +110,24 @@ pub struct WakingTrust;
 impl TaskTrust<AccountId, Balance, BlockNumber> for WakingTrust {
     fn secure(
         price: Balance,
-        redundancy: u32,
-        security: &Security,
-    ) -> Result<SecurityLevel, sp_runtime::DispatchError> {
-        MockTrust::secure(price, redundancy, security)
+        spec: &TaskSpec,
+        audits: ModelAudits,
+    ) -> Result<(SecurityLevel, AuditTerms), sp_runtime::DispatchError> {
+        MockTrust::secure(price, spec, audits)
     }
 
-    fn lock_for(price: Balance, security: &Security) -> Balance {
-        MockTrust::lock_for(price, security)
+    fn lock_for(price: Balance, security: &Security, audits: &AuditTerms) -> Balance {
+        MockTrust::lock_for(price, security, audits)
     }
 
     fn open(
         task: TaskId,
         units_max: u32,
         security: Security,
+        audits: AuditTerms,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
-        MockTrust::open(task, units_max, security, assignments)?;
+        MockTrust::open(task, units_max, security, audits, assignments)?;
         TaskAuction::wake_after(task, System::block_number() + ROUND_BLOCKS);
         Ok(())
     }

@@ -9,7 +9,7 @@ use sp_runtime::{
 };
 use surety_types::{
     ContentHash, TaskId, limits,
-    task::{Assignment, FailureReason, PerMember, ResultClaim, Security, Verdict},
+    task::{Assignment, AuditTerms, FailureReason, PerMember, ResultClaim, Security, Verdict},
     traits::{Escrow, ProviderDirectory, StakeLedger, TaskClock, TaskOutcome, TaskTrust},
     trust::AuditToPay,
 };
@@ -23,7 +23,7 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
     /// Reserves that could not start now are passed over, and not offered again either.
     fn take_reserves(id: TaskId, count: u32) -> Vec<AssignmentOf<T>> {
         Tasks::<T>::mutate_extant(id, |task| {
-            let security = task.spec.security;
+            let (security, audits) = (task.spec.security, task.audits);
             let TaskStateOf::<T>::Running { reserves, .. } = &mut task.state else {
                 return Vec::new();
             };
@@ -34,7 +34,9 @@ impl<T: Config> TaskOutcome<T::AccountId, Balance> for Pallet<T> {
                     let next = reserves.remove(0);
                     // Both lists have room for every bid, so the push never fails; if it did, nobody would
                     // work unpaid.
-                    if Self::can_start(&next, &security) && substitutes.try_push(next.clone()).is_ok() {
+                    if Self::can_start(&next, (&security, &audits))
+                        && substitutes.try_push(next.clone()).is_ok()
+                    {
                         taken.push(next);
                     }
                 }
@@ -112,10 +114,10 @@ impl<T: Config> Pallet<T> {
             .saturating_add(T::WeightInfo::decided(limits::REDUNDANCY_MAX, limits::AUDITS_MAX))
     }
 
-    fn can_start(assignment: &AssignmentOf<T>, security: &Security) -> bool {
+    fn can_start(assignment: &AssignmentOf<T>, (security, audits): (&Security, &AuditTerms)) -> bool {
         T::Providers::is_available(&assignment.provider)
             && T::Stake::unlocked_stake(&assignment.provider)
-                >= T::Trust::lock_for(assignment.price, security)
+                >= T::Trust::lock_for(assignment.price, security, audits)
     }
 
     fn settle(

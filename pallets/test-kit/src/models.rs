@@ -3,7 +3,11 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use sp_runtime::{DispatchError, DispatchResult};
-use surety_types::{ModelId, model::Operation, traits::ModelCatalog};
+use surety_types::{
+    ModelId,
+    model::{ModelAudits, Operation},
+    traits::ModelCatalog,
+};
 
 #[derive(Default)]
 struct Use {
@@ -72,6 +76,15 @@ impl ModelCatalog for MockModels {
         } else {
             Ok(())
         }
+    }
+
+    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError> {
+        let known = Self::contains(*model).then_some(ModelAudits {
+            speed: u32::MAX,
+            item_tokens: 1,
+            able: u128::MAX,
+        });
+        known.ok_or(Self::UNKNOWN_MODEL)
     }
 
     fn acquire(model: &ModelId) {

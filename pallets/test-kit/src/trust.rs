@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use sp_runtime::{DispatchError, DispatchResult, Weight};
 use surety_types::{
     TaskId,
-    task::{Assignment, PerMember, Security, SecurityLevel},
+    model::ModelAudits,
+    task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec},
     traits::TaskTrust,
 };
 
@@ -98,15 +99,21 @@ impl MockTrust {
 }
 
 impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
-    fn secure(_: Balance, _: u32, security: &Security) -> Result<SecurityLevel, DispatchError> {
-        match RISK_MAX.get() {
-            most if security.value_at_risk > most => Err(Self::TOO_RISKY),
-            most if security.value_at_risk >= most / 2 => Ok(SecurityLevel::High),
-            _ => Ok(security.level),
-        }
+    fn secure(
+        _: Balance,
+        spec: &TaskSpec,
+        _: ModelAudits,
+    ) -> Result<(SecurityLevel, AuditTerms), DispatchError> {
+        let security = &spec.security;
+        let level = match RISK_MAX.get() {
+            most if security.value_at_risk > most => return Err(Self::TOO_RISKY),
+            most if security.value_at_risk >= most / 2 => SecurityLevel::High,
+            _ => security.level,
+        };
+        Ok((level, AuditTerms::default()))
     }
 
-    fn lock_for(price: Balance, _: &Security) -> Balance {
+    fn lock_for(price: Balance, _: &Security, _: &AuditTerms) -> Balance {
         price.saturating_mul(LOCK_MULTIPLE.get())
     }
 
@@ -114,6 +121,7 @@ impl TaskTrust<AccountId, Balance, BlockNumber> for MockTrust {
         task: TaskId,
         units_max: u32,
         security: Security,
+        _: AuditTerms,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult {
         if REFUSES.get() {

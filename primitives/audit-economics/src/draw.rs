@@ -15,7 +15,11 @@ use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_types::{TaskId, task::ResultClaim, trust::DisputeId};
+use surety_types::{
+    TaskId,
+    task::ResultClaim,
+    trust::{DisputeId, ItemsFound},
+};
 
 /// Label of the transcripts of audits.
 pub const LABEL: &[u8] = b"surety-audit";
@@ -103,5 +107,28 @@ pub fn audit_seal<AccountId: Encode>(
 ) -> H256 {
     H256(blake2_256(
         &(b"audit", task, provider, verifier, claim, salt).encode(),
+    ))
+}
+
+/// `blake2_256(SCALE("audit answer", salt))`: what a seal over items holds of each of its two answers.
+pub fn answer_hash(salt: &H256) -> H256 {
+    H256(blake2_256(&(b"audit answer", salt).encode()))
+}
+
+/// `blake2_256(SCALE("audit items", task, provider, verifier, found, answers))`: what a verifier publishes
+/// that computed some items, before it can know whether the provider says the same of them.
+///
+/// `answers` are the [`answer_hash`]es of two salts: the verifier opens the seal with the first when the
+/// provider's result shows what it found, and with the second when not. So who passes an opening on cannot
+/// turn it round, and an opening needs no signature. Both accounts are stashes.
+pub fn items_seal<AccountId: Encode>(
+    task: TaskId,
+    provider: &AccountId,
+    verifier: &AccountId,
+    found: &ItemsFound,
+    answers: &[H256; 2],
+) -> H256 {
+    H256(blake2_256(
+        &(b"audit items", task, provider, verifier, found, answers).encode(),
     ))
 }

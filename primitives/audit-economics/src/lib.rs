@@ -13,21 +13,25 @@ extern crate alloc;
 
 pub mod draw;
 mod exponential;
+mod items;
 mod lock;
 mod pay;
 mod slash;
+mod window;
 
-pub use draw::{AuditInput, SeatInput, audit_seal, audit_seed};
+pub use draw::{AuditInput, SeatInput, answer_hash, audit_seal, audit_seed, items_seal};
 pub use exponential::{EXP_ERROR, at_least_one, exp_minus};
+pub use items::drawn_items;
 pub use lock::{AuditPlan, AuditPolicy, Refusal, Terms, honesty_pays, least_loss};
 pub use pay::AuditPay;
 pub use slash::{SlashShares, SlashSplit, correlated_fraction};
 pub use surety_types::task::SecurityLevel;
+pub use window::{AuditWork, WINDOW_SLACK};
 
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_arithmetic::{
-    FixedPointNumber, FixedU128, PerThing, Perquintill, Rounding,
+    FixedPointNumber, FixedU128, Perquintill, Rounding,
     helpers_128bit::multiply_by_rational_with_rounding as multiply_by_rational, traits::Saturating,
 };
 
@@ -128,10 +132,11 @@ impl AuditThreshold {
     }
 }
 
-/// Probability that at least one honest verifier audits: `1 - exp(-expected (1 - corrupt))`, never above the
-/// truth and less than 5 * 10^-18 below it.
-pub fn honest_audit(expected: FixedU128, corrupt: Perquintill) -> Perquintill {
-    let honest = u128::from(corrupt.left_from_one().deconstruct());
+/// Probability that at least one honest verifier audits, where those who are honest and able have a part
+/// `honest` of the weight that all are drawn with: `1 - exp(-expected honest)`, never above the truth and
+/// less than 5 * 10^-18 below it.
+pub fn honest_audit(expected: FixedU128, honest: Perquintill) -> Perquintill {
+    let honest = u128::from(honest.deconstruct());
     // Cannot fail: the factor is at most one.
     let mean = multiply_by_rational(expected.into_inner(), honest, FixedU128::DIV, Rounding::Down);
     at_least_one(FixedU128::from_inner(mean.unwrap_or(0)))

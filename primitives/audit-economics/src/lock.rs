@@ -3,7 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use core::fmt;
 use scale_info::TypeInfo;
-use sp_arithmetic::{FixedPointNumber, FixedU128, Perquintill};
+use sp_arithmetic::{FixedPointNumber, FixedU128, Perquintill, traits::Saturating};
 use sp_core::U256;
 
 use crate::{AuditRates, SecurityLevel, honest_audit};
@@ -61,7 +61,9 @@ pub fn least_loss(caught: Perquintill, terms: &Terms) -> Option<u128> {
 pub struct AuditPolicy {
     /// Auditors per level.
     pub rates: AuditRates,
-    /// Part of the verifiers, by the weight they are drawn with, that may be corrupt (f).
+    /// Part of the verifiers, by the weight they are drawn with, that could audit the task (w).
+    pub able: Perquintill,
+    /// Part of the verifiers, by the same weight, that may be corrupt (f): all of them able.
     pub corrupt: Perquintill,
     /// Probability that an honest audit of a wrong result ends in a conviction (d).
     pub accuracy: Perquintill,
@@ -87,7 +89,9 @@ pub struct AuditPlan {
     Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
 )]
 pub enum Refusal {
-    /// Cheating would never cost anything: nobody honest audits, or nothing is burned.
+    /// All verifiers that could audit it may be corrupt.
+    NobodyAble,
+    /// Cheating would never cost anything: nobody audits, or nothing is burned.
     NeverPunished,
     /// It would take more stake than there is.
     BeyondStake {
@@ -100,6 +104,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NobodyAble => write!(f, "nobody honest may be able to audit it"),
             Self::NeverPunished => write!(f, "cheating would never be punished"),
             Self::BeyondStake { needed } => write!(f, "a lock of {needed} plancks would be needed"),
         }
@@ -111,24 +116,37 @@ impl core::error::Error for Refusal {}
 impl AuditPolicy {
     /// Probability that a provider that cheats is convicted (p d), rounded down.
     pub fn caught(&self, expected: FixedU128) -> Perquintill {
-        let audited = honest_audit(expected, self.corrupt).deconstruct();
+        let honest = self.able.saturating_sub(self.corrupt);
+        let audited = honest_audit(expected, honest).deconstruct();
         Perquintill::from_parts(self.accuracy.mul_floor(audited))
+    }
+
+    /// Whether an audit can catch anybody, and what.
+    ///
+    /// # Errors
+    /// [`Refusal::NobodyAble`], [`Refusal::NeverPunished`].
+    pub(crate) fn punished(&self, expected: FixedU128) -> Result<Perquintill, Refusal> {
+        if self.able <= self.corrupt {
+            return Err(Refusal::NobodyAble);
+        }
+        let caught = self.caught(expected);
+        if caught.is_zero() || self.burned.is_zero() {
+            return Err(Refusal::NeverPunished);
+        }
+        Ok(caught)
     }
 
     /// The least lock, in plancks, with which honesty pays and which the reward's multiple allows.
     ///
     /// # Errors
-    /// [`Refusal::NeverPunished`] when no lock would do. A lock above `u128::MAX` is
-    /// [`Refusal::BeyondStake`].
+    /// [`Refusal::NobodyAble`] and [`Refusal::NeverPunished`] when no lock would do. A lock above `u128::MAX`
+    /// is [`Refusal::BeyondStake`].
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "sums and products of 128 bits are in 256"
     )]
     pub fn least_lock(&self, expected: FixedU128, terms: &Terms) -> Result<u128, Refusal> {
-        let caught = self.caught(expected);
-        if caught.is_zero() || self.burned.is_zero() {
-            return Err(Refusal::NeverPunished);
-        }
+        let caught = self.punished(expected)?;
         let beyond = Refusal::BeyondStake { needed: u128::MAX };
         let loss = least_loss(caught, terms).ok_or(beyond)?;
         // The least lock whose burned part, rounded down, is that loss.

@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value;
+use sp_arithmetic::PerThing;
 use sp_core::H256;
 use surety_types::limits::AUDITS_PER_MEMBER_MAX;
 
@@ -19,6 +20,7 @@ fn percent(percent: u64) -> Perquintill {
 fn policy() -> AuditPolicy {
     AuditPolicy {
         rates: AuditRates::default(),
+        able: Perquintill::one(),
         corrupt: Perquintill::from_rational(1u64, 3),
         accuracy: percent(95),
         burned: SlashSplit::default().burned(),
@@ -167,10 +169,6 @@ fn what_is_never_punished_is_refused() {
     let terms = terms(100, 90, 0);
     for policy in [
         AuditPolicy {
-            corrupt: percent(100),
-            ..policy()
-        },
-        AuditPolicy {
             accuracy: percent(0),
             ..policy()
         },
@@ -181,6 +179,121 @@ fn what_is_never_punished_is_refused() {
     ] {
         let refused = policy.plan(SecurityLevel::Basic, 0, &terms, u128::MAX);
         assert_eq!(refused, Err(Refusal::NeverPunished));
+    }
+}
+
+#[test]
+fn a_task_that_nobody_honest_may_be_able_to_audit_is_refused() {
+    let terms = terms(100, 90, 0);
+    let able = |able| AuditPolicy {
+        able: Perquintill::from_parts(able),
+        ..policy()
+    };
+    let third = policy().corrupt.deconstruct();
+    for few in [0, third - 1, third] {
+        let plan = able(few).plan(SecurityLevel::Basic, 0, &terms, u128::MAX);
+        assert_eq!(plan, Err(Refusal::NobodyAble));
+        let items = able(few).items(10, FixedU128::from_u32(3), &terms, u128::MAX);
+        assert_eq!(items, Err(Refusal::NobodyAble));
+    }
+    let plan = able(third + third / 1_000).plan(SecurityLevel::High, 200, &terms, u128::MAX);
+    assert!(plan.is_ok_and(|plan| plan.lock > 4_000));
+}
+
+#[test]
+fn the_protocols_example_of_sampled_items() {
+    let (policy, one) = (policy(), FixedU128::from_u32(1));
+    let caught = policy.caught(one).deconstruct() as f64 / 1e18;
+    assert!((0.455..0.465).contains(&caught), "{caught}");
+    let items = |n, outside| {
+        policy
+            .items(n, one, &terms(1_000, 1_000, outside), 40_000)
+            .unwrap()
+    };
+    assert_eq!([items(1_000, 0), items(1_000, 100)], [1, 11]);
+    assert_eq!([items(1, 0), items(1, 100), items(5, 100)], [1, 1, 1]);
+    // More than are opened on chain: the whole task.
+    assert_eq!([items(1_000, 1_200), items(1_000, 1_300)], [124, 1_000]);
+}
+
+#[test]
+fn items_are_drawn_with_equal_chances_and_never_twice() {
+    let mut seen = [0u32; 10];
+    for n in 0..20_000u32 {
+        let output = sp_crypto_hashing::blake2_256(&n.to_le_bytes());
+        let drawn = drawn_items(&output, 10, 3);
+        assert!(drawn.len() == 3 && drawn.is_sorted_by(|a, b| a < b));
+        drawn.iter().for_each(|item| seen[*item as usize] += 1);
+    }
+    // Mean 6,000, standard deviation 65: five of them.
+    assert!(
+        seen.iter().all(|count| (5_675..6_325).contains(count)),
+        "{seen:?}"
+    );
+    assert_eq!(drawn_items(&[7; 32], 4, 9), [0, 1, 2, 3]);
+    assert!(drawn_items(&[7; 32], 0, 9).is_empty());
+    assert_eq!(drawn_items(&[7; 32], u32::MAX, 3).len(), 3);
+}
+
+#[test]
+fn the_window_follows_the_work() {
+    let work = AuditWork {
+        operation: surety_types::model::Operation::Embed,
+        units_max: 1_000,
+        input_bytes: 100_000,
+        item_tokens: 512,
+        speed: 1_000_000,
+    };
+    // One item of 512 tokens three times over, and the input.
+    assert_eq!(work.seconds(1), 2 + 1);
+    // No more tokens than bytes, and two for each item.
+    assert_eq!(work.tokens(1_000), 102_000);
+    assert_eq!(work.seconds(1_000), 306 + 1);
+    assert_eq!(work.seconds(u32::MAX), work.seconds(1_000));
+    let generation = AuditWork {
+        operation: surety_types::model::Operation::Generate,
+        ..work
+    };
+    assert_eq!((generation.tokens(1), generation.seconds(1)), (1_000, 3 + 1));
+    let slow = AuditWork { speed: 0, ..work };
+    assert!(slow.seconds(1_000) > 300_000);
+}
+
+proptest! {
+    /// A cheat with `wrong` of `n` items wrong is convicted with `p (1 - C(n - wrong, m) / C(n, m))`.
+    #[test]
+    fn whatever_share_is_wrong_sampled_items_make_honesty_pay(
+        reward in 1_000..1_000_000u128, outside in 0..10_000_000u128, n in 1..400u32, wrong in 1..400u32,
+        paid in 1..=400u32, expected in 1..4 * ONE, able in 50..=100u64,
+    ) {
+        let policy = AuditPolicy { able: percent(able), ..policy() };
+        let all = terms(reward, reward, outside);
+        let (expected, n) = (fixed(expected), n.max(paid));
+        let Ok(lock) = policy.least_lock(expected, &all) else { return Ok(()) };
+        let m = policy.items(n, expected, &all, lock).unwrap();
+        prop_assert!((1..=n).contains(&m));
+        // Fewer items than were paid for at most, paid in proportion.
+        let (wrong, m) = (wrong.min(paid), m.min(paid));
+        let missed: f64 = (0..m)
+            .map(|drawn| f64::from((paid - wrong).saturating_sub(drawn)) / f64::from(paid - drawn))
+            .product();
+        let caught = policy.caught(expected).deconstruct() as f64 / 1e18 * (1.0 - missed);
+        let earned = reward as f64 * f64::from(paid) / f64::from(n);
+        let gain = earned * f64::from(wrong) / f64::from(paid) + outside as f64;
+        let lost = policy.burned.mul_floor(lock) as f64;
+        prop_assert!(caught * (earned + lost) > gain * (1.0 - 1e-9), "{caught} {gain} {m}");
+    }
+
+    #[test]
+    fn more_at_risk_never_means_fewer_items(
+        n in 1..2_000u32, reward in 1..1_000_000u128, outside in 0..1_000_000u128, more in 0..1_000_000u128,
+    ) {
+        let policy = policy();
+        let items = |outside| {
+            let terms = terms(reward, reward, outside);
+            policy.items(n, FixedU128::from_u32(1), &terms, 40 * reward).unwrap()
+        };
+        prop_assert!(items(outside + more) >= items(outside));
     }
 }
 
@@ -254,7 +367,8 @@ proptest! {
                 corrupt += u128::from(*stake);
             }
         }
-        let promised = honest_audit(fixed(expected), Perquintill::from_rational(corrupt, total));
+        let honest = Perquintill::from_rational(corrupt, total).left_from_one();
+        let promised = honest_audit(fixed(expected), honest);
         prop_assert!(1.0 - nobody >= promised.deconstruct() as f64 / 1e18 - 1e-12);
     }
 

@@ -29,6 +29,14 @@ pub const AUDITORS_EXPECTED_MAX: u32 = 4;
 /// 3 * 10^-15 (Poisson's tail; fewer verifiers make it less).
 pub const AUDITS_PER_MEMBER_MAX: u32 = 24;
 
+/// Most items of a task that its auditors compute each, where they do not compute all: their digests are
+/// opened on chain, 96 bytes each. A value at risk that asks for more has the whole task computed.
+pub const AUDIT_ITEMS_MAX: u32 = 128;
+
+/// Most hashes that lead from neighboring leaves of a trace to its root: two for each level of a tree of
+/// as many leaves as there can be.
+pub const ITEM_SIBLINGS_MAX: u32 = 64;
+
 /// Most audits of one task, of all its providers.
 pub const AUDITS_MAX: u32 = AUDITS_PER_MEMBER_MAX * REDUNDANCY_MAX;
 
@@ -52,6 +60,10 @@ pub const INPUT_DEMANDS_MAX: u32 = 2;
 
 /// Most verifiers that take part in one vote of all. With more of them those with most stake do.
 pub const VOTERS_MAX: u32 = 100;
+
+/// Most verifiers of a model whose stake counts for whether it can be audited. With more of them those with
+/// most stake do.
+pub const MODEL_AUDITORS_MAX: u32 = 100;
 
 /// Most convictions that are kept for what correlated faults cost.
 pub const CONVICTIONS_MAX: u32 = 256;

@@ -8,8 +8,10 @@ use sp_runtime::BoundedVec;
 use crate::{ContentHash, ModelId, limits};
 
 mod bounds;
+mod work;
 
 pub use bounds::ArchitectureError;
+pub use work::{ModelAudits, REFERENCE_WORK, audit_speeds};
 
 /// A bounded UTF-8 name.
 pub type Name = BoundedVec<u8, ConstU32<{ limits::NAME_BYTES_MAX }>>;

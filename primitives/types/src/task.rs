@@ -3,7 +3,7 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::{ConstU32, H256};
-use sp_runtime::{BoundedVec, FixedU128};
+use sp_runtime::{BoundedVec, FixedU128, Permill};
 
 use crate::{
     ContentHash, ModelId, TaskId, limits,
@@ -59,6 +59,57 @@ pub struct Security {
     pub level: SecurityLevel,
     /// What a wrong answer could be worth to somebody else, in plancks. Providers lock stake accordingly.
     pub value_at_risk: u128,
+}
+
+/// How a task's results are audited, as it was fixed when it was posted.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct AuditTerms {
+    /// What is asked of the model.
+    pub operation: Operation,
+    /// Size of the input, in bytes.
+    pub input_bytes: u32,
+    /// Most tokens of an item.
+    pub item_tokens: u32,
+    /// Tokens that the model's reference machine audits in 1,000 seconds.
+    pub speed: u32,
+    /// Part of all verifiers' stake that could audit the model (w).
+    pub able: Permill,
+}
+
+impl Default for AuditTerms {
+    /// Everybody is able to, and in no time.
+    fn default() -> Self {
+        Self {
+            operation: Operation::Embed,
+            input_bytes: 0,
+            item_tokens: 1,
+            speed: u32::MAX,
+            able: Permill::one(),
+        }
+    }
+}
+
+/// How the result of one provider is audited, fixed when it gets the task.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct AuditRate {
+    /// Auditors expected (`lambda`).
+    pub expected: FixedU128,
+    /// Items that each of them computes; all of them where the task has no more.
+    pub items: u32,
+}
+
+impl Default for AuditRate {
+    /// No auditors, of the whole.
+    fn default() -> Self {
+        Self {
+            expected: FixedU128::from_u32(0),
+            items: u32::MAX,
+        }
+    }
 }
 
 /// What the client wants computed.
@@ -213,6 +264,8 @@ pub struct Task<AccountId, Balance, BlockNumber> {
     pub client: AccountId,
     /// What is to be done.
     pub spec: TaskSpec,
+    /// How its results are audited.
+    pub audits: AuditTerms,
     /// The most the client pays in all, fee included, in plancks.
     pub cap: Balance,
     /// Block in which it was posted.
@@ -241,6 +294,8 @@ pub struct RoundMember<AccountId, Balance> {
     pub price: Balance,
     /// Stake locked for this task, in plancks. What a slash will take is no longer counted here.
     pub lock: Balance,
+    /// How its result is audited.
+    pub audits: AuditRate,
     /// How far it is.
     pub progress: MemberProgress,
     /// What it was found to have done, if anything: the gravest. Its result no longer counts then.
@@ -258,12 +313,13 @@ pub struct RoundMember<AccountId, Balance> {
 }
 
 impl<AccountId, Balance> RoundMember<AccountId, Balance> {
-    /// A provider that has just been given the task.
-    pub const fn new(provider: AccountId, price: Balance, lock: Balance) -> Self {
+    /// A provider that has just been given the task, and is not audited.
+    pub fn new(provider: AccountId, price: Balance, lock: Balance) -> Self {
         Self {
             provider,
             price,
             lock,
+            audits: AuditRate::default(),
             progress: MemberProgress::Working,
             fault: None,
             slash: None,
@@ -358,8 +414,6 @@ pub struct AuditDraw<Balance, BlockNumber> {
     pub epoch_randomness: H256,
     /// Bonded stake of all verifiers, in plancks.
     pub verifier_stake: Balance,
-    /// Auditors expected for each member's result, in their order.
-    pub expected: PerMember<FixedU128>,
     /// What verifiers draw themselves with, once it is known.
     pub seed: Option<H256>,
 }
@@ -389,22 +443,13 @@ pub struct Round<AccountId, Balance, BlockNumber> {
     pub announced: Option<ContentHash>,
     /// How it is watched and secured.
     pub security: Security,
+    /// How its results are audited.
+    pub terms: AuditTerms,
     /// The piece of its input that the client has to show now.
     pub input_demand: Option<InputDemand<AccountId, Balance, BlockNumber>>,
     /// Last time for what was sealed and is not opened yet: commitments whose reveal window was missed, and
     /// audits. Set with the verdict; only silence beyond it is a fault.
     pub openings_until: Option<BlockNumber>,
-}
-
-impl<AccountId: PartialEq, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
-    /// Auditors that were expected for a member's result when auditing began.
-    pub fn auditors_expected(&self, provider: &AccountId) -> Option<FixedU128> {
-        let seat = self
-            .members
-            .iter()
-            .position(|member| member.provider == *provider)?;
-        self.draw.as_ref()?.expected.get(seat).copied()
-    }
 }
 
 impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
@@ -423,6 +468,7 @@ impl<AccountId, Balance, BlockNumber> Round<AccountId, Balance, BlockNumber> {
             demands: 0,
             announced: None,
             security: Security::default(),
+            terms: AuditTerms::default(),
             input_demand: None,
             openings_until: None,
         }

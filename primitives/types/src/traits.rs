@@ -6,9 +6,9 @@ use sp_runtime::{DispatchError, DispatchResult, Weight};
 
 use crate::{
     ContentHash, ModelId, TaskId,
-    model::Operation,
+    model::{ModelAudits, Operation},
     stake::Role,
-    task::{Assignment, PerMember, Security, SecurityLevel, Verdict},
+    task::{Assignment, AuditTerms, PerMember, Security, SecurityLevel, TaskSpec, Verdict},
     trust::{AuditProof, AuditToPay},
 };
 
@@ -159,6 +159,12 @@ pub trait ModelCatalog {
     /// model lacks.
     fn check(model: &ModelId, operation: Operation) -> DispatchResult;
 
+    /// What is known of the audits of the model.
+    ///
+    /// # Errors
+    /// The catalogue's own error for an unknown model.
+    fn audits(model: &ModelId) -> Result<ModelAudits, DispatchError>;
+
     /// A new task asks for the model, which [`Self::check`] has allowed: it stays known until that is over,
     /// whatever its owner does.
     fn acquire(model: &ModelId);
@@ -231,15 +237,20 @@ pub struct Settlement<Balance> {
 
 /// Decides who was right. Provided by results.
 pub trait TaskTrust<AccountId, Balance, BlockNumber> {
-    /// The level at which a task is watched that asks for `security` and pays each of `redundancy` providers
-    /// up to `price`: not below the one asked for.
+    /// How a task is audited that pays each provider up to `price`, and the level at which it is watched: not
+    /// below the one asked for.
     ///
     /// # Errors
-    /// When there is not enough stake for its value at risk at any level.
-    fn secure(price: Balance, redundancy: u32, security: &Security) -> Result<SecurityLevel, DispatchError>;
+    /// When there is not enough stake for its value at risk at any level, all that could audit it may be
+    /// corrupt, or nobody could in time.
+    fn secure(
+        price: Balance,
+        spec: &TaskSpec,
+        audits: ModelAudits,
+    ) -> Result<(SecurityLevel, AuditTerms), DispatchError>;
 
     /// Stake that a provider locks when it is paid `price` for a task of this security.
-    fn lock_for(price: Balance, security: &Security) -> Balance;
+    fn lock_for(price: Balance, security: &Security, audits: &AuditTerms) -> Balance;
 
     /// Starts checking: locks each provider's stake, and asks [`TaskClock`] to be woken at the first
     /// deadline.
@@ -250,6 +261,7 @@ pub trait TaskTrust<AccountId, Balance, BlockNumber> {
         task: TaskId,
         units_max: u32,
         security: Security,
+        audits: AuditTerms,
         assignments: &PerMember<Assignment<AccountId, Balance>>,
     ) -> DispatchResult;
 

@@ -5,11 +5,11 @@
 use codec::{Decode, DecodeWithMemTracking, Encode, MaxEncodedLen};
 use scale_info::TypeInfo;
 use sp_core::H256;
-use sp_runtime::{BoundedVec, Perquintill, traits::ConstU32};
+use sp_runtime::{BoundedVec, Perbill, Perquintill, traits::ConstU32};
 
 use crate::{
     TaskId,
-    limits::{FINDERS_MAX, JAIL_TERMS_MAX},
+    limits::{AUDIT_ITEMS_MAX, FINDERS_MAX, ITEM_SIBLINGS_MAX, JAIL_TERMS_MAX, LAYERS_MAX},
 };
 
 /// Disputes are numbered in the order in which they were opened, from 0.
@@ -56,8 +56,51 @@ pub struct Audit<AccountId, Balance> {
     pub provider: AccountId,
     /// Stake locked for it, in plancks; zero once it is over.
     pub bond: Balance,
+    /// The output with which the verifier drew itself: says which items are its own.
+    pub draw: H256,
+    /// The seal, once it was opened as one over items.
+    pub items: Option<H256>,
     /// How far it is.
     pub state: AuditState,
+}
+
+impl<AccountId, Balance> Audit<AccountId, Balance> {
+    /// Whether the verifier stands by the whole result. One that computed some of its items stands by those
+    /// alone.
+    pub const fn stands_by_all(&self) -> bool {
+        matches!(self.state, AuditState::Confirmed) && self.items.is_none()
+    }
+}
+
+/// What an auditor found of one item.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo,
+)]
+pub struct ItemFound {
+    /// Merkle root over the item's leaves of the trace.
+    pub leaves: H256,
+    /// `blake2_256` of its row of the output.
+    pub row: H256,
+}
+
+/// What an auditor found that computed some of a task's items.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct ItemsFound {
+    /// Items that the input has.
+    pub units: u32,
+    /// Leaf 0 of the trace: the rows of all items' tokens.
+    pub input: H256,
+    /// Of each of the auditor's own items, in ascending order.
+    pub items: BoundedVec<ItemFound, ConstU32<AUDIT_ITEMS_MAX>>,
+}
+
+/// The leaves of one item in a provider's trace, and what shows that they are.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, DecodeWithMemTracking, MaxEncodedLen, TypeInfo)]
+pub struct ItemLeaves {
+    /// The leaves, one for each stride of layers.
+    pub leaves: BoundedVec<H256, ConstU32<LAYERS_MAX>>,
+    /// The hashes that lead from them to the root, from left to right.
+    pub siblings: BoundedVec<H256, ConstU32<ITEM_SIBLINGS_MAX>>,
 }
 
 /// A side of a dispute.
@@ -127,7 +170,8 @@ pub enum FaultKind {
     Undecided,
     /// Auditor: challenged a result and lost.
     FalseAudit,
-    /// Auditor: had confirmed a result, and lost the dispute in which it defended it.
+    /// Auditor: had confirmed a result, and lost the dispute in which it defended it, or had sealed something
+    /// else than it confirmed.
     ConfirmedWrong,
     /// Auditor: announced an audit and did not reveal it.
     AuditNoShow,
@@ -347,6 +391,8 @@ pub struct AuditToPay<AccountId> {
     pub provider: AccountId,
     /// Verifier's stash.
     pub verifier: AccountId,
+    /// The part of what the provider earns that it gets, as long as its audits get no more than all of it.
+    pub share: Perbill,
 }
 
 /// What a provider committed to, as it did. Its member's progress shows the commitment only until it is

@@ -46,6 +46,7 @@ impl surety_pallet_model_registry::Config for Runtime {
     type Currency = Balances;
     type RuntimeHoldReason = RuntimeHoldReason;
     type ModelDeposit = dynamic::model_registry::ModelDeposit;
+    type Stake = Staking;
     type WeightInfo = weights::surety_pallet_model_registry::WeightInfo<Runtime>;
 }
 
@@ -78,8 +79,6 @@ impl surety_pallet_billing::Config for Runtime {
     type ValidatorShare = dynamic::billing::ValidatorShare;
     type TreasuryAccount = TreasuryAccount;
     type ValidatorPot = ValidatorPot;
-    type AuditPay = dynamic::billing::AuditPay;
-    type AuditPayMax = dynamic::billing::AuditPayMax;
     type ClientLock = dynamic::billing::ClientLock;
 }
 
@@ -103,8 +102,11 @@ pub(crate) fn price_limit(cap: Balance, redundancy: u32) -> Option<Balance> {
 pub(crate) fn bid_terms(id: TaskId) -> Option<BidTerms<Balance>> {
     let task = surety_pallet_task_auction::Tasks::<Runtime>::get(id)?;
     let price_limit = price_limit(task.cap, task.spec.redundancy)?;
-    let lock =
-        <Results as TaskTrust<AccountId, Balance, BlockNumber>>::lock_for(price_limit, &task.spec.security);
+    let lock = <Results as TaskTrust<AccountId, Balance, BlockNumber>>::lock_for(
+        price_limit,
+        &task.spec.security,
+        &task.audits,
+    );
     Some(BidTerms { price_limit, lock })
 }
 

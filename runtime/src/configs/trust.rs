@@ -18,14 +18,14 @@ use surety_dispute_game::{
     bisection::{Cell, Judgement, LeafShape, Length, Referee, Roots, RowsShape, Shape},
     dispute::DisputeView,
 };
-use surety_model_trace::{CellReferee, Layout, TaskFacts};
+use surety_model_trace::{CellReferee, Layout, TaskFacts, shown_item};
 use surety_pallet_results::{DisputeReferee, Rounds};
 use surety_types::{
     ContentHash, TaskId,
     model::{ExactForm, ModelFamily, Operation, Tier},
     task::ResultClaim,
     traits::{DrawVerifier, SignatureVerifier},
-    trust::AuditProof,
+    trust::{AuditProof, ItemLeaves},
 };
 
 use super::consensus::RunningClock;
@@ -79,6 +79,10 @@ impl surety_pallet_results::Config for Runtime {
     type VerifierSeasoning = dynamic::disputes::SeatSeasoning;
     type CommitWindow = dynamic::results::CommitWindow;
     type AuditWindow = dynamic::results::AuditWindow;
+    type AuditWindowMax = dynamic::results::AuditWindowMax;
+    type AuditPremium = dynamic::results::AuditPremium;
+    type GenerationAuditCost = dynamic::results::GenerationAuditCost;
+    type VerifiersAble = dynamic::results::VerifiersAble;
     type RevealWindow = dynamic::results::RevealWindow;
     type OpeningWindow = dynamic::results::OpeningWindow;
     type ChallengeWindow = dynamic::results::ChallengeWindow;
@@ -203,6 +207,16 @@ impl DisputeReferee for ExactReferee {
         })
     }
 
+    fn item_root(context: &ExactContext, claim: &ResultClaim, item: u32, shown: &ItemLeaves) -> Option<H256> {
+        let layout = Self::claim_referee(context, claim)?.layout;
+        shown_item(&layout, &claim.trace_root, item, shown)
+    }
+
+    #[cfg(feature = "runtime-benchmarks")]
+    fn item_for_benchmark() -> (ExactContext, ResultClaim, ItemLeaves) {
+        benchmark::item()
+    }
+
     fn output_bytes(context: &ExactContext, claim: &ResultClaim) -> Option<u32> {
         let layout = Self::claim_referee(context, claim)?.layout;
         let output = layout.leaves().checked_sub(1)?;
@@ -278,13 +292,14 @@ pub(crate) fn disputes(task: TaskId) -> Vec<DisputeView<AccountId, Balance, Bloc
         .collect()
 }
 
-/// Auditors expected for a provider's result in a task: at the usual level when the task has no round.
+/// Auditors expected for a provider's result in a task: at the usual level where it does not have the task.
 pub(crate) fn auditors_expected(task: TaskId, provider: &AccountId) -> FixedU128 {
-    let Some(round) = Rounds::<Runtime>::get(task) else {
-        return Results::auditors_expected(provider, Default::default());
-    };
-    let drawn = round.auditors_expected(provider);
-    drawn.unwrap_or_else(|| Results::auditors_expected(provider, round.security.level))
+    let members = Rounds::<Runtime>::get(task).map(|round| round.members);
+    let mut members = members.into_iter().flatten();
+    match members.find(|member| member.provider == *provider) {
+        Some(member) => member.audits.expected,
+        None => Results::auditors_expected(provider, Default::default()),
+    }
 }
 
 /// What challenging a provider's result would put on hold now.

@@ -69,6 +69,20 @@ impl<T: frame_system::Config> surety_pallet_model_registry::WeightInfo for Weigh
 		Weight::from_parts(48_677_000, 0)
 			.saturating_add(Weight::from_parts(0, 3818))
 			.saturating_add(T::DbWeight::get().reads(3))
-			.saturating_add(T::DbWeight::get().writes(2))
+			.saturating_add(T::DbWeight::get().writes(4))
+	}
+	/// Not measured yet: two reads and a write, about as `retire`.
+	fn set_audit_speed() -> Weight {
+		Weight::from_parts(40_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 3818))
+			.saturating_add(T::DbWeight::get().reads(2))
+			.saturating_add(T::DbWeight::get().writes(1))
+	}
+	/// Not measured yet: the stakes of 100 verifiers are read.
+	fn offer_audits() -> Weight {
+		Weight::from_parts(900_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 280_000))
+			.saturating_add(T::DbWeight::get().reads(104))
+			.saturating_add(T::DbWeight::get().writes(1))
 	}
 }

@@ -457,4 +457,24 @@ impl<T: frame_system::Config> surety_pallet_results::WeightInfo for WeightInfo<T
 			.saturating_add(T::DbWeight::get().reads(402))
 			.saturating_add(T::DbWeight::get().writes(36))
 	}
+	/// Not measured yet: as `reveal_audit`, with 12 KiB more to hash and to tell of.
+	fn reveal_items() -> Weight {
+		Weight::from_parts(560_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 78000))
+			.saturating_add(T::DbWeight::get().reads(8))
+			.saturating_add(T::DbWeight::get().writes(8))
+	}
+	/// Not measured yet: as `authorize_reveal_audit`, with 12 KiB more to hash.
+	fn authorize_reveal_items() -> Weight {
+		Weight::from_parts(260_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 78000))
+			.saturating_add(T::DbWeight::get().reads(2))
+	}
+	/// Not measured yet: a conviction, 12 KiB to hash and the way up a trace.
+	fn refute_audit() -> Weight {
+		Weight::from_parts(700_000_000, 0)
+			.saturating_add(Weight::from_parts(0, 80000))
+			.saturating_add(T::DbWeight::get().reads(12))
+			.saturating_add(T::DbWeight::get().writes(8))
+	}
 }

@@ -315,7 +315,9 @@ fn extrinsic(signer: Sr25519Keyring, call: RuntimeCall) -> UncheckedExtrinsic {
     match call {
         RuntimeCall::TaskAuction(surety_pallet_task_auction::Call::reveal_bid { .. })
         | RuntimeCall::Results(
-            surety_pallet_results::Call::reveal { .. } | surety_pallet_results::Call::reveal_audit { .. },
+            surety_pallet_results::Call::reveal { .. }
+            | surety_pallet_results::Call::reveal_audit { .. }
+            | surety_pallet_results::Call::reveal_items { .. },
         )
         | RuntimeCall::Disputes(surety_pallet_disputes::Call::reveal_vote { .. }) => general(call, 0),
         _ => signed(signer, call),

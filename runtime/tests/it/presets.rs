@@ -124,6 +124,9 @@ fn no_window_that_costs_money_is_shorter_than_a_line_may_be_down() {
         assert!(results::OpeningWindow::get() >= 6 * HOURS);
         // Who opens as late as can be still has its share of a slash.
         assert!(trust_lock::SlashDeferral::get() >= results::OpeningWindow::get());
+        // Nobody loses by missing it, but an audit that is not made protects nobody.
+        assert!(results::AuditWindow::get() >= 10 * MINUTES);
+        assert!(results::AuditWindowMax::get() >= results::AuditWindow::get());
     });
 }
 

@@ -68,7 +68,7 @@ pub fn detection(rules: &Rules, level: SecurityLevel, corrupt: u32, seed: u64, t
             .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         joined.sum()
     });
-    let promised = honest_audit(expected, Perquintill::from_percent(corrupt.into()));
+    let promised = honest_audit(expected, Perquintill::from_percent((100 - corrupt).into()));
     let promised = promised.deconstruct() as f64 / 1e18;
     let seen = seen as f64 / tasks as f64;
     let sigma = (promised * (1.0 - promised) / tasks as f64).sqrt();

@@ -7,6 +7,7 @@ pub mod bytes;
 pub mod committees;
 pub mod game;
 pub mod life;
+pub mod pay;
 pub mod report;
 pub mod rules;
 pub mod run;

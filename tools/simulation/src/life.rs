@@ -6,10 +6,10 @@
 //! accuracy or not at all (one coin for all auditors of a task: the pessimistic reading of `p d`), and what
 //! lies outside the protocol.
 
-use sp_arithmetic::{FixedU128, Perquintill};
+use sp_arithmetic::{FixedU128, Perbill, Perquintill};
 use sp_core::H256;
 use sp_crypto_hashing::blake2_256;
-use surety_audit_economics::{AuditPlan, AuditThreshold, correlated_fraction};
+use surety_audit_economics::{AuditPay, AuditPlan, AuditThreshold, Terms, correlated_fraction};
 use surety_dispute_game::bisection::Side;
 use surety_proofs::commitment;
 use surety_types::task::ResultClaim;
@@ -100,6 +100,8 @@ pub struct Life<'a> {
     pub market: &'a Market,
     /// How it is watched.
     pub plan: &'a AuditPlan,
+    /// The part of what its provider earns that each audit is paid.
+    pub audit_share: Perbill,
     /// Auditors expected: as planned, unless a strategy is watched more closely.
     pub expected: FixedU128,
     /// Corrupt verifiers.
@@ -120,11 +122,18 @@ pub struct Life<'a> {
 
 impl<'a> Life<'a> {
     /// A task of number `task` in a run with this seed.
-    pub fn new(rules: &'a Rules, market: &'a Market, plan: &'a AuditPlan, seed: u64, task: u64) -> Self {
+    pub fn new(
+        rules: &'a Rules,
+        market: &'a Market,
+        (plan, audit_share): (&'a AuditPlan, Perbill),
+        seed: u64,
+        task: u64,
+    ) -> Self {
         Self {
             rules,
             market,
             plan,
+            audit_share,
             expected: plan.expected,
             cronies: market.cronies(),
             task,
@@ -253,10 +262,24 @@ impl<'a> Life<'a> {
 
     /// Audits that confirm are paid out of what the provider has earned.
     pub fn pay_audits(&mut self, provider: Role, honest: u32, cronies: u32) {
-        let each = self.rules.audit_pay.of(REWARD, honest + cronies);
+        let each = AuditPay::of(self.audit_share, REWARD, honest + cronies);
         for (auditor, count) in [(Role::Verifier, honest), (Role::Crony, cronies)] {
             self.books.pay(provider, auditor, each * u128::from(count));
         }
+    }
+
+    /// Items that each auditor has of a task of so many, as the chain finds it: all that is paid may be
+    /// saved.
+    pub fn items_of_auditors(&self, items: u32) -> u32 {
+        let terms = Terms {
+            saved: REWARD,
+            ..self.market.terms()
+        };
+        let own = self
+            .rules
+            .policy
+            .items(items, self.plan.expected, &terms, self.plan.lock);
+        own.unwrap_or(items)
     }
 
     /// Auditors compute the result themselves; they announce, and reveal.

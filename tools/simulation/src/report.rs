@@ -1,11 +1,11 @@
 //! The whole bench, as JSON.
 
 use serde_json::{Map, Value, json};
-use sp_arithmetic::Permill;
+use sp_arithmetic::FixedU128;
 use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
-    audits, break_even, bytes, committees,
+    audits, break_even, bytes, committees, pay,
     rules::{Blocks, Market, Pursuit, REWARD, Rules},
     run::{Outcome, run},
     strategies::{HONEST, STRATEGIES, Strategy},
@@ -86,6 +86,11 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         .into_iter()
         .map(|corrupt| committees::row(corrupt, seed, size.committees).json())
         .collect();
+    said("what audits are paid");
+    let paid = pay::table(rules, seed, size.tasks.min(20_000))?;
+    said(&pay::text(&paid));
+    let (refusals, refused_wrongly) = pay::refusals(rules, seed, size.tasks);
+    let (stalls, late) = pay::stalls(rules, seed, size.tasks);
     let slashed = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
     let sum = |key: &str| {
         strategies
@@ -106,6 +111,11 @@ pub fn report(rules: &Rules, seed: u64, size: Size, said: &dyn Fn(&str)) -> Resu
         "break_even": curves,
         "snowflake": snowflake,
         "bytes": bytes::json(),
+        "audit_pay_over_cost": pay::over_cost(&paid),
+        "refusals_simulated": refusals,
+        "refusals_wrong": refused_wrongly,
+        "stalls_simulated": stalls,
+        "stalls_late": late,
         "what_if": what_if(rules, seed, size)?,
         "market": market(rules)?,
     }))
@@ -188,8 +198,7 @@ pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
     let unpaid = Rules {
         audit_pay: AuditPay {
-            each: Permill::zero(),
-            most: Permill::zero(),
+            premium: FixedU128::from_u32(0),
         },
         ..rules.clone()
     };
@@ -283,7 +292,7 @@ fn market(rules: &Rules) -> Result<Value, Refusal> {
         "work": rewards(market.work),
         "outside": rewards(market.outside),
         "audit_cost": rewards(market.audit),
-        "audit_pay": rewards(rules.audit_pay.of(REWARD, 1)),
+        "audit_pay": rewards(AuditPay::of(rules.audit_share(&market, plan.expected), REWARD, 1)),
         "stake": rewards(market.stake),
         "transaction": rewards(market.transaction),
     }))

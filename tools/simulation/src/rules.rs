@@ -1,6 +1,6 @@
 //! The protocol's prices and locks, and the market in which they are tried.
 
-use sp_arithmetic::{FixedU128, Permill, Perquintill};
+use sp_arithmetic::{FixedU128, Perbill, Perquintill};
 use surety_audit_economics::{
     AuditPay, AuditPlan, AuditPolicy, AuditRates, Refusal, SecurityLevel, SlashSplit, Terms,
 };
@@ -31,7 +31,7 @@ pub struct Rules {
     pub pursuit: Pursuit,
     /// An auditor's bond, in rewards.
     pub audit_rewards: u128,
-    /// What an auditor gets for an audit that confirms, out of what the provider earns.
+    /// What auditors get for audits that confirm, out of what the provider earns.
     pub audit_pay: AuditPay,
     /// Lost with a bid that is not opened, in plancks.
     pub bid_deposit: u128,
@@ -51,6 +51,7 @@ impl Default for Rules {
         Self {
             policy: AuditPolicy {
                 rates: AuditRates::default(),
+                able: Perquintill::one(),
                 corrupt: Perquintill::from_rational(1u64, 3),
                 accuracy: Perquintill::from_percent(95),
                 burned: split.burned(),
@@ -64,10 +65,7 @@ impl Default for Rules {
             places: limits::CHALLENGES_MAX,
             pursuit: Pursuit::FULL,
             audit_rewards: 20,
-            audit_pay: AuditPay {
-                each: Permill::from_percent(12),
-                most: Permill::from_percent(50),
-            },
+            audit_pay: AuditPay::default(),
             bid_deposit: REWARD,
             demand_price: REWARD / 100,
             seasoned: true,
@@ -132,7 +130,7 @@ pub struct Blocks {
 impl Default for Blocks {
     fn default() -> Self {
         Self {
-            audit: 60,
+            audit: 300,
             reveal: 300,
             challenge: 1_800,
             opening: 10_800,
@@ -249,6 +247,12 @@ impl Rules {
                 .policy
                 .plan(market.level, market.clean_tasks, &market.terms(), market.stake),
         }
+    }
+
+    /// The part of what a provider earns that each of its audits gets, where `expected` are expected.
+    pub fn audit_share(&self, market: &Market, expected: FixedU128) -> Perbill {
+        let cost = Perquintill::from_rational(market.audit, market.work);
+        self.audit_pay.share(cost, expected)
     }
 
     /// These rules for a corrupt part that is known and not feared, with a lock that is no more than honesty

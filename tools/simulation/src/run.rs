@@ -111,9 +111,10 @@ fn batch(
     let Ok(plan) = rules.plan(market) else {
         return whole;
     };
+    let share = rules.audit_share(market, plan.expected);
     for task in tasks {
         let played = |play: fn(&mut Life)| {
-            let mut life = Life::new(rules, market, &plan, seed, task);
+            let mut life = Life::new(rules, market, (&plan, share), seed, task);
             life.cronies = life.cronies.max(strategy.cronies);
             play(&mut life);
             life

@@ -102,6 +102,13 @@ const fn ring(name: &'static str, threat: &'static str, play: fn(&mut Life)) -> 
 /// All of them.
 pub const STRATEGIES: &[Strategy] = &[
     provider("wrong result", "wrong result", providers::wrong_result),
+    provider("one wrong item", "wrong items", providers::one_wrong_item),
+    provider(
+        "a tenth of the items",
+        "wrong items",
+        providers::a_tenth_of_the_items,
+    ),
+    provider("all items", "wrong items", providers::all_items),
     Strategy {
         baseline: providers::two_honest,
         ..provider("copying", "copying", providers::copying)

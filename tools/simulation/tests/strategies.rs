@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use sp_arithmetic::Permill;
+use sp_arithmetic::FixedU128;
 use surety_audit_economics::AuditPay;
 use surety_simulation::{
     report::CORRUPT,
@@ -127,8 +127,7 @@ fn the_same_seed_plays_the_same_and_another_does_not() {
 fn a_lazy_auditor_that_hides_gains_when_audits_are_not_paid() {
     let unpaid = Rules {
         audit_pay: AuditPay {
-            each: Permill::zero(),
-            most: Permill::zero(),
+            premium: FixedU128::from_u32(0),
         },
         ..Rules::default()
     };
@@ -194,6 +193,13 @@ fn slashes_reach_stake_only_while_unbonding_is_longer_than_the_way_to_a_slash() 
 #[test]
 fn a_provider_that_cheats_alone_loses() {
     loses("wrong result");
+}
+
+#[test]
+fn wrong_items_lose_whether_it_is_one_a_tenth_or_all() {
+    loses("one wrong item");
+    loses("a tenth of the items");
+    loses("all items");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use surety_audit_economics::SecurityLevel;
+use sp_arithmetic::FixedU128;
+use surety_audit_economics::{AuditPay, SecurityLevel};
 use surety_dispute_game::bisection::{BYTES_MAX, OPENING_BYTES_MAX, Reason, Shape, Side, opening_room};
 use surety_dispute_game::testsuite::{
     dice::Dice,
@@ -14,6 +15,7 @@ use surety_simulation::{
     bytes::{Cost, SIGNED_BYTES, UNSIGNED_BYTES, dearest, happy_calls, happy_task, real_sizes, way},
     committees,
     game::{Challenger, Dispute},
+    pay::{KINDS, refusals, stalls, table, text},
     report::{Size, report, what_if},
     rules::{Market, REWARD, Rules},
 };
@@ -185,10 +187,43 @@ fn a_report_has_what_others_look_for() {
         "snowflake",
         "detection",
         "bytes",
+        "audit_pay_over_cost",
+        "stalls_simulated",
+        "refusals_simulated",
     ] {
         assert!(found.get(key).is_some(), "{key}");
     }
+    assert_eq!(
+        (&found["stalls_late"], &found["refusals_wrong"]),
+        (&0.into(), &0.into())
+    );
     assert_eq!(found["honest_slashes"], 0);
+}
+
+#[test]
+fn audits_of_every_operation_are_paid_above_their_cost() {
+    let rows = table(&Rules::default(), 7, 20_000).unwrap();
+    println!("{}", text(&rows));
+    assert_eq!(rows.len(), KINDS.len() * SecurityLevel::ALL.len());
+    for row in &rows {
+        // 1.25 in the mean; where not even the whole price is as much, what there is.
+        let least = if row.own == row.kind.items
+            && row.level == SecurityLevel::Basic
+            && row.kind.whole_percent == 100
+        {
+            1.04
+        } else {
+            1.2
+        };
+        assert!((least..1.3).contains(&row.over_cost), "{row:?}");
+    }
+}
+
+#[test]
+fn tasks_are_refused_exactly_where_all_who_are_able_may_be_corrupt_and_no_stall_makes_an_auditor_late() {
+    let rules = Rules::default();
+    assert_eq!(refusals(&rules, 7, 20_000), (20_000, 0));
+    assert_eq!(stalls(&rules, 7, 20_000), (20_000, 0));
 }
 
 #[test]
@@ -198,10 +233,11 @@ fn an_audit_pays_more_than_it_costs_however_many_are_drawn() {
     let (rules, market) = (Rules::default(), Market::with_corrupt(33));
     let cost = (market.audit + 2 * market.transaction) as f64;
     for mean in [0.15, 1.0, 3.0] {
+        let share = rules.audit_share(&market, FixedU128::from_float(mean));
         let mut chance = f64::exp(-mean);
         let mut pay = 0.0;
         for others in 0..60u32 {
-            pay += chance * rules.audit_pay.of(REWARD, others + 1) as f64;
+            pay += chance * AuditPay::of(share, REWARD, others + 1) as f64;
             chance *= mean / f64::from(others + 1);
         }
         assert!(pay > 1.02 * cost, "{mean}: {pay} for {cost}");

@@ -11,8 +11,9 @@ use std::{
 use surety_simulation::strategies::STRATEGIES;
 
 /// Those that strategies play. The page has more.
-const THREATS: [&str; 28] = [
+const THREATS: [&str; 29] = [
     "wrong result",
+    "wrong items",
     "copying",
     "lazy auditor",
     "collusion of providers",

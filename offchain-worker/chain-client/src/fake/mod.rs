@@ -299,6 +299,12 @@ impl Chain for FakeChain {
         self.read(when, |state| state.models.clone().into_iter().collect())
     }
 
+    async fn auditors(&self, when: When, model: &ModelId) -> Result<Vec<AccountId32>, ChainError> {
+        self.read(when, |state| {
+            state.auditors.get(model).cloned().unwrap_or_default()
+        })
+    }
+
     async fn stake(&self, when: When, stash: &AccountId32) -> Result<Option<StakeInfo>, ChainError> {
         self.read(when, |state| state.stakes.get(stash).cloned())
     }

@@ -142,6 +142,8 @@ impl FakeState {
             verifier,
             provider: provider.clone(),
             bond: 0,
+            draw: Default::default(),
+            items: None,
             state: AuditState::Sealed(seal),
         };
         let full = round.audits.try_push(audit).is_err();
@@ -186,7 +188,6 @@ impl FakeState {
                 settled_by: self.number,
                 epoch_randomness: H256([6; 32]),
                 verifier_stake: 1,
-                expected: Default::default(),
                 seed: Some(H256([5; 32])),
             });
         }

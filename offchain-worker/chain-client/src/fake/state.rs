@@ -47,6 +47,8 @@ pub struct FakeState {
     pub providers: BTreeMap<AccountId32, ProviderRecord>,
     /// Models.
     pub models: BTreeMap<ModelId, RegisteredModel>,
+    /// Who said that it audits a model.
+    pub auditors: BTreeMap<ModelId, Vec<AccountId32>>,
     /// Stakes by stash.
     pub stakes: BTreeMap<AccountId32, StakeInfo>,
     /// Stashes by confirmed agent.
@@ -138,6 +140,7 @@ impl FakeState {
             Call::DeregisterProvider => self.deregister(who),
             Call::RegisterModel { manifest } => self.register_model(who, manifest),
             Call::RetireModel { model } => self.retire(model),
+            Call::OfferAudits { model, offered } => self.offer_audits(who, model, *offered),
             Call::PostTask { spec, cap } => self.post(who, spec, *cap),
             Call::CancelTask { task } => self.cancel(*task),
             Call::Bid { task, seal } => self.bid(who, *task, *seal),
@@ -217,6 +220,21 @@ impl FakeState {
         known.then(Vec::new).ok_or_else(unknown)
     }
 
+    fn offer_audits(&mut self, agent: &AccountId32, model: &ModelId, offered: bool) -> Applied {
+        let stash = self.agents.get(agent).cloned();
+        let stash = stash.ok_or_else(|| fault("ModelRegistry", "NotVerifierAgent"))?;
+        if !self.models.contains_key(model) {
+            return Err(fault("ModelRegistry", "UnknownModel"));
+        }
+        let auditors = self.auditors.entry(*model).or_default();
+        if auditors.contains(&stash) == offered {
+            return Err(fault("ModelRegistry", "NothingChanges"));
+        }
+        auditors.retain(|known| *known != stash);
+        auditors.extend(offered.then_some(stash));
+        Ok(Vec::new())
+    }
+
     fn carry_out_slash(&mut self, slash: SlashId) -> Applied {
         let known = self.slashes.remove(&slash).is_some();
         let unknown = || fault("TrustLock", "UnknownSlash");
@@ -278,6 +296,7 @@ impl FakeState {
             client: who.clone(),
             spec: spec.clone(),
             cap,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: self.number,
             state: TaskState::Bidding {
                 until: self.clock.saturating_add(BID_WINDOW),

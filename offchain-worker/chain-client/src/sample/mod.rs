@@ -47,6 +47,10 @@ pub fn calls() -> Vec<Call> {
         Call::DeregisterProvider,
         Call::RegisterModel { manifest: manifest() },
         Call::RetireModel { model: HASH },
+        Call::OfferAudits {
+            model: HASH,
+            offered: true,
+        },
         Call::PostTask {
             spec: spec(),
             cap: amount,

@@ -87,6 +87,7 @@ pub fn tasks() -> Vec<TaskRecord> {
         client: account(),
         spec: spec(),
         cap: 1,
+        audits: surety_types::task::AuditTerms::default(),
         posted_at: 1,
         state,
     };

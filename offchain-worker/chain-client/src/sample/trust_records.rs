@@ -17,7 +17,6 @@ pub(super) fn draw() -> AuditDraw<Balance, BlockNumber> {
         settled_by: 1,
         epoch_randomness: HASH,
         verifier_stake: 1,
-        expected: Default::default(),
         seed: Some(HASH),
     }
 }
@@ -36,6 +35,8 @@ pub(super) fn audits() -> Vec<Audit<AccountId32, Balance>> {
         verifier: account(),
         provider: account(),
         bond: 1,
+        draw: Default::default(),
+        items: None,
         state,
     };
     states.into_iter().map(audit).collect()

@@ -73,8 +73,18 @@ pub(super) enum ProviderCall {
 
 #[derive(TypeInfo)]
 pub(super) enum ModelCall {
-    register { manifest: ModelManifest },
-    retire { model: H256 },
+    register {
+        manifest: ModelManifest,
+    },
+    retire {
+        model: H256,
+    },
+    // The index that it has.
+    #[codec(index = 3)]
+    offer_audits {
+        model: H256,
+        offered: bool,
+    },
 }
 
 /// The calls of `TaskAuction` after `post`, under the indices that they have.

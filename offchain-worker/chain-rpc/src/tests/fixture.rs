@@ -167,7 +167,10 @@ fn provider_pallets() -> [v15::PalletMetadata; 3] {
     let staking = pallet(50, "Staking", meta_type::<StakingCall>(), entries);
     let entries = vec![("Providers", blake::<AccountId32, ProviderRecord>())];
     let providers = pallet(51, "ProviderRegistry", meta_type::<ProviderCall>(), entries);
-    let entries = vec![("Models", blake::<H256, (AccountId32, ModelManifest, u128)>())];
+    let entries = vec![
+        ("Models", blake::<H256, (AccountId32, ModelManifest, u128)>()),
+        ("Auditors", blake::<H256, Vec<AccountId32>>()),
+    ];
     let models = pallet(52, "ModelRegistry", meta_type::<ModelCall>(), entries);
     [staking, providers, models]
 }

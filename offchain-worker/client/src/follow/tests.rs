@@ -194,6 +194,7 @@ fn task(assignments: Vec<Assignment<AccountId, u128>>) -> TaskRecord {
             security: Default::default(),
         },
         cap: 100,
+        audits: surety_types::task::AuditTerms::default(),
         posted_at: 0,
         state: TaskState::Running {
             assignments: assignments.try_into().unwrap(),

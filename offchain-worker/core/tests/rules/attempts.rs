@@ -169,7 +169,6 @@ fn a_commitment_stays_sealed_while_it_is_not_known_what_auditors_draw_themselves
         settled_by: 10,
         epoch_randomness: H256::zero(),
         verifier_stake: 1,
-        expected: Default::default(),
         seed: None,
     });
     for block in 14..40 {

@@ -61,6 +61,7 @@ fn task(id: u64, state: TaskState<AccountId, u128, u32>) -> TaskSnapshot {
             client: AccountId::new([4; 32]),
             spec,
             cap: 2000,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state,
         },

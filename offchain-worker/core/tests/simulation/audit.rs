@@ -205,6 +205,8 @@ impl Life {
                     verifier: stash(),
                     provider: provider(),
                     bond: 1,
+                    draw: Default::default(),
+                    items: None,
                     state: AuditState::Sealed(seal),
                 };
                 open && round.audits.try_push(audit).is_ok()

@@ -259,6 +259,7 @@ impl Chain {
             client: AccountId::new([1; 32]),
             spec,
             cap: 1_000_000,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: self.number,
             state,
         };

@@ -95,7 +95,6 @@ pub fn auditing() -> TaskSnapshot {
             settled_by: 1,
             epoch_randomness: H256([6; 32]),
             verifier_stake: 1,
-            expected: Default::default(),
             seed: None,
         }),
         ..RoundRecord::new(100, 0)
@@ -106,6 +105,7 @@ pub fn auditing() -> TaskSnapshot {
             client: AccountId::new([1; 32]),
             spec,
             cap: 1,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskState::Running {
                 assignments: Default::default(),

@@ -1,5 +1,7 @@
 //! Sentence embeddings on the exact tier.
 
+mod items;
+
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -31,7 +33,7 @@ use super::{
 };
 use crate::{
     embeddings::{Embeddings, rows_max},
-    engine::{Engine, Job, Outcome, Sink, report},
+    engine::{Engine, FoundItems, Job, Outcome, Sink, report},
     error::EngineError,
     input::{ITEMS_MAX, InputError, items},
     trace::claim,
@@ -307,6 +309,25 @@ impl Engine for ExactBert {
     fn run(&self, job: &Job, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let Own { output, claim, .. } = self.own(job, None, sink)?;
         Ok(Outcome { output, claim })
+    }
+
+    fn audit_items(
+        &self,
+        job: &Job,
+        choose: &dyn Fn(u32) -> Option<Vec<u32>>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<FoundItems>, EngineError> {
+        self.some_items(job, choose, sink)
+    }
+
+    fn shows_items(
+        &self,
+        own: &FoundItems,
+        claim: &ResultClaim,
+        leaves: &[ContentHash],
+        output: &[u8],
+    ) -> bool {
+        self.has_items(own, claim, leaves, output)
     }
 
     fn leaves(&self, job: &Job, _: &[u8], sink: &mut dyn Sink) -> Result<Vec<ContentHash>, EngineError> {

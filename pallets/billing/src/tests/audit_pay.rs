@@ -1,8 +1,11 @@
 //! Auditors are paid out of what the provider earned that they audited.
 
 use frame_support::assert_ok;
-use sp_runtime::Permill;
-use surety_types::traits::{Escrow, Settlement};
+use sp_runtime::Perbill;
+use surety_types::{
+    traits::{Escrow, Settlement},
+    trust::AuditToPay,
+};
 
 use crate::{Event, Totals, mock::*};
 
@@ -43,9 +46,9 @@ fn many_auditors_share_what_there_is_for_all() {
         let before = free(CAROL);
         let audits = vec![audit(ALICE, CAROL); 64];
         assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &audits));
-        // 500 / 64, rounded down.
-        assert_eq!(free(CAROL), before + 7 * 64);
-        assert_eq!(free(ALICE), ED + 1_000 - 7 * 64);
+        // 1,000 / 64, rounded down.
+        assert_eq!(free(CAROL), before + 15 * 64);
+        assert_eq!(free(ALICE), ED + 1_000 - 15 * 64);
     });
 }
 
@@ -62,11 +65,13 @@ fn who_is_not_paid_pays_no_auditors() {
 #[test]
 fn shares_above_the_whole_leave_the_provider_nothing_and_take_no_more() {
     TestExt::new().execute_with(|| {
-        AuditPay::set(Permill::one());
-        AuditPayMax::set(Permill::one());
         assert_ok!(Billing::open(0, &CLIENT, 5_000));
         let before = free(CAROL);
-        let audits = [audit(ALICE, CAROL), audit(ALICE, CAROL)];
+        let whole = AuditToPay {
+            share: Perbill::one(),
+            ..audit(ALICE, CAROL)
+        };
+        let audits = [whole.clone(), whole];
         assert_ok!(Billing::settle(0, &[payment(ALICE, 1_000)], &audits));
         assert_eq!((free(CAROL), free(ALICE)), (before + 1_000, ED));
     });

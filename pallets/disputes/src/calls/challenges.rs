@@ -17,7 +17,7 @@ impl<T: Config> Pallet<T> {
         let price = prices.max().unwrap_or_default();
         let of_price = price.saturating_mul(T::ChallengeBondMultiple::get().into());
         let of_cost = T::DefenseCost::get().saturating_mul(2u32.into());
-        let burned = Results::<T>::burned_lock(price, &round.security);
+        let burned = Results::<T>::burned_lock(price, &round.security, &round.terms);
         let of_lock = burned.saturating_mul(2).div_ceil(limits::CHALLENGES_MAX.into());
         of_price.max(of_cost).max(of_lock.into())
     }

@@ -176,17 +176,14 @@ fn keys_and_stake_have_to_be_older_than_the_draw_and_what_its_author_could_know(
 }
 
 #[test]
-fn how_many_auditors_are_expected_is_settled_when_auditing_begins() {
+fn how_many_auditors_are_expected_is_settled_with_the_seat() {
     auditing(|| {
-        let drawn = round().unwrap().auditors_expected(&1);
-        assert_eq!(
-            drawn,
-            Some(Results::auditors_expected(&1, SecurityLevel::Standard))
-        );
+        let drawn = round().unwrap().members[0].audits.expected;
+        assert_eq!(drawn, Results::auditors_expected(&1, SecurityLevel::Standard));
         // Neither a parameter nor what the provider does elsewhere makes the work of who was drawn worthless.
         AuditorsExpected::set(FixedU128::zero());
         AuditorsNewcomer::set(FixedU128::zero());
-        assert_eq!(round().unwrap().auditors_expected(&1), drawn);
+        assert_eq!(round().unwrap().members[0].audits.expected, drawn);
         assert_ok!(announce(VERIFIER, 1, 9));
     });
 }
@@ -203,10 +200,11 @@ fn no_more_auditors_are_expected_than_there_are_places_for() {
 
 #[test]
 fn only_who_drew_itself_audits() {
-    TestExt::new().round_of(1).execute_with(|| {
-        AuditorsExpected::set(FixedU128::from_rational(15, 100));
-        AuditorsNewcomer::set(FixedU128::from_rational(15, 100));
-        all_commit(&[(1, 9)]);
+    auditing(|| {
+        Rounds::<Test>::mutate(TASK, |round| {
+            let members = &mut round.as_mut().unwrap().members;
+            members[0].audits.expected = FixedU128::from_rational(15, 100);
+        });
         let input = input_of(1);
         let announced = |agent: AccountId, proof_agent: AccountId, draw: u8| {
             let proof = proof_of(proof_agent, &input, draw);

@@ -152,7 +152,13 @@ fn the_bond_is_five_prices_or_twice_the_cost_of_defending_or_follows_the_lock() 
                     price: 1,
                 },
             ]);
-            assert_ok!(Results::open(TASK, UNITS_MAX, security, &assignments));
+            assert_ok!(Results::open(
+                TASK,
+                UNITS_MAX,
+                security,
+                surety_types::task::AuditTerms::default(),
+                &assignments
+            ));
             let round = round().unwrap();
             (Disputes::challenge_bond(&round), round.members[0].lock)
         })

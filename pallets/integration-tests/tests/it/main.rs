@@ -16,6 +16,7 @@ mod finders;
 mod honesty;
 mod hostile;
 mod inputs;
+mod items;
 mod late;
 mod machine;
 mod open;

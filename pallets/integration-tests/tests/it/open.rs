@@ -40,8 +40,22 @@ fn everybodys_stake_is_locked_and_the_clock_is_set() {
 #[test]
 fn the_lock_is_a_multiple_of_the_price() {
     TestExt::new().execute_with(|| {
-        assert_eq!(Results::lock_for(PRICE, &Security::default()), LOCK);
-        assert_eq!(Results::lock_for(u128::MAX, &Security::default()), u128::MAX);
+        assert_eq!(
+            Results::lock_for(
+                PRICE,
+                &Security::default(),
+                &surety_types::task::AuditTerms::default()
+            ),
+            LOCK
+        );
+        assert_eq!(
+            Results::lock_for(
+                u128::MAX,
+                &Security::default(),
+                &surety_types::task::AuditTerms::default()
+            ),
+            u128::MAX
+        );
     });
 }
 
@@ -66,7 +80,13 @@ fn a_round_of_nobody_does_not_open() {
     TestExt::new().execute_with(|| {
         let nobody = PerMember::default();
         assert_noop!(
-            Results::open(TASK, UNITS_MAX, Security::default(), &nobody),
+            Results::open(
+                TASK,
+                UNITS_MAX,
+                Security::default(),
+                surety_types::task::AuditTerms::default(),
+                &nobody
+            ),
             ResultsError::WrongMemberCount
         );
     });

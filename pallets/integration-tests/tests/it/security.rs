@@ -6,9 +6,10 @@ use sp_runtime::{DispatchError, FixedU128, Permill};
 use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    model::{ModelAudits, Operation},
     stake::Role,
-    task::{Security, SecurityLevel},
-    traits::TaskTrust,
+    task::{Assignment, AuditTerms, PerMember, RoundPhase, Security, SecurityLevel, TaskSpec},
+    traits::{StakeLedger, TaskTrust},
     trust::FaultKind,
 };
 
@@ -17,6 +18,35 @@ use surety_pallet_integration_tests::*;
 
 fn secured(level: SecurityLevel, value_at_risk: Balance) -> Security {
     Security { level, value_at_risk }
+}
+
+/// A task of so many items, of this security.
+fn spec(units_max: u32, redundancy: u32, security: Security) -> TaskSpec {
+    TaskSpec {
+        model: Default::default(),
+        operation: Operation::Embed,
+        input: Default::default(),
+        input_bytes: 100_000,
+        units_max,
+        redundancy,
+        sources: Default::default(),
+        security,
+    }
+}
+
+/// A model that all verifiers audit, 1,000 tokens a second.
+const AUDITS: ModelAudits = ModelAudits {
+    speed: 1_000_000,
+    item_tokens: 512,
+    able: u128::MAX,
+};
+
+fn level(redundancy: u32, security: Security) -> Result<SecurityLevel, DispatchError> {
+    Results::secure(PRICE, &spec(UNITS_MAX, redundancy, security), AUDITS).map(|(level, _)| level)
+}
+
+fn lock_for(price: Balance, security: &Security) -> Balance {
+    Results::lock_for(price, security, &AuditTerms::default())
 }
 
 /// A stash that is no newcomer, and has the stake for a task at the basic level.
@@ -56,7 +86,7 @@ fn a_round_is_drawn_for_at_its_tasks_level() {
 #[test]
 fn what_is_at_risk_raises_the_lock_beyond_the_usual_multiple() {
     TestExt::new().execute_with(|| {
-        let lock = |level, risk| Results::lock_for(PRICE, &secured(level, risk));
+        let lock = |level, risk| lock_for(PRICE, &secured(level, risk));
         assert_eq!(lock(SecurityLevel::Standard, 0), LOCK);
         assert!(lock(SecurityLevel::Standard, 200) > LOCK);
         assert!(lock(SecurityLevel::Basic, 200) > lock(SecurityLevel::Standard, 200));
@@ -73,7 +103,7 @@ fn a_reserve_locks_as_much_as_who_it_replaces() {
         assert_ok!(open_secured(TASK, security, [1]));
         pass(COMMIT_WINDOW + 1);
         assert_eq!(members(), [5]);
-        assert_eq!(MockStake::locked(5), Results::lock_for(PRICE, &security));
+        assert_eq!(MockStake::locked(5), lock_for(PRICE, &security));
     });
 }
 
@@ -81,16 +111,16 @@ fn a_reserve_locks_as_much_as_who_it_replaces() {
 fn the_level_rises_as_far_as_the_stake_there_is_makes_necessary() {
     TestExt::new().execute_with(|| {
         // 40 stashes of 1,000 each: a task of forty providers could lock a thousand of each.
-        let level = |risk| Results::secure(PRICE, 40, &secured(SecurityLevel::Basic, risk));
-        assert_eq!(level(0), Ok(SecurityLevel::Basic));
-        assert_eq!(level(1), Ok(SecurityLevel::Standard));
-        assert_eq!(level(290), Ok(SecurityLevel::High));
+        let of_forty = |risk| level(40, secured(SecurityLevel::Basic, risk));
+        assert_eq!(of_forty(0), Ok(SecurityLevel::Basic));
+        assert_eq!(of_forty(1), Ok(SecurityLevel::Standard));
+        assert_eq!(of_forty(290), Ok(SecurityLevel::High));
         let refused: DispatchError = ResultsError::ValueAtRiskTooHigh.into();
-        assert_eq!(level(1_000), Err(refused));
-        assert_eq!(level(u128::MAX), Err(refused));
+        assert_eq!(of_forty(1_000), Err(refused));
+        assert_eq!(of_forty(u128::MAX), Err(refused));
         // Fewer providers could lock more.
         assert_eq!(
-            Results::secure(PRICE, 1, &secured(SecurityLevel::Basic, 1_000)),
+            level(1, secured(SecurityLevel::Basic, 1_000)),
             Ok(SecurityLevel::Basic)
         );
     });
@@ -101,9 +131,9 @@ fn nothing_is_secured_where_nobody_is_honest() {
     TestExt::new().execute_with(|| {
         VerifiersCorrupt::set(Permill::one());
         let security = secured(SecurityLevel::High, 1);
-        let refused: DispatchError = ResultsError::NeverPunished.into();
-        assert_eq!(Results::secure(PRICE, 1, &security), Err(refused));
-        assert_eq!(Results::lock_for(PRICE, &security), u128::MAX);
+        let refused: DispatchError = ResultsError::NobodyAudits.into();
+        assert_eq!(level(1, security), Err(refused));
+        assert_eq!(lock_for(PRICE, &security), u128::MAX);
         assert_noop!(open_secured(TASK, security, [1]), MockStake::NOT_ENOUGH);
     });
 }
@@ -118,7 +148,7 @@ fn a_larger_lock_is_lost_whole() {
             play_out(&[(1, 9), (2, 9), (3, 8)]);
             pass(1);
         }
-        let lock = Results::lock_for(PRICE, &security);
+        let lock = lock_for(PRICE, &security);
         let of_liar: Vec<_> = slashes()
             .into_iter()
             .filter(|slash| slash.offender == 3)
@@ -136,8 +166,8 @@ proptest! {
         TestExt::new().execute_with(|| {
             VerifiersCorrupt::set(Permill::from_percent(corrupt));
             let security = secured(SecurityLevel::ALL[level], risk);
-            let lock = Results::lock_for(price, &security);
-            let honest = sp_runtime::Perquintill::from_percent(u64::from(corrupt));
+            let lock = lock_for(price, &security);
+            let honest = sp_runtime::Perquintill::from_percent(u64::from(100 - corrupt));
             let expected = [0.15, 1.0, 3.0][level];
             let audited = surety_audit_economics::honest_audit(FixedU128::from_float(expected), honest);
             let caught = sp_runtime::Perquintill::from_percent(95) * audited.deconstruct();
@@ -147,4 +177,78 @@ proptest! {
             assert!(honesty_pays(caught, &terms, burned));
         });
     }
+}
+
+#[test]
+fn a_task_that_nobody_able_could_audit_is_refused() {
+    TestExt::new().execute_with(|| {
+        VerifiersAble::set(Permill::zero());
+        VerifiersCorrupt::set(Permill::from_percent(33));
+        let all = MockStake::bonded_in_all(Role::Verifier);
+        let secure = |able| {
+            let audits = ModelAudits { able, ..AUDITS };
+            Results::secure(PRICE, &spec(10, 1, secured(SecurityLevel::Standard, 0)), audits)
+        };
+        let refused: DispatchError = ResultsError::NobodyAudits.into();
+        for able in [0, all / 4, all * 33 / 100] {
+            assert_eq!(secure(able), Err(refused), "{able}");
+        }
+        let (_, audits) = secure(all / 2).unwrap();
+        assert_eq!(audits.able, Permill::from_percent(50));
+        // Fewer who can audit take a larger lock.
+        let risky = secured(SecurityLevel::Standard, 10 * PRICE);
+        assert!(Results::lock_for(PRICE, &risky, &audits) > lock_for(PRICE, &risky));
+        // Nobody who has said so is needed where all are taken to be able to.
+        VerifiersAble::set(Permill::one());
+        assert!(secure(0).is_ok());
+    });
+}
+
+#[test]
+fn a_task_whose_audits_would_take_too_long_is_refused() {
+    TestExt::new().execute_with(|| {
+        let secure = |units, speed, risk| {
+            let security = secured(SecurityLevel::Standard, risk);
+            Results::secure(PRICE, &spec(units, 1, security), ModelAudits { speed, ..AUDITS }).map(|_| ())
+        };
+        assert_eq!(secure(40_000, 1_000_000, 0), Ok(()));
+        // An item of 512 tokens takes 15,360 seconds in all at a tenth of a token a second.
+        assert_eq!(secure(40_000, 100, 0), Ok(()));
+        let refused: DispatchError = ResultsError::AuditTooLong.into();
+        assert_eq!(secure(40_000, 50, 0), Err(refused));
+        // With much at risk all items are computed.
+        assert_eq!(secure(1_000, 5_000, 0), Ok(()));
+        assert_eq!(secure(1_000, 5_000, 10 * PRICE), Err(refused));
+    });
+}
+
+#[test]
+fn auditors_have_as_long_as_the_dearest_audit_takes() {
+    TestExt::new().execute_with(|| {
+        let assignments = PerMember::truncate_from(vec![Assignment {
+            provider: 1,
+            price: PRICE,
+        }]);
+        let terms = AuditTerms {
+            item_tokens: 512,
+            input_bytes: 10_000,
+            speed: 50_000,
+            ..Default::default()
+        };
+        assert_ok!(Results::open(
+            TASK,
+            UNITS_MAX,
+            Security::default(),
+            terms,
+            &assignments
+        ));
+        all_commit(&[(1, 9)]);
+        // 512 tokens, three times over at 50 a second, and a second for the input: 16 blocks of 2 s.
+        assert_eq!(round().unwrap().members[0].audits.items, 1);
+        let RoundPhase::Auditing { until } = round().unwrap().phase else {
+            panic!("auditing has begun");
+        };
+        let seeded = AUDIT_WINDOW.max(16);
+        assert_eq!(until, System::block_number() + seeded);
+    });
 }

@@ -93,11 +93,12 @@ fn colluding_providers_who_are_alone_lose_to_an_auditor() {
 
 #[test]
 fn many_names_draw_no_more_audits_than_one_with_their_stake() {
-    TestExt::new().round_of(1).execute_with(|| {
+    TestExt::new().execute_with(|| {
         let small = 20_000;
         MockStake::bond(small, agent_of(small), Role::Verifier, AUDIT_BOND);
         AuditorsExpected::set(1.into());
         AuditorsNewcomer::set(1.into());
+        assert_ok!(open(TASK, [1]));
         all_commit(&[(1, 9)]);
         let announced = |verifier: AccountId, draw: u8| {
             let proof = proof_of(agent_of(verifier), &input_of(1), draw);

@@ -152,6 +152,8 @@ fn more_audits_of_a_provider_than_it_has_places_for_are_noticed() {
                 verifier,
                 provider: 1,
                 bond: 0,
+                draw: Default::default(),
+                items: None,
                 state: AuditState::Confirmed,
             };
             round.audits.try_push(audit).unwrap();
@@ -180,7 +182,6 @@ fn auditors_that_nothing_was_drawn_with_are_noticed() {
             settled_by: 1,
             epoch_randomness: H256::zero(),
             verifier_stake: 1,
-            expected: Default::default(),
             seed: None,
         });
     });

@@ -4,16 +4,16 @@ use frame_benchmarking::{BenchmarkError, account};
 use frame_support::{BoundedVec, assert_ok, pallet_prelude::TransactionSource, traits::Authorize};
 use sp_core::H256;
 use sp_runtime::traits::One;
-use surety_audit_economics::audit_seal;
+use surety_audit_economics::{answer_hash, audit_seal, items_seal};
 use surety_pallet_trust_lock::{Offence, Pallet as TrustLock};
 use surety_types::{
-    limits::{AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
+    limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, FINDERS_MAX, REDUNDANCY_MAX},
     task::{MemberProgress, ResultClaim, RoundPhase},
-    trust::{Audit, AuditState, FaultKind},
+    trust::{Audit, AuditState, FaultKind, ItemFound, ItemsFound},
 };
 
 use super::setup::{TASK, agent_of, challengeable, claim, disputable, full_round};
-use crate::{Call, Config, Rounds};
+use crate::{AuditAnswer, Call, Config, DisputeContexts, DisputeReferee, Rounds};
 
 const SALT: H256 = H256::repeat_byte(3);
 
@@ -74,6 +74,8 @@ pub(super) fn differing_audit<T: Config>() -> Call<T> {
         verifier: verifier.clone(),
         provider: provider.clone(),
         bond: One::one(),
+        draw: Default::default(),
+        items: None,
         state: AuditState::Sealed(seal),
     }));
     Rounds::<T>::insert(TASK, round);
@@ -83,6 +85,82 @@ pub(super) fn differing_audit<T: Config>() -> Call<T> {
         verifier,
         claim,
         salt: SALT,
+    }
+}
+
+const ANSWER: AuditAnswer = AuditAnswer {
+    agrees: false,
+    salt: SALT,
+    other: H256::repeat_byte(4),
+};
+
+/// As many items as there can be.
+fn found(units: u32) -> ItemsFound {
+    let item = ItemFound {
+        leaves: H256::repeat_byte(5),
+        row: H256::repeat_byte(6),
+    };
+    ItemsFound {
+        units,
+        input: H256::repeat_byte(7),
+        items: BoundedVec::truncate_from([item].repeat(AUDIT_ITEMS_MAX as usize)),
+    }
+}
+
+/// The same audit as [`differing_audit`]'s, of items.
+pub(super) fn differing_items<T: Config>() -> Call<T> {
+    differing_audit::<T>();
+    let verifier: T::AccountId = account("auditor", 0, 0);
+    let provider: T::AccountId = account("provider", 0, 0);
+    let answers = [ANSWER.other, answer_hash(&SALT)];
+    let seal = items_seal(TASK, &provider, &verifier, &found(u32::MAX), &answers);
+    Rounds::<T>::mutate_extant(TASK, |round| {
+        let mut audits = round.audits.iter_mut();
+        if let Some(audit) = audits.find(|audit| audit.verifier == verifier) {
+            audit.state = AuditState::Sealed(seal);
+        }
+    });
+    Call::reveal_items {
+        task: TASK,
+        provider,
+        verifier,
+        found: found(u32::MAX),
+        answer: ANSWER,
+    }
+}
+
+/// Of the last of a full round that confirmed items, of which the first is another in the trace of the
+/// largest model.
+pub(super) fn refuted<T: Config>() -> Call<T> {
+    let (context, said, shown) = T::Referee::item_for_benchmark();
+    DisputeContexts::<T>::insert(TASK, context);
+    let verifier: T::AccountId = account("auditor", 0, 0);
+    let provider: T::AccountId = account("provider", 0, 0);
+    let answer = AuditAnswer {
+        agrees: true,
+        ..ANSWER
+    };
+    let mut found = found(said.units);
+    found.items.truncate(said.units as usize);
+    let answers = [answer_hash(&SALT), answer.other];
+    let seal = items_seal(TASK, &provider, &verifier, &found, &answers);
+    let mut round = challengeable::<T>(&said, |_| None);
+    assert_ok!(round.audits.try_push(Audit {
+        verifier: verifier.clone(),
+        provider: provider.clone(),
+        bond: One::one(),
+        draw: Default::default(),
+        items: Some(seal),
+        state: AuditState::Confirmed,
+    }));
+    Rounds::<T>::insert(TASK, round);
+    Call::refute_audit {
+        task: TASK,
+        provider,
+        verifier,
+        opened: (found, answer),
+        place: 0,
+        shown,
     }
 }
 
@@ -98,6 +176,8 @@ pub(super) fn last_audit<T: Config>() -> Call<T> {
             verifier: verifier(place),
             provider: provider(place),
             bond: One::one(),
+            draw: Default::default(),
+            items: None,
             state: AuditState::Sealed(seal),
         }));
     }

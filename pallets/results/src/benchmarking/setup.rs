@@ -1,22 +1,22 @@
 //! The rounds that cost most, for the benchmarks of pallets that build on this one, too.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 use frame_benchmarking::v2::account;
 use frame_support::BoundedVec;
 use frame_system::pallet_prelude::BlockNumberFor;
 use sp_core::H256;
 use sp_runtime::{
-    FixedU128, Saturating,
+    Saturating,
     traits::{BlockNumberProvider, Bounded, One, Zero},
 };
 use surety_pallet_trust_lock::Pallet as TrustLock;
 use surety_proofs::content_hash;
 use surety_types::{
     TaskId,
-    limits::{AUDITS_MAX, REDUNDANCY_MAX},
+    limits::{AUDIT_ITEMS_MAX, AUDITS_MAX, REDUNDANCY_MAX},
     model::Operation,
     stake::Role,
-    task::{AuditDraw, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
+    task::{AuditDraw, AuditRate, MemberProgress, ResultClaim, Round, RoundMember, RoundPhase},
     traits::StakeLedger,
     trust::{Audit, AuditState},
 };
@@ -51,6 +51,10 @@ pub fn full_round<T: Config>(
     let members: Vec<_> = (0..REDUNDANCY_MAX)
         .map(|seat| RoundMember {
             progress: progress(seat),
+            audits: AuditRate {
+                expected: FixedU128::from_u32(3),
+                items: AUDIT_ITEMS_MAX,
+            },
             ..RoundMember::new(account("provider", seat, 0), One::one(), T::Balance::max_value())
         })
         .collect();
@@ -63,6 +67,8 @@ pub fn full_round<T: Config>(
             verifier: account("verifier", place, 0),
             provider: account("provider", place % REDUNDANCY_MAX, 0),
             bond: Zero::zero(),
+            draw: Default::default(),
+            items: None,
             state: AuditState::Confirmed,
         })
         .collect();
@@ -76,7 +82,6 @@ pub fn full_round<T: Config>(
             settled_by: SETTLED.into(),
             epoch_randomness: H256::repeat_byte(3),
             verifier_stake: One::one(),
-            expected: BoundedVec::truncate_from(vec![FixedU128::one(); REDUNDANCY_MAX as usize]),
             seed: Some(H256::repeat_byte(4)),
         }),
         ..Round::new(u32::MAX, Zero::zero())
@@ -146,6 +151,8 @@ pub(super) fn lock_audits<T: Config>(round: &mut RoundOf<T>, count: u32) {
         verifier: account("verifier", 0, 0),
         provider: account("provider", 0, 0),
         bond: Zero::zero(),
+        draw: Default::default(),
+        items: None,
         state: AuditState::Confirmed,
     };
     frame_support::assert_ok!(round.audits.try_insert(0, last));

@@ -43,18 +43,17 @@ impl<T: Config> Pallet<T> {
             task,
             provider: provider.clone(),
         };
-        let expected = round.auditors_expected(provider).unwrap_or_default();
+        let expected = member.audits.expected;
         let stake = T::Stake::bonded(&verifier, Role::Verifier);
         let threshold = AuditThreshold::weighted(expected, stake.into(), draw.verifier_stake.into());
-        ensure!(
-            Self::is_drawn(agent, &input, threshold, proof),
-            Error::<T>::NotDrawn
-        );
+        let output = Self::drawn(agent, &input, threshold, proof).ok_or(Error::<T>::NotDrawn)?;
         let bond = member.price.saturating_mul(T::AuditBondMultiple::get().into());
         let audit = Audit {
             verifier: verifier.clone(),
             provider: provider.clone(),
             bond,
+            draw: output.into(),
+            items: None,
             state: AuditState::Sealed(seal),
         };
         let room = round.audits.try_push(audit);
@@ -81,16 +80,6 @@ impl<T: Config> Pallet<T> {
         let mut round = Self::round(task)?;
         ensure!(Self::ensure_audits_open(&round).is_ok(), Error::<T>::WrongPhase);
         let agrees = Self::ensure_opens_audit(&round, task, (provider, verifier), &claim, &salt)?;
-        let member = Self::member(&mut round, provider)?;
-        let (has_lost, slash) = (member.has_lost(), member.slash);
-        if let Some(audit) = Self::audit(&mut round, verifier, provider) {
-            audit.state = if agrees {
-                AuditState::Confirmed
-            } else {
-                AuditState::Differs
-            };
-        }
-        TrustLock::<T>::note_presence(verifier);
         Self::deposit_event(Event::AuditRevealed {
             task,
             provider: provider.clone(),
@@ -98,18 +87,41 @@ impl<T: Config> Pallet<T> {
             claim,
             agrees,
         });
+        Self::note_opened(task, &mut round, (provider, verifier), agrees)?;
+        Rounds::<T>::insert(task, round);
+        Ok(())
+    }
+
+    /// What comes of an audit whose seal was opened.
+    pub(crate) fn note_opened(
+        task: TaskId,
+        round: &mut RoundOf<T>,
+        (provider, verifier): (&T::AccountId, &T::AccountId),
+        agrees: bool,
+    ) -> DispatchResult {
+        let member = Self::member(round, provider)?;
+        let (has_lost, slash) = (member.has_lost(), member.slash);
+        let mut stands_by_all = false;
+        if let Some(audit) = Self::audit(round, verifier, provider) {
+            audit.state = if agrees {
+                AuditState::Confirmed
+            } else {
+                AuditState::Differs
+            };
+            stands_by_all = audit.stands_by_all();
+        }
+        TrustLock::<T>::note_presence(verifier);
         match slash {
             Some(slash) if !agrees => TrustLock::<T>::add_finder(slash, verifier),
             // It answers for what it says, and nobody could challenge it before.
-            _ if agrees && has_lost => Self::reopen_challenges(task, &mut round),
+            _ if stands_by_all && has_lost => Self::reopen_challenges(task, round),
             _ => {}
         }
         if matches!(round.phase, RoundPhase::Challengeable { .. }) {
-            T::Disputes::match_up(task, &mut round);
+            T::Disputes::match_up(task, round);
             // It may have been the last that the round waited for.
             T::Clock::wake_after(task, TrustLock::<T>::now());
         }
-        Rounds::<T>::insert(task, round);
         Ok(())
     }
 
@@ -143,7 +155,7 @@ impl<T: Config> Pallet<T> {
     }
 
     /// Whether seals of a round's audits can be opened now, in time or late.
-    fn ensure_audits_open(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
+    pub(crate) fn ensure_audits_open(round: &RoundOf<T>) -> Result<(), InvalidTransaction> {
         match round.phase {
             RoundPhase::Committing { .. } | RoundPhase::Auditing { .. } => Err(InvalidTransaction::Future),
             RoundPhase::Revealing { .. } => Ok(()),
@@ -211,15 +223,16 @@ impl<T: Config> Pallet<T> {
         Ok(())
     }
 
-    fn is_drawn(
+    /// The output with which an agent drew itself, if it did.
+    fn drawn(
         agent: &T::AccountId,
         input: &AuditInput<T::AccountId>,
         threshold: AuditThreshold,
         proof: &AuditProof,
-    ) -> bool {
+    ) -> Option<[u8; 32]> {
         let fields = input.fields();
         let output = T::Draws::output(agent, draw::LABEL, &draw::borrowed(&fields), draw::CONTEXT, proof);
-        output.is_some_and(|output| threshold.draws(&output))
+        output.filter(|output| threshold.draws(output))
     }
 
     /// The audit of a provider by a verifier.
@@ -241,6 +254,6 @@ impl<T: Config> Pallet<T> {
     }
 }
 
-fn is_of<T: Config>(audit: &AuditOf<T>, verifier: &T::AccountId, provider: &T::AccountId) -> bool {
+pub(crate) fn is_of<T: Config>(audit: &AuditOf<T>, verifier: &T::AccountId, provider: &T::AccountId) -> bool {
     audit.verifier == *verifier && audit.provider == *provider
 }

@@ -22,6 +22,7 @@ fn a_posted_task_takes_bids_and_its_cap_is_in_escrow() {
             client: CLIENT,
             spec: spec(3),
             cap: CAP,
+            audits: surety_types::task::AuditTerms::default(),
             posted_at: 1,
             state: TaskStateOf::<Test>::Bidding {
                 until: 1 + BID_WINDOW,

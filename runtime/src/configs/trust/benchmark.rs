@@ -10,7 +10,7 @@ use sp_runtime::RuntimeAppPublic;
 use surety_types::trust::AuditProof;
 
 use crate::AccountId;
-pub(super) use game::{game, largest};
+pub(super) use game::{game, item, largest};
 
 /// The public key of `//Benchmark`.
 const AGENT: [u8; 32] = [

@@ -1,5 +1,6 @@
 //! Providers that cheat.
 
+use surety_audit_economics::drawn_items;
 use surety_dispute_game::{Agreement, agreement, bisection::Side};
 use surety_proofs::commitment;
 
@@ -13,6 +14,41 @@ use crate::{
 /// Does no work and says anything: a smaller model, an altered number.
 pub fn wrong_result(life: &mut Life) {
     life.wrong_result(Cronies::Work, Role::Verifier);
+}
+
+/// Items of the task of which some are wrong.
+const ITEMS: u32 = 1_000;
+
+/// Says `wrong` of a task's items anyhow, and computes the others. Auditors see what is wrong of their own.
+fn some_items(life: &mut Life, wrong: u32) {
+    let drawn = life.draw();
+    let own = life.items_of_auditors(ITEMS);
+    let mut met = 0;
+    for _ in 0..drawn.honest {
+        let items = drawn_items(&life.dice.vrf_output(), ITEMS, own);
+        met += u32::from(own == ITEMS || items.iter().any(|item| *item < wrong));
+    }
+    let work = life.market.work * u128::from(ITEMS - wrong) / u128::from(ITEMS);
+    life.books.pay(Role::Provider, Role::World, work);
+    let found = Drawn { honest: met, ..drawn };
+    let others = drawn.honest - met;
+    life.audit(Role::Verifier, others);
+    if !life.wrong_result_before(found, Cronies::Work, Role::Verifier) {
+        // They have found nothing wrong.
+        life.pay_audits(Role::Provider, others, 0);
+    }
+}
+
+pub fn one_wrong_item(life: &mut Life) {
+    some_items(life, 1);
+}
+
+pub fn a_tenth_of_the_items(life: &mut Life) {
+    some_items(life, ITEMS / 10);
+}
+
+pub fn all_items(life: &mut Life) {
+    some_items(life, ITEMS);
 }
 
 /// A client in front sells the answer on, and gives the money back when it has to.

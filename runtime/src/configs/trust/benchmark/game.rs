@@ -8,14 +8,15 @@ use surety_dispute_game::bisection::{
     defend, opening_room,
 };
 use surety_model_trace::{
-    CellReferee, Layout, Op, Part, Player, Prompt, prompt_tokens, sampling_random,
+    CellReferee, Layout, Op, Part, Player, Prompt, prompt_tokens, sampling_random, show_item,
     testsuite::{MemoryModel, MemoryTrace, generation_output},
 };
 use surety_pallet_results::{DisputeReferee, LongCell};
-use surety_proofs::content_hash;
+use surety_proofs::{content_hash, merkle_root};
 use surety_types::{
     model::{Activation, Architecture, ExactForm, ModelFamily, Operation, Precision, Smoothed},
     task::ResultClaim,
+    trust::ItemLeaves,
 };
 
 use crate::configs::trust::{ExactContext, ExactReferee};
@@ -43,6 +44,20 @@ pub fn largest(operation: Operation) -> (ExactContext, ResultClaim) {
     };
     assert!(ExactReferee::claim_referee(&context, &claim).is_some());
     (context, claim)
+}
+
+/// A claim about a task of so many items that a way up its trace is about as long as it can be, and the
+/// leaves of the first, of the model with most of them.
+pub fn item() -> (ExactContext, ResultClaim, ItemLeaves) {
+    let (context, mut claim) = largest(Operation::Embed);
+    let layout = ExactReferee::claim_referee(&context, &claim).map(|referee| referee.layout);
+    let layout = layout.expect("the claim can be played over");
+    let leaves: Vec<H256> = (0..layout.leaves())
+        .map(|leaf| H256::from_low_u64_be(leaf.into()))
+        .collect();
+    claim.trace_root = merkle_root(leaves.iter().copied());
+    let shown = show_item(&layout, 0, &leaves).expect("there is a first item");
+    (context, claim, shown)
 }
 
 /// One token is drawn after one, from the whole vocabulary, and of that one of the last: whoever posts a task

@@ -1,0 +1,95 @@
+//! Who can audit a model, and how long that takes.
+
+use frame_support::{assert_noop, assert_ok};
+use surety_pallet_test_kit::MockStake;
+use surety_types::{limits::MODEL_AUDITORS_MAX, stake::Role, traits::ModelCatalog};
+
+use crate::{AuditSpeeds, Auditors, Error, mock::*};
+
+fn with_model(test: impl FnOnce(surety_types::ModelId)) {
+    let model = manifest("MiniLM");
+    let id = model.id();
+    TestExt::new()
+        .endow(1, 150)
+        .model(1, model)
+        .execute_with(|| test(id));
+}
+
+/// A verifier with so much stake, whose agent is 1,000 above it.
+fn verifier(stash: AccountId, stake: Balance) {
+    MockStake::bond(stash, stash + 1_000, Role::Verifier, stake);
+}
+
+fn offer(stash: AccountId, model: surety_types::ModelId, offered: bool) -> sp_runtime::DispatchResult {
+    ModelRegistry::offer_audits(signed(stash + 1_000), model, offered)
+}
+
+#[test]
+fn the_stake_counts_of_verifiers_that_said_that_they_audit_the_model() {
+    with_model(|model| {
+        verifier(10, 300);
+        verifier(11, 200);
+        let able = || ModelRegistry::audits(&model).unwrap().able;
+        assert_eq!(able(), 0);
+        assert_ok!(offer(10, model, true));
+        assert_ok!(offer(11, model, true));
+        assert_eq!(able(), 500);
+        verifier(11, 50);
+        assert_eq!(able(), 550);
+        assert_ok!(offer(10, model, false));
+        assert_eq!(able(), 250);
+        assert_noop!(offer(10, model, false), Error::<Test>::NothingChanges);
+        assert_noop!(offer(11, model, true), Error::<Test>::NothingChanges);
+        assert_noop!(offer(12, model, true), Error::<Test>::NotVerifierAgent);
+        assert_noop!(
+            offer(10, manifest("other").id(), true),
+            Error::<Test>::UnknownModel
+        );
+    });
+}
+
+#[test]
+fn of_too_many_those_with_most_stake_count() {
+    with_model(|model| {
+        for stash in 0..AccountId::from(MODEL_AUDITORS_MAX) {
+            verifier(100 + stash, 10 + Balance::from(stash));
+            assert_ok!(offer(100 + stash, model, true));
+        }
+        verifier(300, 10);
+        assert_noop!(offer(300, model, true), Error::<Test>::TooManyAuditors);
+        verifier(301, 11);
+        assert_ok!(offer(301, model, true));
+        let auditors = Auditors::<Test>::get(model);
+        assert!(auditors.contains(&301) && !auditors.contains(&100));
+    });
+}
+
+#[test]
+fn a_model_that_is_gone_has_no_auditors_and_no_speed() {
+    with_model(|model| {
+        verifier(10, 300);
+        assert_ok!(offer(10, model, true));
+        let reference = ModelRegistry::audits(&model).unwrap().speed;
+        assert_ok!(ModelRegistry::set_audit_speed(signed(1), model, reference + 1));
+        assert_ok!(ModelRegistry::retire(signed(1), model));
+        assert!(Auditors::<Test>::get(model).is_empty() && AuditSpeeds::<Test>::get(model).is_none());
+    });
+}
+
+#[test]
+fn the_reference_speed_is_the_owners_to_set_within_reason() {
+    with_model(|model| {
+        let speed = || ModelRegistry::audits(&model).unwrap().speed;
+        // 84 MB of weights are taken for 21 million multiplications a token, of ten thousand million a
+        // second.
+        let reference = 476_190;
+        assert_eq!(speed(), reference);
+        let set = |who, tokens| ModelRegistry::set_audit_speed(signed(who), model, tokens);
+        assert_ok!(set(1, reference / 2));
+        assert_eq!(speed(), reference / 2);
+        assert_noop!(set(2, reference), Error::<Test>::NotOwner);
+        for tokens in [0, reference / 10 - 1, reference * 101] {
+            assert_noop!(set(1, tokens), Error::<Test>::ImplausibleSpeed);
+        }
+    });
+}

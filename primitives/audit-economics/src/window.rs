@@ -1,0 +1,68 @@
+//! How long auditors have.
+
+use sp_arithmetic::traits::SaturatedConversion;
+use surety_types::model::Operation;
+
+/// How many times longer than on the reference machine an audit may take.
+pub const WINDOW_SLACK: u64 = 3;
+
+/// Seconds to which speeds are stated: a large model audits less than a token in one.
+const SPEED_SECONDS: u64 = 1_000;
+
+/// Bytes a second at which what an audit needs is fetched at least.
+const FETCHED_BYTES: u64 = 256 * 1024;
+
+/// Most bytes of a generation's output, which its auditors fetch.
+const GENERATION_BYTES: u64 = 16 * 1024;
+
+/// Tokens of an item beside those that its text has at most as many of as bytes: where it begins and ends.
+const FRAME_TOKENS: u64 = 2;
+
+/// The work that can be in a task, as it is known before anybody has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditWork {
+    /// What is asked of the model.
+    pub operation: Operation,
+    /// Most units (items, or tokens) that are paid for.
+    pub units_max: u32,
+    /// Size of the input, in bytes.
+    pub input_bytes: u32,
+    /// Most tokens of an item.
+    pub item_tokens: u32,
+    /// Tokens that the reference machine audits in 1,000 seconds.
+    pub speed: u32,
+}
+
+impl AuditWork {
+    /// Most tokens that go through the model in an audit of `items`. A text has no more tokens than bytes,
+    /// but for those where an item begins and ends.
+    pub fn tokens(&self, items: u32) -> u64 {
+        match self.operation {
+            // Whatever an auditor looks at, what came before has to be computed.
+            Operation::Generate => self.units_max.into(),
+            Operation::Embed => {
+                let items = u64::from(items.min(self.units_max));
+                let by_length = items.saturating_mul(self.item_tokens.into());
+                let frames = items.saturating_mul(FRAME_TOKENS);
+                by_length.min(frames.saturating_add(self.input_bytes.into()))
+            }
+        }
+    }
+
+    /// Seconds for an audit of `items`: those of the reference machine three times over, and those for
+    /// fetching what it takes. Rounded up.
+    pub fn seconds(&self, items: u32) -> u32 {
+        let computing = self
+            .tokens(items)
+            .saturating_mul(WINDOW_SLACK.saturating_mul(SPEED_SECONDS))
+            .div_ceil(u64::from(self.speed).max(1));
+        let output = match self.operation {
+            Operation::Embed => 0,
+            Operation::Generate => GENERATION_BYTES,
+        };
+        let fetching = output
+            .saturating_add(self.input_bytes.into())
+            .div_ceil(FETCHED_BYTES);
+        computing.saturating_add(fetching).saturated_into()
+    }
+}
