@@ -6,6 +6,7 @@ use sp_runtime::{DispatchError, FixedU128, Permill};
 use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    limits::AUDITORS_EXPECTED_MAX,
     stake::Role,
     task::{Security, SecurityLevel},
     traits::TaskTrust,
@@ -23,6 +24,16 @@ fn secured(level: SecurityLevel, value_at_risk: Balance) -> Security {
 fn settled(stash: AccountId) {
     MockStake::bond(stash, agent_of(stash), Role::Provider, 5 * BOND);
     Records::<Test>::mutate(stash, |record| record.clean_tasks = 10);
+}
+
+#[test]
+fn no_more_auditors_are_expected_than_there_are_places_for() {
+    TestExt::new().execute_with(|| {
+        AuditorsExpected::set(1_000.into());
+        AuditorsNewcomer::set(1_000.into());
+        let expected = Results::auditors_expected(&1, SecurityLevel::Standard);
+        assert_eq!(expected, FixedU128::from_u32(AUDITORS_EXPECTED_MAX));
+    });
 }
 
 #[test]
