@@ -145,7 +145,7 @@ pub mod pallet {
             /// Tasks that have asked for it and are not over.
             tasks: u32,
         },
-        /// A retired model is gone.
+        /// A retired model is gone, or registered anew.
         Removed {
             /// Model id.
             model: ModelId,
@@ -231,8 +231,13 @@ pub mod pallet {
     /// Calls; each is an origin check and a `do_*`.
     #[pallet::call(weight = <T as Config>::WeightInfo)]
     impl<T: Config> Pallet<T> {
-        /// Registers a model under the hash of its manifest, and holds `ModelDeposit` from the caller.
+        /// Registers a model under the hash of its manifest, and holds `ModelDeposit` from the caller. One
+        /// that was retired and has tasks becomes the caller's, and whoever had it gets its deposit back.
+        // At most what a registration and the end of another one cost.
         #[pallet::call_index(0)]
+        #[pallet::weight(
+            <T as Config>::WeightInfo::register().saturating_add(<T as Config>::WeightInfo::retire())
+        )]
         pub fn register(origin: OriginFor<T>, manifest: ModelManifest) -> DispatchResult {
             let owner = ensure_signed(origin)?;
             Self::do_register(owner, manifest).map(|_| ())

@@ -6,7 +6,7 @@ use surety_audit_economics::{AuditPay, Refusal, SecurityLevel};
 
 use crate::{
     audits, break_even, bytes, committees, pay,
-    rules::{Blocks, Market, Pursuit, REWARD, Rules},
+    rules::{Market, Pursuit, REWARD, Rules},
     run::{Outcome, run},
     strategies::{HONEST, STRATEGIES, Strategy},
 };
@@ -196,27 +196,19 @@ fn of_strategy(strategy: &Strategy, rules: &Rules, seed: u64, size: Size) -> Res
 /// The [`Refusal`] of a market in which no lock would do.
 pub fn what_if(rules: &Rules, seed: u64, size: Size) -> Result<Value, Refusal> {
     let find = |name: &str| STRATEGIES.iter().find(|strategy| strategy.name == name);
-    let unpaid = Rules {
-        audit_pay: AuditPay {
+    let changed = |change: fn(&mut Rules)| {
+        let mut rules = rules.clone();
+        change(&mut rules);
+        rules
+    };
+    let unpaid = changed(|rules| {
+        rules.audit_pay = AuditPay {
             premium: FixedU128::from_u32(0),
-        },
-        ..rules.clone()
-    };
-    let young = Rules {
-        seasoned: false,
-        ..rules.clone()
-    };
-    let soon = Rules {
-        blocks: Blocks {
-            unbonding: rules.blocks.challenge,
-            ..rules.blocks
-        },
-        ..rules.clone()
-    };
-    let judged_only = Rules {
-        pursuit: Pursuit::OF_JUDGED_ONLY,
-        ..rules.clone()
-    };
+        };
+    });
+    let young = changed(|rules| rules.seasoned = false);
+    let soon = changed(|rules| rules.blocks.unbonding = rules.blocks.challenge);
+    let judged_only = changed(|rules| rules.pursuit = Pursuit::OF_JUDGED_ONLY);
     let (standard, basic) = (Market::with_corrupt(33), Market::basic(33));
     let cheap = Market {
         silence: REWARD,

@@ -6,7 +6,7 @@ use sp_runtime::{FixedU128, traits::Zero};
 use surety_audit_economics::audit_seed;
 use surety_pallet_test_kit::{MockEntropy, MockStake};
 use surety_types::{
-    limits::{AUDITORS_EXPECTED_MAX, AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
+    limits::{AUDITS_MAX, AUDITS_PER_MEMBER_MAX, REDUNDANCY_MAX},
     stake::Role,
     task::SecurityLevel,
     traits::{ENTROPY_PATIENCE_BLOCKS, Jail, TaskTrust},
@@ -185,16 +185,6 @@ fn how_many_auditors_are_expected_is_settled_with_the_seat() {
         AuditorsNewcomer::set(FixedU128::zero());
         assert_eq!(round().unwrap().members[0].audits.expected, drawn);
         assert_ok!(announce(VERIFIER, 1, 9));
-    });
-}
-
-#[test]
-fn no_more_auditors_are_expected_than_there_are_places_for() {
-    auditing(|| {
-        AuditorsExpected::set(1_000.into());
-        AuditorsNewcomer::set(1_000.into());
-        let expected = Results::auditors_expected(&1, SecurityLevel::Standard);
-        assert_eq!(expected, FixedU128::from_u32(AUDITORS_EXPECTED_MAX));
     });
 }
 

@@ -6,6 +6,7 @@ use sp_runtime::{DispatchError, FixedU128, Permill};
 use surety_audit_economics::{SlashSplit, Terms, honesty_pays};
 use surety_pallet_test_kit::MockStake;
 use surety_types::{
+    limits::AUDITORS_EXPECTED_MAX,
     model::{ModelAudits, Operation},
     stake::Role,
     task::{Assignment, AuditTerms, PerMember, RoundPhase, Security, SecurityLevel, TaskSpec},
@@ -53,6 +54,16 @@ fn lock_for(price: Balance, security: &Security) -> Balance {
 fn settled(stash: AccountId) {
     MockStake::bond(stash, agent_of(stash), Role::Provider, 5 * BOND);
     Records::<Test>::mutate(stash, |record| record.clean_tasks = 10);
+}
+
+#[test]
+fn no_more_auditors_are_expected_than_there_are_places_for() {
+    TestExt::new().execute_with(|| {
+        AuditorsExpected::set(1_000.into());
+        AuditorsNewcomer::set(1_000.into());
+        let expected = Results::auditors_expected(&1, SecurityLevel::Standard);
+        assert_eq!(expected, FixedU128::from_u32(AUDITORS_EXPECTED_MAX));
+    });
 }
 
 #[test]

@@ -147,13 +147,17 @@ impl Teller<'_> {
                 let (awarded, burned) = (event.field("awarded"), event.field("burned"));
                 if let (Some(awarded), Some(burned)) = (awarded, burned) {
                     say(format!(
-                        "the challenger loses its bond: {} to the defender, {} burned",
+                        "of the challenger's bond {} go to the defender, {} are burned",
                         Amount(awarded),
                         Amount(burned)
                     ));
                 }
             }
-            "BondReturned" => say("the challenger has its bond back".into()),
+            "BondReturned" => {
+                if let Some(amount) = event.field("amount") {
+                    say(format!("the challenger has {} of its bond back", Amount(amount)));
+                }
+            }
             _ => match committee::event_text(event) {
                 Some(text) => say(text),
                 None => story.punished(block.number, event),
