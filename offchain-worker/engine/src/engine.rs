@@ -2,7 +2,10 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use surety_models::ModelFiles;
+use surety_models::{
+    ModelFiles,
+    tokens::{TextCodec, TextFiles},
+};
 use surety_types::{
     ContentHash,
     model::{ModelFamily, ModelManifest, Operation, Tier},
@@ -22,15 +25,15 @@ pub struct Job {
     pub operation: Operation,
     /// The input blob. Its hash has been checked by whoever fetched it.
     pub input: Vec<u8>,
-    /// Most units the client pays for. More in the input is an error: a claim above it is refused by the
-    /// chain.
+    /// Units that the client pays for: with `Embed` the items of the input, with `Generate` the most tokens,
+    /// those of the prompt included.
     pub units_max: u32,
 }
 
 /// A finished job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The output blob: safetensors, or the words, tokens and text of a generation.
+    /// The output blob: safetensors, or the tokens of a generation.
     pub output: Vec<u8>,
     /// What the provider may say of it on chain: the blob's hash, the trace's root, the units done.
     pub claim: ResultClaim,
@@ -54,8 +57,6 @@ pub enum Event {
         index: u32,
         /// Its number in the vocabulary.
         token: u32,
-        /// What it adds to the text; empty while a character is not complete.
-        text: String,
     },
 }
 
@@ -92,7 +93,7 @@ pub trait Engine: Send + Sync {
     /// Where less than running the job again tells so, less is done.
     ///
     /// # Errors
-    /// Those of `run`, and [`EngineError::Refuted`] for what has not the form of an output.
+    /// Those of `run`.
     fn audit(&self, job: &Job, output: &[u8], sink: &mut dyn Sink) -> Result<ResultClaim, EngineError> {
         let _ = output;
         self.run(job, sink).map(|outcome| outcome.claim)
@@ -113,8 +114,8 @@ pub trait Engine: Send + Sync {
     /// Nothing is computed yet. What is computed later can be stopped through `sink`, as a job can.
     ///
     /// # Errors
-    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] and
-    /// [`EngineError::Refuted`] for a claim that can have no trace, the input's faults.
+    /// [`EngineError::NotTraced`] where a root is all there is, [`EngineError::Untraceable`] for a claim
+    /// that can have no trace.
     fn trace(
         self: Arc<Self>,
         job: Job,
@@ -127,20 +128,6 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// Why an output is none, so that there is nothing to compare it with.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refutation {
-    /// Not an output of the operation.
-    #[error("it has not the form of an output: {0}")]
-    Malformed(String),
-    /// No tokens, or more than the model has positions for or the client pays for.
-    #[error("no answer to this input has {tokens} tokens")]
-    Length {
-        /// Tokens of the continuation.
-        tokens: u32,
-    },
-}
-
 pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), EngineError> {
     if sink.event(Event::Progress { done, total }).is_break() {
         Err(EngineError::Cancelled)
@@ -150,7 +137,12 @@ pub(crate) fn report(sink: &mut dyn Sink, done: u32, total: u32) -> Result<(), E
 }
 
 /// Makes the engine that the manifest asks for out of files that the store has checked.
+///
+/// # Errors
+/// [`EngineError::Model`] also where what the manifest says of text is not what its files say: whoever sends
+/// ids went by that.
 pub fn open(files: ModelFiles) -> Result<Arc<dyn Engine>, EngineError> {
+    TextCodec::new(&TextFiles::from(&files))?;
     match (files.manifest.family, files.manifest.tier) {
         (ModelFamily::Bert, Tier::HardwareClass) => Ok(Arc::new(BertEngine::load(files)?)),
         (_, Tier::Exact) => exact::open(files),

@@ -19,7 +19,7 @@ pub use play::*;
 pub use statements::*;
 pub use surety_pallet_test_kit::{AccountId, Balance, BlockNumber, send_opening, validity_of};
 pub use toy::{
-    IMPOSSIBLE_UNITS, Model, TOKENS, ToyReferee, ToyTrace, claim, output, set_model, set_truth, truth,
+    IMPOSSIBLE_UNITS, Model, TOO_LARGE, ToyReferee, ToyTrace, claim, output, set_model, set_truth, truth,
 };
 
 use frame_support::{

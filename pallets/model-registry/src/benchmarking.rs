@@ -1,16 +1,24 @@
 //! Benchmarks, each with the largest manifest that fits, of a model with every dimension at its limit.
 
+use alloc::boxed::Box;
+
 use frame_benchmarking::v2::*;
 use frame_support::BoundedVec;
 use frame_system::RawOrigin;
 use sp_runtime::SaturatedConversion;
 use surety_types::{
     ContentHash,
-    limits::{NAME_BYTES_MAX, OPERATIONS_MAX},
-    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, Tier},
+    limits::{NAME_BYTES_MAX, OPERATIONS_MAX, SPECIAL_IDS_MAX},
+    model::{Architecture, ExactForm, ModelFamily, ModelManifest, Operation, SpecialIds, TextForm, Tier},
 };
 
 use crate::{Call, Config, Models, Pallet, asset};
+
+/// As many ids as a manifest may list of one kind.
+fn special() -> SpecialIds {
+    let ids: usize = SPECIAL_IDS_MAX.saturated_into();
+    BoundedVec::truncate_from([1].repeat(ids))
+}
 
 /// The largest manifest that offers `operation`.
 pub(crate) fn largest(operation: Operation) -> ModelManifest {
@@ -27,7 +35,15 @@ pub(crate) fn largest(operation: Operation) -> ModelManifest {
         operations: BoundedVec::truncate_from([operation].repeat(operations)),
         weights: ContentHash::repeat_byte(1),
         weights_bytes: u64::MAX,
-        tokenizer: ContentHash::repeat_byte(2),
+        text: TextForm {
+            tokenizer: ContentHash::repeat_byte(2),
+            template: Some(ContentHash::repeat_byte(5)),
+            before: special(),
+            after: special(),
+            unknown: Some(1),
+            padding: Some(1),
+            stop: special(),
+        },
         config: ContentHash::repeat_byte(3),
         exact: Some(ExactForm {
             weight_root: ContentHash::repeat_byte(4),
@@ -47,7 +63,7 @@ mod benches {
         let manifest = largest(Operation::Embed);
 
         #[extrinsic_call]
-        _(RawOrigin::Signed(owner), manifest.clone());
+        _(RawOrigin::Signed(owner), Box::new(manifest.clone()));
 
         assert!(Models::<T>::contains_key(manifest.id()));
         Ok(())

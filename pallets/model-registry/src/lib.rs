@@ -44,9 +44,11 @@ pub type ModelOf<T> = Model<<T as frame_system::Config>::AccountId, BalanceOf<T>
 #[allow(unused_qualifications)]
 #[frame_support::pallet]
 pub mod pallet {
+    use alloc::boxed::Box;
+
     use frame_support::pallet_prelude::*;
     use frame_system::pallet_prelude::*;
-    use surety_types::{ModelId, model::ModelManifest};
+    use surety_types::{ModelId, model::ModelManifest, traits::WorkReferee};
 
     use super::*;
 
@@ -69,6 +71,9 @@ pub mod pallet {
 
         /// Held from the owner while a model is registered, in plancks.
         type ModelDeposit: Get<BalanceOf<Self>>;
+
+        /// Knows of which work a result can be checked.
+        type Referee: WorkReferee;
 
         /// Weights of the calls.
         type WeightInfo: WeightInfo;
@@ -137,11 +142,23 @@ pub mod pallet {
         UnknownModel,
         /// The model does not offer the operation.
         OperationNotOffered,
+        /// The input has no whole number of words: ids are sent as four bytes each.
+        InputRagged,
+        /// The input is too short for what it must hold: a table entry and an id for each item that is paid
+        /// for, or settings and an id.
+        InputTooShort,
+        /// Nothing could be added to the prompt: it takes all tokens that are paid for, or all positions
+        /// that the model has.
+        PromptTooLong,
+        /// Results of so many units of this model could not be checked: ask for fewer.
+        WorkTooLarge,
         /// Somebody else registered the model.
         NotOwner,
         /// The manifest offers an operation that the model's family cannot do on the exact tier: BERT embeds,
         /// Llama generates.
         ForeignOperation,
+        /// The manifest lists a special token that the model does not have.
+        UnknownToken,
         /// One of the model's dimensions is 0.
         ZeroDimension,
         /// The model's vocabulary has more than 524,288 tokens.
@@ -190,9 +207,9 @@ pub mod pallet {
     impl<T: Config> Pallet<T> {
         /// Registers a model under the hash of its manifest, and holds `ModelDeposit` from the caller.
         #[pallet::call_index(0)]
-        pub fn register(origin: OriginFor<T>, manifest: ModelManifest) -> DispatchResult {
+        pub fn register(origin: OriginFor<T>, manifest: Box<ModelManifest>) -> DispatchResult {
             let owner = ensure_signed(origin)?;
-            Self::do_register(owner, manifest).map(|_| ())
+            Self::do_register(owner, *manifest).map(|_| ())
         }
 
         /// Has a model that the caller registered take no new tasks. It is taken out, and the deposit
